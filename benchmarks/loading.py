@@ -1,9 +1,9 @@
 """Loading TorchScript archives and calling them once, beside PyTorch: `python -m benchmarks.loading ARCHIVE.pt ...`.
 
-In: archives. The tensors and other arguments of a call lie beside each as `ARCHIVE.inputs` (`torch.save` of a list); an archive
-without is only loaded. Out: a table of milliseconds, medians of three fresh processes each, and Rushlight's as a share of
-PyTorch's: with an empty cache folder ("cold"), and with what earlier processes left there ("warm"). `import` is the library's,
-outside of both; what `jit.load` imports beyond that counts as loading.
+In: archives, as `benchmarks.make_archives` writes them: the arguments of a call lie beside each as `ARCHIVE.inputs.pt`, a dict
+of tensors and numbers by position; an archive without is only loaded. Out: a table of milliseconds, medians of three fresh
+processes each, and Rushlight's as a share of PyTorch's: with an empty cache folder ("cold"), and with what earlier processes
+left there ("warm"). `import` is the library's, outside of both; what `jit.load` imports beyond that counts as loading.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ start = time.perf_counter()
 imported = time.perf_counter()
 module = torch.jit.load(sys.argv[1])
 loaded = time.perf_counter()
-inputs = torch.load(sys.argv[2]) if os.path.exists(sys.argv[2]) else None
+inputs = torch.load(sys.argv[2]).values() if os.path.exists(sys.argv[2]) else None
 before = time.perf_counter()
 if inputs is not None:
     with torch.no_grad():
@@ -78,7 +78,7 @@ def _measure(name: str, path: Path, cache: str) -> list[float]:
 def _run(library: str, path: Path, cache: str) -> list[float]:
     """The seconds that import, load and first call take in a process of their own."""
     program = _PROGRAM.format(library=_LIBRARIES[library])
-    command = [sys.executable, "-c", program, str(path), str(path.with_suffix(".inputs"))]
+    command = [sys.executable, "-c", program, str(path), str(path.with_suffix(".inputs.pt"))]
     environment = {**os.environ, "RUSHLIGHT_CACHE_DIR": cache}
     finished = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     return json.loads(finished.stdout.splitlines()[-1])

@@ -66,6 +66,8 @@ class Tensor(_C.TensorBase):
     __slots__ = ()
 
     def __new__(cls, *args, **kwargs):
+        if kwargs and cls is Tensor:
+            _check_keywords(args, kwargs)
         made = object.__new__(cls)
         if len(args) == 1 and isinstance(args[0], Tensor):
             made._impl = args[0]._impl
@@ -409,6 +411,21 @@ class Tensor(_C.TensorBase):
         impl.replace_geometry(new.storage, new.sizes, new.strides, new.storage_offset)
         impl.version.separate = new.version.separate = True
         impl.dtype, impl.device, impl.key_set = new.dtype, new.device, new.key_set
+
+
+def _check_keywords(args: tuple, kwargs: dict) -> None:
+    """TypeError for keywords that `Tensor(...)` does not take: it makes CPU tensors of the default dtype alone."""
+    unknown = [name for name in kwargs if name != "device"]
+    if unknown:
+        given = ", ".join([*(type(value).__name__ for value in args), *(f"{name}=..." for name in unknown)])
+        raise TypeError(
+            f"new() received an invalid combination of arguments - got ({given}), but expected sizes, or one sequence of "
+            "values; torch.tensor(data, dtype=...) takes a dtype"
+        )
+    if device(kwargs["device"] or CPU) != CPU:
+        raise RuntimeError(
+            f"legacy constructor expects device type: cpu but device type: {device(kwargs['device']).type} was passed"
+        )
 
 
 def _over_storage(storage: UntypedStorage, element_type: dtype) -> TensorImpl:

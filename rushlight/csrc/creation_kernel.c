@@ -4,6 +4,7 @@
    kernel in Python, which also knows the errors. In: the operator's own arguments. Out: a tensor. */
 #include "tensor_impl.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 #include <structmember.h>
@@ -65,7 +66,7 @@ static int read_element(PyObject *value, DtypeCode dtype, Element *element)
         return 0;
     memset(element, 0, sizeof *element);
     switch (dtype) {
-    case FLOAT32: element->single = (float)number; return 1;
+    case FLOAT32: element->single = (float)number; return !isinf(element->single) || isinf(number);
     case FLOAT64: element->wide = number; return 1;
     case INT64: element->long_integer = whole; return 1;
     case INT32: element->integer = (int32_t)whole; return whole == (int32_t)whole;

@@ -53,12 +53,11 @@ typedef struct {
 static int read_number(PyObject *value, DtypeCode dtype, Number *number)
 {
     if (dtype == FLOAT32 || dtype == FLOAT64) {
+        int overflow = 0;
         double read = PyFloat_CheckExact(value) ? PyFloat_AS_DOUBLE(value)
-                      : PyLong_CheckExact(value) ? PyLong_AsDouble(value) : -1;
-        if (PyErr_Occurred()) {
-            PyErr_Clear();
+                      : PyLong_CheckExact(value) ? (double)PyLong_AsLongLongAndOverflow(value, &overflow) : -1;
+        if (overflow)
             return 0;
-        }
         if (dtype == FLOAT32)
             number->single = (float)read;
         else

@@ -12,6 +12,7 @@ from typing import Any
 
 from rushlight._C import call_in_region
 from rushlight.core.following import runs_as_it_is
+from rushlight.core.generator import default_generator
 from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
 from rushlight.ops.batching.levels import Level, Mapping, add_batch_dim, is_mapped_by, remove_batch_dim
@@ -53,7 +54,7 @@ def vmap(
 
         if chunk_size is None or chunk_size >= size:
             return run(leaves, size)
-        return _in_chunks(run, leaves, dims, size, chunk_size, out_dims)
+        return _in_chunks(run, leaves, dims, size, chunk_size, out_dims, randomness)
 
     return mapped
 
@@ -69,11 +70,14 @@ def _run(
 
 
 def _in_chunks(
-    run: Callable, leaves: list, dims: list, size: int, chunk_size: int, out_dims: Any
+    run: Callable, leaves: list, dims: list, size: int, chunk_size: int, out_dims: Any, randomness: str
 ) -> Any:
     """Run so many examples at a time, and put the results together."""
     results = []
+    before = default_generator.get_state() if randomness == "same" else None
     for start in range(0, size, chunk_size):
+        if before is not None:
+            default_generator.set_state(before)
         count = min(chunk_size, size - start)
         pairs = zip(leaves, dims, strict=True)
         results.append(run([leaf if dim is None else leaf.narrow(dim, start, count) for leaf, dim in pairs], count))

@@ -1,10 +1,14 @@
-"""Attention that a graph spells out, as one kernel: batched products of queries and keys, a function of the scores, a softmax
-over the keys, batched products with values.
+"""Attention with any function of its scores, as one kernel.
 
-In: a lowered graph. Out: its buffers, in which an "attention" template stands in place of the second product. It holds the
-function of the scores, which are never written to memory, and leaves out blocks of keys that the function masks with -inf. What
-the template replaces the scheduler drops, as nothing reads it any more. Nothing happens where something else needs the scores
-or the weights, as a backward does, and where they are so few that they stay in the caches.
+In: a lowered graph. Out: the same, in which an "attention" template holds the function of the scores, which are never written
+to memory. It leaves out blocks of keys that the function masks with -inf. There are two origins:
+
+- Attention that the graph spells out: batched products of queries and keys, a function of the scores, a softmax over the keys,
+  batched products with values. The template stands in place of the second product; what it replaces the scheduler drops, as
+  nothing reads it any more. Nothing happens where something else needs the scores or the weights, as a backward does.
+- A template whose mask is calculated of little: it is calculated again for each block of scores instead of being read.
+
+Where scores are so few that they stay in the caches, all stays as it is.
 """
 
 from __future__ import annotations
@@ -12,8 +16,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from rushlight.core.algebra import Expr, Var, unflatten_index
-from rushlight.core.dtype import float32
+from rushlight.core.algebra import Expr, Var, as_expr, unflatten_index
+from rushlight.core.dtype import bool_, float32
 from rushlight.inductor.codegen.expressions import needs_branches
 from rushlight.inductor.graph import LoweredGraph
 from rushlight.inductor.ir import (
@@ -36,7 +40,8 @@ from rushlight.inductor.sizes import Size, as_size, evaluate, row_major
 
 DEEPEST = 256  # columns of the queries for which the kernel is made
 FEWEST_SCORES = 1 << 16
-SMALL_BODY = 8  # steps that are sooner done again than read
+UNWRITTEN = "<scores>"  # how a template's own scores are called
+SMALL_BODY, SMALL_MASK = 8, 24  # steps that are sooner done again than read
 
 
 @dataclass(slots=True)
@@ -60,7 +65,10 @@ def fuse_attention(lowered: LoweredGraph) -> LoweredGraph:
             readers.setdefault(name, set()).add(buffer.name)
     buffers = []
     for buffer in lowered.buffers:
-        found = _spelled(buffer, named) if isinstance(buffer, TemplateBuffer) and buffer.kind == "bgemm" else None
+        kind = buffer.kind if isinstance(buffer, TemplateBuffer) else ""
+        if kind == "attention" and "mask" in buffer.operands and _has_many_scores(buffer, lowered.symbols.hints):
+            buffer = _with_calculated_mask(buffer, named) or buffer
+        found = _spelled(buffer, named) if kind == "bgemm" else None
         if found is not None and not wanted & found.inner and _is_worth_it(found, lowered.symbols.hints):
             others = set().union(*(readers[name] for name in found.inner)) - found.inner
             if others == {buffer.name}:
@@ -71,6 +79,13 @@ def fuse_attention(lowered: LoweredGraph) -> LoweredGraph:
 
 def _is_worth_it(found: Spelled, hints: dict[Var, int]) -> bool:
     return evaluate(found.scores.layout.numel, hints) >= FEWEST_SCORES
+
+
+def _has_many_scores(attention: TemplateBuffer, hints: dict[Var, int]) -> bool:
+    count: Size = 1
+    for name in ("batch", "heads", "rows_each", "keys"):
+        count = as_size(count * attention.parameters[name])
+    return evaluate(count, hints) >= FEWEST_SCORES
 
 
 class _Rows:
@@ -190,9 +205,10 @@ def _fits(scores: TemplateBuffer, product: TemplateBuffer) -> bool:
 def _template(found: Spelled, product: TemplateBuffer, named: dict[str, Buffer]) -> TemplateBuffer | None:
     """The template that does it all; None where vectors of queries would not do alike."""
     batch, rows, keys = product.parameters["batch"], product.parameters["rows_each"], product.parameters["depth"]
-    variables = (Var("b", batch), Var("q", rows), Var("k", keys))
+    sizes = (batch, 1, rows, keys)
+    variables = _variables(sizes)
     score = _score(found, variables, named)
-    if needs_branches(score, variables[1]) or any(isinstance(node, Search | RandomWord) for node in walk(score)):
+    if not _runs_along_queries(score, variables):
         return None
     left, right, values = found.scores.operands["a"], found.scores.operands["b"], product.operands["b"]
     operands = {
@@ -200,24 +216,68 @@ def _template(found: Spelled, product: TemplateBuffer, named: dict[str, Buffer])
         "k": replace(right, strides=(right.strides[0], 0, *right.strides[:0:-1])),
         "v": replace(values, strides=(values.strides[0], 0, *values.strides[1:])),
     }
-    loop = Pointwise(float32, (batch, rows, keys), variables, score, found.scores.origin)
     return replace(
-        product, kind="attention", operands=operands, score=loop, parameters={
+        product, kind="attention", operands=operands, score=Pointwise(float32, sizes, variables, score, found.scores.origin),
+        parameters={
             "batch": batch, "heads": 1, "rows_each": rows, "keys": keys, "depth": product.columns, "causal": False,
             "scale": 1.0, "scores": found.scores.name, "empty_is_nan": found.empty_is_nan,
         },
     )  # fmt: skip
 
 
+def _variables(sizes: tuple[Size, ...]) -> tuple[Var, ...]:
+    """The variables of a function of scores: batch, head, query and key."""
+    return tuple(Var(name, size) for name, size in zip("bhqk", sizes, strict=True))
+
+
+def _runs_along_queries(score: Value, variables: tuple[Var, ...]) -> bool:
+    if needs_branches(score, variables[2]):
+        return False
+    return not any(isinstance(node, Search | RandomWord) for node in walk(score))
+
+
 def _score(found: Spelled, variables: tuple[Var, ...], named: dict[str, Buffer]) -> Value:
     """The function of a score in terms of its batch, query and key; the score itself is loaded from the first product."""
-    batch, query, key = variables
+    batch, _, query, key = variables
     element = (batch * query.extent + query) * key.extent + key
     if found.modified is found.scores:
         return Load(float32, found.scores.name, element)
     loop = found.modified.data
     body = substitute(loop.body, dict(zip(loop.variables, unflatten_index(element, loop.ranges), strict=True)))
     return _with_small_bodies(body, named)
+
+
+def _with_calculated_mask(attention: TemplateBuffer, named: dict[str, Buffer]) -> TemplateBuffer | None:
+    """A template that calculates its mask itself; None where that is much work, or vectors of queries would not do alike."""
+    operands = dict(attention.operands)
+    mask = operands.pop("mask")
+    buffer = named[mask.buffer]
+    loop = buffer.data if isinstance(buffer, ComputedBuffer) else None
+    if type(loop) is not Pointwise or len(list(walk(loop.body))) > SMALL_MASK:
+        return None
+    sizes = tuple(attention.parameters[name] for name in ("batch", "heads", "rows_each", "keys"))
+    variables = _variables(sizes)
+    place = sum((variable * stride for variable, stride in zip(variables, mask.strides, strict=True)), as_expr(mask.offset))
+    body = substitute(loop.body, dict(zip(loop.variables, unflatten_index(place, loop.ranges), strict=True)))
+    body = _with_small_bodies(body, named)
+    score = Load(float32, UNWRITTEN, as_expr(0))
+    changed = _masked(score, body)
+    if loop.dtype not in (bool_, float32) or not _runs_along_queries(changed, variables):
+        return None
+    return replace(
+        attention, operands=operands, score=Pointwise(float32, sizes, variables, changed, attention.origin),
+        parameters={**attention.parameters, "scores": UNWRITTEN, "empty_is_nan": False},
+    )  # fmt: skip
+
+
+def _masked(score: Value, mask: Value) -> Value:
+    """A score under a mask: bool says where it counts, a number is added to it."""
+    lowest = Constant(float32, -math.inf)
+    if mask.dtype is bool_:
+        return Call(float32, "where", (mask, score, lowest))
+    if _is_call(mask, "where") and _is_number(mask.arguments[2], -math.inf):  # which says so before the score is known
+        return Call(float32, "where", (mask.arguments[0], _masked(score, mask.arguments[1]), lowest))
+    return score if _is_number(mask, 0.0) else Call(float32, "add", (score, mask))
 
 
 def _with_small_bodies(value: Value, named: dict[str, Buffer]) -> Value:

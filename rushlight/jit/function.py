@@ -69,10 +69,12 @@ class Function:
                 self._is_defining = False
 
     def set_graph(self, graph: Graph, schema: FunctionSchema) -> None:
-        """Give it its body and signature."""
+        """Give it its body and signature. An executor that code kept elsewhere has served so far goes on."""
+        is_first = self._graph is None
         self._graph, self.schema_ = graph, schema
-        self._executor = None
-        machine_forget_callees()
+        if not is_first:
+            self._executor = None
+            machine_forget_callees()
 
     @property
     def graph(self) -> Graph:

@@ -17,6 +17,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.ops import complex_methods, copying, functional, indexing, methods, more_methods, operators
 from rushlight.ops.construct import NO_PINNED_MEMORY, PYTHON_TYPES
+from rushlight.ops.numbers import as_wrapped_operand
 from rushlight.ops.out import check_target, write_out
 from rushlight.ops.packet import OpOverloadPacket, namespaces
 from rushlight.ops.return_types import has_named_results, return_type_of
@@ -34,6 +35,10 @@ _VARIADIC = {
          "broadcast_to"), 1,
     ),
 }  # fmt: skip
+# Operators of one dimension, which take several as separate ints as well.
+_OF_DIMENSIONS = frozenset({"squeeze"})
+# Operators of two tensors, the first of which may be a number.
+_OF_NUMBERS = frozenset("add sub subtract mul multiply div divide true_divide floor_divide".split())
 # Operators that are not methods under their own name, because the class or `methods` defines them.
 _NO_METHOD = frozenset({"detach_", "numpy_T", "to", "mT", "mH"})
 
@@ -142,7 +147,19 @@ def make_function(packet: OpOverloadPacket) -> Callable:
     def plain_function(*args, **kwargs):
         return packet(*args) if not kwargs else _call_with_keywords(packet, args, kwargs)
 
+    def function_of_dimensions(self, *dims, **kwargs):
+        return plain_function(self, *(dims if len(dims) < 2 else (dims,)), **kwargs)
+
+    def function_of_numbers(*args, **kwargs):
+        if args and type(args[0]) in (int, float, bool, complex):
+            args = (_first_operand(*args), *args[1:])
+        return plain_function(*args, **kwargs)
+
     made = packet.public = function if special else plain_function
+    if packet.__name__ in _OF_DIMENSIONS:
+        made = packet.public = function_of_dimensions
+    elif packet.__name__ in _OF_NUMBERS:
+        made = packet.public = function_of_numbers
     if packet.__name__ in _ON_DEFAULT_DEVICE:
         made = packet.public = _on_default_device(made)
     made.__name__ = made.__qualname__ = packet.__name__
@@ -151,6 +168,13 @@ def make_function(packet: OpOverloadPacket) -> Callable:
     schemas = "\n".join([op.declaration for op in packet._declared])
     made.__doc__ = f"{schemas}\n\nThe operator of this name in ATen; its schemas above say what it takes and returns."
     return made
+
+
+def _first_operand(number: complex, other: object = None, *_: object) -> Tensor:
+    """A number, beside which another operand stands, as a tensor that promotes as the number does."""
+    if isinstance(other, Tensor):
+        return as_wrapped_operand(number, other)
+    return aten.full.default((), number)
 
 
 def _on_default_device(function: Callable) -> Callable:

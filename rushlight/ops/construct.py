@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array as python_array
 from collections.abc import Sequence
 from functools import reduce
@@ -36,6 +37,7 @@ aten = namespaces.namespace("aten")
 NO_PINNED_MEMORY = (
     "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on this system."
 )
+MOST_DIMENSIONS = 64
 # Python's number types, given as a dtype.
 PYTHON_TYPES = {float: float64, int: int64, bool: bool_, complex: complex128}
 
@@ -69,6 +71,8 @@ def _check_lengths(data: Sequence) -> None:
     level: list = [data]
     dim = 0
     while level and all(isinstance(item, list | tuple) for item in level):
+        if dim > MOST_DIMENSIONS:
+            raise ValueError(f"too many dimensions '{type(level[0]).__name__}'")
         lengths = {len(item) for item in level}
         if len(lengths) > 1:
             expected = len(level[0])
@@ -155,12 +159,14 @@ def tensor(
 
 
 def _check_range(array: np.ndarray, kind: dtype) -> None:
-    """RuntimeError for integers that the dtype does not hold; unsigned ones take negative numbers of their magnitude, too."""
-    if array.dtype.kind not in "iu" or not array.size or kind.numpy.kind == "b" or array.dtype == kind.numpy:
+    """RuntimeError for numbers that the dtype does not hold; unsigned ones take negative integers of their magnitude, too."""
+    if array.dtype.kind not in "iuf" or not array.size or kind.numpy.kind == "b" or array.dtype == kind.numpy:
         return
     limits = np.iinfo(kind.numpy)
-    lowest = -limits.max if kind.numpy.kind == "u" else limits.min
-    if int(array.max()) > limits.max or int(array.min()) < lowest:
+    lowest = limits.min if kind.is_signed or array.dtype.kind == "f" else -limits.max
+    highest_found, lowest_found = array.max(), array.min()
+    known = array.dtype.kind != "f" or bool(np.isfinite(highest_found) and np.isfinite(lowest_found))
+    if not known or int(highest_found) > limits.max or math.floor(lowest_found) < lowest:
         raise RuntimeError(f"value cannot be converted to type {kind.name} without overflow")
 
 

@@ -93,10 +93,13 @@ def setitem(self: Tensor, index: object, value: object) -> None:
 
 
 def _array_for(value: object, kind: dtype) -> np.ndarray:
-    """A number or a sequence of them as an array of the dtype it is written to; integers out of range wrap around."""
+    """A number or a sequence of them as an array of the dtype it is written to. TypeError for anything else."""
     if isinstance(value, bool | int | float | complex):
         return np.asarray(number(value, kind.numpy))
-    return np.asarray(value, kind.numpy)
+    given = np.asarray(value) if isinstance(value, Sequence | np.ndarray | np.generic) and not isinstance(value, str) else None
+    if given is None or given.dtype.kind in "USmM" or (given.dtype.kind == "O" and None in given.flat):
+        raise TypeError(f"can't assign a {type(value).__name__} to a torch.{kind.scalar_name}Tensor")
+    return given.astype(kind.numpy)
 
 
 def _basic(self: Tensor, index: object) -> tuple[Tensor, dict[int, Tensor]]:
@@ -183,6 +186,8 @@ def _consumed(item: object) -> int:
 def _slice(view: Tensor, dim: int, item: slice) -> Tensor:
     parts = [part.item() if isinstance(part, Tensor) else part for part in (item.start, item.stop, item.step)]
     start, stop, step = parts
+    if any(isinstance(part, float | complex | str) for part in parts):
+        raise TypeError("slice indices must be integers or None or have an __index__ method")
     if step is not None and step <= 0:
         raise ValueError(f"step must be greater than zero, got {step}" if step else "slice step cannot be zero")
     if start is None and stop is None and step is None:

@@ -59,6 +59,11 @@ def _iterate(self: Tensor) -> Iterator[Tensor]:
     return iter(aten.unbind(self, 0))
 
 
+def _reversed(self: Tensor) -> Tensor:
+    """A copy with the first dimension turned round, for `reversed`; a 0-dim tensor as it is."""
+    return aten.flip.default(self, (0,)) if self._impl.sizes else self
+
+
 def _contains(self: Tensor, element: object) -> bool:
     if not isinstance(element, Tensor | bool | int | float | complex | np.number | np.bool_):
         raise RuntimeError(
@@ -179,6 +184,7 @@ def install() -> None:
     Tensor.mH = property(lambda self: aten.mH.default(self), doc="The last two dimensions exchanged, and conjugated.")
     Tensor.H = property(lambda self: aten.matrix_H.default(self), doc="A matrix transposed and conjugated.")
     Tensor.__bool__, Tensor.__index__, Tensor.__iter__, Tensor.__contains__ = _bool, _index, _iterate, _contains
+    Tensor.__reversed__ = _reversed
     Tensor.__int__ = lambda self: int(_real_number(self, "int64_t"))
     Tensor.__float__ = lambda self: float(_real_number(self, "double"))
     Tensor.__complex__ = lambda self: complex(item(self))

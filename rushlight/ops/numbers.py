@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
-from rushlight.ops.promotion import result_type
+from rushlight.ops.promotion import result_type, wrapped
 
 aten = namespaces.namespace("aten")
 
@@ -13,8 +13,16 @@ def as_operand(value: object, beside: Tensor | complex | float | int | bool, lik
     """A number as a 0-dim tensor of the dtype in which an operator computes on it and the operand `beside` it.
 
     So it loses no digits before that. It lies on the device of `like`, or of `beside`. Tensors are returned as they are.
+    RuntimeError for a number that the dtype does not hold.
     """
     if isinstance(value, Tensor):
         return value
     device = (beside if like is None else like).device
     return aten.full.default((), value, dtype=result_type(value, beside), device=device)
+
+
+def as_wrapped_operand(value: object, beside: Tensor) -> Tensor:
+    """`as_operand` where a number that the dtype does not hold wraps around, or is infinite, as in arithmetic."""
+    if type(value) in (int, float):
+        value = wrapped(value, result_type(value, beside))
+    return as_operand(value, beside)

@@ -9,7 +9,7 @@ import numpy as np
 from rushlight._C import BinaryMethod
 from rushlight.core.overrides import asks_modes, call_override, is_overriding, overriding_arguments, refuse_foreign_tensor
 from rushlight.core.tensor import Tensor, tensor_from_array
-from rushlight.ops.numbers import as_operand
+from rushlight.ops.numbers import as_wrapped_operand
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
@@ -39,7 +39,7 @@ def _reflected(op: Callable) -> Callable:
 
     def operate(self, other):
         if isinstance(other, NUMBERS) or isinstance(other, Tensor):
-            return packet(as_operand(other, self), self)
+            return packet(as_wrapped_operand(other, self), self)
         if isinstance(other, np.ndarray):
             return packet(tensor_from_array(other), self)
         return unknown(other)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Iterable
+
+import numpy as np
 
 from rushlight.core.dtype import (
     BOOLEAN,
     COMPLEX,
     FLOATING,
     INTEGRAL,
+    bool_,
     dtype,
+    finfo,
     get_default_dtype,
+    iinfo,
     of_number,
     promote_types,
 )
@@ -34,6 +41,69 @@ def result_type(*operands: Tensor | bool | int | float | complex) -> dtype:
         elif operand is not None:
             kinds.append((of_number(operand), NUMBER))
     return promote_kinds(kinds)
+
+
+def rounded(value: float | int, kind: dtype) -> float:
+    """A number as the floating `kind` stores it."""
+    with np.errstate(over="ignore"):
+        return float(kind.numpy.type(value))
+
+
+# What C++ calls the element types, as messages do.
+_C_NAMES = {
+    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "uint16": "uint16_t",
+    "uint32": "uint32_t", "uint64": "uint64_t", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float",
+    "float64": "double", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+}  # fmt: skip
+_LEAST_INT, _MOST_INT = -(1 << 63), (1 << 64) - 1
+
+
+def check_int(value: int) -> int:
+    """The int; OverflowError for one that no integer of 64 bits holds."""
+    if not _LEAST_INT <= value <= _MOST_INT:
+        raise OverflowError("int too big to convert")
+    return value
+
+
+def wrapped(value: float, kind: dtype) -> float:
+    """The number that an element of `kind` holds after a conversion as in C: integers wrap around, floats overflow."""
+    if kind.is_integral and kind is not bool_ and isinstance(value, int):
+        bits = 8 * kind.itemsize
+        value = check_int(value) & ((1 << bits) - 1)
+        return value - (1 << bits) if kind.is_signed and value >> (bits - 1) else value
+    return rounded(value, kind) if kind.is_floating_point and isinstance(value, int | float) else value
+
+
+def check_number(value: complex, kind: dtype) -> None:
+    """RuntimeError unless elements of `kind` hold the number: integers up to their limits, floats all but finite numbers
+    beyond theirs. Unsigned integers hold negative integers, which wrap around, down to minus their greatest. Symbolic numbers
+    are not known."""
+    if not isinstance(value, bool | int | float | complex | np.number):
+        return
+    if type(value) is int:
+        check_int(value)
+    if kind is bool_ or kind.name not in _C_NAMES or _holds(value, kind):
+        return
+    raise RuntimeError(f"value cannot be converted to type {_C_NAMES[kind.name]} without overflow")
+
+
+def _holds(value: complex, kind: dtype) -> bool:
+    if isinstance(value, complex):
+        if not kind.is_complex:
+            return value.imag == 0 and _holds(value.real, kind)
+        return _holds(value.real, kind) and _holds(value.imag, kind)
+    if kind.is_integral and not math.isfinite(value):
+        return False
+    least, most = _limits(kind)
+    if isinstance(value, float) and not kind.is_signed:
+        least = 0
+    return not math.isfinite(value) or least <= (int(value) if kind.is_integral else value) <= most
+
+
+@functools.cache
+def _limits(kind: dtype) -> tuple[float, float]:
+    info = iinfo(kind) if kind.is_integral else finfo(kind)
+    return info.min or -info.max, info.max
 
 
 DIMENSIONED, ZERO_DIM, NUMBER = range(3)

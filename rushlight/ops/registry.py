@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from rushlight.core.dispatch_key import DispatchKey
-from rushlight.core.dtype import can_cast
+from rushlight.core.dtype import can_cast, dtype
 from rushlight.core.tensor import Tensor
 from rushlight.ops.dispatcher import Kernel, OpOverload, define, find_operator
 from rushlight.ops.meta.checks import check_operands, check_writable
@@ -142,8 +142,12 @@ def check_inplace_result(functional: OpOverload, self: Tensor, result: Tensor) -
             f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(result.shape)} "
             f"(in {functional._opname}_)"
         )
+    check_castable(f"{functional._opname}_", from_dtype, to_dtype)
+
+
+def check_castable(name: str, from_dtype: dtype, to_dtype: dtype) -> None:
+    """RuntimeError unless the in-place operator `name` may write results of one dtype to a tensor of another."""
     if not can_cast(from_dtype, to_dtype):
         raise RuntimeError(
-            f"result type {from_dtype.scalar_name} can't be cast to the desired output type {to_dtype.scalar_name} "
-            f"(in {functional._opname}_)"
+            f"result type {from_dtype.scalar_name} can't be cast to the desired output type {to_dtype.scalar_name} (in {name})"
         )

@@ -210,6 +210,15 @@ def _define_unary(name: str) -> None:
 
 for _name in (
     "neg", "abs", "relu", "sin", "sinh", "asin", "asinh", "tan", "tanh", "atan", "atanh", "sqrt", "sign", "expm1", "log1p",
-    "floor", "ceil", "round", "trunc", "erf", "sgn",
+    "floor", "ceil", "round", "trunc", "erf", "sgn", "isnan", "isinf",
 ):  # fmt: skip
     _define_unary(_name)
+
+
+@sparse("pow.Tensor_Scalar")
+def pow_of_coo(self, exponent):
+    """Powers of a COO tensor, by positive exponents, which leave 0 as it is."""
+    if exponent <= 0:
+        raise RuntimeError(f"pow(): a sparse tensor takes a positive exponent, but got {exponent}: zeros would not stay zeros")
+    own = parts(coalesce(self))
+    return make_sparse(own.indices, aten.pow.Tensor_Scalar(own.values, exponent), self.shape, own.coalesced)

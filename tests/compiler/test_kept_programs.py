@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import List  # noqa: UP035 (TorchScript's annotations)
 
 import pytest
@@ -156,3 +157,47 @@ def test_a_program_serves_only_the_arguments_it_was_made_for(tmp_path):
         with torch.no_grad():
             for _ in range(4):
                 torch.testing.assert_close(loaded(*given), Shaped()(*given))
+
+
+class Order(enum.Enum):
+    ROWS = "rows"
+    COLUMNS = "columns"
+
+
+class Ordered(nn.Module):
+    """An attribute that is an item of an enumeration, and a constant of the code that is one."""
+
+    def __init__(self, order):
+        super().__init__()
+        self.order, self.layer = order, nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = self.layer(x).relu()
+        return y.sum(1) if self.order == Order.ROWS else y.sum(0) * 2
+
+
+@pytest.mark.parametrize("order", Order)
+def test_enumerations(tmp_path, order):
+    path = str(tmp_path / "ordered.pt")
+    model = Ordered(order)
+    torch.jit.script(model).save(path)
+    x = torch.randn(4, 4)
+    with torch.no_grad():
+        for _ in range(3):
+            torch.jit.load(path)(x)
+        last = torch.jit.load(path)
+        torch.testing.assert_close(last(x), model(x))
+    (native,) = natives(last)
+    assert isinstance(native, Resumed) and list((tmp_path / "cache").glob("*.code"))
+
+
+def test_what_was_worth_while_is_made_at_once(tmp_path):
+    """Processes that call once: the second one makes the program, the third one takes it."""
+    path = str(tmp_path / "ordered.pt")
+    torch.jit.script(Ordered(Order.ROWS)).save(path)
+    modules = [torch.jit.load(path) for _ in range(3)]
+    with torch.no_grad():
+        for module in modules:
+            module(torch.ones(3, 4))
+    found = [natives(module) for module in modules]
+    assert not found[0] and found[1] and not isinstance(found[1][0], Resumed) and isinstance(found[2][0], Resumed)

@@ -142,6 +142,47 @@ def test_what_else_is_read_stays():
         check(function, inputs)
 
 
+MASKED = {
+    "causal": lambda q, i, j: i >= j,
+    "lengths": lambda q, i, j: (i >= j) & (j < LENGTHS[: len(q), None, None, None]),
+    "added": lambda q, i, j: torch.where(i - j < 50, 0.0, -math.inf) * (1 + i / 100),
+    "of heads": lambda q, i, j: (i - j).abs() * SLOPES[None, :, None, None] * -0.01,
+    "queries without keys": lambda q, i, j: (i % 7 > 0) & (i >= j),
+}
+LENGTHS = torch.tensor([120, 33])
+
+
+def with_mask(name):
+    def attend(q, k, v):
+        i, j = torch.arange(q.shape[2])[:, None], torch.arange(k.shape[2])
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, MASKED[name](q, i, j))
+
+    return attend
+
+
+@pytest.mark.parametrize("sizes", [(2, 3, 160, 150, 32), (1, 3, 33, 900, 40), (2, 3, 2, 12_000, 64)], ids=str)
+@pytest.mark.parametrize("name", MASKED)
+def test_calculated_masks(name, sizes):
+    inputs = tensors(*sizes)
+    check(with_mask(name), inputs)
+    found = [buffer for buffer in lowered(with_mask(name), inputs).buffers if isinstance(buffer, TemplateBuffer)]
+    assert len(found) == 1 and found[0].score.body.name == ("add" if name in ("added", "of heads") else "where")
+
+
+def test_calculated_masks_with_gradients():
+    def gradients(function):
+        def run(q, k, v):
+            leaves = [tensor.detach().requires_grad_() for tensor in (q, k, v)]
+            return torch.autograd.grad(function(*leaves).sin().sum(), leaves)
+
+        return run
+
+    function = with_mask("lengths")
+    inputs = tensors(2, 3, 160, 150, 32)
+    compiled = torch.compile(function, fullgraph=True)
+    assert not difference(gradients(function), gradients(compiled), lambda: [tensor.clone() for tensor in inputs])
+
+
 def test_few_scores_stay_in_the_caches():
     assert "attention" not in templates(SPELLED["plain"], tensors(1, 2, 20, 20, 32))
 
@@ -170,4 +211,4 @@ def test_gradients():
 def test_prints():
     text = str(lowered(SPELLED["window"], tensors(2, 3, 200, 200, 32)))
     attention = text[text.index("template='attention'") :]
-    assert "score=Pointwise(" in attention and "b, q, k = index" in attention and "ops.where(" in attention
+    assert "score=Pointwise(" in attention and "b, h, q, k = index" in attention and "ops.where(" in attention

@@ -53,9 +53,10 @@ derivative("prod.dim_int", self=_prod)
 
 
 def _extremum(grad, self, result, dim, keepdim):
-    """The gradient, shared equally among the elements that equal the result."""
+    """The gradient, shared equally among the elements that equal the result, as which NaN counts."""
     axes = reduced_dims(self.dim(), dim)
-    chosen = (self == restore_dims(result, axes, keepdim)).to(grad.dtype)
+    extreme = restore_dims(result, axes, keepdim)
+    chosen = (self == extreme).logical_or((self != self).logical_and(extreme != extreme)).to(grad.dtype)
     count = aten.sum.dim_IntList(chosen, axes, True) if axes else chosen
     return restore_dims(grad, axes, keepdim) / count * chosen
 

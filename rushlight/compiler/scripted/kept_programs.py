@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import Protocol
 
 from rushlight.compiler.scripted.program import UNFIT, Form, Inputs, KnownSizes, WholeProgram
@@ -72,6 +73,8 @@ def _described(form: Form, held: dict[str, Tensor], constants: Constants) -> tup
 def _expected(value: object) -> tuple:
     if isinstance(value, Tensor):
         return ("tensor",)
+    if isinstance(value, Enum):
+        return ("enum", type(value).__name__, value.name)
     return ("object", value.type.name) if isinstance(value, ScriptObject) else ("value", plain(value))
 
 
@@ -157,6 +160,7 @@ def _found(value: object, expected: tuple) -> object:
     fits = {
         "tensor": lambda: isinstance(value, Tensor),
         "object": lambda: isinstance(value, ScriptObject) and value.type.name == rest[0],
+        "enum": lambda: isinstance(value, Enum) and [type(value).__name__, value.name] == rest,
         "value": lambda: type(value) is type(rest[0]) and value == rest[0],
     }[kind]
     if not fits():

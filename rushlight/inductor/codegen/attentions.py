@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
-from rushlight.core.dtype import bool_
+from rushlight.core.algebra import to_cpp
+from rushlight.core.dtype import bool_, float32
 from rushlight.inductor.codegen.expressions import StatementWriter
 from rushlight.inductor.codegen.packing import texts
 from rushlight.inductor.codegen.types import c_type, size_text
 from rushlight.inductor.ir import Call, Constant, Load, Pointwise, TemplateBuffer, Value, walk
-from rushlight.inductor.sizes import Size, as_size
+from rushlight.inductor.sizes import Size, as_size, stride_along
 
 
 class AttentionWriter:
@@ -80,22 +81,54 @@ class AttentionWriter:
 
 
     def _score_function(self, score: Pointwise) -> str:
-        """The function of a score, and what tells whether it is not -inf before it is known."""
+        """The function of a score, what tells whether it is not -inf before it is known, and what copies values for it."""
         self.note_status(score.body)
         place = "auto lane, " + ", ".join(f"[[maybe_unused]] long {variable}" for variable in score.variables)
         seen = _seen(score.body, self.template.parameters["scores"])
-        functions = [self._function(f"{place}, auto value", score, score.body)]
-        functions.append("0" if seen is None else self._function(place, score, seen))
+        packed = _read_along_keys(score, self.template.parameters["scores"])
+        seen = None if seen is None or any(node in packed for node in walk(seen)) else seen
+        functions = [
+            self._function(f"{place}, auto value, [[maybe_unused]] const float* packed", score, score.body, packed),
+            "0" if seen is None else self._function(place, score, seen, {}),
+            self._pack(score, list(packed)) if packed else "0",
+        ]
         flags = ["false" if seen is None else "true", "true" if self.template.parameters["empty_is_nan"] else "false"]
-        return f",\n    rl::scored<{', '.join(flags)}>({', '.join(functions)})"
+        return f",\n    rl::scored<{', '.join(flags)}, {len(packed)}>({', '.join(functions)})"
 
-    def _function(self, parameters: str, score: Pointwise, body: Value) -> str:
-        writer = StatementWriter(score.variables[1], self.pointer, self.element_type, self.stream)
+    def _function(self, parameters: str, score: Pointwise, body: Value, packed: dict[Load, int]) -> str:
+        writer = StatementWriter(score.variables[2], self.pointer, self.element_type, self.stream)
         writer.local[self.template.parameters["scores"]] = "value"
         writer.places = True
+        for load, number in packed.items():
+            copied = writer.bind(f"lane.load(packed + {number} * rl::key_block * rl::tile_columns)")
+            writer.keep(load, writer.bind(f"rl::ne({copied}, lane.broadcast(0.0f))") if load.dtype is bool_ else copied)
         result = writer.write(body)
         lines = "".join(f"      {line}\n" for line in writer.lines)
         return f"[=]({parameters}) {{\n{lines}      return {result};\n    }}"
+
+    def _pack(self, score: Pointwise, loads: list[Load]) -> str:
+        batch, head, query, key = score.variables
+        lines = "".join(
+            f"      rl::pack_panel({self.pointer(load.buffer)} + {to_cpp(load.index)}, "
+            f"{texts(stride_along(load.index, key), stride_along(load.index, query))}, keys, queries, "
+            f"blocks + {number} * rl::key_block * rl::tile_columns);\n"
+            for number, load in enumerate(loads)
+        )
+        places = f"[[maybe_unused]] long {batch}, [[maybe_unused]] long {head}, long {query}"
+        parameters = f"{places}, long queries, long {key}, long keys, float* blocks"
+        return f"[=]({parameters}) {{\n{lines}    }}"
+
+
+def _read_along_keys(score: Pointwise, scores: str) -> dict[Load, int]:
+    """What a function of scores reads with gaps from query to query: reads, and their numbers."""
+    *_, query, key = score.variables
+    loads = [node for node in walk(score.body) if isinstance(node, Load) and node.buffer != scores]
+    found = [
+        load for load in loads
+        if load.dtype in (float32, bool_) and load.index.free_variables() & {query, key}
+        and stride_along(load.index, query) not in (0, 1, None) and stride_along(load.index, key) is not None
+    ]  # fmt: skip
+    return {load: number for number, load in enumerate(found)}
 
 
 def _seen(body: Value, scores: str) -> Value | None:

@@ -121,6 +121,11 @@ class StatementWriter:
             self._kept.append(value)
         return found
 
+    def keep(self, value: Value, name: str) -> None:
+        """Take what a name holds for a value."""
+        self._nodes[id(value), self.lane] = name
+        self._kept.append(value)
+
     def bind(self, text: str) -> str:
         """A name for an expression."""
         found = self._texts.get(text)

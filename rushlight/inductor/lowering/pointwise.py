@@ -8,7 +8,7 @@ from rushlight.core.symbolic import SymInt
 from rushlight.inductor.lowering.builder import GraphBuilder, call, cast
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.tensor_box import TensorBox
-from rushlight.ops.promotion import float_type
+from rushlight.ops.promotion import float_type, rounded
 
 SAME_TYPE = {
     "neg": "neg", "abs": "abs", "sign": "sign", "floor": "floor", "ceil": "ceil", "round": "round", "trunc": "trunc",
@@ -33,6 +33,7 @@ _BOOLEAN_NAMES = {
     "bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "logical_xor", "bitwise_not": "logical_not",
     "mul": "logical_and", "add": "logical_or", "maximum": "logical_or", "minimum": "logical_and",
 }  # fmt: skip
+HALVES = (bfloat16, float16)
 _INTEGER_IDENTITY = ("floor", "ceil", "round", "trunc")
 _BOOLEAN_IDENTITY = (*_INTEGER_IDENTITY, "abs", "sign", "relu")
 
@@ -82,18 +83,25 @@ def _divisor(graph: GraphBuilder, other: object, kind: dtype) -> object:
 def _remainder(function: str):
     def rule(graph: GraphBuilder, self, other) -> TensorBox:
         kind = graph.promote(self, other)
-        return graph.elementwise(function, kind, kind, self, _divisor(graph, other, kind))
+        operands = [_rounded_beside(operand, kind) for operand in (self, _divisor(graph, other, kind))]
+        return graph.elementwise(function, kind, kind, *operands)
 
     return rule
 
 
-def _rounded(graph: GraphBuilder, operand: object) -> object:
-    """A value as it would be stored: what is fused has more digits than its type."""
-    if not isinstance(operand, TensorBox) or operand.dtype not in (bfloat16, float16):
+def _rounded_beside(operand: object, kind: dtype) -> object:
+    """An operand beside halves, in which a number is rounded as eager rounds it."""
+    return rounded(operand, kind) if kind in HALVES and isinstance(operand, int | float) else operand
+
+
+def _rounded(graph: GraphBuilder, operand: object, kind: dtype) -> object:
+    """A value as it would be stored in the type that is calculated with: what is fused has more digits than its type."""
+    if not isinstance(operand, TensorBox):
+        return _rounded_beside(operand, kind)
+    stored = kind if kind in HALVES and operand.dtype.is_floating_point else operand.dtype
+    if stored not in HALVES:
         return operand
-    return graph.pointwise(
-        operand.size, operand.dtype, lambda index: cast(cast(operand.value(index), float32), operand.dtype)
-    )
+    return graph.pointwise(operand.size, stored, lambda index: cast(cast(operand.value(index), float32), stored))
 
 
 def _comparison(function: str):
@@ -101,7 +109,7 @@ def _comparison(function: str):
         kind = graph.promote(self, other)
         if kind is bool_ and function not in ("eq", "ne"):
             kind = uint8  # true is -1 in vectors
-        return graph.elementwise(function, kind, bool_, _rounded(graph, self), _rounded(graph, other))
+        return graph.elementwise(function, kind, bool_, _rounded(graph, self, kind), _rounded(graph, other, kind))
 
     return rule
 
@@ -191,7 +199,7 @@ def power(graph, self, exponent):
     root = _ROOTS.get(exponent) if isinstance(exponent, int | float) and kind.is_floating_point else None
     if root is not None:
         return graph.elementwise(root, kind, kind, self)
-    return graph.elementwise("pow", kind, kind, self, exponent)
+    return graph.elementwise("pow", kind, kind, _rounded_beside(self, kind), _rounded_beside(exponent, kind))
 
 
 def _repeated_product(graph: GraphBuilder, self: TensorBox, exponent: int, kind) -> TensorBox:

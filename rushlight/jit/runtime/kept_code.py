@@ -7,11 +7,13 @@ and texts, and from these an equal Code, if all that they name is as it was.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from functools import cached_property
 from typing import Protocol
 
 from rushlight.core.device import device
 from rushlight.core.tensor import Tensor
+from rushlight.jit.constants import ENUM_TYPES
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph, Node
 from rushlight.jit.operators.lookup import operator_of
@@ -92,6 +94,8 @@ def _constant_data(value: object, names: Names) -> tuple:
         return ("tensor", names.name_of_tensor(value))
     if isinstance(value, device):
         return ("device", str(value))
+    if isinstance(value, Enum) and type(value) in ENUM_TYPES:
+        return ("enum", (ENUM_TYPES[type(value)].name, value.name))
     if type(value) in (list, tuple):
         return (type(value).__name__, [_constant_data(item, names) for item in value])
     raise CannotKeep
@@ -182,6 +186,8 @@ def _constant(data: tuple, names: Names) -> object:
         return names.tensor(value)
     if kind == "device":
         return device(value)
+    if kind == "enum":
+        return names.type(value[0]).python_class[value[1]]
     items = [_constant(each, names) for each in value]
     return items if kind == "list" else tuple(items)
 

@@ -78,6 +78,14 @@ def _spec_of_items(values: Sequence[object]) -> tuple | None:
     return None if inner is None else (type(values), inner)
 
 
+_WANTED, _CANNOT_KEEP = b"wanted", b"cannot keep"
+
+
+def _note_of(entry: Path) -> Path:
+    """Where it is noted that a kind's native code would be worth while, or that other processes could not read it."""
+    return entry.with_suffix(".wanted")
+
+
 @dataclass
 class Kind:
     """What is known for one kind of arguments. `family`: it stands for all sizes that arguments of a family have."""
@@ -233,9 +241,15 @@ class Specialized:
         return kind.native is not None
 
     def _resume(self, kind: Kind, arguments: Sequence[object]) -> None:
-        """Take the program that another process has made for such arguments, if there is one."""
+        """Take the program that another process has made for such arguments, if there is one. One that was worth while there,
+        and was not made, is made at once."""
+        if kind.limit == float("inf"):
+            return
         content = cache.read(kind.entry)
-        make = None if content is None or kind.limit == float("inf") else resumer()
+        if content is None:
+            kind.at_once = kind.at_once or cache.read(_note_of(kind.entry)) == _WANTED
+            return
+        make = resumer()
         if make is not None:
             kind.native = make(content, arguments, self._kept, lambda: self._made(arguments))
             kind.tried = kind.native is not None
@@ -248,6 +262,12 @@ class Specialized:
         """The interpreter took this long for such arguments; native code is made once that has added up to enough."""
         kind.seconds += seconds
         kind.runs += 1
+        if kind.runs == 1 and kind.entry is not None and not kind.tried and kind.seconds >= kind.limit:
+            self._note_wanted(kind.entry)
+
+    def _note_wanted(self, entry: Path) -> None:
+        if cache.read(_note_of(entry)) is None:
+            cache.keep(_note_of(entry), _WANTED)
 
     def _compile(self, kind: Kind, arguments: Sequence[object]) -> None:
         with self._lock:
@@ -263,5 +283,7 @@ class Specialized:
                 content = kind.native.entry(None if kind.entry is None else self._kept)
                 if content is not None:
                     cache.keep(kind.entry, content)
+                elif kind.entry is not None:
+                    cache.keep(_note_of(kind.entry), _CANNOT_KEEP)
             if kind.native is None and kind.family is not None:
                 kind.family.is_open = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.tensor import Tensor
 from rushlight.nn.functional.common import aten
+from rushlight.ops.composite.network.common import values_of
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -128,9 +129,29 @@ def _bag_maximum(rows: Tensor, counted: Tensor, spread: Tensor, count: int) -> T
 
 def _bag_numbers(input: Tensor, offsets: Tensor, include_last_offset: bool) -> tuple[Tensor, int]:
     """For each index the bag that it is in, and the number of bags."""
+    _check_offsets(offsets, input.numel())
     position = aten.arange.start_step(0, input.numel(), 1, device=input.device)
     count = offsets.shape[0] - int(include_last_offset)
     return aten.searchsorted.Tensor(offsets[:count].to(position.dtype), position, right=True) - 1, count
+
+
+def _check_offsets(offsets: Tensor, length: int) -> None:
+    """RuntimeError for offsets, if their values are known, that do not begin at 0, go back or leave the input."""
+    values = values_of(offsets)
+    if values is None or not values.size:
+        return
+    starts = values.tolist()
+    if starts[0] != 0:
+        raise RuntimeError(
+            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
+            f"{starts[0]}"
+        )
+    if starts[-1] > length:
+        raise RuntimeError(
+            f"offsets[-1] can not be greater than input's length {length} but got offsets[-1] of {starts[-1]}"
+        )
+    if any(after < before for before, after in zip(starts, starts[1:], strict=False)):
+        raise RuntimeError(f"offsets have to be in ascending order, but got {starts}")
 
 
 def _check_bags(input: Tensor, offsets: Tensor | None, mode: str, per_sample_weights: Tensor | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from rushlight.core.tensor import Tensor
@@ -163,6 +164,8 @@ def lp_pool3d(
 
 
 def _lp_pool(dims: int, input: Tensor, norm_type: float, kernel_size: Sizes, stride, ceil_mode: bool) -> Tensor:
+    if norm_type == math.inf:
+        return (max_pool1d, max_pool2d, max_pool3d)[dims - 1](input.abs(), kernel_size, stride, 0, 1, ceil_mode)
     average = (avg_pool1d, avg_pool2d, avg_pool3d)[dims - 1]
     count = 1
     for size in as_tuple(kernel_size, dims):

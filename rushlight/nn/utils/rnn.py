@@ -127,7 +127,7 @@ def pack_padded_sequence(
         lengths, order = lengths.sort(descending=True)
         order = order.to(input.device)
         input = input.index_select(0 if batch_first else 1, order)
-    data, batch_sizes = aten._pack_padded_sequence.default(input, lengths, batch_first)
+    data, batch_sizes = aten._pack_padded_sequence.default(input, lengths.to(int64), batch_first)
     return PackedSequence(data, batch_sizes, order)
 
 

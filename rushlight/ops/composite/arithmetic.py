@@ -8,7 +8,7 @@ from rushlight.core.dtype import bool_, float32, float64
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.pointwise import with_inplace
 from rushlight.ops.meta.checks import not_implemented
-from rushlight.ops.numbers import as_operand
+from rushlight.ops.numbers import as_wrapped_operand
 from rushlight.ops.packet import namespaces
 from rushlight.ops.promotion import result_type
 from rushlight.ops.registry import composite
@@ -112,7 +112,10 @@ def float_power_(self, exponent):
 
 @with_inplace("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", overload="")
 def ldexp(self, other):
-    return self * aten.pow.Scalar(2.0, other)
+    kind = self.dtype
+    if not kind.is_floating_point or not other.dtype.is_integral:
+        return self * aten.pow.Scalar(2.0, other)
+    return (self * aten.pow.Scalar(2.0, other)).to(kind)
 
 
 @composite("logaddexp2(Tensor self, Tensor other) -> Tensor")
@@ -170,7 +173,7 @@ def _define_python_operator(alias: str, name: str) -> None:
 def _define_with_number_first(name: str) -> None:
     @composite(f"{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
     def function(self, other):
-        return getattr(aten, name).Tensor(as_operand(self, other), other)
+        return getattr(aten, name).Tensor(as_wrapped_operand(self, other), other)
 
 
 for _alias, _name in PYTHON_OPERATORS.items():

@@ -65,14 +65,19 @@ def _gradient_along(self: Tensor, spacing: object, axis: int, edge_order: int) -
     size = self.size(axis)
     slopes = _slopes(self, spacing, axis)
     widths = _widths(spacing, size, axis, self.dim())
-    # The parabola through three points: a mean of both slopes, each weighted by the width on the other side.
-    left, right = slopes.narrow(axis, 0, size - 2), slopes.narrow(axis, 1, size - 2)
-    before, after = widths[0], widths[1]
-    inner = (left * after + right * before) / (before + after)
+    inner = _parabolic_inside(*(self.narrow(axis, start, size - 2) for start in range(3)), *widths)
     first, last = slopes.narrow(axis, 0, 1), slopes.narrow(axis, size - 2, 1)
     if edge_order == 2:
         first, last = _parabolic_edge(slopes, widths, axis, True), _parabolic_edge(slopes, widths, axis, False)
     return aten.cat.default([first, inner, last], axis)
+
+
+def _parabolic_inside(left: Tensor, middle: Tensor, right: Tensor, before: object, after: object) -> Tensor:
+    """The slope in the middle of the parabola through three points. Where widths are equal the middle one has no part in it."""
+    if not isinstance(before, Tensor):
+        return (right - left) / (2 * before)
+    both = before + after
+    return right * (before / (after * both)) - left * (after / (before * both)) + middle * ((after - before) / (before * after))
 
 
 def _parabolic_edge(slopes: Tensor, widths: tuple, axis: int, at_start: bool) -> Tensor:

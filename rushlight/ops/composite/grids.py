@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from rushlight.core.dtype import dtype, float32, float64, get_default_dtype, int64
+from rushlight.core.dtype import bool_, dtype, float32, float64, get_default_dtype, int64
 from rushlight.core.tensor import Tensor
+from rushlight.ops.meta.checks import not_implemented
 from rushlight.ops.packet import namespaces
+from rushlight.ops.promotion import check_number
 from rushlight.ops.registry import composite
 
 aten = namespaces.namespace("aten")
@@ -61,6 +61,8 @@ def _bounds(name: str, start: Tensor | Number, end: Tensor | Number, steps: int)
 
 
 def _kind_of_range(start: Number, end: Number, given: dtype | None) -> dtype:
+    if given is bool_:
+        raise not_implemented("linspace_cpu", bool_)
     if given is not None:
         return given
     is_complex = isinstance(start, complex) or isinstance(end, complex)
@@ -69,11 +71,11 @@ def _kind_of_range(start: Number, end: Number, given: dtype | None) -> dtype:
 
 def _evenly_spaced(start: Number, end: Number, steps: int, kind: dtype, where) -> Tensor:
     """`steps` values from start to end, in `kind`, counted from the nearer end so that both are met exactly."""
+    check_number(start, kind)
+    check_number(end, kind)
     if steps < 2:
         return aten.full.default((steps,), start, dtype=kind, device=where)
     if kind.is_integral:
-        if not (math.isfinite(start) and math.isfinite(end)):
-            raise RuntimeError(f"value cannot be converted to type {kind} without overflow: from {start} to {end}")
         start, end = int(start), int(end)
         # In single precision, as torch steps through integers.
         step = float(np.float32(end - start) / np.float32(steps - 1))

@@ -81,6 +81,10 @@ def scatter_value_(self, dim, index, value):
 def repeat_interleave(self, repeats, dim=None, *, output_size=None):
     source = aten.reshape.default(self, (-1,)) if dim is None else self
     dim = wrap_dim(0 if dim is None else dim, source.dim())
+    if output_size is not None and output_size != source.size(dim) * repeats:
+        raise RuntimeError(
+            f"repeat_interleave: Invalid output_size, expected {source.size(dim) * repeats} but got {output_size}"
+        )
     spread = aten.unsqueeze.default(source, dim + 1)
     shape = list(spread.shape)
     shape[dim + 1] = repeats
@@ -99,6 +103,11 @@ def repeated_positions(repeats, *, output_size=None):
         raise RuntimeError("repeats can not be negative")
     columns = aten.arange.default(aten.amax.default(repeats).item(), device=repeats.device)
     rows = aten.nonzero.default(columns < aten.unsqueeze.default(repeats, 1))
+    if output_size is not None and output_size != rows.size(0):
+        raise RuntimeError(
+            f"repeat_interleave: allocated size does not match required size: the repeats add up to {rows.size(0)}, but got "
+            f"output_size={output_size}"
+        )
     return aten.select.int(rows, 1, 0).to(repeats.dtype)
 
 
@@ -116,4 +125,4 @@ def repeat_interleave_tensor(self, repeats, dim=None, *, output_size=None):
             f"repeats must have the same size as input along dim, but got repeats.size(0) = {counts.size(0)} and "
             f"input.size({dim}) = {source.size(dim)}"
         )
-    return aten.index_select.default(source, dim, repeated_positions(counts))
+    return aten.index_select.default(source, dim, repeated_positions(counts, output_size=output_size))

@@ -9,12 +9,13 @@ from rushlight.core.dispatch_key import DispatchKey
 from rushlight.core.dtype import bool_, dtype, finfo, get_default_dtype, of_number
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
+from rushlight.ops.composite.precision import in_full_precision
 from rushlight.ops.dispatcher import Kernel, define
 from rushlight.ops.meta.checks import check_operands, not_implemented
-from rushlight.ops.numbers import as_operand
+from rushlight.ops.numbers import as_operand, as_wrapped_operand
 from rushlight.ops.packet import namespaces
-from rushlight.ops.promotion import result_type
-from rushlight.ops.registry import composite
+from rushlight.ops.promotion import check_number, result_type
+from rushlight.ops.registry import check_castable, composite
 from rushlight.ops.schema import in_place_declaration, split_declaration
 
 aten = namespaces.namespace("aten")
@@ -36,7 +37,9 @@ def with_inplace(*schemas: str, overload: str | None = None) -> Callable:
         def inplace(self, *args, **kwargs):
             operands = (*args, *kwargs.values())
             check_operands(self, name, operands, reads_later=name in _READ_LATER)
-            return aten.copy_.default(self, function(source_of_write(self, operands), *args, **kwargs))
+            result = function(source_of_write(self, operands), *args, **kwargs)
+            check_castable(name, result.dtype, self.dtype)
+            return aten.copy_.default(self, result)
 
         for schema in schemas:
             op = define("aten", in_place_declaration(schema, overload))
@@ -58,7 +61,7 @@ def _is_recorded(*operands: object) -> bool:
 
 @composite("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
 def rsub(self, other, *, alpha=1):
-    return aten.sub.Tensor(as_operand(other, self), self, alpha=alpha)
+    return aten.sub.Tensor(as_wrapped_operand(other, self), self, alpha=alpha)
 
 
 @with_inplace("square(Tensor self) -> Tensor")
@@ -108,13 +111,19 @@ def clamp_max(self, max):
 
 
 def _bounded(self: Tensor, bound: Tensor | complex, is_beyond: Callable, extremum: Callable) -> Tensor:
-    """`extremum` of elements and their bound. Where the two are equal the gradient is the elements', while extrema halve it."""
-    if not _is_recorded(self, bound) or (type(bound) is float and math.isnan(bound)):
+    """`extremum` of elements and their bound, which has to fit the result. Where the two are equal the gradient is the
+    elements', while extrema halve it. Where one of them is NaN the result is, too, and neither has a gradient."""
+    if not isinstance(bound, Tensor):
+        check_number(bound, result_type(self, bound))
+    if not _is_recorded(self, bound):
         return extremum(self, bound)
-    beyond = is_beyond(self, bound)
-    if isinstance(bound, Tensor) and bound.dtype.is_floating_point:
-        beyond = beyond.logical_or(bound.isnan())
-    return aten.where.self(beyond, as_operand(bound, self), self)
+    found = aten.where.self(is_beyond(self, bound), as_operand(bound, self), self)
+    missing = aten.isnan.default(self)
+    if isinstance(bound, Tensor):
+        missing = missing.logical_or(aten.isnan.default(bound))
+    elif bound != bound:
+        missing = aten.ones_like.default(missing)
+    return masked_fill(found, missing, math.nan)
 
 
 @with_inplace("floor_divide(Tensor self, Tensor other) -> Tensor", overload="Tensor")
@@ -139,6 +148,12 @@ def subtract(self, other, *, alpha=1):
 
 @with_inplace("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor")
 def lerp(self, end, weight):
+    _check_lerp(self, end)
+    return _lerp(self, end, weight)
+
+
+@in_full_precision
+def _lerp(self, end, weight):
     if abs(weight) < 0.5:
         return aten.add.Tensor(self, aten.sub.Tensor(end, self), alpha=weight)
     return aten.sub.Tensor(end, aten.sub.Tensor(end, self), alpha=1 - weight)
@@ -146,29 +161,64 @@ def lerp(self, end, weight):
 
 @with_inplace("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor")
 def lerp_tensor(self, end, weight):
+    _check_lerp(self, end, weight)
+    return _lerp_tensor(self, end, weight)
+
+
+@in_full_precision
+def _lerp_tensor(self, end, weight):
     distance = end - self
     return aten.where.self(weight.abs() < 0.5, self + weight * distance, end - distance * (1 - weight))
 
 
+def _check_lerp(self: Tensor, end: Tensor, weight: Tensor | None = None) -> None:
+    with_tensor = weight is not None and weight.dim() > 0
+    for name, given in (("end", end), ("weight", weight if with_tensor else None)):
+        if given is not None and given.dtype is not self.dtype:
+            raise RuntimeError(f"expected dtype {self.dtype} for `{name}` but got dtype {given.dtype}")
+    if self.dtype.is_integral and (with_tensor or weight is None):
+        raise not_implemented(f"lerp_kernel_{'scalar' if weight is None else 'tensor'}", self.dtype)
+
+
 @with_inplace("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
 def addcmul(self, tensor1, tensor2, *, value=1):
+    kind = result_type(self, tensor1, tensor2)
+    if kind is bool_:
+        raise not_implemented("addcmul_cpu_out", kind)
+    check_number(value, kind)
+    value = int(value) if kind.is_integral else value
     product = aten.mul.Tensor(tensor1 if value == 1 else tensor1 * value, tensor2)
     return aten.add.Tensor(self, product)
 
 
 @with_inplace("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
 def addcdiv(self, tensor1, tensor2, *, value=1):
+    check_number(value, result_type(self, tensor1, tensor2))
+    if tensor1.dtype.is_integral and tensor2.dtype.is_integral:
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported: convert the operands to a floating dtype for a true "
+            "division, or use self + value * torch.trunc(tensor1 / tensor2).to(dtype)"
+        )
     return aten.add.Tensor(self, aten.div.Tensor(tensor1 if value == 1 else tensor1 * value, tensor2))
 
 
 @with_inplace("exp2(Tensor self) -> Tensor")
 def exp2(self):
+    if self.dtype.is_complex:
+        return aten.exp.default(_scaled(self, 0.6931471805599453))
     return aten.pow.Scalar(2.0, _floating(self))
 
 
 @with_inplace("log10(Tensor self) -> Tensor")
 def log10(self):
-    return aten.log2.default(self) * 0.30102999566398119521
+    return _scaled(aten.log2.default(self), 0.30102999566398119521)
+
+
+def _scaled(self: Tensor, factor: float) -> Tensor:
+    """A multiple. Of complex numbers each part: their product with a number makes NaN of infinities."""
+    if not self.dtype.is_complex:
+        return self * factor
+    return aten.view_as_complex.default(aten.view_as_real.default(self) * factor)
 
 
 @with_inplace("logit(Tensor self, float? eps=None) -> Tensor")
@@ -240,6 +290,8 @@ def masked_fill_tensor(self, mask, value):
             f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s)."
         )
     _check_fits(self, value.dtype)
+    if value._impl.storage.buffer is not None and not value._impl.fake:
+        check_number(value._impl.array.reshape(()).tolist(), self.dtype)
     return aten.where.self(mask, value.to(self.dtype), self)
 
 
@@ -294,7 +346,10 @@ def positive(self):
 
 @composite("logaddexp(Tensor self, Tensor other) -> Tensor")
 def logaddexp(self, other):
-    if result_type(self, other).is_complex:
+    kind = result_type(self, other)
+    if kind.is_integral:
+        raise not_implemented("logaddexp_cpu", kind)
+    if kind.is_complex:
         return _logaddexp_complex(self, other)
     high = aten.maximum.default(self, other)
     spread = -aten.abs.default(self - other)
@@ -302,15 +357,20 @@ def logaddexp(self, other):
 
 
 def _logaddexp_complex(self: Tensor, other: Tensor) -> Tensor:
-    first = aten.real.default(self) >= aten.real.default(other)
+    left, right = aten.real.default(self), aten.real.default(other)
+    first = left >= right
     spread = aten.where.self(first, other - self, self - other)
-    return aten.where.self(first, self, other) + aten.log1p.default(aten.exp.default(spread))
+    found = aten.where.self(first, self, other) + aten.log1p.default(aten.exp.default(spread))
+    infinite = aten.where.self(left < 0, self, aten.log.default(aten.exp.default(self) + aten.exp.default(other)))
+    return aten.where.self(aten.isinf.default(left).logical_and(left == right), infinite, found)
 
 
 @with_inplace("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor")
 def nan_to_num(self, nan=None, posinf=None, neginf=None):
     if self.dtype.is_integral:
         return aten.clone.default(self)
+    if self.dtype.is_complex:
+        return aten.view_as_complex.default(nan_to_num(aten.view_as_real.default(self), nan, posinf, neginf))
     largest = finfo(self.dtype).max
     filled = masked_fill(self, aten.isnan.default(self), 0.0 if nan is None else nan)
     filled = masked_fill(filled, self == float("inf"), largest if posinf is None else posinf)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rushlight.core.dtype import bool_
 from rushlight.core.tensor import Tensor
+from rushlight.ops.numbers import as_operand
 from rushlight.ops.packet import namespaces
 from rushlight.ops.promotion import result_type
 from rushlight.ops.registry import composite
@@ -16,7 +17,7 @@ aten = namespaces.namespace("aten")
     "Tensor? sorter=None) -> Tensor"
 )
 def searchsorted(sorted_sequence, self, *, out_int32=False, right=False, side=None, sorter=None):
-    value = aten.full.default((), self, dtype=sorted_sequence.dtype, device=sorted_sequence.device)
+    value = as_operand(self, sorted_sequence)
     return aten.searchsorted.Tensor(sorted_sequence, value, out_int32=out_int32, right=right, side=side, sorter=sorter)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from rushlight.core.dtype import FLOATING, QUANTIZED, bool_, dtype
+from rushlight.core.dtype import COMPLEX, FLOATING, QUANTIZED, bool_, dtype
 from rushlight.core.strides import broadcast_shapes, contiguous_strides, elementwise_strides
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl, empty_impl, impl_from_array
@@ -15,6 +15,7 @@ from rushlight.ops.cpu import native
 from rushlight.ops.cpu.narrow import FROM_NARROW, TO_NARROW
 from rushlight.ops.cpu.quiet import quietly
 from rushlight.ops.meta.checks import not_implemented
+from rushlight.ops.promotion import check_int, rounded
 
 
 def empty(sizes: Sequence[int], element_type: dtype, strides: Sequence[int] | None = None) -> Tensor:
@@ -68,7 +69,7 @@ def number(value: complex | float | int | bool, target: np.dtype) -> np.generic:
         raise RuntimeError(f"value cannot be converted to type {target} without overflow: {value}")
     if target.kind in "iu" and isinstance(value, int) and not isinstance(value, bool):
         bits = 8 * target.itemsize
-        value &= (1 << bits) - 1
+        value = check_int(value) & ((1 << bits) - 1)
         if target.kind == "i" and value >> (bits - 1):
             value -= 1 << bits
     if (target.kind == "V" or target.itemsize == 1) and target in TO_NARROW:
@@ -111,7 +112,8 @@ def apply(
     NotImplementedError where NumPy does not know the operation for the dtype.
     """
     if compute.numpy is not compute.compute:
-        operands = tuple([_rounded(value, compute) for value in operands])
+        exact = ufunc in WITH_EXACT_NUMBERS
+        operands = tuple([_rounded(value, compute, exact) for value in operands])
     sizes, strides = layout_of(operands)
     if out is None or out._impl.sizes != sizes or out._impl.dtype is not result:
         out = wrap(empty_impl(sizes, result, strides))
@@ -132,10 +134,18 @@ def apply(
     return out
 
 
-def _rounded(value: object, half: dtype) -> object:
-    """An operand of an operation on halves, whose integers are rounded to halves before float32 computes with them."""
-    is_integral = isinstance(value, Tensor) and value._impl.dtype.is_integral and value._impl.sizes
-    return make(value._impl.array, half) if is_integral else value
+# Operations on halves that take a number beside them as it is; others round it to a half first.
+WITH_EXACT_NUMBERS: set[Callable] = {np.add, np.subtract, np.multiply, np.divide, np.floor_divide}
+
+
+def _rounded(value: object, half: dtype, exact: bool) -> object:
+    """An operand of an operation on halves. Integers and, unless `exact`, numbers and 0-dim tensors of other dtypes are rounded
+    to halves before float32 computes with them."""
+    if isinstance(value, Tensor):
+        kind, sizes = value._impl.dtype, value._impl.sizes
+        rounds = kind is not half and kind.category != COMPLEX and (not exact or kind.is_integral and sizes)
+        return make(value._impl.array, half) if rounds else value
+    return value if exact or not isinstance(value, int | float) else rounded(value, half)
 
 
 def _argument(value: object, compute: dtype) -> np.ndarray | np.generic | float:
@@ -144,7 +154,7 @@ def _argument(value: object, compute: dtype) -> np.ndarray | np.generic | float:
         return impl.array if impl.dtype.numpy is compute.compute else convert(impl.array, compute.compute)
     if compute.category == FLOATING and type(value) in (float, int):
         # NumPy rounds a Python number to the dtype of the array beside it.
-        return float(value)
+        return float(value if type(value) is float else check_int(value))
     return operand(value, compute)
 
 

@@ -16,6 +16,7 @@ from rushlight.ops.cpu import native
 from rushlight.ops.cpu.common import convert, empty, number
 from rushlight.ops.meta.checks import check_operands, check_writable
 from rushlight.ops.meta.creation import arange_dtype, arange_length, arange_numbers, check_sizes, format_strides
+from rushlight.ops.promotion import check_number, result_type
 from rushlight.ops.registry import aten, cpu
 
 
@@ -37,6 +38,7 @@ def full(size, fill_value, *, dtype=None, layout=None, device=None, pin_memory=N
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
     kind = dtype or of_number(fill_value)
+    check_number(fill_value, kind)
     made = empty(check_sizes(size), kind)
     # 0 and 1 are right in every dtype as they are.
     plain = type(fill_value) is int and 0 <= fill_value <= 1 and kind not in NARROW_TYPES
@@ -102,8 +104,7 @@ def fill_(self, value):
     impl = self._impl
     if isinstance(value, Tensor):
         value = value.item()
-    if isinstance(value, complex) and not impl.dtype.is_complex:
-        raise RuntimeError(f"value cannot be converted to type {impl.dtype.name} without overflow")
+    check_number(value, impl.dtype)
     impl.array[...] = number(value, impl.dtype.numpy)
     return self
 
@@ -121,6 +122,6 @@ def local_scalar_dense(self):
 
 @cpu("equal")
 def equal(self, other):
-    if self.dtype is not other.dtype:
-        raise RuntimeError(f"Expected object of data type {self.dtype} but got data type {other.dtype} for argument 'other'")
-    return bool(np.array_equal(self._impl.array, other._impl.array))
+    kind = result_type(self, other)
+    arrays = (value._impl.array for value in (self, other))
+    return bool(np.array_equal(*(array if array.dtype == kind.numpy else convert(array, kind.numpy) for array in arrays)))

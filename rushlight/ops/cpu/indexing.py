@@ -20,7 +20,7 @@ from rushlight.ops.meta.indexing import (
     pad_strides,
     require_embedding_indices,
 )
-from rushlight.ops.promotion import result_type
+from rushlight.ops.promotion import check_number, result_type
 from rushlight.ops.registry import cpu
 
 
@@ -185,6 +185,7 @@ def _sum_by_row(positions: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np
 
 @cpu("constant_pad_nd")
 def constant_pad_nd(self, pad, value=0):
+    check_number(value, self.dtype)
     pairs, sizes = check_pad(self, pad)
     out = empty(sizes, self.dtype, pad_strides(self, pad, sizes))
     target, array = out._impl.array, self._impl.array

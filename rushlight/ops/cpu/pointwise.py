@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rushlight.core.dtype import bool_, dtype, int64
+from rushlight.core.dtype import bool_, dtype, int64, uint8
 from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu import native
-from rushlight.ops.cpu.common import apply, convert, empty, layout_of, number, operand
+from rushlight.ops.cpu.common import WITH_EXACT_NUMBERS, apply, convert, empty, layout_of, make, number, operand
 from rushlight.ops.cpu.special import erf
 from rushlight.ops.meta.checks import not_implemented
-from rushlight.ops.promotion import float_type, result_type
+from rushlight.ops.promotion import check_number, float_type, result_type
 from rushlight.ops.registry import cpu, elementwise
 
 
@@ -219,6 +219,7 @@ def _check_alpha(kind: dtype, alpha: complex | float | int | bool) -> None:
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
     if kind.is_integral and isinstance(alpha, float):
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    check_number(alpha, kind)
 
 
 @elementwise("div.Tensor")
@@ -233,6 +234,9 @@ def _trunc_divide(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -
         return np.trunc(np.divide(a, b), out=out)
     inexact_negative = (np.fmod(a, b) != 0) & ((a < 0) != (b < 0))
     return np.add(np.floor_divide(a, b), inexact_negative, out=out, casting="unsafe")
+
+
+WITH_EXACT_NUMBERS.add(_trunc_divide)
 
 
 @elementwise("div.Tensor_mode")
@@ -289,6 +293,8 @@ _POWERS = {2: np.square, 3: _cube, 0.5: np.sqrt, -0.5: _rsqrt, -1: np.reciprocal
 @elementwise("pow.Tensor_Tensor", "pow.Tensor_Scalar", "pow.Scalar")
 def pow_(self, exponent, *, out=None):
     kind = result_type(self, exponent)
+    if kind.is_integral and not isinstance(exponent, Tensor):
+        check_number(exponent, kind)
     if not kind.is_integral:
         special = _POWERS.get(exponent) if isinstance(exponent, int | float) else None
         if special is not None:
@@ -301,6 +307,8 @@ def pow_(self, exponent, *, out=None):
 
 @cpu("where.self")
 def where(condition, self, other):
+    if condition.dtype is uint8:
+        condition = make(condition._impl.array, bool_)
     if condition.dtype is not bool_:
         raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype}")
     kind = result_type(self, other)

@@ -10,13 +10,15 @@ from rushlight.ops.cpu.common import operand
 from rushlight.ops.cpu.results import contiguous
 from rushlight.ops.meta.checks import not_implemented
 from rushlight.ops.meta.searching import check_searchsorted, check_unique_dim
+from rushlight.ops.promotion import result_type
 from rushlight.ops.registry import cpu
 
 
 @cpu("searchsorted.Tensor")
 def searchsorted(sorted_sequence, self, *, out_int32=False, right=False, side=None, sorter=None):
     after = check_searchsorted(sorted_sequence, self, out_int32, right, side, sorter)
-    sequence, values = operand(sorted_sequence, sorted_sequence.dtype), operand(self, self.dtype)
+    compared = result_type(sorted_sequence, self)
+    sequence, values = operand(sorted_sequence, compared), operand(self, compared)
     order = None if sorter is None else sorter._impl.array
     if order is not None and order.size and (order.min() < 0 or order.max() >= sequence.shape[-1]):
         raise RuntimeError("torch.searchsorted(): sorter index out of range")

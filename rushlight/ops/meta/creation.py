@@ -16,6 +16,7 @@ from rushlight.core.strides import (
 )
 from rushlight.ops.meta.checks import check_operands, check_writable
 from rushlight.ops.meta.common import empty
+from rushlight.ops.promotion import check_number
 from rushlight.ops.registry import meta
 
 
@@ -54,7 +55,9 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, pin_mem
 
 @meta("full")
 def full(size, fill_value, *, dtype=None, layout=None, device=None, pin_memory=None):
-    return empty(check_sizes(size), dtype or of_number(fill_value))
+    kind = dtype or of_number(fill_value)
+    check_number(fill_value, kind)
+    return empty(check_sizes(size), kind)
 
 
 def arange_length(start, end, step) -> int:

@@ -9,7 +9,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import DataDependentShapeError
 from rushlight.ops.meta.checks import is_channels_last, kept_format_strides, require_index
 from rushlight.ops.meta.common import empty
-from rushlight.ops.promotion import result_type
+from rushlight.ops.promotion import check_number, result_type
 from rushlight.ops.registry import meta
 
 
@@ -202,5 +202,6 @@ def pad_strides(self: Tensor, pad: Sequence[int], sizes: tuple[int, ...]) -> tup
 
 @meta("constant_pad_nd")
 def constant_pad_nd(self, pad, value=0):
+    check_number(value, self.dtype)
     _, sizes = check_pad(self, pad)
     return empty(sizes, self.dtype, pad_strides(self, pad, sizes))

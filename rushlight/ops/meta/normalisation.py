@@ -35,11 +35,11 @@ def check_layer_norm(
             f"size{list(sizes)}"
         )
     require_floating("LayerNormKernelImpl", input)
-    _check_parameter_dtypes("native_layer_norm", input, weight=weight, bias=bias)
+    check_parameter_dtypes("native_layer_norm", input, weight=weight, bias=bias)
     return (*sizes[: len(sizes) - len(shape)], *(1,) * len(shape))
 
 
-def _check_parameter_dtypes(name: str, input: Tensor, **parameters: Tensor | None) -> None:
+def check_parameter_dtypes(name: str, input: Tensor, **parameters: Tensor | None) -> None:
     # 16-bit inputs may come with float32 parameters.
     for role, tensor in parameters.items():
         if tensor is not None and tensor.dtype is not input.dtype:
@@ -91,7 +91,7 @@ def check_batch_norm(
     if not training and running_mean is None:
         raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
     require_floating("batch_norm", input)
-    _check_parameter_dtypes("native_batch_norm", input, **parameters)
+    check_parameter_dtypes("native_batch_norm", input, **parameters)
     return channels
 
 

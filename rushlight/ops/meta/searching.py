@@ -34,11 +34,6 @@ def check_searchsorted(
         )
     if values.numel() and (values.dtype.is_complex or values.dtype is bool_):
         raise not_implemented("searchsorted_out_cpu", values.dtype)
-    if values.dim() and sorted_sequence.dtype is not values.dtype:
-        raise RuntimeError(
-            "torch.searchsorted(): boundary tensor and input value tensor should have same dtype, but got boundary tensor "
-            f"dtype {sorted_sequence.dtype.scalar_name} and input value tensor dtype {values.dtype.scalar_name}"
-        )
     if out_int32 and sequence[-1] >= 1 << 31:
         raise RuntimeError(
             f"torch.searchsorted(): the size of boundaries' last dimension should be less than {(1 << 31) - 1}, but we got "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rushlight.core.dtype import bool_, dtype, int64
 from rushlight.core.strides import contiguous_strides, elementwise_strides, is_non_overlapping_and_dense, wrap_dim
 from rushlight.core.tensor import Tensor
+from rushlight.ops.meta.checks import not_implemented
 from rushlight.ops.meta.common import empty
 from rushlight.ops.registry import meta
 
@@ -38,7 +39,9 @@ def check_topk(self: Tensor, k: int, dim: int) -> tuple[int, tuple[int, ...]]:
 
 
 def cumsum_dtype(self: Tensor, given: dtype | None) -> dtype:
-    """What cumsum returns: int64 for integers and bool, the input's dtype otherwise, unless one is given."""
+    """What cumsum returns: int64 for integers and bool, the input's dtype otherwise, unless one is given, which is not bool."""
+    if given is bool_:
+        raise not_implemented("cumsum_out_cpu", bool_)
     return given or (int64 if self.dtype.is_integral else self.dtype)
 
 

@@ -26,6 +26,9 @@ template <class T> struct heads_of {
   }
 };
 
+constexpr long key_block = 128;
+constexpr long tasks_of_thread = 4;  // of which each thread should have at least as many
+
 // A mask of shape [B, H, L, S] by strides, zero where it is broadcast: float is added to the scores, bool says which
 // keys count. rl::no_mask{} for none.
 template <class T> struct attention_mask {
@@ -52,35 +55,37 @@ template <> struct attention_mask<void> {
   RL_INLINE void apply_to_one(long, long, long, long, long, float*) const {}
 };
 
-// Any function of scores: score(lane, batch, query, key, value) takes their place, the lanes being queries one behind the
-// other. seen(lane, batch, query, key) says which are not -inf, before they are calculated: blocks of -inf are left out.
-// Queries that meet no key give 0, or with Empty_is_nan NaN. There is one head.
-template <bool Skips, bool Empty_is_nan, class Score, class Seen> struct score_function {
+// Any function of scores: score(lane, batch, head, query, key, value, packed) takes their place, the lanes being queries one
+// behind the other. seen(lane, batch, head, query, key) says which are not -inf, before they are calculated: blocks of -inf
+// are left out. pack(batch, head, query, queries, key, keys, blocks) copies what the function reads along the keys to Packed
+// blocks, which lie as the scores do. Queries that meet no key give 0, or with Empty_is_nan NaN.
+template <bool Skips, bool Empty_is_nan, int Packed, class Score, class Seen, class Pack> struct score_function {
   Score score;
   Seen is_seen;
+  Pack pack;
   static constexpr bool skips = Skips, empty_is_nan = Empty_is_nan;
 
-  RL_INLINE bool seen(long b, long query, long queries, long key, long keys) const {
+  RL_INLINE bool seen(long b, long h, long query, long queries, long key, long keys) const {
     for (long s = 0; s < keys; ++s) {
       bool found = false;
-      for_each(queries, [&](auto lane, long j) { found = found || any_bit(is_seen(lane, b, query + j, key + s)); });
+      for_each(queries, [&](auto lane, long j) { found = found || any_bit(is_seen(lane, b, h, query + j, key + s)); });
       if (found) return true;
     }
     return false;
   }
-  RL_INLINE void apply(long b, long, long query, long queries, long key, long keys, float* scores) const;
-  RL_INLINE void apply_to_one(long b, long, long query, long key, long keys, float* scores) const {
+  RL_INLINE void apply(long b, long h, long query, long queries, long key, long keys, float* scores) const;
+  RL_INLINE void apply_to_one(long b, long h, long query, long key, long keys, float* scores) const {
     const scalar_lane lane;
-    for (long s = 0; s < keys; ++s) scores[s] = score(lane, b, query, key + s, scores[s]);
+    alignas(64) float blocks[Packed > 0 ? Packed * key_block * tile_columns : 1];
+    if constexpr (Packed > 0) pack(b, h, query, 1, key, keys, blocks);
+    for (long s = 0; s < keys; ++s) scores[s] = score(lane, b, h, query, key + s, scores[s], blocks + s * tile_columns);
   }
 };
-template <bool Skips, bool Empty_is_nan, class Score, class Seen>
-RL_INLINE score_function<Skips, Empty_is_nan, Score, Seen> scored(const Score& score, const Seen& seen) {
-  return {score, seen};
+template <bool Skips, bool Empty_is_nan, int Packed, class Score, class Seen, class Pack>
+RL_INLINE score_function<Skips, Empty_is_nan, Packed, Score, Seen, Pack> scored(const Score& score, const Seen& seen,
+                                                                              const Pack& pack) {
+  return {score, seen, pack};
 }
-
-constexpr long key_block = 128;
-constexpr long tasks_of_thread = 4;  // of which each thread should have at least as many
 
 // Panels of NR queries that take a block of keys from one copy of it.
 template <int D> constexpr int query_panels = D <= 128 ? 4 : 1;
@@ -141,13 +146,15 @@ RL_INLINE void attention_mask<T>::apply(long b, long h, long query, long queries
 }
 
 // What lies beyond the queries stays as it is.
-template <bool Skips, bool Empty_is_nan, class Score, class Seen>
-RL_INLINE void score_function<Skips, Empty_is_nan, Score, Seen>::apply(long b, long, long query, long queries, long key,
-                                                                       long keys, float* scores) const {
+template <bool Skips, bool Empty_is_nan, int Packed, class Score, class Seen, class Pack>
+RL_INLINE void score_function<Skips, Empty_is_nan, Packed, Score, Seen, Pack>::apply(long b, long h, long query, long queries,
+                                                                                    long key, long keys, float* scores) const {
+  alignas(64) float blocks[Packed > 0 ? Packed * key_block * tile_columns : 1];
+  if constexpr (Packed > 0) pack(b, h, query, queries, key, keys, blocks);
   for (long s = 0; s < keys; ++s) {
     float* row = scores + s * tile_columns;
     for_each(queries, [&](auto lane, long j) {
-      lane.store(row + j, score(lane, b, query + j, key + s, lane.load(row + j)));
+      lane.store(row + j, score(lane, b, h, query + j, key + s, lane.load(row + j), blocks + s * tile_columns + j));
     });
   }
 }
@@ -262,7 +269,7 @@ RL_INLINE void attend(const heads_of<const float>& q, const heads_of<const float
     if constexpr (Mask::skips) {
       bool any = false;
       for (long p = 0; p < panels; ++p)
-        any |= seen[p] = mask.seen(batch, query + p * tile_columns, width(p), first, block);
+        any |= seen[p] = mask.seen(batch, head, query + p * tile_columns, width(p), first, block);
       if (!any) continue;
     }
     if (packs) {

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 
-from rushlight.core.dtype import finfo, float16, float32, float64
+from rushlight.core.dtype import bool_, finfo, float64
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.network.common import aten, inplace
+from rushlight.ops.composite.precision import in_full_precision
+from rushlight.ops.meta.checks import not_implemented
+from rushlight.ops.promotion import check_number
 from rushlight.ops.registry import composite
 
 # Klambauer et al., "Self-Normalizing Neural Networks" (2017).
@@ -58,6 +61,7 @@ def rrelu(self, lower=0.125, upper=1.0 / 3, training=False, generator=None):
 
 
 @composite("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor")
+@in_full_precision
 def elu(self, alpha=1, scale=1, input_scale=1):
     # The negative branch gets no positive numbers, whose exponentials could overflow and spoil the gradient.
     positive = self > 0
@@ -70,11 +74,13 @@ def _times(self: Tensor, factor: float) -> Tensor:
 
 
 @composite("selu(Tensor self) -> Tensor")
+@in_full_precision
 def selu(self):
     return elu(self, SELU_ALPHA, SELU_SCALE)
 
 
 @composite("celu(Tensor self, Scalar alpha=1.0) -> Tensor")
+@in_full_precision
 def celu(self, alpha=1.0):
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
@@ -83,6 +89,8 @@ def celu(self, alpha=1.0):
 
 @composite("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor")
 def hardtanh(self, min_val=-1, max_val=1):
+    check_number(min_val, self.dtype)
+    check_number(max_val, self.dtype)
     return self.masked_fill(self <= min_val, min_val).masked_fill(self >= max_val, max_val)
 
 
@@ -92,19 +100,20 @@ def relu6(self):
 
 
 @composite("hardsigmoid(Tensor self) -> Tensor")
+@in_full_precision
 def hardsigmoid(self):
     return hardtanh(self + 3, 0, 6) / 6
 
 
 @composite("hardswish(Tensor self) -> Tensor")
+@in_full_precision
 def hardswish(self):
     return self * hardtanh(self + 3, 0, 6) / 6
 
 
 @composite("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor")
+@in_full_precision
 def softplus(self, beta=1, threshold=20):
-    if self.dtype is float16:  # whose exponentials are infinite from 11.1 on
-        return softplus(self.to(float32), beta, threshold).to(float16)
     scaled = _times(self, beta)
     linear = scaled > threshold
     bent = scaled.masked_fill(linear, 0).exp().log1p()
@@ -112,11 +121,13 @@ def softplus(self, beta=1, threshold=20):
 
 
 @composite("mish(Tensor self) -> Tensor")
+@in_full_precision
 def mish(self):
     return self * softplus(self).tanh()
 
 
 @composite("log_sigmoid(Tensor self) -> Tensor")
+@in_full_precision
 def log_sigmoid(self):
     # `minimum` halves the gradient at 0, where both branches are equal.
     return aten.minimum.default(self, self.new_zeros([])) - (-self.abs()).exp().log1p()
@@ -124,6 +135,15 @@ def log_sigmoid(self):
 
 @composite("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor")
 def threshold(self, threshold, value):
+    if self.dtype is bool_:
+        raise not_implemented("threshold_cpu", bool_)
+    check_number(threshold, self.dtype)
+    check_number(value, self.dtype)
+    return _threshold(self, threshold, value)
+
+
+@in_full_precision
+def _threshold(self, threshold, value):
     return self.masked_fill(self <= threshold, value)
 
 
@@ -133,6 +153,7 @@ def hardshrink(self, lambd=0.5):
 
 
 @composite("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
+@in_full_precision
 def softshrink(self, lambd=0.5):
     if lambd < 0:
         raise RuntimeError(

@@ -23,10 +23,12 @@ def scaled_dot_product_attention(
 
     A bool mask is True where a key may be attended to. Rows that may attend to nothing give zeros.
     """
-    _check_arguments(query, key, value, attn_mask, is_causal)
+    _check_arguments(query, key, value, attn_mask)
     if enable_gqa:
         key, value = _repeat_heads(query, key, "Key"), _repeat_heads(query, value, "value")
     mask = _additive(attn_mask, query.dtype)
+    if is_causal and mask is not None:
+        mask, is_causal = mask.masked_fill(_later(query, key), -math.inf), False
     if _is_fused(query, key, value, mask, dropout_p):
         return aten._scaled_dot_product_flash_attention_for_cpu.default(
             query, key, value, dropout_p, is_causal, attn_mask=mask, scale=scale
@@ -34,7 +36,7 @@ def scaled_dot_product_attention(
     return _written_out(query, key, value, mask, dropout_p, is_causal, scale)
 
 
-def _check_arguments(query, key, value, attn_mask, is_causal: bool) -> None:
+def _check_arguments(query, key, value, attn_mask) -> None:
     if not query.dtype is key.dtype is value.dtype:
         raise RuntimeError(
             "Expected query, key, and value to have the same dtype, but got "
@@ -47,8 +49,6 @@ def _check_arguments(query, key, value, attn_mask, is_causal: bool) -> None:
         )
     if attn_mask is None:
         return
-    if is_causal:
-        raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
     if attn_mask.dtype is not bool_ and attn_mask.dtype is not query.dtype:
         raise RuntimeError(
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got "
@@ -88,12 +88,16 @@ def _is_fused(query, key, value, mask, dropout_p: float) -> bool:
     )
 
 
+def _later(query, key):
+    """Which keys (columns) come after which queries (rows)."""
+    return arange(query, key.shape[-2]) > arange(query, query.shape[-2]).unsqueeze(1)
+
+
 def _written_out(query, key, value, mask, dropout_p: float, is_causal: bool, scale: float | None):
     scale = default_scale(query.shape[-1]) if scale is None else scale
     scores = (query * scale).matmul(key.transpose(-2, -1))
     if is_causal:
-        later = arange(query, key.shape[-2]) > arange(query, query.shape[-2]).unsqueeze(1)
-        scores = scores.masked_fill(later, -math.inf)
+        scores = scores.masked_fill(_later(query, key), -math.inf)
     if mask is None:
         probabilities = softmax(scores, -1)
     else:

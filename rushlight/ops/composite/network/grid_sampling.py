@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 
-from rushlight.core.dtype import int64
+from rushlight.core.dtype import bool_, int64
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.network.common import arange, aten
 from rushlight.ops.composite.network.upsampling import CUBIC
@@ -70,7 +70,7 @@ def _moved_inside(coordinate: Tensor, size: int, padding_mode: int, align_corner
         return coordinate
     if padding_mode == _REFLECTION:
         coordinate = _reflected(coordinate, size, align_corners)
-    return coordinate.clamp(0, size - 1)
+    return coordinate.masked_fill(coordinate.isnan(), 0).clamp(0, size - 1)
 
 
 def _values_at(input: Tensor, places: list[Tensor]) -> Tensor:
@@ -141,8 +141,14 @@ def _sample(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: 
         for coordinate, size in zip(coordinates, sizes, strict=True)
     ]
     if interpolation_mode == _NEAREST:
-        return _values_at(input, [coordinate.detach().round() for coordinate in coordinates])
+        values = _values_at(input, [coordinate.detach().round() for coordinate in coordinates])
+        return values + _zeros_of(coordinates[0]).unsqueeze(1) if grid.requires_grad else values
     return _linear(input, coordinates)
+
+
+def _zeros_of(coordinate: Tensor) -> Tensor:
+    """Zeros whose gradient is 0."""
+    return coordinate.masked_fill(aten.ones_like.default(coordinate, dtype=bool_), 0)
 
 
 _ARGUMENTS = "(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor"

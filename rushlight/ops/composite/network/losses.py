@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.network.activations import log_sigmoid
 from rushlight.ops.composite.network.common import MEAN, aten, reduce_loss, values_of
 from rushlight.ops.registry import composite
@@ -44,8 +45,11 @@ def huber_loss(self, target, reduction=MEAN, delta=1.0):
     return reduce_loss(loss, reduction)
 
 
+LEAST_VARIANCE = 1e-12  # of a probability whose cross entropy is differentiated
+
+
 def _bounded_log(x):
-    """log(x), at least -100, with gradient 0 at 0."""
+    """log(x), at least -100, with gradient 0 where it is less."""
     zero = x == 0
     return x.masked_fill(zero, 1).log().clamp(min=-100).masked_fill(zero, -100)
 
@@ -56,8 +60,27 @@ def binary_cross_entropy(self, target, weight=None, reduction=MEAN):
     values = values_of(self)
     if values is not None and not ((values >= 0) & (values <= 1)).all():
         raise RuntimeError("all elements of input should be between 0 and 1")
-    loss = (target - 1) * _bounded_log(1 - self) - target * _bounded_log(self)
-    return reduce_loss(loss if weight is None else loss * weight, reduction)
+    if target.dtype is not self.dtype:
+        raise RuntimeError(f"Found dtype {target.dtype.scalar_name} but expected {self.dtype.scalar_name}")
+    if self.requires_grad:
+        return reduce_loss(_weighted(_differentiable_cross_entropy(self, target), weight), reduction)
+    return reduce_loss(_weighted(_cross_entropy(self, target), weight), reduction)
+
+
+def _weighted(loss: Tensor, weight: Tensor | None) -> Tensor:
+    return loss if weight is None else loss * weight
+
+
+def _cross_entropy(self: Tensor, target: Tensor) -> Tensor:
+    return (target - 1) * _bounded_log(1 - self) - target * _bounded_log(self)
+
+
+def _differentiable_cross_entropy(self: Tensor, target: Tensor) -> Tensor:
+    """The same, whose gradient next to 0 and 1 is what ATen chooses there: (self - target) / LEAST_VARIANCE."""
+    value = self.detach()
+    is_end = value * (1 - value) < LEAST_VARIANCE
+    slope = aten.where.self(is_end, (value - target.detach()) / LEAST_VARIANCE, value.new_zeros([]))
+    return _cross_entropy(aten.where.self(is_end, value, self), target) + (self - value) * slope
 
 
 @composite(

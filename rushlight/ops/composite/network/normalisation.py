@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from rushlight.core.dtype import finfo, float32
+from rushlight.core.dtype import bfloat16, finfo, float16, float32
+from rushlight.core.layout import channels_last
 from rushlight.ops.composite.network.common import aten
+from rushlight.ops.meta.checks import is_channels_last
+from rushlight.ops.meta.normalisation import check_parameter_dtypes
 from rushlight.ops.registry import composite
 
 
@@ -85,10 +88,13 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabl
     batch, channels, *extents = input.shape
     each = [channels // num_groups, *extents]
     grouped = input.view([batch, num_groups, *each])  # of channels-last images too
+    if input.dtype in (bfloat16, float16):
+        grouped = grouped.to(float32)
     result = aten.native_layer_norm.default(grouped, each, None, None, eps)[0].view(input.shape)
     if weight is not None:
         result = result * _per_channel(weight, input.dim())
-    return result if bias is None else result + _per_channel(bias, input.dim())
+    result = (result if bias is None else result + _per_channel(bias, input.dim())).to(input.dtype)
+    return result.contiguous(memory_format=channels_last) if input.dim() == 4 and is_channels_last(input) else result
 
 
 def _check_groups(input, num_groups, weight, bias) -> None:
@@ -108,6 +114,7 @@ def _check_groups(input, num_groups, weight, bias) -> None:
                 f"Expected {name} to be a vector of size equal to the number of channels in input, "
                 f"but got {name} of shape {list(given.shape)} and input of shape {list(input.shape)}"
             )
+    check_parameter_dtypes("group_norm", input, weight=weight, bias=bias)
 
 
 @composite(

@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable
 
 from rushlight.core.dtype import dtype, float32, float64, int64, uint8
+from rushlight.core.layout import channels_last
 from rushlight.core.size import short_fraction
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.network.common import arange, quotient, spread
-from rushlight.ops.meta.checks import not_implemented
+from rushlight.ops.meta.checks import is_channels_last, not_implemented
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
 
@@ -44,17 +45,37 @@ def _output_sizes(x, output_size, dims: int) -> list[int]:
 
 
 def _nearest_positions(x, size: int, output: int, scale: float | None, exact: bool):
+    # As ATen's kernel for images has it, which looks at the sizes first.
+    if not exact and x.dim() == 4 and scale not in (None, 2.0) and output == 2 * size:
+        return aten.div.Tensor_mode(arange(x, output), 2, rounding_mode="floor")
     index = arange(x, output).to(float32) + (0.5 if exact else 0.0)
     return (index * _ratio(x, size, output, scale, False)).to(int64).clamp(max=size - 1)
 
 
+def _in_order(given: Tensor) -> tuple[Tensor, int]:
+    """The input with its dimensions as they lie, of images with channels last these before the channels, and the first one
+    that is resized."""
+    return (given.movedim(1, -1), 1) if _has_channels_last(given) else (given, 2)
+
+
+def _has_channels_last(given: Tensor) -> bool:
+    return given.dim() == 4 and is_channels_last(given)
+
+
+def _back(x: Tensor, given: Tensor) -> Tensor:
+    """The result with its dimensions as those of the input; a copy where nothing was resized."""
+    if not _has_channels_last(given):
+        return x.clone() if x is given else x
+    return x.movedim(-1, 1) if x.shape[1:-1] != given.shape[2:] else given.clone()
+
+
 def _nearest(given, output_size, scales, exact: bool):
-    x = given
-    for index, output in enumerate(_output_sizes(x, output_size, len(scales))):
-        size = x.shape[2 + index]
+    x, first = _in_order(given)
+    for dim, output, scale in zip(range(first, 6), _output_sizes(given, output_size, len(scales)), scales, strict=False):
+        size = x.shape[dim]
         if size != output:
-            x = x.index_select(2 + index, _nearest_positions(x, size, output, scales[index], exact))
-    return x.clone() if x is given else x
+            x = x.index_select(dim, _nearest_positions(x, size, output, scale, exact))
+    return _back(x, given)
 
 
 def _source_coordinates(x, size: int, output: int, scale: float | None, align_corners: bool):
@@ -124,26 +145,27 @@ def _interpolate_bytes(given: Tensor, output_size, scales, align_corners: bool, 
         shape = [-1, 1] if dim == 2 else [-1]
         parts = [x.index_select(dim, place) * by.view(shape) for place, by in zip(places, weights.unbind(), strict=True)]
         x = to_bytes(sum(parts[1:], parts[0]), unit)
-    return x.to(uint8)
+    made = x.to(uint8)
+    return made.contiguous(memory_format=channels_last) if _has_channels_last(given) else made
 
 
 def _interpolate(given, output_size, scales, align_corners: bool, taps: Callable):
     check_weighted(given, len(scales))
     if given.dtype is uint8:
         return _interpolate_bytes(given, output_size, scales, align_corners, taps)
-    x = given
-    for index, output in enumerate(_output_sizes(x, output_size, len(scales))):
-        dim = 2 + index
+    x, first = _in_order(given)
+    for dim, output, scale in zip(range(first, 6), _output_sizes(given, output_size, len(scales)), scales, strict=False):
         size = x.shape[dim]
-        if size == output and (align_corners or scales[index] in (None, 1.0)):
+        # What is linear between its points stays as it is, whatever the scale is, in ATen too.
+        if size == output and (align_corners or taps is _linear_taps or scale in (None, 1.0)):
             continue
         shape = [output] + [1] * (x.dim() - dim - 1)
         parts = [
             x.index_select(dim, positions) * weights.to(x.dtype).view(shape)
-            for positions, weights in taps(_source_coordinates(x, size, output, scales[index], align_corners), size)
+            for positions, weights in taps(_source_coordinates(x, size, output, scale, align_corners), size)
         ]
         x = sum(parts[1:], parts[0])
-    return x.clone() if x is given else x
+    return _back(x, given)
 
 
 _SCALES = {1: "float? scales=None", 2: "float? scales_h=None, float? scales_w=None",

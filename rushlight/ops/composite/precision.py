@@ -1,0 +1,27 @@
+"""Composites that calculate with halves in float32, and round once, as the kernels of their operators do in ATen."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from rushlight.core.dtype import bfloat16, dtype, float16, float32
+from rushlight.core.tensor import Tensor
+
+
+def in_full_precision(function: Callable) -> Callable:
+    """A function of tensors and numbers, which is given halves as float32. Its result gets the first tensor's dtype."""
+
+    @functools.wraps(function)
+    def precise(self: Tensor, *args: object, **kwargs: object) -> Tensor:
+        kind = self.dtype
+        if kind not in (bfloat16, float16):
+            return function(self, *args, **kwargs)
+        others = {name: _wide(value, kind) for name, value in kwargs.items()}
+        return function(self.to(float32), *[_wide(value, kind) for value in args], **others).to(kind)
+
+    return precise
+
+
+def _wide(value: object, kind: dtype) -> object:
+    return value.to(float32) if isinstance(value, Tensor) and value.dtype is kind else value
