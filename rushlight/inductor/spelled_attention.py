@@ -39,7 +39,7 @@ from rushlight.inductor.scheduler import body_in_domain, element_index, row_vari
 from rushlight.inductor.sizes import Size, as_size, evaluate, row_major
 
 DEEPEST = 256  # columns of the queries for which the kernel is made
-FEWEST_SCORES = 1 << 16
+FEWEST_SCORES = 1 << 16  # of a head; fewer stay in the caches
 UNWRITTEN = "<scores>"  # how a template's own scores are called
 SMALL_BODY, SMALL_MASK = 8, 24  # steps that are sooner done again than read
 
@@ -56,36 +56,34 @@ class Spelled:
 
 
 def fuse_attention(lowered: LoweredGraph) -> LoweredGraph:
-    """The graph with templates for spelled-out attention."""
+    """The graph with templates for attention with functions of scores."""
     named = {buffer.name: buffer for buffer in lowered.buffers}
     wanted = {view.buffer for view in lowered.outputs} | {write.buffer for write in lowered.writes}
     readers: dict[str, set[str]] = {}
     for buffer in lowered.buffers:
         for name in buffer.reads():
             readers.setdefault(name, set()).add(buffer.name)
-    buffers = []
-    for buffer in lowered.buffers:
-        kind = buffer.kind if isinstance(buffer, TemplateBuffer) else ""
-        if kind == "attention" and "mask" in buffer.operands and _has_many_scores(buffer, lowered.symbols.hints):
-            buffer = _with_calculated_mask(buffer, named) or buffer
-        found = _spelled(buffer, named) if kind == "bgemm" else None
-        if found is not None and not wanted & found.inner and _is_worth_it(found, lowered.symbols.hints):
-            others = set().union(*(readers[name] for name in found.inner)) - found.inner
-            if others == {buffer.name}:
-                buffer = _template(found, buffer, named) or buffer
-        buffers.append(buffer)
-    return replace(lowered, buffers=buffers)
+
+    def fused(buffer: Buffer) -> Buffer:
+        kind = buffer.kind if isinstance(buffer, TemplateBuffer) else None
+        if kind not in ("attention", "bgemm"):
+            return buffer
+        keys = buffer.parameters["keys" if kind == "attention" else "depth"]
+        if not _has_many_scores(buffer.parameters["rows_each"], keys, lowered.symbols.hints):
+            return buffer
+        if kind == "attention":
+            return (_with_calculated_mask(buffer, named) if "mask" in buffer.operands else None) or buffer
+        found = _spelled(buffer, named)
+        if found is None or wanted & found.inner:
+            return buffer
+        others = set().union(*(readers[name] for name in found.inner)) - found.inner
+        return (_template(found, buffer, named) if others == {buffer.name} else None) or buffer
+
+    return replace(lowered, buffers=list(map(fused, lowered.buffers)))
 
 
-def _is_worth_it(found: Spelled, hints: dict[Var, int]) -> bool:
-    return evaluate(found.scores.layout.numel, hints) >= FEWEST_SCORES
-
-
-def _has_many_scores(attention: TemplateBuffer, hints: dict[Var, int]) -> bool:
-    count: Size = 1
-    for name in ("batch", "heads", "rows_each", "keys"):
-        count = as_size(count * attention.parameters[name])
-    return evaluate(count, hints) >= FEWEST_SCORES
+def _has_many_scores(rows: Size, keys: Size, hints: dict[Var, int]) -> bool:
+    return evaluate(as_size(rows * keys), hints) >= FEWEST_SCORES
 
 
 class _Rows:

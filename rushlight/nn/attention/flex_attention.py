@@ -1,8 +1,8 @@
 """`torch.nn.attention.flex_attention`: attention whose scores go through a function of the user's.
 
 In: queries (B, Hq, L, E), keys (B, Hkv, S, E), values (B, Hkv, S, Ev); a function of a score and its place, a BlockMask. Out:
-(B, Hq, L, Ev). The functions see one score at a time and are mapped over all. In a compiled function they are calculated in the
-kernels around the scores.
+(B, Hq, L, Ev). The functions see one score at a time and are mapped over all. In a compiled function without gradients they are
+calculated within one kernel, block by block, which leaves out the blocks that the mask hides.
 """
 
 from __future__ import annotations
