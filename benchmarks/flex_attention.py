@@ -1,7 +1,7 @@
 """Attention with functions of its scores, compiled, beside torch.compile: `python -m benchmarks.flex_attention [LENGTH ...]`.
 
-8 heads of 64, batch 1, float32, two threads; each package in a process of its own, medians of seven rounds. Out: milliseconds for
-each length and function.
+8 heads of 64, batch 1, float32, two threads; each package in a process of its own, medians of seven rounds. Out: milliseconds
+for each length and function.
 """
 
 from __future__ import annotations

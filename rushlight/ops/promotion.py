@@ -78,7 +78,7 @@ def check_number(value: complex, kind: dtype) -> None:
     """RuntimeError unless elements of `kind` hold the number: integers up to their limits, floats all but finite numbers
     beyond theirs. Unsigned integers hold negative integers, which wrap around, down to minus their greatest. Symbolic numbers
     are not known."""
-    if not isinstance(value, bool | int | float | complex | np.number):
+    if type(value) not in _CATEGORY_OF_NUMBER and not isinstance(value, np.number):
         return
     if type(value) is int:
         check_int(value)

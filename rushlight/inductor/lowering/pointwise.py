@@ -91,7 +91,7 @@ def _remainder(function: str):
 
 def _rounded_beside(operand: object, kind: dtype) -> object:
     """An operand beside halves, in which a number is rounded as eager rounds it."""
-    return rounded(operand, kind) if kind in HALVES and isinstance(operand, int | float) else operand
+    return rounded(operand, kind) if kind in HALVES and type(operand) in (int, float) else operand
 
 
 def _rounded(graph: GraphBuilder, operand: object, kind: dtype) -> object:

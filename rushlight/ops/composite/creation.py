@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from rushlight.core.dtype import get_default_dtype, int64
 from rushlight.core.layout import CHANNELS_LAST_RANKS, preserve_format
-from rushlight.core.strides import contiguous_strides, is_non_overlapping_and_dense
+from rushlight.core.strides import contiguous_strides, elementwise_strides, is_non_overlapping_and_dense
+from rushlight.core.tensor import Tensor
 from rushlight.ops.meta.checks import is_channels_last
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
@@ -35,10 +36,19 @@ _define("ones", 1)
 def empty_like(self, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
     kind, where = dtype or self.dtype, device or self.device
     impl = self._impl
-    if memory_format in (None, preserve_format) and is_non_overlapping_and_dense(impl.sizes, impl.strides):
-        return aten.empty_strided.default(impl.sizes, impl.strides, dtype=kind, device=where)
-    chosen = None if memory_format is preserve_format else memory_format
-    return aten.empty.memory_format(impl.sizes, dtype=kind, device=where, memory_format=chosen)
+    if memory_format not in (None, preserve_format):
+        return aten.empty.memory_format(impl.sizes, dtype=kind, device=where, memory_format=memory_format)
+    is_dense = is_non_overlapping_and_dense(impl.sizes, impl.strides)
+    strides = impl.strides if is_dense else elementwise_strides(impl.sizes, [(impl.sizes, impl.strides)])
+    return aten.empty_strided.default(impl.sizes, strides, dtype=kind, device=where)
+
+
+def laid_out_as(made: Tensor, like: Tensor) -> Tensor:
+    """A result with the strides that a copy of a tensor of its sizes has."""
+    own, found = like._impl, made._impl.strides
+    if found in (own.strides, elementwise_strides(own.sizes, [(own.sizes, own.strides)])):
+        return made
+    return aten.copy_.default(aten.empty_like.default(like, dtype=made.dtype), made)
 
 
 @composite(f"full_like(Tensor self, Scalar fill_value, *, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from rushlight.core.dtype import bool_, int32, int64
 from rushlight.core.strides import wrap_dim
 from rushlight.core.tensor import Tensor
+from rushlight.ops.composite.creation import laid_out_as
 from rushlight.ops.composite.network.common import values_of
 from rushlight.ops.composite.pointwise import with_inplace
 from rushlight.ops.packet import namespaces
@@ -146,4 +147,4 @@ def index_fill_tensor(self, dim, index, value):
     untouched = aten.full.default(self.shape, False, dtype=bool_, device=self.device)
     # By way of a mask, because an index that is named twice is filled once.
     chosen = aten.scatter.value(untouched, axis, spread_index(self, axis, wrapped, shape), True)
-    return aten.where.self(chosen, value.to(self.dtype), self)
+    return laid_out_as(aten.where.self(chosen, value.to(self.dtype), self), self)

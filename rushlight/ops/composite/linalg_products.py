@@ -189,7 +189,7 @@ def _scaled_sum(self: Tensor, product: Tensor, beta: float, alpha: float) -> Ten
     product = product if alpha == 1 else product * alpha
     if beta == 0:
         return product
-    return (self if beta == 1 else self * beta) + product
+    return product + (self if beta == 1 else self * beta)
 
 
 @with_inplace("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")

@@ -121,7 +121,7 @@ def _bounded(self: Tensor, bound: Tensor | complex, is_beyond: Callable, extremu
     missing = aten.isnan.default(self)
     if isinstance(bound, Tensor):
         missing = missing.logical_or(aten.isnan.default(bound))
-    elif bound != bound:
+    elif isinstance(bound, float) and math.isnan(bound):
         missing = aten.ones_like.default(missing)
     return masked_fill(found, missing, math.nan)
 

@@ -94,6 +94,9 @@ def einsum(equation, tensors, *, path=None):
     for position, (tensor, own) in enumerate(zip(tensors[1:], inputs[1:], strict=True), 1):
         tensor, own = _diagonals(tensor, own)
         later = set(output).union(*inputs[position + 1 :])
+        free = [label for label in output if (label in labels) != (label in own)]
+        if later == set(output) and free and free[0] in own:  # so that the result lies in the order of the output
+            total, labels, tensor, own = tensor, own, total, labels
         total, labels = _contract(total, labels, tensor, own, later)
     dropped = [dim for dim, label in enumerate(labels) if label not in output]
     if dropped:

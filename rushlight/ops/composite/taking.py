@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rushlight.core.dtype import int64
 from rushlight.core.tensor import Tensor
+from rushlight.ops.composite.creation import laid_out_as
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
 
@@ -57,7 +58,7 @@ def put(self, index, source, accumulate=False):
     flat, positions = aten.reshape.default(self, (-1,)), aten.reshape.default(index, (-1,))
     _check_positions(positions, flat.size(0))
     made = aten.index_put.default(flat, [positions], aten.reshape.default(source, (-1,)), accumulate)
-    return aten.view.default(made, self.shape)
+    return laid_out_as(aten.view.default(made, self.shape), self)
 
 
 @composite("put_(Tensor(a!) self, Tensor index, Tensor source, bool accumulate=False) -> Tensor(a!)")

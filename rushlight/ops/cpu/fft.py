@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from rushlight.core.dtype import dtype
 from rushlight.core.lazy_module import optional
 from rushlight.core.parallel import get_num_threads
-from rushlight.ops.cpu.results import contiguous
-from rushlight.ops.meta.fft import COMPLEX, REAL, check_transform
+from rushlight.core.tensor import Tensor
+from rushlight.ops.cpu.results import by_strides, contiguous
+from rushlight.ops.meta.fft import COMPLEX, REAL, check_transform, transformed_strides
 from rushlight.ops.registry import cpu
 
 # What both call a division by nothing, by the root of the number of points, and by that number.
@@ -30,7 +34,7 @@ def c2c(self, dim, normalization, forward):
     if not array.size or not len(dim):
         return contiguous(array.copy(), self.dtype)
     name, norm = ("fftn", _FORWARD) if forward else ("ifftn", _INVERSE)
-    return contiguous(_transform(name, array, axes=dim, norm=norm[normalization]), self.dtype)
+    return _laid_out(self, dim, _transform(name, array, axes=dim, norm=norm[normalization]), self.dtype)
 
 
 @cpu("_fft_r2c")
@@ -42,7 +46,7 @@ def r2c(self, dim, normalization, onesided):
         sizes[dim[-1]] = sizes[dim[-1]] // 2 + 1 if onesided else sizes[dim[-1]]
         return contiguous(np.zeros(sizes, kind.numpy), kind)
     made = _transform("rfftn" if onesided else "fftn", self._impl.array, axes=dim, norm=_FORWARD[normalization])
-    return contiguous(made, kind)
+    return _laid_out(self, dim, made, kind)
 
 
 @cpu("_fft_c2r")
@@ -56,4 +60,8 @@ def c2r(self, dim, normalization, last_dim_size):
         return contiguous(np.zeros(sizes, kind.numpy), kind)
     if len(dim) > 1:
         array = _transform("ifftn", array, axes=dim[:-1], norm=norm)
-    return contiguous(_transform("irfft", array, n=last_dim_size, axis=dim[-1], norm=norm), kind)
+    return _laid_out(self, dim, _transform("irfft", array, n=last_dim_size, axis=dim[-1], norm=norm), kind)
+
+
+def _laid_out(self: Tensor, dim: Sequence[int], made: np.ndarray, kind: dtype) -> Tensor:
+    return by_strides(made, kind, transformed_strides(self, dim, made.shape))

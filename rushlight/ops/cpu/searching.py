@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from rushlight.core.dtype import int32, int64
+from rushlight.core.strides import strides_in_order
 from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu.common import operand
-from rushlight.ops.cpu.results import contiguous
+from rushlight.ops.cpu.results import by_strides, contiguous
 from rushlight.ops.meta.checks import not_implemented
 from rushlight.ops.meta.searching import check_searchsorted, check_unique_dim
 from rushlight.ops.promotion import result_type
@@ -69,9 +70,12 @@ def unique_dim(self, dim, sorted=True, return_inverse=False, return_counts=False
     starts = _starts(flat[order])
     inverse = np.empty(len(flat), np.int64)
     inverse[order] = np.cumsum(starts) - 1
-    values = np.moveaxis(slices[order][starts], 0, axis)
+    found = slices[order][starts]
     counts = np.diff(np.append(np.flatnonzero(starts), len(flat)))
-    return _results(self, values, inverse, counts)
+    values, *others = _results(self, found, inverse, counts)
+    moved = np.moveaxis(found, 0, axis)
+    order = [axis, *(dim for dim in range(moved.ndim) if dim != axis)]
+    return by_strides(moved, self.dtype, strides_in_order(moved.shape, order)), *others
 
 
 def _starts(rows: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rushlight.core.dtype import complex64, complex128, dtype, float32, float64
-from rushlight.core.strides import wrap_dim
+from rushlight.core.strides import strides_in_order, wrap_dim
 from rushlight.core.tensor import Tensor
 from rushlight.ops.meta.common import empty
 from rushlight.ops.registry import meta
@@ -34,20 +34,31 @@ def _with_last(self: Tensor, dim: Sequence[int], size: int) -> tuple[int, ...]:
     return tuple(sizes)
 
 
+def transformed_strides(self: Tensor, dim: Sequence[int], sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of a transform of those sizes: its dimensions innermost, and each part in the order of the input's."""
+    strides = self._impl.strides
+    chosen = [wrap_dim(axis, len(sizes)) for axis in dim]
+    others = [axis for axis in range(len(sizes)) if axis not in chosen]
+    order = [*sorted(others, key=lambda axis: -strides[axis]), *sorted(chosen, key=lambda axis: -strides[axis])]
+    return strides_in_order(sizes, order)
+
+
 @meta("_fft_c2c")
 def c2c(self, dim, normalization, forward):
     check_transform(self, COMPLEX, "_fft_c2c", dim, normalization, 0)
-    return empty(self._impl.sizes, self.dtype)
+    sizes = self._impl.sizes
+    return empty(sizes, self.dtype, transformed_strides(self, dim, sizes))
 
 
 @meta("_fft_r2c")
 def r2c(self, dim, normalization, onesided):
     check_transform(self, REAL, "_fft_r2c", dim, normalization)
     sizes = _with_last(self, dim, self.size(dim[-1]) // 2 + 1) if onesided else self._impl.sizes
-    return empty(sizes, self.dtype.to_complex())
+    return empty(sizes, self.dtype.to_complex(), transformed_strides(self, dim, tuple(sizes)))
 
 
 @meta("_fft_c2r")
 def c2r(self, dim, normalization, last_dim_size):
     check_transform(self, COMPLEX, "_fft_c2r", dim, normalization)
-    return empty(_with_last(self, dim, last_dim_size), self.dtype.to_real())
+    sizes = _with_last(self, dim, last_dim_size)
+    return empty(sizes, self.dtype.to_real(), transformed_strides(self, dim, sizes))
