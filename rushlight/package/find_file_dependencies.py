@@ -19,7 +19,8 @@ def find_files_source_depends_on(src: str, package: str) -> list[tuple[str, str 
     SyntaxError: the source is none. ImportError: a relative import leads out of the top-level package.
     """
     found: dict[tuple[str, str | None], None] = {}
-    for node in ast.walk(ast.parse(src)):
+    nodes = [node for node in ast.walk(ast.parse(src)) if hasattr(node, "lineno")]
+    for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset)):
         found.update(dict.fromkeys(_imports_of(node, package)))
     return list(found)
 

@@ -77,6 +77,8 @@ def _own_name_of(obj: Any) -> str:
 
 def _mismatch(said: str, imported: str) -> str:
     here, there = (_origin(name) for name in (said, imported))
+    if here == there:
+        return f"what {said} has under this name is another object than the one provided"
     first = mangle_prefix(said)
     order = (
         f"the importer for {first} before 'sys_importer'" if first and not is_mangled(imported)

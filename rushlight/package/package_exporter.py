@@ -18,6 +18,7 @@ from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
 from rushlight.jit.module import ScriptModule
+from rushlight.jit.script_function import ScriptFunction
 from rushlight.package import mocked
 from rushlight.package.dependencies import MOCK_MODULE, Action, Dependencies, Pattern
 from rushlight.package.digraph import DiGraph
@@ -28,6 +29,7 @@ from rushlight.package.pickling import UNPACK_SCRIPT, PackagePickler
 from rushlight.package.records import EXTERN_MODULES, HIDDEN, PYTHON_VERSION
 from rushlight.package.script_modules import ScriptWriter
 from rushlight.package.storage_keys import StorageKeys
+from rushlight.serialization.errors import PicklingError
 from rushlight.serialization.saving import replace_file
 from rushlight.serialization.zip_writer import ZipWriter
 from rushlight.utils.hooks import RemovableHandle
@@ -307,6 +309,8 @@ class PackageExporter:
 
     def _describe(self, value: Any) -> tuple | None:
         """The persistent id of an object that is not pickled as others are: how to make it again, in all pickles the same."""
+        if isinstance(value, ScriptFunction):
+            raise PicklingError("ScriptFunction cannot be pickled; make it the method of a scripted module")
         is_script = isinstance(value, ScriptModule)
         if not is_script and not hasattr(type(value), "__reduce_package__"):
             return None

@@ -26,7 +26,7 @@ from rushlight.package.mangling import PackageMangler, demangle
 from rushlight.package.records import EXTERN_MODULES, PYTHON_VERSION, open_records
 from rushlight.package.torch_modules import TORCH
 from rushlight.package.unpickling import load_object
-from rushlight.serialization.errors import CheckpointError
+from rushlight.serialization.errors import CheckpointError, UnpicklingError
 from rushlight.serialization.storages import MapLocation
 
 __all__ = ["PackageImporter"]
@@ -190,6 +190,8 @@ class PackageImporter(Importer):
             return load_object(self, self.load_binary(package, resource), map_location)
         except CheckpointError as error:
             raise CheckpointError(f"'{self.filename}': {error}") from error
+        except EOFError as error:
+            raise UnpicklingError(f"'{self.filename}': the pickle {package}.{resource} ends too early") from error
 
     def id(self) -> str:
         """What the names of this importer's modules begin with: `<torch_package_0>`."""

@@ -118,9 +118,9 @@ def open_records(file: str | os.PathLike | BinaryIO) -> tuple[Records, str]:
     source = ByteSource(file)
     try:
         return PackageArchive(source), name
-    except BaseException:
+    except CheckpointError as error:
         source.close()
-        raise
+        raise CheckpointError(f"'{name}': {error}") from None
 
 
 def _files(path: str) -> list[str]:
