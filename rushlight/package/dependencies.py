@@ -73,8 +73,10 @@ class Dependencies:
         elif rule.action is Action.DENY:
             self._settle(name, Action.DENY)
             self._fail(name, PackagingErrorReason.DENIED)
+        elif rule.action is Action.MOCK:
+            self._settle(name, Action.MOCK, is_package=self._is_package(name))
         else:
-            self._settle(name, rule.action)
+            self._settle(name, Action.EXTERN)
 
     def intern(self, name: str, follow: bool) -> None:
         """Copy a module of the importer. ImportError: it can't be imported."""
@@ -142,14 +144,19 @@ class Dependencies:
             found[part if attribute is not None and self._exists(part) else module] = None
         return list(found)
 
+    def _is_package(self, name: str) -> bool:
+        """Whether a module may have submodules; so may one that can't be imported."""
+        module = self._imported(name)
+        return module is None or hasattr(module, "__path__")
+
     def _exists(self, name: str) -> bool:
-        if name in (IMPORTER_MODULE, MOCK_MODULE) or name in self.graph:
-            return True
+        return name in (IMPORTER_MODULE, MOCK_MODULE) or name in self.graph or self._imported(name) is not None
+
+    def _imported(self, name: str) -> ModuleType | None:
         try:
-            self.importer.import_module(name)
+            return self.importer.import_module(name)
         except Exception:  # whatever its code raises, it can't be used here either
-            return False
-        return True
+            return None
 
 
 def _source_of(module: ModuleType) -> str | None:

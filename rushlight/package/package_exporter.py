@@ -12,6 +12,7 @@ import platform
 import shutil
 import sys
 import tempfile
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
@@ -76,6 +77,7 @@ class PackageExporter:
             action: OrderedDict() for action in (Action.EXTERN, Action.MOCK, Action.INTERN)}
         self._file = tempfile.TemporaryFile()
         self._zip = ZipWriter(self._file, PurePath(os.fspath(f)).stem if isinstance(f, str | os.PathLike) else "archive")
+        self._release = weakref.finalize(self, _release, self._zip, self._file)
         self._written: set[str] = set()
         self._keys = StorageKeys()
         self._scripts = ScriptWriter(self._write, self._keys)
@@ -237,9 +239,9 @@ class PackageExporter:
         if self._is_closed:
             return
         try:
-            self._dependencies.check_patterns()
             if any(known.get("error") is not None for known in self.dependency_graph.nodes.values()):
                 raise PackagingError(self.dependency_graph, self.debug)
+            self._dependencies.check_patterns()
             self._write_modules()
             self._write_description()
             self._zip.close()
@@ -258,7 +260,7 @@ class PackageExporter:
                 self._write_source(name, known["source"], known["is_package"])
             elif action is Action.MOCK:
                 self._write_mock_module()
-                self._write_source(name, _STUB, True)
+                self._write_source(name, _STUB, known["is_package"])
             elif action is Action.REPACKAGED_MOCK_MODULE:
                 self._write_mock_module()
 
@@ -290,8 +292,7 @@ class PackageExporter:
 
     def _discard(self) -> None:
         self._is_closed = True
-        self._zip.close()
-        self._file.close()
+        self._release()
 
     # Records
 
@@ -318,6 +319,11 @@ class PackageExporter:
             reduced = (UNPACK_SCRIPT, (self._scripts.add(value),)) if is_script else value.__reduce_package__(self)
             self._described[id(value)] = (value, ("reduce_package", len(self._described), *reduced))
         return self._described[id(value)][1]
+
+
+def _release(archive: ZipWriter, file: BinaryIO) -> None:
+    archive.close()
+    file.close()
 
 
 def _filename(package: str, resource: str) -> str:
