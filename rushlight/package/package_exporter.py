@@ -12,6 +12,7 @@ import platform
 import shutil
 import sys
 import tempfile
+import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -117,11 +118,12 @@ class PackageExporter:
         """Pickle an object into a file of a package, with the modules that it needs, unless told otherwise.
 
         Storages are shared between all pickles of a package; scripted modules, and objects whose class has a method
-        `__reduce_package__(exporter)`, have ways of their own. What is written is understood by protocols 2 and 3.
-        PicklingError: the object can't be pickled. ValueError: another protocol.
+        `__reduce_package__(exporter)`, have ways of their own. What is written is a pickle of protocol 2, which readers of
+        protocol 3 take; another `pickle_protocol` is answered by a warning. PicklingError: the object can't be pickled.
         """
         if pickle_protocol not in _PROTOCOLS:
-            raise ValueError(f"packages are written with pickles of protocol 2 and 3, got pickle_protocol={pickle_protocol}")
+            text = f"packages hold pickles of protocol 2; pickle_protocol={pickle_protocol} changes nothing"
+            warnings.warn(text, stacklevel=2)
         filename = _filename(package, resource)
         pickler = PackagePickler(self.importer, self._keys, self._describe)
         pickled = pickler.dump(obj)

@@ -10,6 +10,7 @@ import io
 import linecache
 import os
 import sys
+import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from importlib.machinery import ModuleSpec
@@ -63,6 +64,7 @@ class PackageImporter(Importer):
                 raise ImportError(
                     f"package '{self.filename}' needs the external module '{name}' but that module has been disallowed"
                 )
+        self._importing = threading.RLock()
         self.modules = {IMPORTER_MODULE: self}
         self._contents = Contents(self.records.names(""), self.extern_modules)
         self._mangler = PackageMangler()
@@ -86,8 +88,10 @@ class PackageImporter(Importer):
         return self._text(place.source) if place.source is not None else ""
 
     def _import(self, name: str) -> ModuleType:
-        if name in self.modules:
-            return self.modules[name]
+        with self._importing:
+            return self.modules[name] if name in self.modules else self._find_and_run(name)
+
+    def _find_and_run(self, name: str) -> ModuleType:
         if not name:
             raise ValueError("Empty module name")
         place = self._contents.find(name)

@@ -6,6 +6,7 @@ In: a path or a binary file. Out: checked reads of records by their names in the
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,6 +26,20 @@ class PackageArchive(Archive):
     """The records of a package in a zip file."""
 
     kind = "package"
+
+    def __init__(self, source: ByteSource):
+        self._reading = threading.RLock()  # a file has one position for all threads
+        super().__init__(source)
+
+    def bytes(self, name: str, limit: int) -> bytes:
+        """A record's bytes, inflated if need be; CheckpointError where there are more than `limit`."""
+        with self._reading:
+            return super().bytes(name, limit)
+
+    def storage(self, folder: str, claim: StorageClaim, where: str) -> UntypedStorage:
+        """The storage of a claim, from a record in a folder; its size must be the record's."""
+        with self._reading:
+            return super().storage(folder, claim, where)
 
     def _find_root(self) -> str:
         self.is_first_format = False

@@ -241,6 +241,16 @@ def test_graph_modules_keep_their_code_as_a_module(pack):
     assert loaded.code == net.code and torch.equal(loaded(x), net(x))
 
 
+def test_modules_of_a_package_are_scripted_traced_and_captured(sample, pack):
+    model = pack(with_model).load_pickle("model", "model.pkl")["model"]
+    x = torch.ones(1, 2)
+    expected = model(x)
+    assert torch.equal(torch.fx.symbolic_trace(model)(x), expected)
+    assert torch.equal(torch.jit.trace(model, x)(x), expected)
+    assert torch.equal(torch.compile(model, backend="eager")(x), expected)
+    assert torch.equal(torch.jit.script(model)(x), expected)
+
+
 def test_files_and_folders_become_modules(sample, pack):
     def fill(exporter):
         exporter.save_source_file("copied.inner", sample / "inner")
