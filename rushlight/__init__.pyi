@@ -199,6 +199,7 @@ from rushlight import nn as nn
 from rushlight import onnx as onnx
 from rushlight import optim as optim
 from rushlight import overrides as overrides
+from rushlight import package as package
 from rushlight import profiler as profiler
 from rushlight import quasirandom as quasirandom
 from rushlight import serialization as serialization

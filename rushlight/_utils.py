@@ -17,7 +17,7 @@ from rushlight.core.tensor import Tensor, tensor_from_storage
 from rushlight.core.typed_storage import TypedStorage
 from rushlight.nn.parameter import Parameter
 from rushlight.ops.packet import namespaces
-from rushlight.serialization.rebuild import make_meta_tensor
+from rushlight.serialization.rebuild import make_meta_tensor, make_tensor
 from rushlight.serialization.sparse import rebuild_sparse
 
 aten = namespaces.namespace("aten")
@@ -28,7 +28,15 @@ aten = namespaces.namespace("aten")
 
 def _rebuild_tensor(storage: TypedStorage, storage_offset: int, size: Sequence[int], stride: Sequence[int]) -> Tensor:
     """A tensor over part of a storage; RuntimeError where it leaves the storage."""
-    return tensor_from_storage(storage.untyped(), storage.dtype, tuple(size), tuple(stride), storage_offset)
+    return _over_storage(storage, storage.dtype, storage_offset, size, stride)
+
+
+def _over_storage(
+    storage: TypedStorage | UntypedStorage, element_type: dtype, offset: int, size: Sequence[int], stride: Sequence[int]
+) -> Tensor:
+    if storage.device.type == "meta":
+        return make_tensor(storage.untyped(), element_type, offset, size, stride)
+    return tensor_from_storage(storage.untyped(), element_type, tuple(size), tuple(stride), offset)
 
 
 def _rebuild_tensor_v2(
@@ -44,8 +52,7 @@ def _rebuild_tensor_v3(
     requires_grad: bool, backward_hooks: Any, dtype: dtype, metadata: Any = None,
 ) -> Tensor:  # fmt: skip
     """The same, of a dtype that has no class of storages."""
-    made = tensor_from_storage(storage.untyped(), dtype, tuple(size), tuple(stride), storage_offset)
-    return made.requires_grad_(requires_grad)
+    return _over_storage(storage, dtype, storage_offset, size, stride).requires_grad_(requires_grad)
 
 
 def _rebuild_sparse_tensor(layout: layout, data: tuple) -> Tensor:

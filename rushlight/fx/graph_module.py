@@ -23,7 +23,9 @@ from rushlight.nn.parameter import Parameter
 if TYPE_CHECKING:
     from rushlight.fx.codegen import PythonCode
 
-node_annotations, packages = map(LazyModule, ("rushlight.fx.annotations", "rushlight.fx.packages"))
+node_annotations, packages, packaging = map(
+    LazyModule, ("rushlight.fx.annotations", "rushlight.fx.packages", "rushlight.fx.packaging")
+)
 _file_numbers = itertools.count()
 
 
@@ -208,6 +210,10 @@ class GraphModule(Module):
     def __reduce__(self) -> tuple:
         return _rebuild, (_base_class(type(self)), type(self).__name__, {**self._packed_state(), "meta": {}}, self._graph)
 
+    def __reduce_package__(self, exporter: Any) -> tuple:
+        """How `torch.package` writes this module: its code goes into the package, as one of its modules."""
+        return packaging.to_package(self, exporter)
+
     def _packed_state(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key not in ("_graph", "_code", "meta")}
 
@@ -264,6 +270,11 @@ def _find_attribute(root: Module | dict[str, Any], path: str, node_name: str) ->
             )
         owner, found = found, getattr(found, atom)
     return found, atom not in getattr(owner, "_non_persistent_buffers_set", ())
+
+
+def reduce_package_graph_module(importer: Any, body: dict[str, Any], generated_module_name: str) -> GraphModule:
+    """The GraphModule that `torch.package` wrote: `body` is its state, and its code a module of the package."""
+    return packaging.from_package(importer, body, generated_module_name)
 
 
 # Names of PyTorch's module that packages import to write a GraphModule of their own.

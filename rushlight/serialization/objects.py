@@ -46,28 +46,29 @@ def _save_named(machine: Pickler, value: Any, qualified: str) -> None:
         if value is type(only):
             machine.write_call("__builtin__", "type", (only,))
             return
-    module = _module_of(value, qualified)
+    module = machine.module_of(value, qualified)
     outer, _, name = qualified.rpartition(".")
     if outer:  # protocol 2 has names of modules' attributes only
-        machine.write_call("__builtin__", "getattr", (lambda: _save_named(machine, _find(module, outer), outer), name))
+        owner = machine.find_named(module, outer)
+        machine.write_call("__builtin__", "getattr", (lambda: _save_named(machine, owner, outer), name))
     else:
         machine.write_global(module, name)
 
 
-def _module_of(value: Any, qualified: str) -> str:
+def module_of(value: Any, qualified: str) -> str:
     """The module under which a class or function is written; PicklingError where it is not found there."""
     module = getattr(value, "__module__", None) or pickle.whichmodule(value, qualified)
     if module in ("builtins", "__builtin__"):
         return "__builtin__"
-    if _find(module, qualified) is not value:
+    if find_named(module, qualified) is not value:
         raise PicklingError(f"Can't pickle {value!r}: it's not the same object as {module}.{qualified}")
     if module.partition(".")[0] in (OWN, TORCH):
         named = module_in_torch(module, qualified)
-        return named if _find(named, qualified) is value else module
+        return named if find_named(named, qualified) is value else module
     return module
 
 
-def _find(module: str, qualified: str) -> Any:
+def find_named(module: str, qualified: str) -> Any:
     """What a name stands for, None where it stands for nothing."""
     try:
         if module == TORCH or module.startswith(f"{TORCH}."):

@@ -24,13 +24,19 @@ from rushlight.core.typed_storage import TypedStorage
 from rushlight.nn.parameter import Parameter
 from rushlight.serialization.dtypes import STORAGE_NAMES
 from rushlight.serialization.errors import PicklingError
-from rushlight.serialization.objects import save_object
+from rushlight.serialization.objects import find_named, module_of, save_object
 from rushlight.serialization.quantized import quantized_arguments
 from rushlight.serialization.sparse import sparse_arguments
 
 
 class Pickler:
-    """Writes one object. `storages` lists the storages that the pickle refers to; a storage's key is its position."""
+    """Writes one object. `storages` lists the storages that the pickle refers to; a storage's key is its position.
+
+    `module_of(value, name)` is the module under which a class or function is written, `find_named(module, name)` what it has.
+    """
+
+    module_of = staticmethod(module_of)
+    find_named = staticmethod(find_named)
 
     def __init__(self):
         self.out = bytearray()
@@ -99,7 +105,7 @@ class Pickler:
         """Write an empty OrderedDict."""
         self.write_call("collections", "OrderedDict", ())
 
-    def storage_key(self, storage: StorageImpl, element_type: dtype | None) -> str:
+    def storage_key(self, storage: StorageImpl, element_type: dtype | None) -> str | int:
         """The key of a storage; PicklingError when it was already saved as another dtype."""
         if id(storage) not in self.storage_keys:
             self.storage_keys[id(storage)] = (str(len(self.storages)), element_type)

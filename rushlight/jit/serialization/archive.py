@@ -25,11 +25,13 @@ _NEWEST_VERSION = 10
 
 class Archive(ZipReader):
     """The records of one archive. `root` is their folder, `version` the version of its operators, `order` its byte order.
-    `is_first_format`: it is described by a model.json, as before torch 1.4."""
+    `is_first_format`: it is described by a model.json, as before torch 1.4. `kind` is what errors call such a file."""
+
+    kind = "TorchScript archive"
 
     def __init__(self, source: ByteSource):
         if source.size < len(LOCAL_SIGNATURE) or source.read_at(0, len(LOCAL_SIGNATURE)) != LOCAL_SIGNATURE:
-            raise CheckpointError("does not begin as a zip archive, so it is no TorchScript archive")
+            raise CheckpointError(f"does not begin as a zip archive, so it is no {self.kind}")
         super().__init__(source)
         self.inflated = 0
         self.root = self._find_root()

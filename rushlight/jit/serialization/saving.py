@@ -73,6 +73,11 @@ def _placeholder(function: Function) -> ScriptObject:
     return made
 
 
+def version_of(program: Program) -> int:
+    """The oldest version of archives whose operators mean what those of a program do."""
+    return max([_OLDEST_VERSION, *(_CHANGED[name] for name in program.operators if name in _CHANGED)])
+
+
 class _Parts:
     """What an archive is made of, ready to be written."""
 
@@ -90,11 +95,6 @@ class _Parts:
         kind = TupleType(tuple(kind for _, kind in held))
         return pickler.dump_typed(tuple(value for value, _ in held), kind), pickler.storages
 
-    @property
-    def version(self) -> int:
-        """The oldest version whose operators mean what the code's do."""
-        return max([_OLDEST_VERSION, *(_CHANGED[name] for name in self.program.operators if name in _CHANGED)])
-
     def write(self, stream: BinaryIO, root: str, extra_files: dict) -> None:
         """Write all records."""
         writer = ZipWriter(stream, root)
@@ -109,7 +109,7 @@ class _Parts:
         for name, text in self.program.files().items():
             writer.write(f"code/{name}", text.encode())
             writer.write(f"code/{name}.debug_pkl", debug[name])
-        writer.write("version", f"{self.version}\n".encode())
+        writer.write("version", f"{version_of(self.program)}\n".encode())
         writer.write("byteorder", sys.byteorder.encode())
         names, contents = writer.fingerprint()
         writer.write(".data/serialization_id", f"{names:020d}{contents:020d}".encode())

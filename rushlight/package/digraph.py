@@ -1,0 +1,95 @@
+"""DiGraph: which module needs which, and what is known of each.
+
+In: nodes with attributes, and edges from a node to what it needs. Out: neighbours, reachable nodes, paths.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+
+class DiGraph:
+    """A directed graph of names. `nodes` maps each to a dict of its attributes, in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, dict[str, Any]] = {}
+        self._successors: dict[str, dict[str, None]] = {}
+        self._predecessors: dict[str, dict[str, None]] = {}
+
+    def add_node(self, name: str, **attributes: Any) -> None:
+        """Add a node, or attributes to one that is there."""
+        if name not in self.nodes:
+            self.nodes[name], self._successors[name], self._predecessors[name] = {}, {}, {}
+        self.nodes[name].update(attributes)
+
+    def add_edge(self, source: str, target: str) -> None:
+        """Add an edge, and its nodes where they are missing."""
+        self.add_node(source)
+        self.add_node(target)
+        self._successors[source][target] = None
+        self._predecessors[target][source] = None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.nodes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.nodes)
+
+    @property
+    def edges(self) -> Iterator[tuple[str, str]]:
+        """All edges."""
+        return ((source, target) for source, targets in self._successors.items() for target in targets)
+
+    def successors(self, name: str) -> list[str]:
+        """What a node needs. ValueError: the graph has no such node."""
+        return list(self._successors[self._checked(name)])
+
+    def predecessors(self, name: str) -> list[str]:
+        """What needs a node. ValueError: the graph has no such node."""
+        return list(self._predecessors[self._checked(name)])
+
+    def forward_transitive_closure(self, source: str) -> set[str]:
+        """The node, and all that it needs, directly or not."""
+        return self._closure(source, self.successors)
+
+    def backward_transitive_closure(self, source: str) -> set[str]:
+        """The node, and all that need it, directly or not."""
+        return self._closure(source, self.predecessors)
+
+    def all_paths(self, source: str, target: str) -> str:
+        """The part of the graph that lies on a path from one node to another, as `to_dot` writes it."""
+        between = self.forward_transitive_closure(source) & self.backward_transitive_closure(target)
+        part = DiGraph()
+        for edge in self.edges:
+            if between.issuperset(edge):
+                part.add_edge(*edge)
+        return part.to_dot()
+
+    def first_path(self, target: str) -> list[str]:
+        """One way to a node from one that nothing needs; a node of a circle is taken where the way back ends in it."""
+        path, seen = [self._checked(target)], {target}
+        while before := [name for name in self._predecessors[path[0]] if name not in seen][:1]:
+            path[:0] = before
+            seen.add(before[0])
+        return path
+
+    def to_dot(self) -> str:
+        """The graph in the language of Graphviz."""
+        edges = "\n".join(f'"{source}" -> "{target}";' for source, target in self.edges)
+        return f"digraph G {{\nrankdir = LR;\nnode [shape=box];\n{edges}\n}}\n"
+
+    def _closure(self, source: str, neighbours: Callable[[str], list[str]]) -> set[str]:
+        found, pending = {self._checked(source)}, deque([source])
+        while pending:
+            for name in neighbours(pending.popleft()):
+                if name not in found:
+                    found.add(name)
+                    pending.append(name)
+        return found
+
+    def _checked(self, name: str) -> str:
+        if name not in self.nodes:
+            raise ValueError(f"The node {name} is not in the digraph.")
+        return name

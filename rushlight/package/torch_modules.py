@@ -1,0 +1,18 @@
+"""PyTorch's modules in packages: code that imports `torch` gets Rushlight.
+
+In: the name of a module. Out: the name of the module that stands for it here.
+"""
+
+from __future__ import annotations
+
+OWN, TORCH = "rushlight", "torch"
+
+
+def own_name(name: str) -> str:
+    """The module of Rushlight in place of one of PyTorch; every other name as it is."""
+    return OWN + name[len(TORCH) :] if name.partition(".")[0] == TORCH else name
+
+
+def is_library(name: str) -> bool:
+    """Whether a module is one of PyTorch's or of this library."""
+    return name.partition(".")[0] in (OWN, TORCH)
