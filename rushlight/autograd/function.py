@@ -157,7 +157,7 @@ class Function:
     @classmethod
     def apply(cls, *args, **kwargs):
         """Run `forward`, and record a node when an input requires grad."""
-        if kwargs:
+        if kwargs or len(args) < cls._parameters():
             args = cls._in_order(args, kwargs)
         if state.batch_levels and any(map(is_batched, args)):
             return apply_batched(cls, args)
@@ -178,9 +178,17 @@ class Function:
     def _in_order(cls, args: tuple, kwargs: dict) -> tuple:
         """All arguments by position, which is how gradients are given back."""
         signature = inspect.signature(cls.forward)
-        if cls.setup_context is not None:
-            return signature.bind(*args, **kwargs).args
-        return signature.bind(None, *args, **kwargs).args[1:]
+        if cls.setup_context is None:
+            return signature.bind(None, *args, **kwargs).args[1:]
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()  # which `setup_context` is to see, too
+        return bound.args
+
+    @classmethod
+    def _parameters(cls) -> int:
+        """How many arguments by position the `forward` beside a `setup_context` takes; 0 for any other."""
+        code = getattr(cls.forward, "__code__", None)
+        return 0 if cls.setup_context is None or code is None else code.co_argcount
 
     @classmethod
     def _forward(cls, ctx: FunctionCtx, args: tuple):

@@ -28,6 +28,7 @@ from rushlight.dynamo.regions import CALL_MODEL, is_compiled_wrapper, optimize
 from rushlight.fx.graph_module import GraphModule
 from rushlight.inductor import observed
 from rushlight.nn.modules.module import Module
+from rushlight.nn.parameter import Parameter
 
 # Settings of torch's whose work is always done here, or never.
 WITHOUT_EFFECT = frozenset({
@@ -108,8 +109,8 @@ class CompileCallback(FrameCallback):
 
 
 class OptimizedModule(Module):
-    """A module whose calls run compiled. Parameters, state dict and attributes are the original's. `again` makes another one
-    of a copy of the module."""
+    """A module whose calls run compiled. Parameters, buffers, children, state dict and attributes are the original's, also
+    those that are set or deleted here. `again` makes another one of a copy of the module."""
 
     def __init__(self, module: Module, compiled: Callable, again: Callable[[Module], Module]):
         super().__init__()
@@ -145,6 +146,34 @@ class OptimizedModule(Module):
         if name == "_orig_mod":
             return super().__getattr__(name)
         return getattr(self._orig_mod, name)
+
+    def _is_own(self, name: str) -> bool:
+        """Whether an attribute is this wrapper's: what it was made with, and its `forward`."""
+        return "_orig_mod" not in self.__dict__.get("_modules", ()) or name in self.__dict__ or name in ("_orig_mod", "forward")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._is_own(name):
+            super().__setattr__(name, value)
+        if name == "training" or not self._is_own(name):
+            setattr(self._orig_mod, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if self._is_own(name):
+            super().__delattr__(name)
+        else:
+            delattr(self._orig_mod, name)
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Add a buffer to the original module."""
+        self._orig_mod.register_buffer(name, tensor, persistent)
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Add a parameter to the original module."""
+        self._orig_mod.register_parameter(name, param)
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Add a child to the original module."""
+        self._orig_mod.add_module(name, module)
 
 
 def compile(

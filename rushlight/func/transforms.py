@@ -100,7 +100,8 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
 def jvp(func: Callable, primals: tuple, tangents: tuple, *, has_aux: bool = False) -> tuple:
     """(outputs of `func`, their derivative in the direction `tangents`), for tensors or tuples of them."""
     primals = tuple(map(in_all_levels, primals))
-    outer, more, recorded = any(value.requires_grad for value in (*primals, *tangents)), None, state.grad_enabled
+    recorded = state.grad_enabled
+    outer, more = recorded and any(value.requires_grad for value in (*primals, *tangents)), None
 
     def plain(*points: Any) -> Any:
         nonlocal outer, more
@@ -181,7 +182,7 @@ def _points(chosen: tuple) -> tuple[bool, tuple]:
     """Whether an outer level differentiates, and the arguments as points of this level."""
     leaves, spec = tree_flatten(chosen)
     leaves = [in_all_levels(leaf) for leaf in leaves]  # inside vmap, each example is a point of its own
-    outer = any(isinstance(leaf, Tensor) and value_of(leaf).requires_grad for leaf in leaves)
+    outer = state.grad_enabled and any(isinstance(leaf, Tensor) and value_of(leaf).requires_grad for leaf in leaves)
     with enable_grad():
         return outer, tree_unflatten([_point(leaf) for leaf in leaves], spec)
 

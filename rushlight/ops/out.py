@@ -26,6 +26,10 @@ _READS_LATER = frozenset(
 )  # fmt: skip
 
 
+# Operators that write their values one after the other to a target of any shape that has room for just these.
+_SEQUENCES = frozenset({"arange", "linspace", "logspace", "range"})
+
+
 def check_target(name: str, out: object) -> None:
     """Refuse, before anything runs, a target that the operator can never write: `multinomial` gives int64 alone."""
     if name == "multinomial" and isinstance(out, Tensor) and out.dtype is not int64:
@@ -48,6 +52,8 @@ def write_out(name: str, out: Tensor | Sequence[Tensor], results: Tensor | tuple
     read = list(_tensors(inputs))
     for target, value in zip(targets, values, strict=True):
         _check(name, target, value, read)
+        if name in _SEQUENCES and target.numel() == value.numel():
+            value = value.view(target.shape)
         _resize(target, value)
         target.copy_(value)
     return targets if several else out

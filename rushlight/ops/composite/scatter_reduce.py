@@ -121,7 +121,8 @@ def masked_scatter(self, mask, source):
         raise RuntimeError("Number of elements of source < number of ones in mask (masked_scatter)")
     if not values.numel():
         return aten.clone.default(target)
-    taken = aten.index.Tensor(values, [aten.clamp.default(place, 0, values.numel() - 1)])
+    # Where the mask is not known yet, the index finds that there are too few elements.
+    taken = aten.index.Tensor(values, [aten.where.self(chosen, place, aten.zeros_like.default(place))])
     return aten.where.self(chosen, taken, target)
 
 

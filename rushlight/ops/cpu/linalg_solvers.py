@@ -107,6 +107,21 @@ def cholesky_solve(self, input2, upper=False):
     return by_columns(_divide(adjoint(lower), inner, upper=True), self.dtype)
 
 
+def _check_exchanges(pivots: np.ndarray) -> None:
+    """RuntimeError unless pivots are what a factorization gives: rows from 1 on, or pairs of equal negative ones."""
+    count = pivots.shape[-1]
+    for row in pivots.reshape(-1, count):
+        place = 0
+        while place < count:
+            step = 1 if row[place] > 0 else 2
+            if not 1 <= abs(row[place]) <= count or (step == 2 and (place + 1 == count or row[place + 1] != row[place])):
+                raise RuntimeError(
+                    f"torch.linalg.ldl_solve: pivots must be row numbers from 1 to {count}, negative ones in equal pairs, but "
+                    f"got {row.tolist()}. Did you pass those of torch.linalg.ldl_factor?"
+                )
+            place += step
+
+
 @cpu("linalg_ldl_solve")
 def ldl_solve(LD, pivots, B, *, hermitian=False):
     sizes = check_ldl_solve(LD, pivots, B)
@@ -115,6 +130,7 @@ def ldl_solve(LD, pivots, B, *, hermitian=False):
     positions = stacked(np.broadcast_to(pivots._impl.array, (*sizes[:-2], LD.size(-1))), 1)
     result = np.array(np.broadcast_to(B._impl.array, sizes), order="C")
     if result.size:
+        _check_exchanges(positions)
         solve = lapack("hetrs" if hermitian and kind.kind == "c" else "sytrs", kind)
         for index, matrix in enumerate(stacked(result)):
             matrix[...] = solve(factors[index], positions[index], matrix, lower=1)[0]

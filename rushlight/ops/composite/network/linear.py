@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight.core.dtype import int64
+from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import DataDependentShapeError
 from rushlight.ops.composite.network.common import arange, aten, values_of
 from rushlight.ops.registry import composite
@@ -66,6 +67,12 @@ def _check_bilinear(input1, input2, weight, bias) -> None:
         )
 
 
+def _checked_classes(classes: Tensor, count: int) -> Tensor:
+    """Class numbers that are not known yet: reading at them finds those that are out of range when they are."""
+    found = aten.index_select.default(arange(classes, count), 0, aten.reshape.default(classes, (-1,)))
+    return aten.reshape.default(found, classes.shape)
+
+
 @composite("one_hot(Tensor self, int num_classes=-1) -> Tensor")
 def one_hot(self, num_classes=-1):
     """int64 class numbers (...) to (..., num_classes) with a 1 at each; -1 counts the classes."""
@@ -85,4 +92,6 @@ def one_hot(self, num_classes=-1):
             raise RuntimeError("Class values must be smaller than num_classes.")
     elif num_classes == -1:
         raise DataDependentShapeError("one_hot without num_classes")
+    elif values is None:
+        self = _checked_classes(self, num_classes)
     return (self.contiguous().unsqueeze(-1) == arange(self, num_classes)).to(int64)
