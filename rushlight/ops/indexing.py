@@ -14,6 +14,7 @@ from rushlight.core.strides import wrap_dim
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.ops.cpu.common import number
 from rushlight.ops.packet import namespaces
+from rushlight.ops.promotion import rounded_to_half
 
 aten = namespaces.namespace("aten")
 ZERO_DIM = (
@@ -81,7 +82,7 @@ def setitem(self: Tensor, index: object, value: object) -> None:
         view, advanced = _basic(self, index)
     if not isinstance(value, Tensor):
         if not advanced and isinstance(value, bool | int | float | complex):
-            aten.fill_.Scalar(view, value)
+            aten.fill_.Scalar(view, rounded_to_half(value, view.dtype))
             return
         value = tensor_from_array(_array_for(value, self.dtype))
     if advanced:

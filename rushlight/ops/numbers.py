@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
-from rushlight.ops.promotion import result_type, wrapped
+from rushlight.ops.promotion import result_type, rounded_to_half, wrapped
 
 aten = namespaces.namespace("aten")
 
@@ -13,12 +13,12 @@ def as_operand(value: object, beside: Tensor | complex | float | int | bool, lik
     """A number as a 0-dim tensor of the dtype in which an operator computes on it and the operand `beside` it.
 
     So it loses no digits before that. It lies on the device of `like`, or of `beside`. Tensors are returned as they are.
-    RuntimeError for a number that the dtype does not hold.
+    RuntimeError for a number that the dtype does not hold; halves are infinite then.
     """
     if isinstance(value, Tensor):
         return value
-    device = (beside if like is None else like).device
-    return aten.full.default((), value, dtype=result_type(value, beside), device=device)
+    device, kind = (beside if like is None else like).device, result_type(value, beside)
+    return aten.full.default((), rounded_to_half(value, kind), dtype=kind, device=device)
 
 
 def as_wrapped_operand(value: object, beside: Tensor) -> Tensor:

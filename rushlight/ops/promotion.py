@@ -13,9 +13,11 @@ from rushlight.core.dtype import (
     COMPLEX,
     FLOATING,
     INTEGRAL,
+    bfloat16,
     bool_,
     dtype,
     finfo,
+    float16,
     get_default_dtype,
     iinfo,
     of_number,
@@ -65,6 +67,11 @@ def check_int(value: int) -> int:
     return value
 
 
+def rounded_to_half(value: float, kind: dtype) -> float:
+    """A number that becomes a tensor of `kind`: halves are infinite where they do not hold it."""
+    return rounded(value, kind) if kind in HALVES and type(value) in (int, float) else value
+
+
 def wrapped(value: float, kind: dtype) -> float:
     """The number that an element of `kind` holds after a conversion as in C: integers wrap around, floats overflow."""
     if kind.is_integral and kind is not bool_ and isinstance(value, int):
@@ -94,9 +101,9 @@ def _holds(value: complex, kind: dtype) -> bool:
         return _holds(value.real, kind) and _holds(value.imag, kind)
     if kind.is_integral and not math.isfinite(value):
         return False
+    if isinstance(value, float) and value < 0 and not kind.is_signed:
+        return False
     least, most = _limits(kind)
-    if isinstance(value, float) and not kind.is_signed:
-        least = 0
     return not math.isfinite(value) or least <= (int(value) if kind.is_integral else value) <= most
 
 
@@ -106,6 +113,7 @@ def _limits(kind: dtype) -> tuple[float, float]:
     return info.min or -info.max, info.max
 
 
+HALVES = (bfloat16, float16)
 DIMENSIONED, ZERO_DIM, NUMBER = range(3)
 _CATEGORY_OF_NUMBER = {bool: BOOLEAN, int: INTEGRAL, float: FLOATING, complex: COMPLEX}
 

@@ -160,13 +160,15 @@ def scaled(graph: GraphBuilder, other: object, alpha: object, kind: dtype) -> ob
 @lowering("add.Tensor")
 def add(graph, self, other, *, alpha=1):
     kind = graph.promote(self, other)
-    return graph.elementwise(_name_for("add", kind), kind, kind, self, scaled(graph, other, alpha, kind))
+    operands = [_rounded_beside(operand, kind) for operand in (self, other)]
+    return graph.elementwise(_name_for("add", kind), kind, kind, operands[0], scaled(graph, operands[1], alpha, kind))
 
 
 @lowering("sub.Tensor")
 def sub(graph, self, other, *, alpha=1):
     kind = graph.promote(self, other)
-    return graph.elementwise("sub", kind, kind, self, scaled(graph, other, alpha, kind))
+    operands = [_rounded_beside(operand, kind) for operand in (self, other)]
+    return graph.elementwise("sub", kind, kind, operands[0], scaled(graph, operands[1], alpha, kind))
 
 
 @lowering("div.Tensor")

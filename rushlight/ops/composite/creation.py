@@ -8,6 +8,7 @@ from rushlight.core.strides import contiguous_strides, elementwise_strides, is_n
 from rushlight.core.tensor import Tensor
 from rushlight.ops.meta.checks import is_channels_last
 from rushlight.ops.packet import namespaces
+from rushlight.ops.promotion import rounded_to_half
 from rushlight.ops.registry import composite
 
 aten = namespaces.namespace("aten")
@@ -103,7 +104,8 @@ def eye_m(n, m, *, dtype=None, layout=None, device=None, pin_memory=None):
 
 @composite(f"scalar_tensor(Scalar s, *, {_OPTIONS}) -> Tensor")
 def scalar_tensor(s, *, dtype=None, layout=None, device=None, pin_memory=None):
-    return aten.full.default((), s, dtype=dtype or get_default_dtype(), device=device)
+    kind = dtype or get_default_dtype()
+    return aten.full.default((), rounded_to_half(s, kind), dtype=kind, device=device)
 
 
 def _define_random(name: str, sampler: str) -> None:

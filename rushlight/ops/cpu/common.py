@@ -135,7 +135,7 @@ def apply(
 
 
 # Operations on halves that take a number beside them as it is; others round it to a half first.
-WITH_EXACT_NUMBERS: set[Callable] = {np.add, np.subtract, np.multiply, np.divide, np.floor_divide}
+WITH_EXACT_NUMBERS: set[Callable] = {np.multiply, np.divide, np.floor_divide}
 
 
 def _rounded(value: object, half: dtype, exact: bool) -> object:
