@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 import time
@@ -33,11 +34,18 @@ _OF_THE_MACHINE = ("prim::", "aten::wait")
 _EXAMPLE = re.compile(r"(\w+)\[([\d, ]*)\]")
 
 
+_CLOSED_PIPE = 128 + 13  # what shells give for a program that SIGPIPE ends
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Run a command; its exit status."""
     options = _parser().parse_args(words)
     try:
         options.command(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would say so when it ends
+        return _CLOSED_PIPE
     except (RuntimeError, OSError, ValueError, TypeError) as error:
         print(f"rushlight: {error}", file=sys.stderr)
         return 1

@@ -12,6 +12,7 @@ import atexit
 import contextlib
 import functools
 import os
+import re
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -57,9 +58,14 @@ def default_folder() -> Path:
 
 
 def size_limit() -> int:
-    """`$RUSHLIGHT_CACHE_LIMIT`, or DEFAULT_LIMIT: how many bytes of entries are kept."""
-    given = os.environ.get("RUSHLIGHT_CACHE_LIMIT", "")
-    return int(given) if given.isdigit() else DEFAULT_LIMIT
+    """`$RUSHLIGHT_CACHE_LIMIT`, or DEFAULT_LIMIT: how many bytes of entries are kept. A warning says what is not understood."""
+    given = os.environ.get("RUSHLIGHT_CACHE_LIMIT", "").strip()
+    found = re.fullmatch(r"(\d+)\s*([KMGT]?)(i?B)?", given, re.IGNORECASE)
+    if found:
+        return int(found[1]) << 10 * " KMGT".index(found[2].upper() or " ")
+    if given:
+        warn_once(f"RUSHLIGHT_CACHE_LIMIT={given} is no number of bytes, such as 500000000, 500M or 1G: it is taken for 1G")
+    return DEFAULT_LIMIT
 
 
 def open_folder(folder: Path) -> Path:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
+import math
 import os
 import threading
 import time
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 from typing import IO
 
 from rushlight.core.lazy_module import LazyModule
+from rushlight.utils.native.cache import warn_once
 
 shlex, signal, subprocess, tempfile = map(LazyModule, ("shlex", "signal", "subprocess", "tempfile"))
 
@@ -98,12 +100,17 @@ def is_clang(command: Command) -> bool:
 
 
 def time_limit() -> float:
-    """`$RUSHLIGHT_COMPILER_TIMEOUT`, or DEFAULT_TIME_LIMIT: seconds that a compiler may take."""
+    """`$RUSHLIGHT_COMPILER_TIMEOUT`, or DEFAULT_TIME_LIMIT: seconds that a compiler may take. A warning says what is not
+    understood."""
+    given = os.environ.get("RUSHLIGHT_COMPILER_TIMEOUT", "").strip()
     try:
-        given = float(os.environ.get("RUSHLIGHT_COMPILER_TIMEOUT", ""))
+        seconds = float(given) if given else DEFAULT_TIME_LIMIT
     except ValueError:
-        return DEFAULT_TIME_LIMIT
-    return given if given > 0 else DEFAULT_TIME_LIMIT
+        seconds = math.nan
+    if seconds > 0:
+        return seconds
+    warn_once(f"RUSHLIGHT_COMPILER_TIMEOUT={given} is no number of seconds: it is taken for {DEFAULT_TIME_LIMIT:g}")
+    return DEFAULT_TIME_LIMIT
 
 
 def run(commands: Sequence[Sequence[str]], what: str, folder: str | os.PathLike) -> None:
