@@ -1,54 +1,41 @@
-"""gradcheck and gradgradcheck: analytical gradients against central differences, in float64."""
+"""gradcheck and gradgradcheck: gradients, by the backward and by forward mode, against central differences."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from rushlight.autograd import jacobians
 from rushlight.autograd.backward import grad
+from rushlight.autograd.functional import jvp
+from rushlight.core.dtype import complex128, float64
+from rushlight.core.layout import strided
 from rushlight.core.tensor import Tensor, tensor_from_array
+from rushlight.ops import aten
+from rushlight.ops.batching.levels import Mapping, add_batch_dim, remove_batch_dim
+
+__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
 
 class GradcheckError(RuntimeError):
     """The analytical and the numerical gradients differ."""
 
 
-def _outputs(function: Callable, inputs: tuple) -> list[Tensor]:
-    result = function(*inputs)
-    found = list(result) if isinstance(result, tuple | list) else [result]
-    return [value for value in found if isinstance(value, Tensor) and value.is_floating_point()]
-
-
-def _numerical(function: Callable, inputs: tuple, tensor: Tensor, eps: float) -> list[np.ndarray]:
-    """Per output, the Jacobian (elements of `tensor` x elements of the output) by central differences."""
-    columns: list[list[np.ndarray]] = []
-    array = tensor._impl.array
-    for index in np.ndindex(array.shape):
-        original = array[index].copy()
-        array[index] = original + eps
-        high = [value.detach().numpy().copy() for value in _outputs(function, inputs)]
-        array[index] = original - eps
-        low = [value.detach().numpy().copy() for value in _outputs(function, inputs)]
-        array[index] = original
-        columns.append([(h - lo).ravel() / (2 * eps) for h, lo in zip(high, low, strict=True)])
-    return [np.array(rows).reshape(array.size, -1) for rows in zip(*columns, strict=True)]
-
-
-def _analytical(outputs: list[Tensor], tensor: Tensor) -> list[np.ndarray]:
-    jacobians = []
-    for output in outputs:
-        rows = []
-        if not output.requires_grad:
-            jacobians.append(np.zeros((tensor.numel(), output.numel())))
-            continue
-        for position in range(output.numel()):
-            seed = np.zeros(output.shape, output.dtype.numpy)
-            seed.ravel()[position] = 1
-            (found,) = grad(output, tensor, tensor_from_array(seed), retain_graph=True, allow_unused=True)
-            rows.append(np.zeros(tensor.numel()) if found is None else found.detach().numpy().ravel())
-        jacobians.append(np.array(rows).reshape(output.numel(), tensor.numel()).T)
-    return jacobians
+class _Options(NamedTuple):
+    eps: float
+    atol: float
+    rtol: float
+    nondet_tol: float
+    undefined: bool
+    dtypes: bool
+    batched: bool
+    batched_forward: bool
+    forward: bool
+    backward: bool
+    fast: bool
 
 
 def gradcheck(
@@ -59,44 +46,284 @@ def gradcheck(
     atol: float = 1e-5,
     rtol: float = 1e-3,
     raise_exception: bool = True,
+    nondet_tol: float = 0.0,
     check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
     fast_mode: bool = False,
+    masked: bool | None = None,
 ) -> bool:
-    """Whether the gradients of `func` at `inputs` (float64 leaves that require grad) match central differences.
+    """Whether the gradients of `func` at `inputs` (float64 or complex128, those that require grad) match central differences.
 
-    GradcheckError with both Jacobians where they do not, or False when `raise_exception` is off.
+    `func` takes the inputs and gives a tensor or several, of which those of integers do not count. Of complex numbers both
+    parts are varied and compared. `eps` is the step of the differences, `atol` and `rtol` what may differ, `nondet_tol` how
+    much the backward may differ between two runs. `check_undefined_grad`: outputs may have no gradient. `check_grad_dtypes`: gradients
+    have the inputs' dtypes. `check_batched_grad`, `check_batched_forward_grad`: the same under vmap. `check_forward_ad`,
+    `check_backward_ad`: which modes are compared. `fast_mode`: one random direction instead of all. `masked` is for sparse
+    inputs, which are not taken.
+
+    GradcheckError with both Jacobians where they do not match, or False when `raise_exception` is off. ValueError for inputs
+    that cannot be checked.
     """
-    inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
-    checked = [value for value in inputs if isinstance(value, Tensor) and value.requires_grad]
-    if not checked:
-        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of them have it.")
-    for number, tensor in enumerate(checked):
-        outputs = _outputs(func, inputs)
-        numerical = _numerical(func, inputs, tensor, eps)
-        for position, (want, got) in enumerate(zip(numerical, _analytical(outputs, tensor), strict=True)):
-            if not np.allclose(got, want, rtol=rtol, atol=atol, equal_nan=True):
-                if not raise_exception:
-                    return False
-                raise GradcheckError(
-                    f"Jacobian mismatch for output {position} with respect to input {number},\n"
-                    f"numerical:\n{want}\nanalytical:\n{got}\n"
-                )
+    if check_batched_forward_grad and not check_forward_ad:
+        raise ValueError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+    if check_batched_grad and not check_backward_ad:
+        raise ValueError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if not check_backward_ad and not check_forward_ad:
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    options = _Options(
+        eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad, check_batched_forward_grad,
+        check_forward_ad, check_backward_ad, fast_mode,
+    )  # fmt: skip
+    _check_inputs(given)
+    try:
+        _Check(func, given, options).run()
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
     return True
 
 
-def gradgradcheck(func: Callable, inputs: Tensor | Sequence, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
-                  raise_exception: bool = True) -> bool:  # fmt: skip
-    """`gradcheck` of the gradients of `func` themselves, as functions of the inputs and of the outputs' gradients."""
-    inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
-    generator = np.random.default_rng(0)
-    outputs = [value for value in _outputs(func, inputs) if value.requires_grad]
-    seeds = [tensor_from_array(np.asarray(generator.standard_normal(value.shape))).requires_grad_() for value in outputs]
+def _check_inputs(inputs: tuple) -> None:
+    checked = [(index, value) for index, value in enumerate(inputs) if _is_checked(value)]
+    if not checked:
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True."
+        )
+    for index, tensor in checked:
+        if tensor.layout is not strided:
+            raise ValueError(f"gradcheck takes dense tensors, but input {index} is {tensor.layout}: check one of its values")
+        if tensor.dtype not in (float64, complex128):
+            warnings.warn(
+                f"Input #{index} requires gradient and is not a double precision floating point or complex. This check will "
+                "likely fail if all the inputs are not of double precision floating point or complex. ",
+                stacklevel=3,
+            )
+        if any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride(), strict=True)):
+            raise RuntimeError(
+                f"The {index}th input has a dimension with stride 0. gradcheck only supports inputs whose elements do not "
+                "overlap, which it varies one by one: pass input.contiguous()."
+            )
 
-    def first_order(*values: Tensor) -> tuple[Tensor, ...]:
-        points, starts = values[: len(inputs)], values[len(inputs) :]
-        checked = [value for value in points if isinstance(value, Tensor) and value.requires_grad]
+
+def _is_checked(value: object) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad and (value.is_floating_point() or value.is_complex())
+
+
+def _outputs(function: Callable, inputs: Sequence) -> list[Tensor]:
+    result = function(*inputs)
+    found = list(result) if isinstance(result, tuple | list) else [result]
+    return [value for value in found if isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())]
+
+
+class _Check:
+    """One check: a function, its inputs, and what is to be compared."""
+
+    def __init__(self, function: Callable, inputs: tuple, options: _Options):
+        self.function = function
+        self.inputs = inputs
+        self.options = options
+        self.random = np.random.default_rng(0)
+
+    def run(self) -> None:
+        """GradcheckError for the first difference."""
+        outputs = self.outputs()
+        for index, tensor in enumerate(self.inputs):
+            if not _is_checked(tensor):
+                continue
+            if self.options.fast:
+                self._compare_along_one(outputs, tensor, index)
+                continue
+            wanted = jacobians.numerical(self.outputs, tensor, self.options.eps)
+            if self.options.backward:
+                self._compare_backward(wanted, outputs, tensor, index)
+            if self.options.forward:
+                self._compare_forward(wanted, tensor, index)
+        if self.options.backward and self.options.undefined:
+            self._check_undefined(outputs)
+
+    def outputs(self) -> list[Tensor]:
+        return _outputs(self.function, self.inputs)
+
+    def _with(self, index: int, value: Tensor) -> list[Tensor]:
+        """The outputs with another tensor in the place of an input."""
+        return _outputs(self.function, [value if place == index else each for place, each in enumerate(self.inputs)])
+
+    def _compare(self, wanted: np.ndarray, found: np.ndarray, position: int, index: int, kind: str) -> None:
+        if not np.allclose(found, wanted, rtol=self.options.rtol, atol=self.options.atol, equal_nan=True):
+            raise GradcheckError(
+                f"{kind}Jacobian mismatch for output {position} with respect to input {index},\n"
+                f"numerical:{wanted}\nanalytical:{found}\n"
+            )
+
+    def _compare_backward(self, wanted: list, outputs: list[Tensor], tensor: Tensor, index: int) -> None:
+        for position, output in enumerate(outputs):
+            found = jacobians.of_gradients(output, tensor)
+            again = jacobians.of_gradients(output, tensor)
+            self._compare(wanted[position], found, position, index, "")
+            if not np.allclose(found, again, rtol=0, atol=self.options.nondet_tol, equal_nan=True):
+                raise GradcheckError(
+                    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
+                    "different values, although analytical gradient matches numerical gradient. The tolerance for "
+                    f"nondeterminism was {self.options.nondet_tol}."
+                )
+            if output.requires_grad:
+                self._check_gradient(output, tensor)
+
+    def _check_gradient(self, output: Tensor, tensor: Tensor) -> None:
+        starts = [tensor_from_array(self._random_like(output)) for _ in range(2)]
+        (found,) = grad(output, tensor, starts[0], retain_graph=True, allow_unused=True)
+        if found is not None and self.options.dtypes and found.dtype is not tensor.dtype:
+            raise GradcheckError(f"Gradient has dtype mismatch: {found.dtype} for an input of {tensor.dtype}")
+        if self.options.batched and output.numel():
+            self._check_batched(output, tensor, starts)
+
+    def _check_batched(self, output: Tensor, tensor: Tensor, starts: list[Tensor]) -> None:
+        options = {"retain_graph": True, "allow_unused": True}
+        try:
+            (together,) = grad(output, tensor, aten.stack(starts), is_grads_batched=True, **options)
+        except Exception as error:  # whatever the function's operators raise for batches
+            raise GradcheckError(f"While computing batched gradients, got: {error}") from error
+        for place, start in enumerate(starts):
+            (one,) = grad(output, tensor, start, **options)
+            self._compare_batched(None if together is None else together[place], one)
+
+    def _compare_batched(self, found: Tensor | None, wanted: Tensor | None) -> None:
+        arrays = [np.zeros(1) if value is None else value.detach().numpy() for value in (found, wanted)]
+        if not np.allclose(*arrays, self.options.rtol, self.options.atol):
+            raise GradcheckError("Batched gradients differ from those that are computed one by one")
+
+    def _compare_forward(self, wanted: list, tensor: Tensor, index: int) -> None:
+        found = jacobians.forward(lambda dual: self._with(index, dual), tensor)
+        for position, (one, other) in enumerate(zip(wanted, found, strict=True)):
+            self._compare(one, other, position, index, "Forward mode: ")
+        if self.options.batched_forward:
+            self._check_batched_forward(tensor, index)
+
+    def _check_batched_forward(self, tensor: Tensor, index: int) -> None:
+        def push(direction: Tensor) -> tuple:
+            return jvp(lambda value: tuple(self._with(index, value)), tensor.detach(), direction)[1]
+
+        tangents = [tensor_from_array(self._random_like(tensor)) for _ in range(2)]
+        try:
+            with Mapping(len(tangents), "error") as level:
+                made = push(add_batch_dim(aten.stack(tangents), 0, level))
+                together = [remove_batch_dim(value, level, 0) for value in made]
+        except Exception as error:  # whatever the function's operators raise for batches
+            raise GradcheckError(f"While computing batched gradients, got: {error}") from error
+        for place, tangent in enumerate(tangents):
+            for batch, one in zip(together, push(tangent), strict=True):
+                self._compare_batched(batch[place], one)
+
+    def _compare_along_one(self, outputs: list[Tensor], tensor: Tensor, index: int) -> None:
+        """One random direction of an input and one random gradient of each output."""
+        direction = self._random_like(tensor)
+        differences = jacobians.along(self.outputs, tensor, direction, self.options.eps)
+        tangents = self._tangents(tensor, index, direction) if self.options.forward else None
+        for position, output in enumerate(outputs):
+            start = self._random_like(output)
+            wanted = differences[position] @ jacobians.coordinates(start)
+            if self.options.backward:
+                found = jacobians.of_gradients(output, tensor, [start])[:, 0] @ jacobians.coordinates(direction)
+                self._compare(np.array(wanted), np.array(found), position, index, "Fast mode: ")
+            if tangents is not None:
+                self._compare(differences[position], tangents[position], position, index, "Fast mode: Forward mode: ")
+
+    def _tangents(self, tensor: Tensor, index: int, direction: np.ndarray) -> list[np.ndarray]:
+        forward_ad = jacobians.forward_ad
+        with forward_ad.dual_level():
+            dual = forward_ad.make_dual(tensor.detach(), tensor_from_array(direction))
+            parts = [forward_ad.unpack_dual(value) for value in self._with(index, dual)]
+        return [jacobians.coordinates(np.zeros_like(primal.detach().numpy()) if tangent is None else tangent.detach().numpy())
+                for primal, tangent in parts]  # fmt: skip
+
+    def _check_undefined(self, outputs: list[Tensor]) -> None:
+        """Each output alone has a gradient, the others have none."""
+        checked = [value for value in self.inputs if _is_checked(value)]
+        recorded = [output for output in outputs if output.requires_grad]
+        if len(recorded) < 2:
+            return
+        for output in recorded:
+            try:
+                grad(output, checked, tensor_from_array(self._random_like(output)), retain_graph=True, allow_unused=True)
+            except (RuntimeError, TypeError, AttributeError) as error:
+                raise GradcheckError(
+                    f"Expected backward function to handle undefined output grads, but with one of {len(recorded)} outputs it "
+                    f"raised {error!r}"
+                ) from error
+
+    def _random_like(self, tensor: Tensor) -> np.ndarray:
+        values = self.random.standard_normal(tensor.shape)
+        if tensor.is_complex():
+            values = values + 1j * self.random.standard_normal(tensor.shape)
+        return np.asarray(values).astype(tensor.dtype.numpy)
+
+
+def gradgradcheck(
+    func: Callable,
+    inputs: Tensor | Sequence,
+    grad_outputs: Tensor | Sequence | None = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """`gradcheck` of the gradients of `func` themselves, as functions of the inputs and of the outputs' gradients.
+
+    `grad_outputs` are these gradients, random ones if none are given; with `gen_non_contig_grad_outputs` they have gaps. Second
+    derivatives are compared by the backward of the backward (`check_rev_over_rev`) and by forward mode over it
+    (`check_fwd_over_rev`). All else is as in `gradcheck`.
+    """
+    given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    outputs = [value for value in _outputs(func, given) if value.requires_grad]
+    if grad_outputs is None:
+        starts = _random_starts(outputs, gen_non_contig_grad_outputs)
+    else:
+        starts = (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs)
+
+    def first_order(*values: object) -> tuple[Tensor, ...]:
+        points, gradients = values[: len(given)], values[len(given) :]
+        points = tuple(_recorded(value, like) for value, like in zip(points, given, strict=True))
+        checked = [value for value, like in zip(points, given, strict=True) if _is_checked(like)]
         results = [value for value in _outputs(func, points) if value.requires_grad]
-        found = grad(results, checked, starts, create_graph=True, allow_unused=True)
+        found = grad(results, checked, gradients, create_graph=True, allow_unused=True)
         return tuple(value for value in found if value is not None)
 
-    return gradcheck(first_order, (*inputs, *seeds), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)
+    return gradcheck(
+        first_order, (*given, *starts), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes, check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev, fast_mode=fast_mode, masked=masked,
+    )  # fmt: skip
+
+
+def _recorded(value: object, like: object) -> object:
+    """An input that takes part in the first order, also where a dual tensor stands for it."""
+    return value.requires_grad_() if _is_checked(like) and not value.requires_grad else value
+
+
+def _random_starts(outputs: list[Tensor], with_gaps: bool) -> tuple[Tensor, ...]:
+    random = np.random.default_rng(0)
+    made = []
+    for value in outputs:
+        sizes = (*value.shape, 2) if with_gaps else tuple(value.shape)
+        numbers = random.standard_normal(sizes)
+        if value.is_complex():
+            numbers = numbers + 1j * random.standard_normal(sizes)
+        start = tensor_from_array(np.asarray(numbers).astype(value.dtype.numpy))
+        made.append((start[..., 0] if with_gaps else start).requires_grad_())
+    return tuple(made)

@@ -1,0 +1,85 @@
+"""Jacobians for gradcheck, in real coordinates: a complex number counts as its two parts.
+
+Of a real function L of z = x + iy a gradient is dL/dx + i dL/dy. The rows of an output are therefore those of its real part,
+with the gradient 1 for it, and of its imaginary part, with the gradient i. Each Jacobian is (coordinates of an input) x
+(coordinates of an output), in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from rushlight.autograd import forward_ad
+from rushlight.autograd.backward import grad
+from rushlight.core.tensor import Tensor, tensor_from_array
+
+Function = Callable[[], list[Tensor]]
+
+
+def coordinates(values: np.ndarray) -> np.ndarray:
+    """The elements of an array as real numbers: complex ones as all real parts, then all imaginary parts."""
+    flat = np.asarray(values).ravel()
+    if flat.dtype.kind == "c":
+        return np.concatenate([flat.real, flat.imag]).astype(np.float64)
+    return flat.astype(np.float64)
+
+
+def directions(tensor: Tensor) -> Iterator[np.ndarray]:
+    """An array like the tensor for each of its coordinates, which is 1 or i there, and 0 elsewhere."""
+    for unit in (1, 1j) if tensor.is_complex() else (1,):
+        for position in range(tensor.numel()):
+            direction = np.zeros(tensor.shape, tensor.dtype.numpy)
+            direction.ravel()[position] = unit
+            yield direction
+
+
+def along(function: Function, tensor: Tensor, direction: np.ndarray, eps: float) -> list[np.ndarray]:
+    """For each output its central difference along a direction of an input. The input is as before afterwards."""
+    array = tensor._impl.array
+    original = array.copy()
+    try:
+        array[...] = original + eps * direction
+        high = [coordinates(value.detach().numpy()) for value in function()]
+        array[...] = original - eps * direction
+        low = [coordinates(value.detach().numpy()) for value in function()]
+    finally:
+        array[...] = original
+    return [(after - before) / (2 * eps) for after, before in zip(high, low, strict=True)]
+
+
+def numerical(function: Function, tensor: Tensor, eps: float) -> list[np.ndarray]:
+    """For each output its Jacobian by central differences."""
+    columns = [along(function, tensor, direction, eps) for direction in directions(tensor)]
+    return [np.array(rows) for rows in zip(*columns, strict=True)]
+
+
+def of_gradients(output: Tensor, tensor: Tensor, starts: Sequence[np.ndarray] | None = None) -> np.ndarray:
+    """An output's Jacobian by the backward; with `starts`, only the products with these gradients of the output."""
+    starts = list(directions(output)) if starts is None else starts
+    count = tensor.numel() * (2 if tensor.is_complex() else 1)
+    if not output.requires_grad:
+        return np.zeros((count, len(starts)))
+    rows = [coordinates(found) for found in (gradient(output, tensor, start) for start in starts)]
+    return np.array(rows).reshape(len(starts), count).T
+
+
+def gradient(output: Tensor, tensor: Tensor, start: np.ndarray) -> np.ndarray:
+    """The gradient of an input for that of an output; zeros where the backward gives none."""
+    (found,) = grad(output, tensor, tensor_from_array(start), retain_graph=True, allow_unused=True)
+    return np.zeros(tensor.shape, tensor.dtype.numpy) if found is None else found.detach().numpy()
+
+
+def forward(function: Callable[[Tensor], list[Tensor]], tensor: Tensor) -> list[np.ndarray]:
+    """For each output its Jacobian by forward mode; `function` takes the place of the tensor."""
+    columns = []
+    for direction in directions(tensor):
+        with forward_ad.dual_level():
+            dual = forward_ad.make_dual(tensor.detach(), tensor_from_array(direction))
+            parts = [forward_ad.unpack_dual(value) for value in function(dual)]
+        columns.append([
+            np.zeros_like(coordinates(primal.detach().numpy())) if tangent is None else coordinates(tangent.detach().numpy())
+            for primal, tangent in parts
+        ])  # fmt: skip
+    return [np.array(rows) for rows in zip(*columns, strict=True)]
