@@ -60,10 +60,10 @@ def gradcheck(
 
     `func` takes the inputs and gives a tensor or several, of which those of integers do not count. Of complex numbers both
     parts are varied and compared. `eps` is the step of the differences, `atol` and `rtol` what may differ, `nondet_tol` how
-    much the backward may differ between two runs. `check_undefined_grad`: outputs may have no gradient. `check_grad_dtypes`: gradients
-    have the inputs' dtypes. `check_batched_grad`, `check_batched_forward_grad`: the same under vmap. `check_forward_ad`,
-    `check_backward_ad`: which modes are compared. `fast_mode`: one random direction instead of all. `masked` is for sparse
-    inputs, which are not taken.
+    much the backward may differ between two runs. `check_undefined_grad`: outputs may have no gradient.
+    `check_grad_dtypes`: gradients have the inputs' dtypes. `check_batched_grad`, `check_batched_forward_grad`: the same
+    under vmap. `check_forward_ad`, `check_backward_ad`: which modes are compared. `fast_mode`: one random direction instead
+    of all. `masked` is for sparse inputs, which are not taken.
 
     GradcheckError with both Jacobians where they do not match, or False when `raise_exception` is off. ValueError for inputs
     that cannot be checked.
