@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable
 
 from rushlight.core.dtype import ALL, bfloat16, bool_, float16, float32, float64, int32, int64
+from rushlight.core.strides import is_non_overlapping_and_dense
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.fx.node import Node
@@ -143,6 +144,12 @@ def _searchsorted(node: Node) -> bool:
     return _value(node, "sorted_sequence").dtype is _value(node, "self").dtype
 
 
+def _has_no_gaps(node: Node) -> bool:
+    size, stride = node.args[:2]
+    known = all(isinstance(number, int) for number in (*size, *stride))
+    return known and is_non_overlapping_and_dense(tuple(size), tuple(stride))
+
+
 def _wide_float_result(node: Node) -> bool:
     return _first(node).dtype in (float32, float64)
 
@@ -230,6 +237,7 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
     aten("scatter_reduce.two"): _scatter_reduce,
     aten("index_put"): _index_put,
     aten("searchsorted.Tensor"): _searchsorted,
+    aten("empty_strided"): _has_no_gaps,
     aten("_cdist_forward"): _wide_float_result,
     aten("_cdist_backward"): _wide_float_result,
     aten("_pdist_forward"): _wide_float_result,

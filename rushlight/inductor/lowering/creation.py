@@ -21,6 +21,14 @@ def empty(graph, size, *, dtype=None, layout=None, device=None, pin_memory=None,
     return full(graph, size, 0.0, dtype=dtype)
 
 
+@lowering("empty_strided")
+def empty_strided(graph, size, stride, *, dtype=None, layout=None, device=None, pin_memory=None):
+    """The same with strides in any order and without gaps, as `inductor/support.py` has checked."""
+    order = sorted(range(len(size)), key=lambda dim: (-stride[dim], dim))
+    made = full(graph, [size[dim] for dim in order], 0.0, dtype=dtype)
+    return made.view(size, lambda index: [index[dim] for dim in order])
+
+
 @lowering("arange.start_step")
 def arange(graph, start, end, step=1, *, dtype=None, layout=None, device=None, pin_memory=None):
     kind = arange_dtype((start, end, step), dtype)

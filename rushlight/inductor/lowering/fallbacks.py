@@ -10,7 +10,6 @@ fallback(
 )  # fmt: skip
 fallback("writes its running statistics", "native_batch_norm")
 fallback("draws random numbers from the eager generator", "randperm", "native_dropout", "_philox_seed")
-fallback("its result is uninitialised memory", "empty_strided")
 fallback("reads the bytes of a buffer as elements of another dtype", "view.dtype")
 fallback("its value or size depends on data", "_local_scalar_dense", "equal", "nonzero")
 fallback("part of a backward pass, which runs in eager", "_softmax_backward_data", "_log_softmax_backward_data",

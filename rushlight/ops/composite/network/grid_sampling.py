@@ -191,6 +191,6 @@ def affine_grid_generator(theta, size, align_corners):
     for axis in range(len(sizes) - 1, -1, -1):
         shape = [-1 if dim == axis else 1 for dim in range(len(sizes))]
         parts.append(_base_coordinates(theta, sizes[axis], align_corners).reshape(shape).expand(sizes))
-    parts.append(aten.ones_like.default(parts[0]))
+    parts.append(aten.full.default(sizes, 1, dtype=theta.dtype, device=theta.device))
     points = aten.stack.default(parts, -1).reshape([1, -1, len(parts)])
     return points.matmul(theta.transpose(1, 2)).reshape([theta.shape[0], *sizes, len(sizes)])
