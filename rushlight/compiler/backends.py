@@ -8,6 +8,7 @@ module, `recompile()` it and return its `forward`. "aot_eager" and "inductor" go
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -79,6 +80,8 @@ def native(module: GraphModule, settings: Settings, log: StageLog) -> Callable:
         _warn(str(error))
     except (UnsupportedSize, UnguardedSizeError):
         raise  # dynamo tries again with fixed sizes
+    except RecursionError:
+        _warn(f"it is nested more deeply than Python's recursion limit of {sys.getrecursionlimit()} allows")
     except Exception as error:  # the program is right whatever is wrong with its compilation
         _warn(f"of an error in the compiler, which should be reported: {type(error).__name__}: {error}")
     return interpreted(module, [])

@@ -9,6 +9,7 @@ import contextlib
 import functools
 import gc
 import os
+import sys
 import threading
 import types
 import warnings
@@ -218,6 +219,15 @@ class FrameCallback:
             return False
         except (Unsupported, ConstraintViolationError):
             raise
+        except RecursionError:
+            if self.fullgraph:
+                raise
+            warnings.warn(
+                f"compile: {_described(frame.f_code)} runs in eager, because its functions call one another more deeply than "
+                f"Python's recursion limit of {sys.getrecursionlimit()} allows a capture; sys.setrecursionlimit raises it",
+                stacklevel=4,
+            )
+            return False
         except Exception as error:
             if self.fullgraph:
                 raise

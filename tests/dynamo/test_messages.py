@@ -96,3 +96,12 @@ def test_a_level_that_changes_is_seen(caplog):
 def forget():
     yield
     torch.compiler.reset()
+
+
+def test_modules_nested_too_deeply_run_in_eager_and_say_so():
+    module = torch.nn.Identity()
+    for _ in range(200):
+        module = torch.nn.Sequential(module)
+    with pytest.warns(UserWarning, match=r"(?s)more deeply than Python's recursion limit.*sys\.setrecursionlimit|nested more than"):
+        result = torch.compile(module)(torch.ones(2))
+    assert result.tolist() == [1, 1]

@@ -141,3 +141,10 @@ def test_parameter_dict():
     assert "(b): Object of type: str" in repr(values)
     values.clear()
     assert len(values) == 0 and not list(values.parameters())
+
+
+def test_hundreds_of_nested_modules_print():
+    module = torch.nn.Identity()
+    for _ in range(300):
+        module = torch.nn.Sequential(module)
+    assert repr(module).count("Sequential") == 300

@@ -343,7 +343,9 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        children = [f"({name}): {indent_after_first(repr(module), 2)}" for name, module in self._modules.items()]
+        children = []
+        for name, module in self._modules.items():  # one frame a level, so that hundreds of levels print
+            children.append(f"({name}): {indent_after_first(module.__repr__(), 2)}")
         if len(lines) == 1 and not children:
             return f"{self._get_name()}({lines[0]})"
         if not lines and not children:
