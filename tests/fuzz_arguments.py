@@ -19,7 +19,7 @@ import sys
 import tempfile
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -125,7 +125,7 @@ def finding(op: OpOverload, trial: int) -> str | None:
     return None
 
 
-def run_batch(batch: list[OpOverload], trials: int, position_file: str) -> None:
+def run_batch(batch: list[OpOverload], trials: int, position_file: str, finding: Callable = finding) -> None:
     """In a child process: print a line per operator with findings; `position_file` always tells the trial that runs."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
     position = os.open(position_file, os.O_WRONLY | os.O_CREAT)
@@ -142,11 +142,11 @@ def run_batch(batch: list[OpOverload], trials: int, position_file: str) -> None:
             print(f"{op.name} --trial {trial}: {text}", flush=True)
 
 
-def findings(names: list[str], trials: int) -> Iterator[str]:
+def findings(names: list[str], trials: int, module: str = "tests.fuzz_arguments") -> Iterator[str]:
     """Run a batch in child processes, one after the other where one dies, and give the lines of their reports."""
     while names:
         with tempfile.NamedTemporaryFile("r") as position:
-            command = [sys.executable, "-m", "tests.fuzz_arguments", "--trials", str(trials), "--child", position.name]
+            command = [sys.executable, "-m", module, "--trials", str(trials), "--child", position.name]
             child = subprocess.run([*command, "--only", *names], capture_output=True, text=True)
             yield from child.stdout.splitlines()
             if child.returncode == 0:
@@ -158,9 +158,9 @@ def findings(names: list[str], trials: int) -> Iterator[str]:
         names = names[names.index(failed) + 1 :] if failed in names else []
 
 
-def replay(op: OpOverload, trial: int) -> None:
+def replay(op: OpOverload, trial: int, call: Callable = random_call) -> None:
     """Print the arguments of one trial and what it gives."""
-    args, kwargs = random_call(op, trial)
+    args, kwargs = call(op, trial)
     for argument, value in zip(op._schema.arguments, args, strict=False):
         geometry = f" {tuple(value.shape)} {value.stride()}" if isinstance(value, rushlight.Tensor) else ""
         print(f"{argument.name}{geometry} = {value}")
@@ -171,9 +171,11 @@ def replay(op: OpOverload, trial: int) -> None:
         traceback.print_exc(limit=-6)
 
 
-def main() -> int:
-    """Run all operators, or some, and report."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(
+    module: str = "tests.fuzz_arguments", about: str = __doc__, finding: Callable = finding, call: Callable = random_call
+) -> int:
+    """Run all operators, or some, and report: with the `finding` of a module, whose trials have the arguments of `call`."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=100, help="calls of each operator")
     parser.add_argument("--start", type=int, default=0, help="the number of the first operator, by name")
     parser.add_argument("--count", type=int, default=None, help="how many operators")
@@ -186,14 +188,15 @@ def main() -> int:
     if options.count is not None:
         chosen = chosen[options.start : options.start + options.count]
     if options.child is not None:
-        run_batch(chosen, options.trials, options.child)
+        run_batch(chosen, options.trials, options.child, finding)
         return 0
     if options.trial is not None:
-        replay(chosen[0], options.trial)
+        replay(chosen[0], options.trial, call)
+        print(finding(chosen[0], options.trial))
         return 0
     names, total = [op.name for op in chosen], 0
     for first in range(0, len(names), 60):
-        for line in findings(names[first : first + 60], options.trials):
+        for line in findings(names[first : first + 60], options.trials, module):
             total += 1
             print(line, flush=True)
     print(f"{len(names)} operators, {options.trials} calls each: {total} findings")

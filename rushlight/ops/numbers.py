@@ -21,6 +21,11 @@ def as_operand(value: object, beside: Tensor | complex | float | int | bool, lik
     return aten.full.default((), rounded_to_half(value, kind), dtype=kind, device=device)
 
 
+def as_real_operand(value: object, beside: Tensor) -> Tensor:
+    """`as_operand` for functions whose results are floating point: a whole number beside whole numbers keeps its value."""
+    return as_wrapped_operand(float(value) if isinstance(value, int) else value, beside)
+
+
 def as_wrapped_operand(value: object, beside: Tensor) -> Tensor:
     """`as_operand` where a number that the dtype does not hold wraps around, or is infinite, as in arithmetic."""
     if type(value) in (int, float):

@@ -87,6 +87,11 @@ def _write_back(functional: OpOverload, key: DispatchKey) -> Callable:
 
     def inplace(self, *args, **kwargs):
         check_operands(self, name, (*args, *kwargs.values()), reads_later)
+        if kwargs.get("dtype") not in (None, self._impl.dtype):
+            raise RuntimeError(
+                f"Bad in-place call: {name} writes to a tensor of dtype {self._impl.dtype}, but was given "
+                f"dtype={kwargs['dtype']}"
+            )
         result = functional.redispatch(1 << key, self, *args, **kwargs)
         return store_result(functional, self, result)
 

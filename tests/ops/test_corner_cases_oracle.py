@@ -307,3 +307,44 @@ def test_results_written_between_others(name):
         return whole
 
     check(written)
+
+
+# What random calls found (tests/fuzz_eager.py)
+
+RANDOM_FINDINGS = {
+    "xlogy of a number beyond the dtype": lambda t: t.xlogy(-1, t.tensor([1, 2], dtype=t.uint8)),
+    "xlog1py beside a number beyond the dtype": lambda t: t.special.xlog1py(t.tensor([2], dtype=t.uint8), 300),
+    "zeta of a negative number": lambda t: t.special.zeta(-2, t.tensor([1], dtype=t.uint8)),
+    "addcmul in the common dtype": lambda t: t.addcmul(
+        t.ones(1, dtype=t.float64), t.tensor([2**31 - 1], dtype=t.int32), t.ones(1, dtype=t.float64), value=2),
+    "addcdiv in the common dtype": lambda t: t.addcdiv(
+        t.ones(1), t.tensor([1], dtype=t.int32), t.tensor([3.0], dtype=t.float16)),
+    "hardtanh between turned bounds": lambda t: t.nn.functional.hardtanh(t.tensor([-1.0, 2.0, 9.0]), 5.0, 3.0),
+    "hardtanh of whole numbers": lambda t: t.nn.functional.hardtanh(t.tensor([0, 1, 5]), 0.5, 3.7),
+    "hardtanh of bools": lambda t: t.nn.functional.hardtanh(t.tensor([True])),
+    "hardtanh of bytes": lambda t: t.nn.functional.hardtanh(t.tensor([1], dtype=t.uint8)),
+    "logit with a large eps": lambda t: t.logit(t.tensor([-0.4, 0.5, 2.0]), 1.0),
+    "lcm beyond the dtype": lambda t: t.lcm(t.tensor([-3, 3], dtype=t.int8), t.tensor([127, 127], dtype=t.int8)),
+    "trapezoid of bytes": lambda t: t.trapezoid(t.tensor([[1, 3], [5, 7]], dtype=t.uint8), dx=-2),
+    "trapezoid with a complex width": lambda t: t.trapezoid(t.ones(3), dx=1j),
+    "cumulative_trapezoid of bytes": lambda t: t.cumulative_trapezoid(t.tensor([1, 3, 9], dtype=t.uint8), dx=-2),
+    "where of a number": lambda t: t.where(t.tensor(True)),
+    "a bool as the factor of a difference": lambda t: t.sub(t.ones(2), t.ones(2), alpha=True),
+    "lerp by a bool": lambda t: t.lerp(t.zeros(2), t.ones(2), True),
+    "cumsum_ into another dtype": lambda t: t.ones(2, dtype=t.float64).cumsum_(0, dtype=t.float32),
+    "cumsum_ of small ints": lambda t: t.ones(2, dtype=t.int32).cumsum_(0),
+    "masked_fill by bytes": lambda t: t.ones(2).masked_fill(t.tensor([1, 0], dtype=t.uint8), t.tensor(2.0)),
+    "repeats below 0": lambda t: t.ones(2).repeat_interleave(-1),
+    "slice_scatter of one element": lambda t: t.slice_scatter(t.zeros(4), t.ones(1), 0, 0, 2),
+    "nanmean in ints": lambda t: t.nanmean(t.ones(2), dtype=t.int64),
+    "tolerances that are NaN": lambda t: t.isclose(t.ones(2), t.ones(2), rtol=NAN),
+    "an eps below 0": lambda t: t.nn.functional.cosine_similarity(t.ones(2), t.ones(2), 0, -1.0),
+    "rrelu without an end": lambda t: t.rrelu(t.ones(2), 0.1, INF),
+    "uniform_ beyond the dtype": lambda t: t.ones(2, dtype=t.float16).uniform_(0, 1e6),
+    "polygamma_ of ints": lambda t: t.tensor([1]).polygamma_(1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RANDOM_FINDINGS)
+def test_random_findings(name):
+    check(RANDOM_FINDINGS[name])

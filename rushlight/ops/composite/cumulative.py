@@ -169,11 +169,11 @@ def gradient_spaced(self, *, spacing, dim=None, edge_order=1):
     return _gradients(self, spacing, dim, edge_order)
 
 
-def _areas(y: Tensor, axis: int, widths: object) -> Tensor:
-    """The area of the trapezoid over each interval, times 2 for widths of 1."""
+def _heights(y: Tensor, axis: int) -> Tensor:
+    """Twice the mean height of the trapezoid over each interval."""
     count = max(y.size(axis) - 1, 0)
     right = aten.narrow.default(y, axis, min(1, y.size(axis)), count)
-    return (aten.narrow.default(y, axis, 0, count) + right) * widths
+    return aten.narrow.default(y, axis, 0, count) + right
 
 
 def _widths_of(y: Tensor, x: Tensor, dim: int, name: str) -> tuple[int, Tensor]:
@@ -195,6 +195,12 @@ def _widths_of(y: Tensor, x: Tensor, dim: int, name: str) -> tuple[int, Tensor]:
     return axis, _difference(shaped, axis + max(-missing, 0))
 
 
+def _real(name: str, dx: float) -> float:
+    if isinstance(dx, complex):
+        raise RuntimeError(f"{name}: Currently, we only support dx as a real number.")
+    return dx
+
+
 @composite(
     "trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
     "trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
@@ -204,7 +210,7 @@ def trapezoid_x(y, x, *, dim=-1):
     if y.dim() and not y.size(axis):
         return aten.zeros.default((*y.shape[:axis], *y.shape[axis + 1 :]), dtype=y.dtype, device=y.device)
     axis, widths = _widths_of(y, x, dim, "trapezoid")
-    areas = _areas(y, axis, widths)
+    areas = _heights(y, axis) * widths
     return aten.sum.dim_IntList(areas, (axis - y.dim(),)) / 2.0
 
 
@@ -219,13 +225,14 @@ def trapezoid(y, *, dx=1, dim=-1):
         raise RuntimeError("trapezoid: received a bool input for `y` or `dx`, but bool is not supported")
     if not y.dim():
         raise IndexError("trapezoid: expected `y` to have at least one dimension")
-    return aten.sum.dim_IntList(_areas(y, axis, dx), (axis,)) / 2.0
+    ends = aten.select.int(y, axis, 0) + aten.select.int(y, axis, -1)
+    return (aten.sum.dim_IntList(y, (axis,)) - ends * 0.5) * _real("trapezoid", dx)
 
 
 @composite("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor")
 def cumulative_trapezoid_x(y, x, *, dim=-1):
     axis, widths = _widths_of(y, x, dim, "cumulative_trapezoid")
-    return aten.cumsum.default(_areas(y, axis, widths) / 2.0, axis - y.dim())
+    return aten.cumsum.default(_heights(y, axis) * widths / 2.0, axis - y.dim())
 
 
 @composite("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor")
@@ -233,4 +240,4 @@ def cumulative_trapezoid(y, *, dx=1, dim=-1):
     if y.dtype is bool_ or isinstance(dx, bool):
         raise RuntimeError("cumulative_trapezoid: received a bool input for `y` or `dx`, but bool is not supported")
     axis = wrap_dim(dim, y.dim())
-    return aten.cumsum.default(_areas(y, axis, dx) / 2.0, axis)
+    return aten.cumsum.default(_heights(y, axis) * (_real("cumulative_trapezoid", dx) / 2.0), axis)

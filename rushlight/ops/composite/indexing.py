@@ -79,6 +79,8 @@ def scatter_value_(self, dim, index, value):
 
 @composite("repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor")
 def repeat_interleave(self, repeats, dim=None, *, output_size=None):
+    if isinstance(repeats, int) and repeats < 0:
+        raise RuntimeError("Repeats must be non-negative")
     source = aten.reshape.default(self, (-1,)) if dim is None else self
     dim = wrap_dim(0 if dim is None else dim, source.dim())
     if output_size is not None and output_size != source.size(dim) * repeats:

@@ -154,6 +154,7 @@ def lerp(self, end, weight):
 
 @in_full_precision
 def _lerp(self, end, weight):
+    weight = float(weight) if isinstance(weight, bool) else weight
     if abs(weight) < 0.5:
         return aten.add.Tensor(self, aten.sub.Tensor(end, self), alpha=weight)
     return aten.sub.Tensor(end, aten.sub.Tensor(end, self), alpha=1 - weight)
@@ -187,18 +188,20 @@ def addcmul(self, tensor1, tensor2, *, value=1):
         raise not_implemented("addcmul_cpu_out", kind)
     check_number(value, kind)
     value = int(value) if kind.is_integral else value
-    product = aten.mul.Tensor(tensor1 if value == 1 else tensor1 * value, tensor2)
-    return aten.add.Tensor(self, product)
+    tensor1, tensor2 = tensor1.to(kind), tensor2.to(kind)
+    return aten.add.Tensor(self, aten.mul.Tensor(tensor1 if value == 1 else tensor1 * value, tensor2))
 
 
 @with_inplace("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
 def addcdiv(self, tensor1, tensor2, *, value=1):
-    check_number(value, result_type(self, tensor1, tensor2))
+    kind = result_type(self, tensor1, tensor2)
+    check_number(value, kind)
     if tensor1.dtype.is_integral and tensor2.dtype.is_integral:
         raise RuntimeError(
             "Integer division with addcdiv is no longer supported: convert the operands to a floating dtype for a true "
             "division, or use self + value * torch.trunc(tensor1 / tensor2).to(dtype)"
         )
+    tensor1, tensor2 = tensor1.to(kind), tensor2.to(kind)
     return aten.add.Tensor(self, aten.div.Tensor(tensor1 if value == 1 else tensor1 * value, tensor2))
 
 
@@ -225,7 +228,9 @@ def _scaled(self: Tensor, factor: float) -> Tensor:
 def logit(self, eps=None):
     if self.dtype.is_complex:
         raise not_implemented("logit_cpu", self.dtype)
-    inside = _floating(self) if eps is None else clamp(_floating(self), eps, 1 - eps)
+    inside = _floating(self)
+    if eps is not None:
+        inside = aten.where.ScalarSelf(inside < eps, eps, aten.where.ScalarSelf(inside > 1 - eps, 1 - eps, inside))
     return aten.log.default(inside / (1 - inside))
 
 
@@ -260,7 +265,7 @@ def isclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     if self.dtype is not other.dtype:
         raise RuntimeError(f"{self.dtype} did not match {other.dtype} (isclose needs tensors of one dtype)")
     for name, value in (("rtol", rtol), ("atol", atol)):
-        if value < 0:
+        if not value >= 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value}")
     close = self == other
     if equal_nan and not self.dtype.is_integral:
@@ -289,6 +294,8 @@ def masked_fill_tensor(self, mask, value):
         raise RuntimeError(
             f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s)."
         )
+    if mask.dtype is not bool_:
+        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}")
     _check_fits(self, value.dtype)
     if value._impl.storage.buffer is not None and not value._impl.fake:
         check_number(value._impl.array.reshape(()).tolist(), self.dtype)
@@ -317,7 +324,7 @@ def where_scalars(condition, self, other):
 
 @composite("where(Tensor condition) -> Tensor[]")
 def where_indices(condition):
-    return aten.unbind.int(aten.nonzero.default(condition), 1)
+    return aten.unbind.int(aten.nonzero.default(condition if condition.dim() else condition.reshape(1)), 1)
 
 
 @with_inplace("tril(Tensor self, int diagonal=0) -> Tensor")

@@ -6,10 +6,10 @@ import math
 
 from rushlight.ops.composite.pointwise import with_inplace
 from rushlight.ops.meta.special import special_type
-from rushlight.ops.numbers import as_wrapped_operand
+from rushlight.ops.numbers import as_real_operand
 from rushlight.ops.packet import namespaces
 from rushlight.ops.primitives.special import POLYNOMIALS, names_of
-from rushlight.ops.registry import composite
+from rushlight.ops.registry import check_castable, composite
 
 aten = namespaces.namespace("aten")
 
@@ -51,7 +51,9 @@ def polygamma(n, self):
 
 @composite("polygamma_(Tensor(a!) self, int n) -> Tensor(a!)")
 def polygamma_(self, n):
-    return aten.copy_.default(self, aten.polygamma.default(n, self))
+    result = aten.polygamma.default(n, self)
+    check_castable("polygamma_", result.dtype, self.dtype)
+    return aten.copy_.default(self, result)
 
 
 @composite("special_round(Tensor self, *, int decimals=0) -> Tensor")
@@ -104,12 +106,12 @@ def multigammaln(self, p):
 
 @with_inplace("xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor")
 def xlogy_of_number(self, other):
-    return aten.xlogy.Tensor(self, as_wrapped_operand(other, self))
+    return aten.xlogy.Tensor(self, as_real_operand(other, self))
 
 
 @composite("xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor")
 def xlogy_times_number(self, other):
-    return aten.xlogy.Tensor(as_wrapped_operand(self, other), other)
+    return aten.xlogy.Tensor(as_real_operand(self, other), other)
 
 
 @composite("special_xlogy(Tensor self, Tensor other) -> Tensor")
@@ -120,11 +122,11 @@ def special_xlogy(self, other):
 def _define_with_numbers(name: str) -> None:
     @composite(f"{name}.other_scalar(Tensor self, Scalar other) -> Tensor")
     def other_scalar(self, other):
-        return getattr(aten, name).default(self, as_wrapped_operand(other, self))
+        return getattr(aten, name).default(self, as_real_operand(other, self))
 
     @composite(f"{name}.self_scalar(Scalar self, Tensor other) -> Tensor")
     def self_scalar(self, other):
-        return getattr(aten, name).default(as_wrapped_operand(self, other), other)
+        return getattr(aten, name).default(as_real_operand(self, other), other)
 
 
 for _name in ("special_xlogy", "special_xlog1py", "special_zeta"):
@@ -134,11 +136,11 @@ for _name in ("special_xlogy", "special_xlog1py", "special_zeta"):
 def _define_polynomial_of_numbers(name: str) -> None:
     @composite(f"{name}.n_scalar(Tensor x, Scalar n) -> Tensor")
     def n_scalar(x, n):
-        return getattr(aten, name).default(x, as_wrapped_operand(n, x))
+        return getattr(aten, name).default(x, as_real_operand(n, x))
 
     @composite(f"{name}.x_scalar(Scalar x, Tensor n) -> Tensor")
     def x_scalar(x, n):
-        return getattr(aten, name).default(as_wrapped_operand(x, n), n)
+        return getattr(aten, name).default(as_real_operand(x, n), n)
 
 
 for _name in names_of(POLYNOMIALS):

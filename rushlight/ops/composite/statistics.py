@@ -25,6 +25,11 @@ def nanmean(self, dim=None, keepdim=False, *, dtype=None):
         )
     if self.dtype.is_complex:
         raise RuntimeError(f"nansum on CPU does not support complex inputs, but nanmean got {self.dtype}")
+    if dtype is not None and dtype.is_integral:
+        raise RuntimeError(
+            "nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. "
+            f"Got: {dtype.scalar_name}"
+        )
     nothing = aten.isnan.default(self)
     total = aten.sum.dim_IntList(aten.masked_fill(self, nothing, 0), dim, keepdim, dtype=dtype)
     return total / aten.sum.dim_IntList(aten.logical_not.default(nothing), dim, keepdim)

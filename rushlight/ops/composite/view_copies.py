@@ -89,9 +89,7 @@ def select_scatter(self, src, dim, index):
     "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor"
 )
 def slice_scatter(self, src, dim=0, start=None, end=None, step=1):
-    sizes = aten.slice.Tensor(self, dim, start, end, step).shape
-    source = src if src.shape == sizes else aten.expand.default(src, sizes)
-    return _replaced(self, source, "slice_scatter", lambda made: aten.slice.Tensor(made, dim, start, end, step))
+    return _replaced(self, src, "slice_scatter", lambda made: aten.slice.Tensor(made, dim, start, end, step))
 
 
 @composite("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor")

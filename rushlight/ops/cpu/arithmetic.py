@@ -75,8 +75,10 @@ def frexp(self):
 
 
 def _least_multiple(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    wide = np.promote_types(a.dtype, np.int32)  # in which C++ calculates, so that the sign is dropped before the bits
     divisor = np.gcd(a, b)
-    return np.abs(a // np.where(divisor == 0, 1, divisor) * b, out=out)
+    result = np.abs(np.floor_divide(a, np.where(divisor == 0, 1, divisor), dtype=wide) * b).astype(a.dtype)
+    return result if out is None else np.copyto(out, result) or out
 
 
 def _shift_left(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:

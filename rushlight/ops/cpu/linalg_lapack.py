@@ -42,8 +42,20 @@ def converging(name: str, function: Callable, *args: object) -> object:
         return quietly(function, *args)
     except np.linalg.LinAlgError:
         finite = all(np.isfinite(value).all() for value in args if isinstance(value, np.ndarray))
-        why = "" if finite else " because the input matrix contained non-finite values"
-        raise LinAlgError(f"{name}: The algorithm failed to converge{why}.") from None
+        raise diverged(name, finite) from None
+
+
+def diverged(name: str, finite: bool = False) -> LinAlgError:
+    """The error of an algorithm that did not converge, for a matrix that has only finite values or not."""
+    why = "" if finite else " because the input matrix contained non-finite values"
+    return LinAlgError(f"{name}: The algorithm failed to converge{why}.")
+
+
+def svd(matrices: np.ndarray, full_matrices: bool, vectors: bool = True) -> object:
+    """numpy.linalg.svd. LinAlgError for matrices with infinities, which LAPACK may never end with, and with NaN."""
+    if not np.isfinite(matrices).all():
+        raise diverged("linalg.svd")
+    return converging("linalg.svd", np.linalg.svd, matrices, full_matrices, vectors)
 
 
 def raise_first(name: str, info: np.ndarray, reason: Callable[[int], str]) -> None:

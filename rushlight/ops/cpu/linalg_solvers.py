@@ -12,9 +12,11 @@ from rushlight.ops.cpu.linalg_lapack import (
     adjoint,
     by_columns,
     converging,
+    diverged,
     lapack,
     raise_first,
     stacked,
+    svd,
     zeros_of,
 )
 from rushlight.ops.cpu.linalg_plain import divide, exponential, least_squares, lu_factor, solve_full_rank
@@ -167,6 +169,8 @@ def lstsq(self, b, rcond=None, *, driver=None):
 
 def _least_squares(a: np.ndarray, b: np.ndarray, limit: float, driver: str) -> tuple[np.ndarray, int, np.ndarray | None]:
     """The solution of one system, its rank, and its singular values where the driver computes them."""
+    if not np.isfinite(a).all():
+        raise diverged("linalg.lstsq")
     if driver != "gels":
         solution, rank, values = converging("linalg.lstsq", least_squares, a, b, limit)
         return solution, rank, None if driver == "gelsy" else values
@@ -189,7 +193,7 @@ def pinv(self, *, atol=None, rtol=None, hermitian=False):
         values, vectors = converging("linalg.pinv", np.linalg.eigh, array, "L")
         left, right = vectors, adjoint(vectors)
     else:
-        left, values, right = converging("linalg.pinv", np.linalg.svd, array, False)
+        left, values, right = svd(array, False)
     least = _cutoff(np.abs(values).max(-1), array.shape, atol, rtol)[..., None]
     inverse = np.where(np.abs(values) > least, 1 / np.where(values == 0, 1, values), 0).astype(values.dtype)
     return contiguous(np.matmul(adjoint(right) * inverse[..., None, :], adjoint(left)), self.dtype)

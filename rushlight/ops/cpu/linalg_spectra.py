@@ -7,6 +7,7 @@ import numpy as np
 from rushlight.core.lazy_module import optional
 from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu.linalg_lapack import by_columns, converging, stacked
+from rushlight.ops.cpu.linalg_lapack import svd as lapack_svd
 from rushlight.ops.cpu.results import contiguous
 from rushlight.ops.meta.linalg_checks import check_square_inexact
 from rushlight.ops.meta.linalg_factorizations import check_uplo, svd_sizes
@@ -58,7 +59,7 @@ def svd(A, full_matrices=False, compute_uv=True, *, driver=None):
     array = A._impl.array
     real = A.dtype.to_real()
     if not compute_uv:
-        values = converging("linalg.svd", np.linalg.svd, array, False, False)
+        values = lapack_svd(array, False, vectors=False)
         return contiguous(np.empty((0,)), A.dtype), contiguous(values, real), contiguous(np.empty((0,)), A.dtype)
-    left, values, right = converging("linalg.svd", np.linalg.svd, array, full_matrices)
+    left, values, right = lapack_svd(array, full_matrices)
     return by_columns(left, A.dtype), contiguous(values, real), by_columns(right, A.dtype)

@@ -199,9 +199,9 @@ def sub(self, other, *, alpha=1, out=None):
             + ("Use the `^` or `logical_xor()` operator instead." if both else
                "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.")
         )  # fmt: skip
+    _check_alpha(kind, alpha)
     if alpha == 1:
         return apply(np.subtract, kind, kind, self, other, out=out)
-    _check_alpha(kind, alpha)
     return _add_scaled(kind, self, other, alpha, -alpha, out)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rushlight.core.dtype import ALL, bool_, dtype, float16, float32, float64, int64
+from rushlight.core.dtype import ALL, bool_, dtype, finfo, float16, float32, float64, int64
 from rushlight.core.generator import Generator, default_generator
 from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu.common import convert, make
@@ -51,6 +51,9 @@ def uniform_(self, *bounds, generator=None, **named):
         uniform_(view_as_real(self), low, high, generator=generator)
         return self
     _check_floating(self, "check_uniform_bounds")
+    for name, bound in (("from", low), ("to", high)):
+        if not abs(bound) <= finfo(self.dtype).max:
+            raise RuntimeError(f"{name} is out of bounds for {self.dtype}, got {bound}")
     if not low <= high:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
     check_writable(self, "uniform_")

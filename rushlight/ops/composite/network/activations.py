@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rushlight.core.dtype import bool_, finfo, float64
+from rushlight.core.dtype import bool_, finfo, float64, uint8
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.network.common import aten, inplace
 from rushlight.ops.composite.precision import in_full_precision
@@ -50,6 +50,9 @@ def leaky_relu(self, negative_slope=0.01):
 )
 def rrelu(self, lower=0.125, upper=1.0 / 3, training=False, generator=None):
     """leaky_relu with a slope drawn from [lower, upper] for each element up to 0; their mean outside of training."""
+    for name, bound in (("lower", lower), ("upper", upper)):
+        if not math.isfinite(bound):
+            raise RuntimeError(f"rrelu: {name} bound must be finite, got {bound}")
     if lower > upper:
         raise RuntimeError(f"Lower bound should be less than or equal to the upper bound, got {lower} and {upper}")
     if not training:
@@ -91,6 +94,13 @@ def celu(self, alpha=1.0):
 def hardtanh(self, min_val=-1, max_val=1):
     check_number(min_val, self.dtype)
     check_number(max_val, self.dtype)
+    if self.dtype is bool_:
+        raise RuntimeError("Bool inputs not supported for hardtanh")
+    if self.dtype.is_integral:
+        min_val, max_val = int(min_val), int(max_val)
+        if self.dtype is uint8 and min(min_val, max_val) < 0:
+            raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+    min_val = max_val if min_val > max_val else min_val
     return self.masked_fill(self <= min_val, min_val).masked_fill(self >= max_val, max_val)
 
 

@@ -11,6 +11,8 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-08):
     """The dot product of x1 and x2 along `dim`, each divided by its length or eps, whichever is larger."""
     if not (x1.is_floating_point() or x1.is_complex()) or not (x2.is_floating_point() or x2.is_complex()):
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {x1.dtype}")
+    if not eps >= 0:
+        raise RuntimeError(f"cosine_similarity: eps must be non-negative, got: {eps}")
     if x1.shape != x2.shape:
         x1, x2 = aten.broadcast_tensors.default([x1, x2])
     return (x1 / _length(x1, dim, eps) * (x2 / _length(x2, dim, eps))).sum([dim])

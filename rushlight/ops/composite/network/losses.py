@@ -24,7 +24,7 @@ def l1_loss(self, target, reduction=MEAN):
 @composite("smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor")
 def smooth_l1_loss(self, target, reduction=MEAN, beta=1.0):
     """Squared below beta, absolute above, meeting smoothly (Girshick 2015)."""
-    if beta < 0:
+    if not beta >= 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
         return l1_loss(self, target, reduction)
@@ -37,7 +37,7 @@ def smooth_l1_loss(self, target, reduction=MEAN, beta=1.0):
 @composite("huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor")
 def huber_loss(self, target, reduction=MEAN, delta=1.0):
     """smooth_l1_loss times delta (Huber 1964)."""
-    if delta <= 0:
+    if not delta > 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     difference = self - target
     distance = difference.abs()
