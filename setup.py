@@ -5,10 +5,13 @@ The kernels' sources `*_kernels.cpp` are compiled once for each set of processor
 one runs is decided when the module is imported.
 """
 
+import hashlib
 import importlib.util
+import itertools
 import os
 import platform
 import shutil
+import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -93,10 +96,33 @@ class BuildKernels(build_ext):
             return sum(pool.map(lambda job: self._compile(extension, *job), jobs), [])
 
     def _compile(self, extension: Extension, folder: str, source: str, flags: list[str]) -> list[str]:
+        if folder != "engine":
+            return [self._compile_kernel(source, flags, os.path.join(self.build_temp, folder))]
         return self.compiler.compile(
             [source], output_dir=os.path.join(self.build_temp, folder), include_dirs=extension.include_dirs,
             extra_postargs=[*COMMON_FLAGS, *flags], depends=extension.depends,
         )  # fmt: skip
+
+    def _compile_kernel(self, source: str, flags: list[str], folder: str) -> str:
+        """The object of a source that knows nothing of Python. It is kept for other builds, by other versions of Python too, under
+        a name made of its text after preprocessing, the flags, and what the compiler says of itself and of this processor."""
+        named = getattr(self.compiler, "compiler_so_cxx", None) or self.compiler.compiler_so
+        compiler = list(itertools.takewhile(lambda part: not part.startswith("-"), named))
+        command = [*compiler, *COMMON_FLAGS, *flags, "-DNDEBUG", "-fwrapv", "-fPIC", f"-I{HEADERS}", f"-I{KERNELS}"]
+        told = [
+            subprocess.run([*command, *questions], capture_output=True, check=True).stdout
+            for questions in (["-E", "-P", source], ["--version"], ["-Q", "--help=target"])
+        ]
+        content = b"".join([*told, " ".join(command).encode()])
+        kept = Path("build", "objects", hashlib.blake2b(content, digest_size=20).hexdigest() + ".o")
+        if not kept.exists():
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            os.makedirs(folder, exist_ok=True)
+            made = Path(folder, kept.name)
+            self.compiler.spawn([*command, "-c", source, "-o", str(made)])
+            shutil.copy(made, partial := kept.with_suffix(f".{os.getpid()}"))
+            partial.replace(kept)
+        return str(kept)
 
     def _instruction_sets(self) -> dict[str, list[str]]:
         if platform.machine().lower() not in ("x86_64", "amd64"):

@@ -15,9 +15,12 @@ settings.load_profile("repeatable")
 
 @pytest.fixture(scope="session", autouse=True)
 def session_cache(tmp_path_factory):
-    """A cache folder of the session's own, so that results don't depend on what was built before."""
+    """A cache folder of the session's own, so that results don't depend on what was built before. Its processes share it."""
     before = os.environ.get("RUSHLIGHT_CACHE_DIR")
-    os.environ["RUSHLIGHT_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"
+    folder.mkdir(exist_ok=True)
+    os.environ["RUSHLIGHT_CACHE_DIR"] = str(folder)
     yield
     os.environ.pop("RUSHLIGHT_CACHE_DIR")
     if before is not None:
