@@ -104,8 +104,11 @@ class BuildKernels(build_ext):
         )  # fmt: skip
 
     def _compile_kernel(self, source: str, flags: list[str], folder: str) -> str:
-        """The object of a source that knows nothing of Python. It is kept for other builds, by other versions of Python too, under
-        a name made of its text after preprocessing, the flags, and what the compiler says of itself and of this processor."""
+        """The object of a source that knows nothing of Python.
+
+        It is kept for other builds, by other versions of Python too, under a name made of its text after preprocessing, the
+        flags, and what the compiler says of itself and of this processor.
+        """
         named = getattr(self.compiler, "compiler_so_cxx", None) or self.compiler.compiler_so
         compiler = list(itertools.takewhile(lambda part: not part.startswith("-"), named))
         command = [*compiler, *COMMON_FLAGS, *flags, "-DNDEBUG", "-fwrapv", "-fPIC", f"-I{HEADERS}", f"-I{KERNELS}"]
