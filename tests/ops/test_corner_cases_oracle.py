@@ -342,7 +342,18 @@ RANDOM_FINDINGS = {
     "rrelu without an end": lambda t: t.rrelu(t.ones(2), 0.1, INF),
     "uniform_ beyond the dtype": lambda t: t.ones(2, dtype=t.float16).uniform_(0, 1e6),
     "polygamma_ of ints": lambda t: t.tensor([1]).polygamma_(1),
+    "the least exponent": lambda t: t.pow(
+        t.tensor([-1, 1, 2], dtype=t.int8), t.tensor([-128, -128, -128], dtype=t.int8)),
+    "poisson_nll_loss in full": lambda t: t.nn.functional.poisson_nll_loss(
+        t.tensor([0.5, 1.5], dtype=t.float16), t.tensor([1, 2]), log_input=False, full=True, reduction="none"),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "nansum"])
+@pytest.mark.parametrize("kind", ["float32", "float64", "float16", "bfloat16", "int32"])
+def test_fractions_are_true_in_sums_of_bools(name, kind):
+    check(lambda t: getattr(t.tensor([0.5, 0.25]).to(getattr(t, kind)), name)(dtype=t.bool))
+    check(lambda t: getattr(t.tensor([[0.5, 0.0], [0.25, 0.0]]).to(getattr(t, kind)), name)(0, dtype=t.bool))
 
 
 @pytest.mark.parametrize("name", RANDOM_FINDINGS)

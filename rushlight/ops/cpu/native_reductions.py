@@ -28,6 +28,8 @@ def _computed(operation: int, source: np.dtype, wanted: np.dtype) -> tuple[np.dt
         return (source, _FLOAT32) if source in _HALVES else (_INT32, _INT32) if source.itemsize < 4 else (source, source)
     if operation in (DEVIATION, OFFSET):
         return source, source
+    if wanted == _BOOL and source.kind not in "iub":
+        return None  # fractions are true
     target = _FLOAT32 if wanted in _HALVES else _INT64 if wanted.kind in "iub" else wanted
     given = _FLOAT32 if source in _HALVES else _INT64 if source.kind in "iub" else source
     return (source if given == target else target), target

@@ -272,9 +272,10 @@ _register_modulo("fmod.Tensor", np.fmod)
 
 
 def _integer_power(base: np.ndarray, exponent: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    # A negative exponent of an integer gives the truncated reciprocal: 1 and -1 survive, the rest is 0.
+    # A negative exponent of an integer gives the truncated reciprocal: 1 and -1 survive, the rest is 0. Of these the exponent's
+    # parity says all.
     negative = exponent < 0
-    power = np.power(base, np.where(negative, -exponent, exponent))
+    power = np.power(base, np.where(negative, exponent & 1, exponent))
     result = np.where(negative & (np.abs(base) != 1), 0, power)
     if out is None:
         return result

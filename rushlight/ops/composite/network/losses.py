@@ -112,7 +112,7 @@ def poisson_nll_loss(input, target, log_input, full, eps, reduction):
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
         stirling = target * target.log() - target + 0.5 * (target * (2 * math.pi)).log()
-        loss = loss + stirling.masked_fill(target <= 1, 0)
+        loss = loss + stirling.masked_fill(target <= 1, 0).to(loss.dtype)
     return reduce_loss(loss, reduction)
 
 
