@@ -198,7 +198,7 @@ class CompiledFunctionBackward(Node):
         self.arrived = frozenset(number for number, grad in enumerate(grads) if grad is not None)
         if self.saved is None or self.arrived & self.spent:
             raise RuntimeError(FREED)
-        if state.grad_enabled:
+        if state.grad_enabled or state.dual_levels:
             return self._apply_recorded(grads)
         if state.batch_levels and any(map(is_batched, grads)):
             return self._apply_batched(grads)

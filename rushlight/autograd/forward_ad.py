@@ -1,25 +1,26 @@
 """`autograd.forward_ad`: derivatives along a direction, by dual tensors, which are a primal and its tangent.
 
-No tangent travels with a tensor here. `unpack_dual` computes it from the tape: it is the derivative of a vector-Jacobian
-product with respect to the vector. Operators between `make_dual` and `unpack_dual` therefore need grad mode and second
-derivatives, and a dual tensor says that it requires grad.
+A tangent travels with its tensor from operator to operator (`dual_kernel.py`), without a tape and in every grad mode.
 """
 
 from __future__ import annotations
 
 import threading
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from rushlight.autograd.backward import grad
-from rushlight.autograd.grad_mode import enable_grad
+from rushlight.autograd import dual_kernel, duals
+from rushlight.autograd.duals import Level, Running, fresh, outside, serve, tangent_of
 from rushlight.core.following import runs_as_it_is
 from rushlight.core.tensor import Tensor
-from rushlight.ops.packet import namespaces
+from rushlight.core.thread_state import state
+from rushlight.ops.batching.layout import levels_of, make_batched, value_of
+from rushlight.ops.batching.levels import in_all_levels
 
-__all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
+__all__ = [
+    "UnpackedDualTensor", "dual_kernel", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual",
+]  # fmt: skip
 
-aten = namespaces.namespace("aten")
-_differentiates = runs_as_it_is("it differentiates what was recorded, in eager")
+_differentiates = runs_as_it_is("it calculates with dual tensors, in eager")
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -29,32 +30,34 @@ class UnpackedDualTensor(NamedTuple):
     tangent: Tensor | None
 
 
-class _Level(threading.local):
-    """The dual tensors of the level that a thread is in, with their tangents; None outside a level."""
+class _Entered(threading.local):
+    """The level that a thread has entered; None outside of one."""
 
-    duals: list[tuple[Tensor, Tensor]] | None = None
+    level: Level | None = None
 
 
-_level = _Level()
+_entered = _Entered()
 
 
 def enter_dual_level() -> int:
     """Enter the level, and return its number. RuntimeError inside another one."""
-    if _level.duals is not None:
+    if _entered.level is not None:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    _level.duals = []
+    _entered.level = Level()
+    serve((*state.dual_levels, _entered.level))
     return 0
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
     """Leave the level: its dual tensors become plain ones. RuntimeError outside a level, and for another level's number."""
-    if _level.duals is None:
+    if _entered.level is None:
         raise RuntimeError("Dual level must be a positive number.")
     if level not in (None, 0):
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         )
-    _level.duals = None
+    serve(tuple(each for each in state.dual_levels if each is not _entered.level))
+    _entered.level = None
 
 
 class dual_level:
@@ -69,23 +72,25 @@ class dual_level:
 
 @_differentiates
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """A tensor like `tensor`, whose derivative is `tangent`.
+    """A tensor like `tensor`, whose derivative is `tangent`. It shares memory with `tensor`, unless autograd records it.
 
     Raises RuntimeError outside a level, for sizes that differ and for a tensor that is dual already; ValueError for whole
     numbers.
     """
-    if _level.duals is None:
+    if _entered.level is None:
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
         )
-    _check(tensor, tangent)
-    with enable_grad():
-        dual = tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()
-    _level.duals.append((dual, tangent))
-    return dual
+    check_dual(tensor, tangent)
+    if tangent_at(tensor, _entered.level) is not None:
+        raise RuntimeError(
+            "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported."
+        )
+    return dual_at(tensor, tangent, _entered.level)
 
 
-def _check(tensor: Tensor, tangent: Tensor) -> None:
+def check_dual(tensor: Tensor, tangent: Tensor) -> None:
+    """ValueError unless both are of floats or complex numbers; RuntimeError for sizes that differ."""
     for name, value in (("primal", tensor), ("tangent", tangent)):
         if not (value.is_floating_point() or value.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {value.dtype}")
@@ -95,10 +100,21 @@ def _check(tensor: Tensor, tangent: Tensor) -> None:
             f"supported. Tensor is of size {list(tensor.shape)} while the given forward gradient is of size "
             f"{list(tangent.shape)}."
         )
-    if _tangent(tensor) is not None:
-        raise RuntimeError(
-            "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported."
-        )
+
+
+def dual_at(primal: Tensor, tangent: Tensor, level: Level) -> Tensor:
+    """A dual tensor of a level that is running. Inside vmap each example has its own."""
+    primal, tangent = in_all_levels(primal), in_all_levels(tangent)
+    with Running(outside(level)):
+        dual = fresh(value_of(primal), level, value_of(tangent))
+    return make_batched(dual, levels_of(primal))
+
+
+def tangent_at(tensor: Tensor, level: Level) -> Tensor | None:
+    """The tangent that a tensor has at a level that is running, if it has one."""
+    with Running(outside(level)):
+        tangent = tangent_of(value_of(tensor), level)
+    return None if tangent is None else make_batched(tangent, levels_of(tensor))
 
 
 @_differentiates
@@ -106,25 +122,16 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     """The primal and the tangent of a tensor; no tangent outside a level."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}")
-    tangent = _tangent(tensor)
-    return UnpackedDualTensor(tensor if tangent is None else tensor.detach(), tangent)
+    if _entered.level is None:
+        return UnpackedDualTensor(tensor, None)
+    tangent = tangent_at(tensor, _entered.level)
+    if tangent is None:
+        return UnpackedDualTensor(tensor, None)
+    with Running(outside(_entered.level)):
+        primal = tensor.view_as(tensor) if tensor.requires_grad else kept(tensor)
+    return UnpackedDualTensor(primal, tangent)
 
 
-def _tangent(tensor: Tensor) -> Tensor | None:
-    """The derivative of the tensor along all tangents together, itself recorded where a tangent is."""
-    if not _level.duals or not tensor.requires_grad:
-        return None
-    duals, tangents = zip(*_level.duals, strict=True)
-    with enable_grad():
-        vector = aten.zeros_like(tensor).requires_grad_()
-        products = grad(tensor, duals, vector, create_graph=True, allow_unused=True)
-    reached: list[Any] = [pair for pair in zip(products, tangents, strict=True) if pair[0] is not None]
-    if not reached:
-        return None
-    recorded = [(product, tangent) for product, tangent in reached if product.requires_grad]
-    if not recorded:
-        return aten.zeros_like(tensor)
-    values, starts = zip(*recorded, strict=True)
-    keep = any(start.requires_grad for start in starts)
-    found = grad(values, vector, starts, retain_graph=True, create_graph=keep, allow_unused=True)[0]
-    return aten.zeros_like(tensor) if found is None else found
+def kept(tensor: Tensor) -> Tensor:
+    """The tensor without history, with its tangents at the levels that are served."""
+    return make_batched(duals.kept(value_of(tensor)), levels_of(tensor))

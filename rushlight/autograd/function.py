@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from rushlight.autograd.anomaly import note_origin
 from rushlight.autograd.batched_function import apply_batched
+from rushlight.autograd.duals import Level, Running, replace, tangent_of
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.autograd.inplace import check_inplace, rebase_history
 from rushlight.autograd.node import NO_EDGE, Node, OutputInfo, info_of, set_history
@@ -27,6 +28,8 @@ class FunctionCtx:
     def __init__(self):
         self._to_save: tuple = ()
         self._saved: list[SavedTensor | None] | None = []
+        self._for_forward: tuple | None = None
+        self._pushes = False
         self._dirty: tuple = ()
         self._non_differentiable: tuple = ()
         self._node: Callable[[], Node | None] = lambda: None
@@ -36,6 +39,10 @@ class FunctionCtx:
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep inputs or outputs for `backward`, where `ctx.saved_tensors` returns them after a version check."""
         self._to_save = tensors
+
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Keep inputs or outputs for `jvp`, where `ctx.saved_tensors` returns them."""
+        self._for_forward = tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Say that `forward` wrote to these inputs in place; they must be returned."""
@@ -52,6 +59,8 @@ class FunctionCtx:
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
         """The tensors of `save_for_backward`; RuntimeError after the graph was freed, or when one was modified."""
+        if self._pushes:
+            return self._to_save if self._for_forward is None else self._for_forward
         if self._saved is None:
             raise RuntimeError(FREED)
         node = self._node()
@@ -104,6 +113,11 @@ class FunctionBackward(Node):
         self.ctx._saved = None if self.ctx._saved else self.ctx._saved
 
 
+def _zero_tangent(value: object) -> Tensor | None:
+    inexact = isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
+    return namespaces.aten.zeros_like.default(value) if inexact else None
+
+
 def _zeros(info: OutputInfo) -> Tensor | None:
     sizes, kind, device = info
     return None if kind is None else namespaces.aten.full.default(sizes, 0, dtype=kind, device=device)
@@ -139,7 +153,7 @@ class Function:
 
     @staticmethod
     def jvp(ctx: FunctionCtx, *grad_inputs):
-        """The derivative forwards, which nothing here asks for."""
+        """One tangent (or None) per output of `forward`, from those of its arguments."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )
@@ -161,6 +175,19 @@ class Function:
             args = cls._in_order(args, kwargs)
         if state.batch_levels and any(map(is_batched, args)):
             return apply_batched(cls, args)
+        return cls._run(args)[0]
+
+    @classmethod
+    def _run(cls, args: tuple) -> tuple:
+        """What `apply` gives, and the ctx. Tangents of the levels of forward mode that run come from `jvp`."""
+        if state.dual_levels:
+            level, rest = state.dual_levels[-1], state.dual_levels[:-1]
+            with Running(rest):
+                output, ctx = cls._run(args)
+                tangents = [tangent_of(value, level) if isinstance(value, Tensor) else None for value in args]
+                if any(tangent is not None for tangent in tangents):
+                    cls._push(ctx, args, tangents, output, level)
+            return output, ctx
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple(isinstance(value, Tensor) and value.requires_grad for value in args)
         node = cls._node_type(cls, ctx, args) if state.grad_enabled and any(ctx.needs_input_grad) else None
@@ -172,7 +199,33 @@ class Function:
         if node is not None:
             ctx._node = weakref.ref(node)
             outputs = record(ctx, node, args, outputs)
-        return outputs if isinstance(output, tuple) else outputs[0]
+        return (outputs if isinstance(output, tuple) else outputs[0]), ctx
+
+    @classmethod
+    def _push(cls, ctx: FunctionCtx, args: tuple, tangents: list, output: object, level: Level) -> None:
+        """Give the outputs the tangents that `jvp` makes of those of the inputs."""
+        if ctx.materialize_grads:
+            pairs = zip(args, tangents, strict=True)
+            tangents = [_zero_tangent(value) if tangent is None else tangent for value, tangent in pairs]
+        ctx._pushes = True
+        try:
+            found = cls.jvp(ctx, *tangents)
+        finally:
+            ctx._pushes = False
+        outputs = output if isinstance(output, tuple) else (output,)
+        found = found if isinstance(found, tuple) else (found,)
+        if len(found) != len(outputs):
+            raise RuntimeError(
+                f"Expected `{cls.__name__}.jvp` to return as many values as forward did, {len(outputs)}, but got {len(found)}"
+            )
+        for value, tangent in zip(outputs, found, strict=True):
+            if isinstance(value, Tensor) and tangent is not None:
+                if tangent.shape != value.shape:
+                    raise RuntimeError(
+                        f"Expected the tangents of `{cls.__name__}.jvp` to have the shapes of the outputs, but got "
+                        f"{list(tangent.shape)} for an output of shape {list(value.shape)}"
+                    )
+                replace(value, level, tangent)
 
     @classmethod
     def _in_order(cls, args: tuple, kwargs: dict) -> tuple:

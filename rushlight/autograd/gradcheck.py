@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rushlight.autograd import jacobians
+from rushlight.autograd import forward_ad, jacobians
 from rushlight.autograd.backward import grad
-from rushlight.autograd.functional import jvp
 from rushlight.core.dtype import complex128, float64
 from rushlight.core.layout import strided
 from rushlight.core.tensor import Tensor, tensor_from_array
@@ -206,8 +205,11 @@ class _Check:
             self._check_batched_forward(tensor, index)
 
     def _check_batched_forward(self, tensor: Tensor, index: int) -> None:
-        def push(direction: Tensor) -> tuple:
-            return jvp(lambda value: tuple(self._with(index, value)), tensor.detach(), direction)[1]
+        def push(direction: Tensor) -> list[Tensor]:
+            with forward_ad.dual_level():
+                outputs = self._with(index, forward_ad.make_dual(tensor.detach(), direction))
+                found = [(output, forward_ad.unpack_dual(output).tangent) for output in outputs]
+            return [aten.zeros_like(output) if tangent is None else tangent for output, tangent in found]
 
         tangents = [tensor_from_array(self._random_like(tensor)) for _ in range(2)]
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import rushlight._C as _C
+from rushlight.autograd.duals import restore
 from rushlight.autograd.node import Edge, Node, set_history
 from rushlight.autograd.saved_tensors_hooks import active_hooks
 from rushlight.autograd.view_history import gradient_edge, refresh_view
@@ -87,6 +88,8 @@ class SavedTensor(_C.SavedTensorBase):
             return tensor
         output = _alias(tensor)
         set_history(output._impl, owner, self.output_nr)
+        if state.dual_levels:
+            restore(output, owner, self.output_nr)
         return output
 
     def _unpack_by_hook(self, owner: Node) -> Tensor:

@@ -17,19 +17,20 @@ class DispatchKey(IntEnum):
     Functionalize = 6
     ADInplaceOrView = 7
     Autograd = 8
-    Tracer = 9
-    Autocast = 10
-    Anomaly = 11
-    Batched = 12
-    VmapMode = 13
-    Narrow = 14
-    Profiler = 15
+    Dual = 9
+    Tracer = 10
+    Autocast = 11
+    Anomaly = 12
+    Batched = 13
+    VmapMode = 14
+    Narrow = 15
+    Profiler = 16
     # PyTorch's names by device for what is one functionality here.
     AutogradCPU = 8
     AutogradCUDA = 8
-    AutocastCPU = 10
-    AutocastCUDA = 10
-    AutocastXPU = 10
+    AutocastCPU = 11
+    AutocastCUDA = 11
+    AutocastXPU = 11
     # Aliases: kernels registered to these serve several run-time keys.
     CompositeExplicitAutograd = 20
     CompositeImplicitAutograd = 21

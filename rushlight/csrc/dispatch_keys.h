@@ -9,9 +9,10 @@
 #define PYTHON_BIT (1UL << 5)
 #define ADINPLACE_OR_VIEW_BIT (1UL << 7)
 #define AUTOGRAD_BIT (1UL << 8)
-#define AUTOCAST_BIT (1UL << 10)
-#define BATCHED_BIT (1UL << 12)
-#define NARROW_BIT (1UL << 14)
+#define DUAL_BIT (1UL << 9)
+#define AUTOCAST_BIT (1UL << 11)
+#define BATCHED_BIT (1UL << 13)
+#define NARROW_BIT (1UL << 15)
 
 #define SPECIAL_BITS (SPARSE_CPU_BIT | QUANTIZED_CPU_BIT) /* of tensors whose memory alone does not say what they hold */
 #define BACKEND_BITS (CPU_BIT | META_BIT | SPECIAL_BITS)

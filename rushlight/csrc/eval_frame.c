@@ -2,6 +2,7 @@
 
    Per code object, its extra slot keeps what the hook knows of it: whether it is left alone, and the guarded codes that may run
    in its place. A call looks for the first entry whose guards hold; where there is none the callback is asked for a new one. */
+#include "dispatch_keys.h"
 #include "frame_hook.h"
 
 #include "guards.h"
@@ -212,7 +213,7 @@ static PyObject *run_hooked(PyThreadState *thread, InterpreterFrame *frame, PyCo
 
 static int runs_uncaptured(const ThreadRecord *record)
 {
-    return modes_active(record) || record->makes_elsewhere || record->asks_function_modes;
+    return modes_active(record) || record->makes_elsewhere || record->asks_function_modes || record->include & DUAL_BIT;
 }
 
 PyObject *frame_hook(PyThreadState *thread, InterpreterFrame *frame, int throwing)
@@ -225,7 +226,7 @@ PyObject *frame_hook(PyThreadState *thread, InterpreterFrame *frame, int throwin
     if (depth == STACK_ENDS)
         return end_of_stack(thread, frame);
     /* Under a dispatch mode the program is part of another capture, or somebody watches its operators, as a function mode
-       watches its calls. Under a default device other than the CPU, which no capture assumes, it makes tensors without data. */
+       watches its calls. Tangents travel from operator to operator. Under a default device other than the CPU, which no capture assumes, it makes tensors without data. */
     if (!callback || (current_thread_record && runs_uncaptured(current_thread_record)))
         return frame_default(thread, frame, 0);
     PyCodeObject *code = frame_code(frame);

@@ -19,8 +19,9 @@ static PyObject *unpack(OperatorNode *node, PyObject *saved)
     if ((PyObject *)Py_TYPE(saved) == configuration.saved_type) {
         SavedTensorBase *kept = (SavedTensorBase *)saved;
         const TensorImpl *impl = kept->tensor && !is_set(kept->unpack_hook) ? impl_of(kept->tensor) : NULL;
-        /* An output without its history will do where nothing is recorded. */
-        int complete = !is_set(kept->output_nr) || !thread_record()->grad_enabled;
+        /* An output without its history and tangents will do where nothing is recorded, and no level of forward mode runs. */
+        const ThreadRecord *record = thread_record();
+        int complete = !is_set(kept->output_nr) || (!record->grad_enabled && !(record->include & DUAL_BIT));
         if (impl && version_value(impl) == kept->version && complete)
             return Py_NewRef(kept->tensor);
     } else if (!PyList_Check(saved))

@@ -113,7 +113,7 @@ class FrameCallback:
     ) -> GuardedCode | CacheEntry | bool | None:
         """What the hook asks: an entry for the frame, None to run it as it is, False to do so from now on."""
         code = frame.f_code
-        watched = state.modes or state.batch_levels or state.makes_elsewhere or state.asks_function_modes
+        watched = state.modes or state.batch_levels or state.dual_levels or state.makes_elsewhere or state.asks_function_modes
         if watched or self._count(frame).captures > self.limit():
             return None
         if is_left_alone(code, frame.f_globals):

@@ -13,8 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight._C import count_edges
-from rushlight.autograd import enable_grad, functional
+from rushlight.autograd import enable_grad
 from rushlight.autograd import grad as gradients_of
+from rushlight.autograd.duals import Level, Running
+from rushlight.autograd.forward_ad import check_dual, dual_at, kept, tangent_at
 from rushlight.autograd.node import AccumulateGrad
 from rushlight.autograd.view_history import gradient_edge
 from rushlight.core.following import runs_as_it_is
@@ -23,7 +25,7 @@ from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import state
 from rushlight.ops import aten
 from rushlight.ops.batching.layout import all_levels, levels_of, value_of
-from rushlight.ops.batching.levels import Mapping, add_batch_dim, in_all_levels, remove_batch_dim
+from rushlight.ops.batching.levels import Mapping, add_batch_dim, in_all_levels, is_mapped_by, remove_batch_dim
 from rushlight.utils.pytree import tree_flatten, tree_map, tree_unflatten
 
 # The points that levels made, numbered in the order of their making: those of levels inside another one come later.
@@ -97,22 +99,49 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
 
 
 @_differentiates
-def jvp(func: Callable, primals: tuple, tangents: tuple, *, has_aux: bool = False) -> tuple:
-    """(outputs of `func`, their derivative in the direction `tangents`), for tensors or tuples of them."""
-    primals = tuple(map(in_all_levels, primals))
-    recorded = state.grad_enabled
-    outer, more = recorded and any(value.requires_grad for value in (*primals, *tangents)), None
+def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False) -> tuple:
+    """(outputs of `func`, their derivative in the direction `tangents`), for tensors or trees of them, by dual numbers.
 
-    def plain(*points: Any) -> Any:
-        nonlocal outer, more
-        points = tuple(point if point.grad_fn is not None else _numbered(point) for point in points)
-        result, more = _split(func(*points), has_aux)
-        outer = outer or recorded and _reaches_further(result if isinstance(result, tuple) else (result,), points)
-        return result
+    With `has_aux`, also what `func` adds. The derivative of an output that depends on no primal is zeros, or, with `strict`, a
+    RuntimeError. RuntimeError for tangents of another form or other sizes.
+    """
+    leaves, directions, form = _paired(primals, tangents)
+    level = Level()
+    with Running((*state.dual_levels, level)):
+        duals = [dual_at(leaf, direction, level) for leaf, direction in zip(leaves, directions, strict=True)]
+        output, more = _split(func(*tree_unflatten(duals, form)), has_aux)
+        derivative = tree_map(lambda value: _derivative(value, level, strict), output)
+    return (output, derivative, more) if has_aux else (output, derivative)
 
-    found = functional.jvp(plain, tuple(primals), tuple(tangents), create_graph=True)
-    outputs, derivative = tree_map(lambda value: _kept(value, outer), found)
-    return (outputs, derivative, _detached(more, outer)) if has_aux else (outputs, derivative)
+
+def _paired(primals: tuple, tangents: tuple) -> tuple[list, list, Any]:
+    """The tensors of primals and tangents, which have one form."""
+    for name, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, tuple):
+            raise RuntimeError(f"jvp: expected {name} to be a tuple, got {type(given).__name__}")
+    leaves, form = tree_flatten(primals)
+    directions, other = tree_flatten(tangents)
+    if form != other:
+        raise RuntimeError(
+            "jvp: Expected primals and tangents to have the same python structure. For example, if primals is a tuple of 3 "
+            f"tensors, tangents also must be. Got primals with structure {form} and tangents with structure {other}"
+        )
+    if not leaves:
+        raise RuntimeError("jvp: expected at least one primal")
+    for leaf, direction in zip(leaves, directions, strict=True):
+        if not isinstance(leaf, Tensor) or not isinstance(direction, Tensor):
+            raise RuntimeError(f"jvp: expected tensors, got {type(leaf).__name__} and {type(direction).__name__}")
+        check_dual(leaf, direction)
+    return leaves, directions, form
+
+
+def _derivative(value: Any, level: Level, strict: bool) -> Any:
+    if not isinstance(value, Tensor):
+        raise RuntimeError(f"jvp: expected the function to return tensors, got {type(value).__name__}")
+    tangent = tangent_at(value, level)
+    if tangent is None and strict:
+        raise RuntimeError("jvp(f, primals, tangents, strict=True): an output of f does not depend on the primals")
+    return aten.zeros_like(value).detach() if tangent is None else tangent
 
 
 @_differentiates
@@ -168,14 +197,80 @@ def jacfwd(
     func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, chunk_size: int | None = None,
     randomness: str = "error",
 ) -> Callable:  # fmt: skip
-    """The same as `jacrev`, which torch computes forwards. `func` runs once, so `randomness` changes nothing."""
-    return jacrev(func, argnums, has_aux=has_aux, chunk_size=chunk_size)
+    """The same as `jacrev`, by dual numbers: a direction for each element of the arguments, all or `chunk_size` at once.
+
+    `randomness` is that of `vmap` over the directions. ValueError for a `chunk_size` below 1.
+    """
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError("jacfwd: `chunk_size` should be greater than 0.")
+
+    @_differentiates
+    @functools.wraps(func)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        chosen = tuple(args[index] for index in ((argnums,) if isinstance(argnums, int) else argnums))
+        leaves, spec = tree_flatten(chosen)
+        if not all(isinstance(leaf, Tensor) for leaf in leaves):
+            raise RuntimeError("jacfwd: expected the arguments that are differentiated to be tensors, or trees of them")
+
+        def push(directions: list[Tensor]) -> tuple:
+            def run(*points: Any) -> Any:
+                return func(*_replaced(args, argnums, tree_unflatten(list(points), spec)), **kwargs)
+
+            return jvp(run, tuple(leaves), tuple(directions), has_aux=has_aux)
+
+        columns, form, more = _columns(push, leaves, chunk_size, randomness)
+        blocks = [tree_unflatten(_blocks(column, leaves), spec) for column in columns]
+        found = tree_unflatten([block[0] if isinstance(argnums, int) else block for block in blocks], form)
+        return (found, more) if has_aux else found
+
+    return jacobian
+
+
+def _columns(push: Callable, leaves: list, chunk_size: int | None, randomness: str) -> tuple[list[Tensor], Any, Any]:
+    """For each output its derivatives along all elements of the leaves, in the last dimension; the outputs' form, and aux."""
+    counts = [leaf.numel() for leaf in leaves]
+    total, parts = sum(counts), []
+    size = min(chunk_size or total, total) or 1
+    for start in range(0, total, size):
+        stop = min(start + size, total)
+        with Mapping(stop - start, randomness) as level:
+            units = [
+                add_batch_dim(unit, 0, level) for unit in _units(leaves, counts, start, stop)
+            ]  # fmt: skip
+            _, derivative, *aux = push(units)
+            slopes, form = tree_flatten(derivative)
+            parts.append([aten.movedim.int(remove_batch_dim(slope, level, 0), 0, -1) for slope in slopes])
+            more = tree_map(lambda value: _first(value, level), aux[0]) if aux else None
+    return [part[0] if len(part) == 1 else aten.cat.default(part, -1) for part in zip(*parts, strict=True)], form, more
+
+
+def _units(leaves: list, counts: list[int], start: int, stop: int) -> list[Tensor]:
+    """For each leaf, directions number `start` to `stop` of all: 1 for one element of one leaf, 0 elsewhere."""
+    found, before = [], 0
+    for leaf, count in zip(leaves, counts, strict=True):
+        place = aten.arange.start(start - before, stop - before).unsqueeze(1)
+        unit = (place == aten.arange.default(count)).to(dtype=leaf.dtype, device=leaf.device)
+        found.append(aten.reshape.default(unit, [stop - start, *leaf.shape]))
+        before += count
+    return found
+
+
+def _blocks(column: Tensor, leaves: list) -> list[Tensor]:
+    parts = aten.split_with_sizes.default(column, [leaf.numel() for leaf in leaves], -1)
+    return [
+        aten.reshape.default(part, [*column.shape[:-1], *leaf.shape]) for part, leaf in zip(parts, leaves, strict=True)
+    ]  # fmt: skip
+
+
+def _first(value: Any, level: Any) -> Any:
+    """What a function adds is the same for all directions."""
+    return remove_batch_dim(value, level, 0)[0] if is_mapped_by(value, level) else value
 
 
 @_differentiates
 def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
-    """The function that gives the Hessian of `func`."""
-    return jacrev(jacrev(func, argnums), argnums)
+    """The function that gives the Hessian of `func`, forwards over backwards."""
+    return jacfwd(jacrev(func, argnums), argnums)
 
 
 def _points(chosen: tuple) -> tuple[bool, tuple]:
@@ -192,7 +287,7 @@ def _point(value: Any) -> Any:
         return value
     if value_of(value).requires_grad:
         return value.view_as(value)
-    point = value.detach()
+    point = kept(value)
     value_of(point).requires_grad_()
     return _numbered(point)
 
@@ -241,7 +336,7 @@ def _filled(found: tuple, leaves: list) -> list[Tensor]:
 
 
 def _kept(value: Any, outer: bool) -> Any:
-    return value.detach() if isinstance(value, Tensor) and not outer else value
+    return kept(value) if isinstance(value, Tensor) and not outer else value
 
 
 def _detached(more: Any, outer: bool) -> Any:

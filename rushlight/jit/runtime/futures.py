@@ -120,7 +120,7 @@ def _pool() -> ThreadPoolExecutor:
 
 
 _CARRIED = ("include", "exclude", "grad_enabled", "inference", "modes", "saved_tensor_hooks", "anomaly", "autocast",
-            "batch_levels")  # fmt: skip
+            "batch_levels", "dual_levels")  # fmt: skip
 """The parts of a thread's state that forked code keeps."""
 _TRACER = bit(DispatchKey.Tracer)
 

@@ -1,0 +1,307 @@
+"""What operators do at the key Dual: the primal result by the kernels below, and its tangent at the innermost level.
+
+An operator's tangent comes from a rule: it is linear in its inputs, elementwise, a product, a view, or a write. What has no
+rule is transposed: its derivative from outputs to inputs is linear in the outputs' gradients, and the derivative of that
+along the tangents is the tangent of the outputs.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+from rushlight.autograd.backward import grad
+from rushlight.autograd.derivative_table import DERIVATIVES, NON_DIFFERENTIABLE
+from rushlight.autograd.duals import DUAL, Level, Running, attach, kept, replace, tangent_of
+from rushlight.autograd.grad_mode import enable_grad
+from rushlight.core.dispatch_key import DispatchKey
+from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
+from rushlight.ops.dispatcher import Kernel, OpOverload, register_fallback
+from rushlight.ops.packet import namespaces
+from rushlight.ops.registry import INPLACE_OF
+from rushlight.ops.schema import Argument
+
+aten = namespaces.namespace("aten")
+
+# Linear in all tensors of floats at once: their tangents take their places.
+_LINEAR = frozenset(
+    "neg sum.dim_IntList mean.dim cat stack cumsum index_select gather permute expand view clone constant_pad_nd flip roll "
+    "_to_copy to.dtype add.Tensor sub.Tensor index.Tensor embedding upsample_nearest1d upsample_nearest2d upsample_nearest3d "
+    "avg_pool2d avg_pool3d _adaptive_avg_pool2d tril triu diagonal_copy real imag view_as_real view_as_complex _conj conj "
+    "conj_physical where.self masked_select".split()
+)
+_CHOOSING = ("condition", "mask", "index", "indices")  # arguments of these that say which elements are taken
+# Linear in each of two tensors, by their positions.
+_PRODUCTS = {
+    "mul.Tensor": (0, 1), "mm": (0, 1), "bmm": (0, 1), "mv": (0, 1), "dot": (0, 1), "convolution": (0, 1),
+}  # fmt: skip
+# Each element of the result depends on the elements of the inputs at its place: a gradient's formula is that of a tangent.
+_ELEMENTWISE = frozenset(
+    "exp expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sqrt rsqrt reciprocal sigmoid "
+    "abs erf erfc erfinv lgamma digamma relu pow.Tensor_Scalar div.Tensor gelu silu".split()
+)
+
+
+def _link(op: OpOverload, below: int) -> Callable:
+    def run(*args: object, **kwargs: object) -> object:
+        level, rest = state.dual_levels[-1], state.dual_levels[:-1]
+        call = functools.partial(op.resolve(below | DUAL if rest else below))
+        with Running(rest):
+            stack = op.normalize(args, kwargs)
+            tangents = [_tangents(value, level) for value in stack]
+            if not any(map(_has_any, tangents)):
+                return _without(op, level, call, args, kwargs)
+            if op.writes_self:
+                return _write(op, level, call, args, kwargs, stack, tangents)
+            return _calculate(op, level, call, args, kwargs, stack, tangents)
+
+    return run
+
+
+def _tangents(value: object, level: Level) -> object:
+    """The tangents of an argument's tensors: a tensor, a list, or None."""
+    if isinstance(value, Tensor):
+        return tangent_of(value, level)
+    if isinstance(value, list | tuple) and any(isinstance(item, Tensor) for item in value):
+        return [_tangents(item, level) for item in value]
+    return None
+
+
+def _has_any(tangent: object) -> bool:
+    return any(map(_has_any, tangent)) if isinstance(tangent, list) else tangent is not None
+
+
+def _without(op: OpOverload, level: Level, call: Callable, args: tuple, kwargs: dict) -> object:
+    """Run an operator none of whose inputs has a tangent."""
+    result = call(*args, **kwargs)
+    if op.writes_self and isinstance(result, Tensor):
+        replace(result, level, None)
+    return result
+
+
+def _calculate(
+    op: OpOverload, level: Level, call: Callable, args: tuple, kwargs: dict, stack: list, tangents: list
+) -> object:
+    if op in NON_DIFFERENTIABLE or op.is_view or op._schema.is_view:
+        return call(*args, **kwargs)  # a view's tangent is part of its base's
+    rule = _rule(op)
+    if rule is None:
+        result = call(*args, **kwargs)
+        if any(_is_inexact(output) for output in _outputs(result)):
+            raise NotImplementedError(
+                f"Trying to use forward AD with {op._opname} that does not support it because it has not been implemented yet."
+            )
+        return result
+    result = call(*args, **kwargs)
+    found = rule(op, stack, tangents, result)
+    for output, tangent in zip(_outputs(result), found, strict=False):
+        if tangent is not None and _is_inexact(output):
+            attach(output, level, tangent)
+    return result
+
+
+def _outputs(result: object) -> Sequence:
+    return result if isinstance(result, tuple | list) else (result,)
+
+
+def _is_inexact(value: object) -> bool:
+    return isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
+
+
+def _rule(op: OpOverload) -> Callable | None:
+    name = op.name.removeprefix("aten::")
+    if name in _LINEAR:
+        return _linear
+    if name in _PRODUCTS:
+        return _product
+    if op not in DERIVATIVES:
+        return None
+    return _elementwise if name in _ELEMENTWISE else _transposed
+
+
+# Rules: from an operator, its arguments, their tangents and its result to the tangents of its outputs
+
+
+def _linear(op: OpOverload, stack: list, tangents: list, result: object) -> list:
+    """The operator's result for the tangents, zeros where there is none."""
+    given = [
+        value if argument.name in _CHOOSING else 0 if _is_summand(argument, value) else _in_place_of(value, tangent)
+        for argument, value, tangent in zip(op._schema.arguments, stack, tangents, strict=True)
+    ]
+    found = _invoke(op, given)
+    outputs = _outputs(result)
+    return [_like(tangent, output) for tangent, output in zip(_outputs(found), outputs, strict=True)]
+
+
+def _is_summand(argument: Argument, value: object) -> bool:
+    """Whether an argument is a number that the result has as such, or as a summand."""
+    return argument.name == "value" or argument.type.base == "Tensor" and isinstance(value, bool | int | float | complex)
+
+
+def _in_place_of(value: object, tangent: object) -> object:
+    if isinstance(value, list | tuple) and any(isinstance(item, Tensor) for item in value):
+        marks = tangent if isinstance(tangent, list) else [None] * len(value)
+        return [_in_place_of(item, mark) for item, mark in zip(value, marks, strict=True)]
+    if not isinstance(value, Tensor):
+        return value
+    return aten.zeros_like.default(value) if tangent is None else tangent
+
+
+def _like(tangent: Tensor, output: Tensor) -> Tensor:
+    return tangent if tangent.dtype is output.dtype else tangent.to(output.dtype)
+
+
+def _product(op: OpOverload, stack: list, tangents: list, result: Tensor) -> list:
+    """The product rule; what is added besides (a bias) contributes its own tangent."""
+    total = None
+    for place in _PRODUCTS[op.name.removeprefix("aten::")]:
+        if tangents[place] is None:
+            continue
+        given = list(stack)
+        given[place] = tangents[place]
+        if op._opname == "convolution":
+            given[2] = None
+        term = _invoke(op, given)
+        total = term if total is None else total + term
+    if op._opname == "convolution" and tangents[2] is not None:
+        shape = [1, -1] + [1] * (result.dim() - 2)
+        bias = tangents[2].view(shape).expand(result.shape)
+        total = bias if total is None else total + bias
+    return [_like(total, result)]
+
+
+def _elementwise(op: OpOverload, stack: list, tangents: list, result: Tensor) -> list:
+    """The formulas of the gradients, with tangents in the gradients' places. Those of complex numbers are conjugated."""
+    if any(value.is_complex() for value in (*_leaves(stack), result)):
+        return _transposed(op, stack, tangents, result)
+    total = None
+    named = {argument.name: value for argument, value in zip(op._schema.arguments, stack, strict=True)}
+    for formula in DERIVATIVES[op].formulas:
+        tangent = tangents[op._schema.positions[formula.inputs[0]]]
+        if tangent is None:
+            continue
+        spread = tangent.to(result.dtype).expand(result.shape)
+        term = formula.function(**{name: _asked(name, named, spread, result) for name in formula.names})
+        total = term if total is None else total + term
+    return [_like(total, result)]
+
+
+def _asked(name: str, named: dict, spread: Tensor, result: Tensor) -> object:
+    """What a formula's parameter of this name is, when the input's gradient is not to be reduced to the input's sizes."""
+    if name == "grad":
+        return spread
+    if name == "result":
+        return result
+    if name == "needs":
+        return (True,) * 2
+    plain, _, kind = name.rpartition("_")
+    if kind == "sizes" and plain in named:
+        return tuple(result.shape)
+    if kind == "dtype" and plain in named:
+        return result.dtype
+    return named[name]
+
+
+def _transposed(op: OpOverload, stack: list, tangents: list, result: object) -> list:
+    """The derivative, along the tangents, of the product of the outputs' gradients with the Jacobian."""
+    recorded = state.grad_enabled and any(value.requires_grad for value in _leaves([*stack, *tangents]))
+    with enable_grad():
+        points: list[Tensor] = []
+        starts: list[Tensor] = []
+        given = [_points(value, tangent, points, starts) for value, tangent in zip(stack, tangents, strict=True)]
+        outputs = _outputs(_invoke(op, given))
+        reached = [place for place, output in enumerate(outputs) if isinstance(output, Tensor) and output.requires_grad]
+        chosen = [outputs[place] for place in reached]
+        vectors = [aten.zeros_like.default(output).detach().requires_grad_() for output in chosen]
+        products = grad(chosen, points, vectors, create_graph=True, allow_unused=True) if chosen else ()
+        pairs = [
+            (product, start) for product, start in zip(products, starts, strict=bool(chosen))
+            if product is not None and product.requires_grad
+        ]  # fmt: skip
+    found: Sequence = (None,) * len(vectors)
+    if pairs:
+        values, directions = zip(*pairs, strict=True)
+        found = grad(values, vectors, directions, retain_graph=recorded, create_graph=recorded, allow_unused=True)
+    results: list = [None] * len(outputs)
+    for place, tangent, output in zip(reached, found, chosen, strict=True):
+        results[place] = aten.zeros_like.default(output).detach() if tangent is None else tangent
+    return results
+
+
+def _leaves(value: object) -> list[Tensor]:
+    if isinstance(value, list | tuple):
+        return [leaf for item in value for leaf in _leaves(item)]
+    return [value] if isinstance(value, Tensor) else []
+
+
+def _points(value: object, tangent: object, points: list, starts: list) -> object:
+    """An argument with tensors that have tangents as points to differentiate at, which are collected."""
+    if isinstance(tangent, list):
+        return [_points(item, mark, points, starts) for item, mark in zip(value, tangent, strict=True)]
+    if tangent is None:
+        return value
+    point = aten.clone.default(value) if value.requires_grad else kept(value).requires_grad_()
+    points.append(point)
+    starts.append(tangent)
+    return point
+
+
+def _invoke(op: OpOverload, stack: list) -> object:
+    """Call an operator with all of its arguments, in the schema's order, at the levels that are served."""
+    arguments, count = op._schema.arguments, op._schema.positional_count
+    names = [argument.name for argument in arguments[count:]]
+    return op(*stack[:count], **dict(zip(names, stack[count:], strict=True)))
+
+
+# Writes
+
+
+def _write(op: OpOverload, level: Level, call: Callable, args: tuple, kwargs: dict, stack: list, tangents: list) -> object:
+    """Run an operator that writes to its first argument, whose tangent changes with it."""
+    self, rule = stack[0], _WRITES.get(op.name.removeprefix("aten::"))
+    functional = INPLACE_OF.get(op)
+    if not _is_inexact(self):
+        return call(*args, **kwargs)
+    if rule is not None:
+        tangent = rule(stack, tangents)
+    elif functional is None or (functional not in DERIVATIVES and functional not in NON_DIFFERENTIABLE):
+        raise NotImplementedError(
+            f"Trying to use forward AD with {op._opname} that does not support it because it has not been implemented yet."
+        )
+    elif functional in NON_DIFFERENTIABLE:
+        tangent = None
+    else:
+        result = _invoke(functional, stack)
+        tangent = _like(_rule(functional)(functional, stack, tangents, result)[0], self)
+    result = call(*args, **kwargs)
+    replace(self, level, tangent)
+    return result
+
+
+def _copied(stack: list, tangents: list) -> Tensor | None:
+    """copy_(self, source)"""
+    if tangents[1] is None:
+        return None
+    return tangents[1].to(stack[0].dtype).expand(stack[0].shape).clone()
+
+
+def _put(stack: list, tangents: list) -> Tensor:
+    """index_put_(self, indices, values, accumulate)"""
+    self, indices, values, *more = stack
+    own = aten.zeros_like.default(self) if tangents[0] is None else tangents[0]
+    given = aten.zeros_like.default(values) if tangents[2] is None else tangents[2]
+    return aten.index_put.default(own, indices, given, *more[:1])
+
+
+def _nothing(stack: list, tangents: list) -> None:
+    return None
+
+
+_WRITES: dict[str, Callable] = {"copy_": _copied, "index_put_": _put} | dict.fromkeys(
+    "fill_.Scalar zero_ uniform_ normal_ random_ random_.from random_.to bernoulli_.float bernoulli_.Tensor cauchy_ "
+    "exponential_ geometric_ log_normal_".split(),
+    _nothing,
+)
+
+register_fallback(DispatchKey.Dual, Kernel(_link, linked=True))
