@@ -31,6 +31,7 @@ _LINEAR = frozenset(
     "avg_pool2d avg_pool3d _adaptive_avg_pool2d tril triu diagonal_copy real imag view_as_real view_as_complex _conj conj "
     "conj_physical where.self masked_select".split()
 )
+_WITHOUT_TANGENT = ("detach", "lift_fresh")
 _CHOOSING = ("condition", "mask", "index", "indices")  # arguments of these that say which elements are taken
 # Linear in each of two tensors, by their positions.
 _PRODUCTS = {
@@ -83,8 +84,10 @@ def _without(op: OpOverload, level: Level, call: Callable, args: tuple, kwargs: 
 def _calculate(
     op: OpOverload, level: Level, call: Callable, args: tuple, kwargs: dict, stack: list, tangents: list
 ) -> object:
-    if op in NON_DIFFERENTIABLE or op.is_view or op._schema.is_view:
-        return call(*args, **kwargs)  # a view's tangent is part of its base's
+    if op in NON_DIFFERENTIABLE or op._opname in _WITHOUT_TANGENT:
+        return call(*args, **kwargs)
+    if op.is_view:
+        return _view(op, level, call(*args, **kwargs), stack, tangents)
     rule = _rule(op)
     if rule is None:
         result = call(*args, **kwargs)
@@ -97,6 +100,15 @@ def _calculate(
     found = rule(op, stack, tangents, result)
     for output, tangent in zip(_outputs(result), found, strict=False):
         if tangent is not None and _is_inexact(output):
+            attach(output, level, tangent)
+    return result
+
+
+def _view(op: OpOverload, level: Level, result: object, stack: list, tangents: list) -> object:
+    """What an operator gives that makes views where it can. A view's tangent is part of its base's; copies have their own."""
+    copies = [output for output in _outputs(result) if isinstance(output, Tensor) and output._impl.view is None]
+    if copies and not any(output is value for output in copies for value in stack):
+        for output, tangent in zip(_outputs(result), _linear(op, stack, tangents, result), strict=True):
             attach(output, level, tangent)
     return result
 

@@ -32,6 +32,13 @@ class Level:
         self.tangents: weakref.WeakKeyDictionary[TensorImpl, Tensor] = weakref.WeakKeyDictionary()
         self.outputs: weakref.WeakKeyDictionary[Node, dict[int, Tensor]] = weakref.WeakKeyDictionary()
 
+    def settle(self, view: Tensor) -> None:
+        """Give a view, which will have no base any more, its part of the base's tangent."""
+        with Running(outside(self)):
+            tangent = tangent_of(view, self)
+            if tangent is not None:
+                attach(view, self, tangent)
+
 
 class Running:
     """Context manager in which operators serve these levels, the outermost first."""

@@ -15,6 +15,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import VersionCounter
 from rushlight.core.thread_state import state
 from rushlight.core.view_origin import MULTIPLE_VIEWS
+from rushlight.ops.composite.views import stand_alone
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
 
@@ -33,7 +34,7 @@ def _together(views: Sequence[Tensor]) -> tuple[Tensor, ...]:
 def _apart(views: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """The views of one call as tensors on their own: no base, and a version counter each."""
     for view in views:
-        view._impl.view = None
+        stand_alone(view)
         view._impl.version = VersionCounter()
     return tuple(views)
 

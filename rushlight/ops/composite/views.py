@@ -9,6 +9,7 @@ from rushlight.core.dtype import bool_
 from rushlight.core.layout import contiguous_format, preserve_format
 from rushlight.core.strides import infer_size, view_strides, wrap_dim
 from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
 
@@ -175,8 +176,15 @@ def reshape(self, shape):
 def unsafe_view(self, size):
     # Nobody else holds the tensor that is viewed: the result counts as a tensor on its own.
     made = aten.view.default(self, size)
-    made._impl.view = None
+    stand_alone(made)
     return made
+
+
+def stand_alone(view: Tensor) -> None:
+    """Make a view that nobody else's memory changes a tensor on its own, with the tangents that were parts of its base's."""
+    for level in state.dual_levels:
+        level.settle(view)
+    view._impl.view = None
 
 
 @composite("_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)")
