@@ -37,6 +37,8 @@ _CHOOSING = ("condition", "mask", "index", "indices")  # arguments of these that
 _PRODUCTS = {
     "mul.Tensor": (0, 1), "mm": (0, 1), "bmm": (0, 1), "mv": (0, 1), "dot": (0, 1), "convolution": (0, 1),
 }  # fmt: skip
+# A summand and a product.
+_SUMS_WITH_PRODUCT = {"addmm": "mm", "baddbmm": "bmm"}
 # Each element of the result depends on the elements of the inputs at its place: a gradient's formula is that of a tangent.
 _ELEMENTWISE = frozenset(
     "exp expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sqrt rsqrt reciprocal sigmoid "
@@ -127,6 +129,8 @@ def _rule(op: OpOverload) -> Callable | None:
         return _linear
     if name in _PRODUCTS:
         return _product
+    if name in _SUMS_WITH_PRODUCT:
+        return _sum_with_product
     if op not in DERIVATIVES:
         return None
     return _elementwise if name in _ELEMENTWISE else _transposed
@@ -181,6 +185,18 @@ def _product(op: OpOverload, stack: list, tangents: list, result: Tensor) -> lis
         bias = tangents[2].view(shape).expand(result.shape)
         total = bias if total is None else total + bias
     return [_like(total, result)]
+
+
+def _sum_with_product(op: OpOverload, stack: list, tangents: list, result: Tensor) -> list:
+    """beta * self + alpha * (first @ second)"""
+    _, first, second, beta, alpha = stack
+    product = getattr(aten, _SUMS_WITH_PRODUCT[op._opname]).default
+    terms = [] if tangents[0] is None else [(tangents[0] if beta == 1 else tangents[0] * beta).expand(result.shape)]
+    for left, right in ((tangents[1], second), (first, tangents[2])):
+        if left is not None and right is not None:
+            term = product(left, right)
+            terms.append(term if alpha == 1 else term * alpha)
+    return [_like(functools.reduce(aten.add.Tensor, terms), result)]
 
 
 def _elementwise(op: OpOverload, stack: list, tangents: list, result: Tensor) -> list:
