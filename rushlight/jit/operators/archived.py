@@ -42,7 +42,8 @@ def _set_data(self: Tensor, new_data: Tensor) -> None:
 
 _IN_PLACE = ("t_()", "squeeze_()", "squeeze_.dim(int dim)", "squeeze_.dims(int[] dim)", "unsqueeze_(int dim)",
              "transpose_(int dim0, int dim1)", "swapaxes_(int axis0, int axis1)", "swapdims_(int dim0, int dim1)",
-             "detach_()", "as_strided_(int[] size, int[] stride, int? storage_offset=None)", "resize_(int[] size, *, MemoryFormat? memory_format=None)",
+             "detach_()", "as_strided_(int[] size, int[] stride, int? storage_offset=None)", 
+             "resize_(int[] size, *, MemoryFormat? memory_format=None)",
              "resize_as_(Tensor the_template, *, MemoryFormat? memory_format=None)", "set_()",
              "set_.source_Tensor(Tensor source)",
              "set_.source_Tensor_storage_offset(Tensor source, int storage_offset, int[] size, int[] stride=[])")

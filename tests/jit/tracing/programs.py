@@ -460,6 +460,32 @@ for _name, _text in {
     line(_name, f"lambda x: {_text}", plain, larger)
 
 
+def integers(torch):
+    """Three integers."""
+    return (torch.tensor([1, 2, 3]),)
+
+
+for _name, _text in {
+    "integers_times_float": "x * 0.5",
+    "integers_plus_float": "x + 1.5",
+    "integers_minus_float": "x - 1.5",
+    "integers_over_float": "x / 2.5",
+    "integers_plus_scaled_float": "torch.add(x, 0.5, alpha=2)",
+    "integers_floor_float": "x // 2.5",
+    "integers_floor_mode": "x.div(2.0, rounding_mode='floor')",
+    "integers_times_complex": "x * 1j",
+    "integers_and_a_sign": "x.copysign(-1.5)",
+    "truths_times_float": "x.bool() * 0.5",
+    "bytes_times_float": "x.to(torch.uint8) * 0.5",
+    "sums_of_scaled_integers": "(x * 0.5 + x.sum() * 0.25).sum()",
+    "integers_close_to_floats": "torch.isclose(x.float(), x * 1.0)",
+    "doubles_times_float": "x.double() * 0.5",
+    "integers_times_a_double": "x * torch.tensor(0.5, dtype=torch.float64)",
+    "a_float_first": "torch.add(0.5, x)",
+}.items():
+    line(_name, f"lambda x: {_text}", integers)
+
+
 def changes_shape_in_place(torch):
     """A shape that changes within a program, and is asked for after it."""
 

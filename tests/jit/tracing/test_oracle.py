@@ -15,8 +15,8 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
 # Where the graphs differ, though what they compute does not: functions of `nn` that call another operator.
 KNOWN = {"pooling", "interpolation", "module_recurrent", "writes_by_mask"}
-# A complex constant's text.
-KNOWN.add("size_and_complex")
+# A complex constant's text, and how a number becomes a first operand.
+KNOWN |= {"size_and_complex", "integers_times_complex", "a_float_first"}
 # PyTorch warns of its own checks, and that `tensor(size)` is a constant, which it is not.
 OTHER_WARNINGS = {"module_batch_norm_training", "size_as_a_tensor"}
 
