@@ -238,13 +238,9 @@ class OverloadedMethod(SugaredValue):
     def call(
         self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
     ) -> SugaredValue:
-        reasons = []
-        for name in self.names:
-            try:
-                return MethodValue(self.value, name).call(where, emitter, args, keywords)
-            except ErrorReport as error:
-                reasons.append(error.message)
-        raise ErrorReport(where, "Arguments for call are not valid.\n" + "\n\n".join(reasons))
+        functions = [self.value.type.find_method(name) for name in self.names]
+        signatures = [(function.schema, function.short_name) for function in functions]
+        return emitter.emit_overloaded_method_call(signatures, self.value, where, args, keywords)
 
 
 def _immutable(value: object) -> object:
