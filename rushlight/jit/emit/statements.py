@@ -198,7 +198,7 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
         self.environment.set(target.name, right, where, declared)
 
     def _as_declared(self, name: str, value: Value, declared: Type, where: SourceRange) -> Value:
-        value = self.matcher.convert_value(value, declared, not isinstance(value.type, TensorType))
+        value = self.matcher.convert_value(value, declared, False)
         if not is_subtype(value.type, declared):
             raise ErrorReport(
                 where,

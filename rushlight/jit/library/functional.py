@@ -236,10 +236,20 @@ def tensordot(a: Tensor, b: Tensor, dims: int = 2) -> Tensor: ...
 def tensordot(a: Tensor, b: Tensor, dims: Tuple[List[int], List[int]]) -> Tensor: ...
 @overload
 def tensordot(a: Tensor, b: Tensor, dims: List[List[int]]) -> Tensor: ...
+@overload
+def tensordot(a: Tensor, b: Tensor, dims: Tensor) -> Tensor: ...
 def tensordot(a, b, dims):
-    if isinstance(dims, int):
+    if isinstance(dims, Tensor):
+        if dims.numel() > 1:
+            first: List[int] = dims[0].tolist()
+            second: List[int] = dims[1].tolist()
+            return aten.tensordot(a, b, first, second)
+        count = int(dims.item())
+        return aten.tensordot(a, b, list(range(a.dim() - count, a.dim())), list(range(count)))
+    elif isinstance(dims, int):
         return aten.tensordot(a, b, list(range(a.dim() - dims, a.dim())), list(range(dims)))
-    return aten.tensordot(a, b, dims[0], dims[1])
+    else:
+        return aten.tensordot(a, b, dims[0], dims[1])
 
 
 REPLACEMENTS: dict[Callable, Callable] = {
