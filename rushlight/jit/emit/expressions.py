@@ -77,7 +77,7 @@ class ExpressionEmitter(ConditionEmitter, SubscriptEmitter):
             if isinstance(tree, Apply):
                 return self.emit_apply(tree, hint)
             if isinstance(tree, Subscript):
-                return self.emit_subscript(tree)
+                return self.emit_subscript(tree, hint)
             if isinstance(tree, TupleLiteral):
                 return TupleOfSugared(self.emit_elements(tree.items))
             return SimpleValue(self._emit_simple(tree, hint))

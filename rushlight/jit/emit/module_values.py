@@ -16,7 +16,7 @@ from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Value
 from rushlight.jit.overloads import overloads_of
 from rushlight.jit.source import SourceRange
-from rushlight.jit.types.kinds import NONE, TENSOR, ListType, TupleType, Type
+from rushlight.jit.types.kinds import NONE, TENSOR, InterfaceType, ListType, TupleType, Type
 from rushlight.nn.modules.container import ModuleDict
 from rushlight.nn.modules.parameter_container import ParameterDict
 from rushlight.nn.modules.rnn import RNNBase
@@ -195,6 +195,8 @@ class ModuleValue(SugaredValue):
             return children[self.keys().index(position)]
         if isinstance(position, int) and -len(children) <= position < len(children):
             return children[position]
+        if isinstance(kind, InterfaceType):
+            return emitter.simple.module_item(where, self.value, index, kind)
         raise ErrorReport(
             where, "Expected integer literal for index. ModuleList/Sequential indexing is only supported with integer "
                    "literals. "
