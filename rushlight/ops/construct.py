@@ -144,6 +144,9 @@ def tensor(
     if state.include & _TRACER and (isinstance(data, Tensor) or (isinstance(data, int) and hasattr(data, "as_tensor"))):
         return _copied(data if isinstance(data, Tensor) else data.as_tensor(), dtype, device, requires_grad)
     array = _array_of(data)
+    if array.dtype.kind == "O" and state.include & _TRACER:  # sizes that a trace follows
+        numbers = [each if type(each) in (bool, float, complex) else int(each) for each in array.flat]
+        array = np.array(numbers).reshape(array.shape)
     if array.dtype.kind == "O" and all(isinstance(value, int) for value in array.flat):
         raise OverflowError("int too big to convert")
     if array.dtype.kind in "OUS":

@@ -98,6 +98,8 @@ class ModuleValue(SugaredValue):
         overloads = overloads_of(python) if inspect.isfunction(python) else []
         if overloads:
             return OverloadedMethod(self.value, [f"{name}__{index}" for index in range(len(overloads))])
+        if name == "forward" and issubclass(self.concrete.python_class, RNNBase) and python is RNNBase.forward:
+            return OverloadedMethod(self.value, ["forward", "forward__1"])
         if self.concrete.type.find_method(name) is not None:
             static = self.concrete.type.static_methods.get(name)
             return MethodValue(None, name, static) if static is not None else MethodValue(self.value, name)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import List, Optional, Tuple  # noqa: UP035 (scripted code)
 
 from rushlight.core.tensor import Tensor
-from rushlight.jit.library import attention, convolution, pooling, vision
+from rushlight.jit.library import attention, convolution, packing, pooling, vision
 from rushlight.jit.overloads import overload
 from rushlight.nn import functional as F
 from rushlight.nn.functional import common
@@ -260,6 +260,7 @@ REPLACEMENTS: dict[Callable, Callable] = {
     F.embedding_bag: embedding_bag, common.reduction_code: reduction_code,
     common.reduction_name: reduction_name, F.embedding: embedding,
     **attention.REPLACEMENTS, **convolution.REPLACEMENTS, **pooling.REPLACEMENTS, **vision.REPLACEMENTS,
+    **packing.REPLACEMENTS,
 }  # fmt: skip
 _FLAGS = (False, False), (True, False), (False, True), (True, True)
 BY_FLAGS: dict[Callable, tuple] = {

@@ -337,3 +337,39 @@ def test_sizes_behave_as_ints():
         return x + n
 
     torch.testing.assert_close(trace(program, torch.ones(2))(torch.ones(2)), torch.full((2,), 3.0))
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("GRU", {}), ("RNN", {"num_layers": 2}), ("LSTM", {"batch_first": True, "bidirectional": True}),
+        ("LSTM", {"proj_size": 2}),
+    ],
+)  # fmt: skip
+def test_packed_batches_of_other_sizes(kind, options):
+    batch_first = options.get("batch_first", False)
+
+    class Packed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = getattr(nn, kind)(4, 3, **options)
+
+        def forward(self, x, lengths):
+            packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=batch_first, enforce_sorted=False)
+            output, state = self.layer(packed)
+            return *nn.utils.rnn.pad_packed_sequence(output, batch_first=batch_first), state
+
+    def inputs(batch, steps, lengths):
+        sizes = (batch, steps, 4) if batch_first else (steps, batch, 4)
+        return torch.randn(sizes), torch.tensor(lengths)
+
+    module = Packed()
+    traced = trace(module, inputs(2, 3, [1, 3]))
+    others = inputs(4, 6, [2, 6, 1, 3])
+    torch.testing.assert_close(traced(*others), module(*others))
+
+
+def test_lists_of_sizes_are_constants_with_a_warning():
+    with pytest.warns(TracerWarning, match="torch.tensor results are registered as constants"):
+        traced = trace(lambda x: x * torch.tensor([x.size(0), 0.5]), torch.ones(3, 2))
+    torch.testing.assert_close(traced(torch.ones(1, 2)), torch.tensor([[3.0, 0.5]]))
