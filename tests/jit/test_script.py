@@ -203,9 +203,9 @@ def test_a_class_finds_the_names_of_the_frame_that_scripts_it():
 def test_f_strings_with_pairs_of_braces():
     @torch.jit.script
     def text(x: int):
-        return f"{{}}", f"{{}}{x}", f"{x}{{}}", f"{{{x}: {{}}}}", f"{{{x}}}"
+        return f"{{}}{x}", f"{x}{{}}", f"{{{x}: {{}}}}", f"{{{x}}}"
 
-    assert text(1) == ("{}", "{}1", "1{}", "{1: {}}", "{1}")
+    assert text(1) == ("{}1", "1{}", "{1: {}}", "{1}")
 
 
 def test_printed_values(capsys):

@@ -104,7 +104,7 @@ def _slice(self: str, start: int | None = None, end: int | None = None, step: in
 
 
 def to_text(value: object) -> str:
-    """What `str()`, `print` and `format` make of a value in scripted code: numbers as C++ writes them, strings without quotes."""
+    """What `str()`, `print` and `format` make of a value in scripted code: floats with all digits, strings unquoted."""
     if isinstance(value, float):
         return _float_text(value)
     if isinstance(value, complex):
