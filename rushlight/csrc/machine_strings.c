@@ -178,8 +178,16 @@ METHOD(strip)
 METHOD(lstrip)
 METHOD(rstrip)
 
+/* Whether scripted code writes a value as Python does. Floats and what may hold floats or strings are left to Python's code. */
+static int is_plain_text(PyObject *value)
+{
+    return PyUnicode_CheckExact(value) || PyLong_CheckExact(value) || PyBool_Check(value) || value == Py_None;
+}
+
 static FastStatus to_text(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyObject **result)
 {
+    if (!is_plain_text(arguments[0]))
+        return FAST_UNUSUAL;
     return give(result, PyObject_Str(arguments[0]));
 }
 
@@ -204,6 +212,9 @@ static FastStatus format(PyObject **arguments, Py_ssize_t count, PyObject **resu
 {
     if (count < 1 || !PyUnicode_CheckExact(arguments[0]))
         return FAST_UNUSUAL;
+    for (Py_ssize_t i = 1; i < count; i++)
+        if (!is_plain_text(arguments[i]))
+            return FAST_UNUSUAL;
     PyObject *mark = PyUnicode_FromString("{}"), *nothing = PyUnicode_FromString("");
     PyObject *parts = mark ? PyUnicode_Split(arguments[0], mark, -1) : NULL;
     FastStatus status = FAST_FAILED;

@@ -230,7 +230,8 @@ def is_named_tuple(kind: object) -> bool:
 
 def named_tuple_type(kind: type, name: str, find: Callable[[type], Type | None]) -> TupleType:
     """The type of a NamedTuple class; fields without annotation are tensors."""
-    annotations = typing.get_type_hints(kind) if getattr(kind, "__annotations__", None) else {}
+    is_annotated = any(vars(each).get("__annotations__") for each in kind.__mro__)
+    annotations = typing.get_type_hints(kind) if is_annotated else {}
     types_ = []
     for field in kind._fields:
         found = type_from_python(annotations.get(field, inspect.Signature.empty), find)

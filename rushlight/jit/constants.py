@@ -51,6 +51,17 @@ def simplified(value: object) -> object:
     return value
 
 
+def as_number_tensor(value: Tensor) -> Tensor:
+    """Mark a 0-dim tensor as a Python number, which a trace has as a tensor."""
+    value.is_python_number = True
+    return value
+
+
+def is_number(value: object) -> bool:
+    """Whether a constant is a tensor that stands for a Python number."""
+    return isinstance(value, Tensor) and getattr(value, "is_python_number", False)
+
+
 def constant_type(value: object) -> Type | None:
     """The type of a constant; None for what can't be one."""
     found = _SIMPLE.get(type(value))

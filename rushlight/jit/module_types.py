@@ -212,7 +212,7 @@ def _define_named(concrete: ConcreteModule, name: str) -> tuple[Function | None,
         return None, False
     self_name = concrete.type.short_name
     definition = overloaded_definition(declared[int(number)], get_jit_def(method, name, self_name), self_name)
-    defaults = {**default_arguments(method), **default_arguments(declared[int(number)])}
+    defaults = default_arguments(declared[int(number)])
     resolver = ModuleResolver(closure_lookup(method), compiler, concrete, property_of)
     return compiler.define(definition, f"{concrete.type.name}.{name}", resolver, defaults, concrete.type), False
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from rushlight.core import function_modes
 from rushlight.core.device import device, present_device
+from rushlight.core.dispatch_key import DispatchKey, bit
 from rushlight.core.dlpack import from_dlpack
 from rushlight.core.dtype import (
     QUANTIZED,
@@ -38,6 +39,7 @@ NO_PINNED_MEMORY = (
     "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on this system."
 )
 MOST_DIMENSIONS = 64
+_TRACER = bit(DispatchKey.Tracer)
 # Python's number types, given as a dtype.
 PYTHON_TYPES = {float: float64, int: int64, bool: bool_, complex: complex128}
 
@@ -139,7 +141,12 @@ def tensor(
         return ask(tensor, (data,), named)
     if pin_memory:
         raise RuntimeError(NO_PINNED_MEMORY)
+    if state.include & _TRACER and (isinstance(data, Tensor) or (isinstance(data, int) and hasattr(data, "as_tensor"))):
+        return _copied(data if isinstance(data, Tensor) else data.as_tensor(), dtype, device, requires_grad)
     array = _array_of(data)
+    if array.dtype.kind == "O" and state.include & _TRACER:  # sizes that a trace follows
+        numbers = [each if type(each) in (bool, float, complex) else int(each) for each in array.flat]
+        array = np.array(numbers).reshape(array.shape)
     if array.dtype.kind == "O" and all(isinstance(value, int) for value in array.flat):
         raise OverflowError("int too big to convert")
     if array.dtype.kind in "OUS":
@@ -155,6 +162,14 @@ def tensor(
     device = state.default_device if device is None else device
     if device is not None and present_device(device).type != "cpu":
         made = aten.to.dtype_layout(made, device=device)
+    return made.requires_grad_() if requires_grad else made
+
+
+def _copied(data: Tensor, kind: dtype | None, device: device | str | None, requires_grad: bool) -> Tensor:
+    """A copy of a tensor, by operators that a trace records."""
+    kind = PYTHON_TYPES.get(kind, kind) if kind is not None else data.dtype
+    copied = aten.to.dtype_layout(aten.detach(data), dtype=kind, device=device or data.device, copy=True)
+    made = aten.detach(copied)
     return made.requires_grad_() if requires_grad else made
 
 

@@ -198,3 +198,20 @@ def test_a_class_finds_the_names_of_the_frame_that_scripts_it():
         return Outer(Inner(n)).doubled()
 
     assert torch.jit.script(use)(4) == 8
+
+
+def test_f_strings_with_pairs_of_braces():
+    @torch.jit.script
+    def text(x: int):
+        return f"{{}}{x}", f"{x}{{}}", f"{{{x}: {{}}}}", f"{{{x}}}"
+
+    assert text(1) == ("{}1", "1{}", "{1: {}}", "{1}")
+
+
+def test_printed_values(capsys):
+    @torch.jit.script
+    def show(x: float, names: List[str]):
+        print(x, [x, 0.1], names, {"a": x}, (1, "b"), 1 + 2j, None, True)
+
+    show(2.0, ["a", "b'c"])
+    assert capsys.readouterr().out == "2. [2., 0.10000000000000001] [a, b'c] {a: 2.} (1, b) 1.+2.j None True\n"

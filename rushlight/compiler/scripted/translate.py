@@ -281,6 +281,8 @@ class _Translator(ControlFlow):
         kind = SCALARS.get(node.output.type) or (natural if isinstance(node.output.type, types.NumberType) else None)
         if kind is None or own.is_complex or own in (float16, bfloat16):
             raise Unsupported(f"{node.kind} of a tensor of dtype {own}")
+        if node.kind.endswith("Implicit") and (source.kind.size or (kind == INT and natural != INT)):
+            raise Unsupported(f"{node.kind} of a tensor of dtype {own} and size {source.kind.size}, which raises")
         if kind == INT and own.is_floating_point:
             whole = self._var("n", FLOAT)
             body.append(Read(whole, source))

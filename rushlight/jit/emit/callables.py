@@ -15,7 +15,18 @@ from rushlight.jit.ir.graph import Value
 from rushlight.jit.operators.registry import operators_named
 from rushlight.jit.source import SourceRange
 from rushlight.jit.tree_views import Return, Tree
-from rushlight.jit.types.kinds import INT, TENSOR, ClassType, InterfaceType, ListType, TupleType, Type
+from rushlight.jit.types.kinds import (
+    BOOL,
+    INT,
+    STRING,
+    TENSOR,
+    ClassType,
+    DictType,
+    InterfaceType,
+    ListType,
+    TupleType,
+    Type,
+)
 from rushlight.jit.types.relations import is_subtype
 
 if TYPE_CHECKING:
@@ -241,6 +252,9 @@ class CastValue(SugaredValue):
                 return MethodValue(value, name).call(where, emitter, [], [])
             if is_subtype(value.type, self.type) and value.type == self.type:
                 return SimpleValue(value)
+            if self.type == BOOL and (value.type == STRING or isinstance(value.type, ListType | DictType)):
+                length = emitter.call_operator("aten::len", where, [value]).as_value(where, emitter)
+                return emitter.call_operator("aten::gt", where, [length, emitter.constant(0, where)])
         return emitter.emit_operator(self.operator, where, args, keywords)
 
 

@@ -50,6 +50,12 @@ def _unknown(name: str) -> str:
     )
 
 
+def _no_signature_fits(reasons: Sequence[str], count: int) -> str:
+    """What to say of a call that none of `count` signatures takes."""
+    head = "Arguments for call are not valid.\nThe following variants are available:\n\n" if count > 1 else ""
+    return head + "\n\n".join(dict.fromkeys(reasons))
+
+
 class CallEmitter:
     """The emitter's rules for calls."""
 
@@ -160,27 +166,33 @@ class CallEmitter:
                 return SimpleValue(
                     self.insert("prim::CallFunction", [callee, *match.inputs], function.schema.return_type, where)
                 )
-        shown = reasons[len(functions) :] or reasons
-        raise ErrorReport(
-            where, "Arguments for call are not valid.\n" * (len(functions) > 1) + "\n\n".join(dict.fromkeys(shown))
-        )
+        raise ErrorReport(where, _no_signature_fits(reasons[len(functions) :], len(functions)))
 
     def emit_method_call(
         self, schema: FunctionSchema, name: str, target: Value, where: SourceRange, args: Sequence[NamedValue],
         keywords: Sequence[NamedValue],
     ) -> SugaredValue:  # fmt: skip
         """A call of a method of an object or an interface."""
+        return self.emit_overloaded_method_call([(schema, name)], target, where, args, keywords)
+
+    def emit_overloaded_method_call(
+        self, signatures: Sequence[tuple[FunctionSchema, str]], target: Value, where: SourceRange, args: Sequence[NamedValue],
+        keywords: Sequence[NamedValue],
+    ) -> SugaredValue:  # fmt: skip
+        """A call of the first of some methods whose parameters have the arguments' types; else that takes them converted."""
+        reasons = []
         for convert in (False, True):
-            try:
-                with self.matcher.tentative():
-                    match = self.matcher.match(schema, where, args, keywords, convert, NamedValue(where, target, "self"))
-                    break
-            except NoMatch as error:
-                if convert:
-                    raise ErrorReport(where, f"{schema}:\n{error}") from None
-        node = self.graph.insert("prim::CallMethod", match.inputs).set("name", name)
-        node.source_range = where
-        return SimpleValue(node.output.set_type(schema.return_type))
+            for schema, name in signatures:
+                try:
+                    with self.matcher.tentative():
+                        match = self.matcher.match(schema, where, args, keywords, convert, NamedValue(where, target, "self"))
+                except NoMatch as error:
+                    reasons.append(f"{schema}:\n{error}")
+                    continue
+                node = self.graph.insert("prim::CallMethod", match.inputs).set("name", name)
+                node.source_range = where
+                return SimpleValue(node.output.set_type(schema.return_type))
+        raise ErrorReport(where, _no_signature_fits(reasons[len(signatures) :], len(signatures)))
 
     def emit_tolist(self, where: SourceRange, value: Value, hint: Type | None = None) -> SugaredValue:
         """`tensor.tolist()`, which only stands where its type is annotated."""
@@ -218,7 +230,7 @@ class CallEmitter:
         return target.attribute(tree.range, self, name)
 
     def _range(self, tree: Apply, hint: Type | None) -> SugaredValue:
-        values = [self._int_of(each) for each in self.emit_arguments(tree.inputs)]
+        values = [self._int_of(index, each) for index, each in enumerate(self.emit_arguments(tree.inputs))]
         if not 1 <= len(values) <= 3 or tree.attributes:
             raise ErrorReport(tree.range, f"range expected 1 to 3 arguments, got {len(values)}")
         if len(values) == 1:
@@ -228,10 +240,10 @@ class CallEmitter:
             raise ErrorReport(tree.range, "range() arg 3 must not be zero")
         return RangeValue(values[0], values[1], step)
 
-    def _int_of(self, given: NamedValue) -> Value:
-        value = self.matcher.convert_value(given.value, INT, True)
+    def _int_of(self, index: int, given: NamedValue) -> Value:
+        value = self.value_of(given)
         if value.type != INT:
-            raise ErrorReport(given.range, f"all inputs of range must be ints, found {value.type}")
+            raise ErrorReport(given.range, f"all inputs of range must be ints, found {value.type} in argument {index}")
         return value
 
     def _sugared_arguments(self, tree: Apply) -> list[SugaredValue]:

@@ -41,6 +41,7 @@ from rushlight.jit.types.kinds import (
     ListType,
     OptionalType,
     TensorType,
+    TupleType,
     Type,
 )
 from rushlight.jit.types.relations import is_subtype, optional, unify, unshaped
@@ -76,7 +77,7 @@ class ExpressionEmitter(ConditionEmitter, SubscriptEmitter):
             if isinstance(tree, Apply):
                 return self.emit_apply(tree, hint)
             if isinstance(tree, Subscript):
-                return self.emit_subscript(tree)
+                return self.emit_subscript(tree, hint)
             if isinstance(tree, TupleLiteral):
                 return TupleOfSugared(self.emit_elements(tree.items))
             return SimpleValue(self._emit_simple(tree, hint))
@@ -136,6 +137,9 @@ class ExpressionEmitter(ConditionEmitter, SubscriptEmitter):
             return self.condition_value(tree)
         left = self.emit_expression(tree.left)
         right = self.emit_expression(tree.right)
+        if operator == "+" and isinstance(left.type, TupleType) and isinstance(right.type, TupleType):
+            parts = [SimpleValue(value).as_tuple(tree.range, self) for value in (left, right)]
+            return self.make_tuple([each.as_value(tree.range, self) for part in parts for each in part], tree.range)
         return self.emit_operation(tree.range, operator, left, right)
 
     def emit_operation(self, where: SourceRange, operator: str, left: Value, right: Value) -> Value:

@@ -17,6 +17,7 @@ from rushlight.jit.schema import Argument, FunctionSchema
 from rushlight.jit.source import SourceRange
 from rushlight.jit.types.kinds import (
     ANY,
+    BOOL,
     COMPLEX,
     DEVICE,
     FLOAT,
@@ -31,9 +32,10 @@ from rushlight.jit.types.kinds import (
     TupleType,
     Type,
 )
-from rushlight.jit.types.relations import NoMatch, is_subtype, match_variables, substitute, unshaped
+from rushlight.jit.types.relations import NoMatch, is_subtype, match_variables, optional, substitute, unshaped
 
 _OPTIONAL_TENSORS = ListType(OptionalType(TENSOR))
+_OPTIONAL_NUMBER = optional(NUMBER)
 MakeConstant = Callable[[object, SourceRange], Value]
 
 
@@ -67,7 +69,8 @@ class Matcher:
         for argument in schema.arguments:
             given = None
             if not argument.kwarg_only and taken < len(positional):
-                if self._takes_the_rest(argument, positional[taken:], schema, convert):
+                is_self = self_value is not None and not taken
+                if not is_self and self._takes_the_rest(argument, positional[taken:], schema, convert):
                     given = NamedValue(where, self._listed(positional[taken:], argument.type, where))
                     taken = len(positional)
                 else:
@@ -100,18 +103,18 @@ class Matcher:
         positional = [each for each in schema.arguments if not each.kwarg_only]
         if argument is not positional[-1] or not isinstance(argument.type, ListType) or argument.length is not None or not rest:
             return False
-        if argument.type.element == TENSOR:
-            return convert and all(map(_is_tensor, rest))
-        return argument.type.element == INT and all(_type(each) in (INT,) or _is_tensor(each) for each in rest)
+        element = argument.type.element
+        if isinstance(_type(rest[0]), ListType):
+            return False
+        if element == INT and all(_type(each) == INT or _is_tensor(each) for each in rest):
+            return True
+        return convert and all(is_subtype(_type(each), element) or _converts(_type(each), element) for each in rest)
 
     def _listed(self, values: Sequence[NamedValue], kind: ListType, where: SourceRange) -> Value:
-        as_item = self._to_int if kind.element == INT else lambda value: value
-        node = self.graph.insert("prim::ListConstruct", [as_item(self._value(each)) for each in values])
+        items = [self.convert_value(self._value(each), kind.element, True) for each in values]
+        node = self.graph.insert("prim::ListConstruct", items)
         node.source_range = where
         return node.output.set_type(kind)
-
-    def _to_int(self, value: Value) -> Value:
-        return value if value.type == INT else self.graph.insert("aten::IntImplicit", [value]).output.set_type(INT)
 
     def _default(self, argument: Argument, where: SourceRange, bound: dict[str, Type]) -> Value:
         made = self.constant(argument.default, where)
@@ -144,7 +147,7 @@ class Matcher:
 
     def convert_value(self, value: Value, wanted: Type, convert: bool, length: int | None = None) -> Value:
         """`value` as `wanted`, if there is an implied way; else itself."""
-        target = wanted.element if isinstance(wanted, OptionalType) else wanted
+        target = wanted.element if isinstance(wanted, OptionalType) else NUMBER if wanted == _OPTIONAL_NUMBER else wanted
         if is_subtype(value.type, wanted) and wanted is not ANY:
             return value
         if value.node.kind == "prim::TupleConstruct" and isinstance(target, TupleType) and value.type.name is None:
@@ -161,17 +164,10 @@ class Matcher:
         return self._implicitly(value, target)
 
     def _implicitly(self, value: Value, target: Type) -> Value:
-        if isinstance(value.type, TensorType):
-            name = {INT: "aten::IntImplicit", FLOAT: "aten::FloatImplicit", COMPLEX: "aten::ComplexImplicit",
-                    NUMBER: "aten::ScalarImplicit"}.get(target)  # fmt: skip
-            return value if name is None else self._made(name, [value], target)
-        if value.type == NUMBER and target in (INT, FLOAT):
-            return self._made("aten::Int" if target == INT else "aten::Float", [value], target)
-        if value.type == INT and target == FLOAT:
+        name = _implied_operator(value.type, target)
+        if name is None:
             return value
-        if value.type == STRING and target == DEVICE:
-            return self._made("aten::device", [value], DEVICE)
-        return value
+        return self._made(name, [value], INT if name == "aten::Int" else target)
 
     def _convert_elements(self, value: Value, target: TupleType, convert: bool) -> Value:
         parts = list(value.node.inputs)
@@ -228,6 +224,27 @@ class _Tentative:
         if kind is not None and issubclass(kind, NoMatch):
             while self.graph.insert_point.previous is not self.last:
                 self.graph.insert_point.previous.destroy()
+
+
+_OF_TENSORS = {INT: "aten::IntImplicit", FLOAT: "aten::FloatImplicit", COMPLEX: "aten::ComplexImplicit",
+               NUMBER: "aten::ScalarImplicit"}  # fmt: skip
+_OF_SCALARS = {INT: "aten::Int", FLOAT: "aten::Float", COMPLEX: "aten::Complex"}
+_OF_BOOLS = {INT: "aten::Int", FLOAT: "aten::Float", NUMBER: "aten::Int"}
+
+
+def _implied_operator(kind: Type, target: Type) -> str | None:
+    """The operator by which a value of one type becomes one of another without being asked to; None for no such way."""
+    if isinstance(kind, TensorType):
+        return _OF_TENSORS.get(target)
+    if kind == NUMBER:
+        return _OF_SCALARS.get(target)
+    if kind == BOOL:
+        return _OF_BOOLS.get(target)
+    return "aten::device" if kind == STRING and target == DEVICE else None
+
+
+def _converts(kind: Type, target: Type) -> bool:
+    return _implied_operator(kind, target) is not None
 
 
 @dataclass

@@ -16,7 +16,7 @@ from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Value
 from rushlight.jit.overloads import overloads_of
 from rushlight.jit.source import SourceRange
-from rushlight.jit.types.kinds import NONE, TENSOR, ListType, TupleType, Type
+from rushlight.jit.types.kinds import NONE, TENSOR, InterfaceType, ListType, TupleType, Type
 from rushlight.nn.modules.container import ModuleDict
 from rushlight.nn.modules.parameter_container import ParameterDict
 from rushlight.nn.modules.rnn import RNNBase
@@ -98,6 +98,8 @@ class ModuleValue(SugaredValue):
         overloads = overloads_of(python) if inspect.isfunction(python) else []
         if overloads:
             return OverloadedMethod(self.value, [f"{name}__{index}" for index in range(len(overloads))])
+        if name == "forward" and issubclass(self.concrete.python_class, RNNBase) and python is RNNBase.forward:
+            return OverloadedMethod(self.value, ["forward", "forward__1"])
         if self.concrete.type.find_method(name) is not None:
             static = self.concrete.type.static_methods.get(name)
             return MethodValue(None, name, static) if static is not None else MethodValue(self.value, name)
@@ -195,6 +197,8 @@ class ModuleValue(SugaredValue):
             return children[self.keys().index(position)]
         if isinstance(position, int) and -len(children) <= position < len(children):
             return children[position]
+        if isinstance(kind, InterfaceType):
+            return emitter.simple.module_item(where, self.value, index, kind)
         raise ErrorReport(
             where, "Expected integer literal for index. ModuleList/Sequential indexing is only supported with integer "
                    "literals. "
@@ -238,13 +242,9 @@ class OverloadedMethod(SugaredValue):
     def call(
         self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
     ) -> SugaredValue:
-        reasons = []
-        for name in self.names:
-            try:
-                return MethodValue(self.value, name).call(where, emitter, args, keywords)
-            except ErrorReport as error:
-                reasons.append(error.message)
-        raise ErrorReport(where, "Arguments for call are not valid.\n" + "\n\n".join(reasons))
+        functions = [self.value.type.find_method(name) for name in self.names]
+        signatures = [(function.schema, function.short_name) for function in functions]
+        return emitter.emit_overloaded_method_call(signatures, self.value, where, args, keywords)
 
 
 def _immutable(value: object) -> object:

@@ -32,7 +32,7 @@ from rushlight.jit.types.kinds import (
     TupleType,
     Type,
 )
-from rushlight.jit.types.relations import is_subtype, unify, unshaped
+from rushlight.jit.types.relations import implements, is_subtype, unify, unshaped
 
 if TYPE_CHECKING:
     from rushlight.jit.emit.emitter import Emitter
@@ -262,7 +262,18 @@ class SimpleValues:
         parts = [each.as_value(where, self.emitter) for each in self.unpack(where, value, None)]
         return self._insert("prim::ListConstruct", parts, ListType(element or ANY), where)
 
-    def item(self, where: SourceRange, value: Value, index: Value) -> SugaredValue:
+    def module_item(self, where: SourceRange, value: Value, index: Value, interface: InterfaceType) -> SugaredValue:
+        """The submodule of a container that an index or key names at run time, seen as an interface that all of them have."""
+        for name, attribute in value.type.attributes.items():
+            if isinstance(attribute.type, ClassType) and attribute.type.is_module and not implements(attribute.type, interface):
+                raise ErrorReport(
+                    where,
+                    f"Attribute {name} is not of annotated type {interface.name}: Class '{attribute.type}' does not have its "
+                    f"methods {', '.join(interface.methods)} with the same signatures",
+                )
+        return SimpleValue(self._insert("prim::ModuleContainerIndex", [value, index], interface, where))
+
+    def item(self, where: SourceRange, value: Value, index: Value, hint: Type | None = None) -> SugaredValue:
         """`value[index]` with one index that is no slice, as loops take elements."""
         kind = value.type
         if isinstance(kind, TensorType):
@@ -270,6 +281,8 @@ class SimpleValues:
             return SimpleValue(self._insert("aten::select", [value, zero, index], TENSOR, where))
         if isinstance(kind, TupleType):
             return self._tuple_item(where, value, index)
+        if isinstance(kind, ClassType) and kind.is_module and isinstance(hint, InterfaceType):
+            return self.module_item(where, value, index, hint)
         if isinstance(kind, ClassType):
             return MethodValue(value, "__getitem__").call(where, self.emitter, [NamedValue(where, index)], [])
         if isinstance(kind, ListType | DictType) or kind == STRING:

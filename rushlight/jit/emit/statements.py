@@ -182,14 +182,14 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
         elif isinstance(target, Select):
             value = right.as_value(where, self)
             if declared is not None:
-                value = self._as_declared(value, declared, where)
+                value = self._as_declared(target.selector.name, value, declared, where)
             self.emit_sugared(target.value).set_attribute(where, self, target.selector.name, value)
         else:
             raise ErrorReport(target.range, "unexpected expression on left-hand side of assignment")
 
     def _assign_variable(self, target: Var, right: SugaredValue, where: SourceRange, declared: Type | None) -> None:
         if declared is not None:
-            right = SimpleValue(self._as_declared(right.as_value(where, self), declared, where))
+            right = SimpleValue(self._as_declared(target.name, right.as_value(where, self), declared, where))
         elif right.has_value():
             right = SimpleValue(right.as_value(where, self))
         outer = self.environment.outer_type(target.name)
@@ -197,11 +197,13 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
             right = SimpleValue(self.matcher.convert_value(right.simple_value(), unshaped(outer), False))
         self.environment.set(target.name, right, where, declared)
 
-    def _as_declared(self, value: Value, declared: Type, where: SourceRange) -> Value:
-        value = self.matcher.convert_value(value, declared, True)
+    def _as_declared(self, name: str, value: Value, declared: Type, where: SourceRange) -> Value:
+        value = self.matcher.convert_value(value, declared, False)
         if not is_subtype(value.type, declared):
-            raise ErrorReport(where, f"Variable is annotated with type {declared} but is being assigned to a value of type "
-                                     f"{value.type}")  # fmt: skip
+            raise ErrorReport(
+                where,
+                f"Variable '{name}' is annotated with type {declared} but is being assigned to a value of type {value.type}",
+            )
         return value
 
     def _assign_tuple(self, target: TupleLiteral | ListLiteral, right: SugaredValue, where: SourceRange) -> None:

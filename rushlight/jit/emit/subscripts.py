@@ -8,7 +8,7 @@ from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue, Tu
 from rushlight.jit.errors import ErrorReport
 from rushlight.jit.ir.graph import Value
 from rushlight.jit.source import SourceRange
-from rushlight.jit.tree_views import Dots, NoneLiteral, SliceExpr, StringLiteral, Subscript, Tree, TupleLiteral
+from rushlight.jit.tree_views import Dots, NoneLiteral, SliceExpr, Subscript, Tree, TupleLiteral
 from rushlight.jit.types.kinds import (
     BOOL,
     INT,
@@ -20,6 +20,7 @@ from rushlight.jit.types.kinds import (
     OptionalType,
     TensorType,
     TupleType,
+    Type,
 )
 from rushlight.jit.types.relations import optional
 
@@ -27,14 +28,14 @@ from rushlight.jit.types.relations import optional
 class SubscriptEmitter:
     """The emitter's rules for subscripts."""
 
-    def emit_subscript(self, tree: Subscript) -> SugaredValue:
-        """`value[subscripts]`."""
+    def emit_subscript(self, tree: Subscript, hint: Type | None = None) -> SugaredValue:
+        """`value[subscripts]`; `hint` is the interface that a module chosen at run time is expected to have."""
         sugared = self.emit_sugared(tree.value)
         value = sugared.simple_value()
         if value is None and isinstance(sugared, ConstantValue):
             value = sugared.as_value(tree.range, self)
         if value is None:
-            return self._of_sugared(tree, sugared)
+            return self._of_sugared(tree, sugared, hint)
         subscripts = self._spread(tree.subscripts)
         if isinstance(value.type, TensorType):
             return SimpleValue(self.index_tensor(tree.range, value, subscripts))
@@ -43,23 +44,22 @@ class SubscriptEmitter:
         only = subscripts[0]
         if isinstance(only, SliceExpr):
             return self._slice_of(tree, value, only)
-        return self.simple.item(tree.range, value, self.emit_expression(only))
+        return self.simple.item(tree.range, value, self.emit_expression(only), hint)
 
     def _spread(self, subscripts: list[Tree]) -> list[Tree]:
         if len(subscripts) == 1 and isinstance(subscripts[0], TupleLiteral):
             return subscripts[0].items
         return subscripts
 
-    def _of_sugared(self, tree: Subscript, sugared: SugaredValue) -> SugaredValue:
+    def _of_sugared(self, tree: Subscript, sugared: SugaredValue, hint: Type | None) -> SugaredValue:
         only = tree.subscripts[0]
         if len(tree.subscripts) != 1:
             raise ErrorReport(tree.range, f"{sugared.kind()} takes one subscript, got {len(tree.subscripts)}")
         if isinstance(only, SliceExpr):
             elements = sugared.as_tuple(tree.range, self)
             return TupleOfSugared(elements[slice(*self._static_slice(only))])
-        if isinstance(only, StringLiteral) or not isinstance(only, Tree):
-            return sugared.item(tree.range, self, self.emit_expression(only))
-        return sugared.item(tree.range, self, self.emit_expression(only))
+        index = self.emit_expression(only)
+        return sugared.item(tree.range, self, index, hint)
 
     def _static_slice(self, tree: SliceExpr) -> list[int | None]:
         found = []

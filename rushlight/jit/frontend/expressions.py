@@ -210,7 +210,9 @@ def _format_string(context: SourceContext, node: ast.JoinedStr) -> Tree:
     where, text, values = context.range(node), "", []
     for part in node.values:
         if isinstance(part, ast.Constant):
-            text += part.value.replace("{", "{{").replace("}", "}}")
+            is_field = "{}" in part.value  # which the operator would fill
+            text += "{}" if is_field else part.value
+            values += [StringLiteral(where, part.value)] if is_field else []
             continue
         if part.conversion != -1:
             raise NotSupportedError(where, "conversions (!r, !s, !a) in f-strings aren't supported")

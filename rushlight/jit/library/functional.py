@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import List, Optional, Tuple  # noqa: UP035 (scripted code)
 
 from rushlight.core.tensor import Tensor
-from rushlight.jit.library import attention, convolution, pooling, vision
+from rushlight.jit.library import attention, convolution, packing, pooling, vision
 from rushlight.jit.overloads import overload
 from rushlight.nn import functional as F
 from rushlight.nn.functional import common
@@ -236,10 +236,20 @@ def tensordot(a: Tensor, b: Tensor, dims: int = 2) -> Tensor: ...
 def tensordot(a: Tensor, b: Tensor, dims: Tuple[List[int], List[int]]) -> Tensor: ...
 @overload
 def tensordot(a: Tensor, b: Tensor, dims: List[List[int]]) -> Tensor: ...
+@overload
+def tensordot(a: Tensor, b: Tensor, dims: Tensor) -> Tensor: ...
 def tensordot(a, b, dims):
-    if isinstance(dims, int):
+    if isinstance(dims, Tensor):
+        if dims.numel() > 1:
+            first: List[int] = dims[0].tolist()
+            second: List[int] = dims[1].tolist()
+            return aten.tensordot(a, b, first, second)
+        count = int(dims.item())
+        return aten.tensordot(a, b, list(range(a.dim() - count, a.dim())), list(range(count)))
+    elif isinstance(dims, int):
         return aten.tensordot(a, b, list(range(a.dim() - dims, a.dim())), list(range(dims)))
-    return aten.tensordot(a, b, dims[0], dims[1])
+    else:
+        return aten.tensordot(a, b, dims[0], dims[1])
 
 
 REPLACEMENTS: dict[Callable, Callable] = {
@@ -250,6 +260,7 @@ REPLACEMENTS: dict[Callable, Callable] = {
     F.embedding_bag: embedding_bag, common.reduction_code: reduction_code,
     common.reduction_name: reduction_name, F.embedding: embedding,
     **attention.REPLACEMENTS, **convolution.REPLACEMENTS, **pooling.REPLACEMENTS, **vision.REPLACEMENTS,
+    **packing.REPLACEMENTS,
 }  # fmt: skip
 _FLAGS = (False, False), (True, False), (False, True), (True, True)
 BY_FLAGS: dict[Callable, tuple] = {

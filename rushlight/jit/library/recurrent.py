@@ -7,6 +7,7 @@ from typing import Optional, Tuple  # noqa: UP035 (scripted code)
 from rushlight.core.tensor import Tensor
 from rushlight.nn.functional.common import aten
 from rushlight.nn.modules import rnn, rnn_cells
+from rushlight.nn.utils.rnn import PackedSequence
 
 
 def zeros(self, input: Tensor, size: int) -> Tensor:
@@ -24,6 +25,61 @@ def check_sequence(self, input: Tensor) -> None:
         raise RuntimeError(
             "input.size(-1) must be equal to input_size. Expected {}, got {}".format(self.input_size, input.size(-1))
         )
+
+
+def zeros_for_packed(self, packed: PackedSequence, size: int) -> Tensor:
+    """An initial state for a packed batch."""
+    directions = 2 if self.bidirectional else 1
+    return packed.data.new_zeros([self.num_layers * directions, int(packed.batch_sizes[0]), size])
+
+
+def reordered(self, state: Tensor, order: Optional[Tensor]) -> Tensor:
+    """A state with its sequences in another order."""
+    if order is None:
+        return state
+    return state.index_select(1, order)
+
+
+def rnn_packed(self, input: PackedSequence, hx: Optional[Tensor] = None) -> Tuple[PackedSequence, Tensor]:
+    self.check_sequence(input.data)
+    if hx is None:
+        hx = self.zeros_for_packed(input, self.hidden_size)
+    else:
+        hx = self.reordered(hx, input.sorted_indices)
+    if self.mode == "GRU":
+        output, state = aten.gru(
+            input.data, input.batch_sizes, hx, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training,
+            self.bidirectional,
+        )
+    elif self.mode == "RNN_TANH":
+        output, state = aten.rnn_tanh(
+            input.data, input.batch_sizes, hx, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training,
+            self.bidirectional,
+        )
+    else:
+        output, state = aten.rnn_relu(
+            input.data, input.batch_sizes, hx, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training,
+            self.bidirectional,
+        )
+    made = PackedSequence(output, input.batch_sizes, input.sorted_indices, input.unsorted_indices)
+    return made, self.reordered(state, input.unsorted_indices)
+
+
+def lstm_packed(
+    self, input: PackedSequence, hx: Optional[Tuple[Tensor, Tensor]] = None
+) -> Tuple[PackedSequence, Tuple[Tensor, Tensor]]:
+    self.check_sequence(input.data)
+    if hx is None:
+        projected = self.proj_size if self.proj_size > 0 else self.hidden_size
+        hidden, cell = self.zeros_for_packed(input, projected), self.zeros_for_packed(input, self.hidden_size)
+    else:
+        hidden, cell = self.reordered(hx[0], input.sorted_indices), self.reordered(hx[1], input.sorted_indices)
+    output, hidden, cell = aten.lstm(
+        input.data, input.batch_sizes, [hidden, cell], self._flat_weights, self.bias, self.num_layers, self.dropout,
+        self.training, self.bidirectional,
+    )
+    made = PackedSequence(output, input.batch_sizes, input.sorted_indices, input.unsorted_indices)
+    return made, (self.reordered(hidden, input.unsorted_indices), self.reordered(cell, input.unsorted_indices))
 
 
 def rnn_forward(self, input: Tensor, hx: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
@@ -119,10 +175,13 @@ def lstm_cell_forward(self, input: Tensor, hx: Optional[Tuple[Tensor, Tensor]] =
 
 
 METHODS = {
-    rnn.RNNBase: {"forward": rnn_forward, "zeros": zeros, "check_sequence": check_sequence},
-    rnn.LSTM: {"forward": lstm_forward},
+    rnn.RNNBase: {
+        "forward": rnn_forward, "forward__1": rnn_packed, "zeros": zeros, "check_sequence": check_sequence,
+        "zeros_for_packed": zeros_for_packed, "reordered": reordered,
+    },
+    rnn.LSTM: {"forward": lstm_forward, "forward__1": lstm_packed},
     rnn_cells.RNNCellBase: {"_check_dims": check_dims},
     rnn_cells.RNNCell: {"forward": rnn_cell_forward},
     rnn_cells.GRUCell: {"forward": gru_cell_forward},
     rnn_cells.LSTMCell: {"forward": lstm_cell_forward},
-}
+}  # fmt: skip

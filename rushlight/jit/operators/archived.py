@@ -10,7 +10,7 @@ from rushlight.core.device import device
 from rushlight.core.dtype import dtype, int8, int16, promote_types, uint8
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
-from rushlight.jit.enumerations import dtype_number, dtype_of_number
+from rushlight.jit.enumerations import dtype_number, dtype_of_number, memory_format_of_number
 from rushlight.jit.errors import JitException
 from rushlight.jit.operators.registry import declare_operator
 from rushlight.ops.construct import tensor
@@ -42,7 +42,21 @@ def _set_data(self: Tensor, new_data: Tensor) -> None:
 
 _IN_PLACE = ("t_()", "squeeze_()", "squeeze_.dim(int dim)", "squeeze_.dims(int[] dim)", "unsqueeze_(int dim)",
              "transpose_(int dim0, int dim1)", "swapaxes_(int axis0, int axis1)", "swapdims_(int dim0, int dim1)",
-             "detach_()", "as_strided_(int[] size, int[] stride, int? storage_offset=None)", "resize_as_(Tensor the_template)")
+             "detach_()", "as_strided_(int[] size, int[] stride, int? storage_offset=None)", 
+             "resize_(int[] size, *, MemoryFormat? memory_format=None)",
+             "resize_as_(Tensor the_template, *, MemoryFormat? memory_format=None)", "set_()",
+             "set_.source_Tensor(Tensor source)",
+             "set_.source_Tensor_storage_offset(Tensor source, int storage_offset, int[] size, int[] stride=[])")
+
+
+def _with_format(method: Callable) -> Callable:
+    """A method whose last argument is a memory format, by its number."""
+
+    def call(*args: object) -> Tensor:
+        *rest, form = args
+        return method(*rest, memory_format=None if form is None else memory_format_of_number(form))
+
+    return call
 
 
 def _register_in_place() -> None:
@@ -51,7 +65,8 @@ def _register_in_place() -> None:
         listed = f", {arguments}" if arguments != ")" else ")"
         method = getattr(Tensor, name.partition(".")[0], None)
         if method is not None:
-            declare_operator(f"aten::{name}(Tensor(a!) self{listed} -> Tensor(a!)", method)
+            function = _with_format(method) if "MemoryFormat" in arguments else method
+            declare_operator(f"aten::{name}(Tensor(a!) self{listed} -> Tensor(a!)", function)
     declare_operator("aten::_no_grad_zero_(Tensor(a!) tensor) -> Tensor(a!)", lambda self: self.detach().zero_())
     declare_operator("aten::zero(Tensor self) -> Tensor", lambda self: self.clone().zero_())
 

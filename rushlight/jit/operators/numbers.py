@@ -238,7 +238,8 @@ def _register_conversions() -> None:
     for left in ("int", "float", "bool"):
         for right in ("int", "float", "bool"):
             declare_operator(f"aten::Complex.{left}_{right}({left} x, {right} y) -> complex", complex)
-    for name, function in (("Int", int), ("Float", float), ("Bool", bool), ("Complex", complex)):
+    whole, real = _real(int, "int64_t"), _real(float, "double")
+    for name, function in (("Int", whole), ("Float", real), ("Bool", bool), ("Complex", complex)):
         declare_operator(f"aten::{name}.Tensor(Tensor a) -> {name.lower()}", _of_tensor(function))
         if name != "Bool":
             declare_operator(f"aten::{name}Implicit(Tensor a) -> {name.lower()}", _implicitly(name, function))
@@ -254,12 +255,29 @@ def _of_tensor(function: Callable) -> Callable:
 
 
 def _implicitly(name: str, function: Callable) -> Callable:
+    """The number of a 0-dim tensor where a program gives the tensor instead of it. An int is only taken of integers."""
+
     def convert(a: Tensor):
         if a.requires_grad:
-            raise RuntimeError(f"Cannot input a tensor that requires grad as a {name.lower()} argument")
+            raise RuntimeError("Cannot input a tensor that requires grad as a scalar argument")
         if a.dim() != 0:
-            raise RuntimeError(f"Cannot input a tensor of dimension other than 0 as a {name.lower()} argument")
+            raise RuntimeError("Cannot input a tensor of dimension other than 0 as a scalar argument")
+        if name == "Int" and (not a.dtype.is_integral or a.dtype is bool_):
+            raise RuntimeError(f"Cannot input a tensor of type {a.dtype.scalar_name} as an integral argument")
         return function(a.item())
+
+    return convert
+
+
+def _real(function: Callable, c_name: str) -> Callable:
+    """`int` or `float` of a number, which a complex one only is without an imaginary part."""
+
+    def convert(value: bool | int | float | complex):
+        if isinstance(value, complex):
+            if value.imag:
+                raise RuntimeError(f"value cannot be converted to type {c_name} without overflow")
+            value = value.real
+        return function(value)
 
     return convert
 

@@ -15,7 +15,7 @@ from rushlight.jit.enumerations import dtype_of_number, layout_of_number, memory
 from rushlight.jit.operators.declared import declared_schemas, refusal
 from rushlight.jit.operators.extensions import gives_objects, giving_objects
 from rushlight.jit.schema import Argument, FunctionSchema, from_aten, parse_schema
-from rushlight.jit.types.kinds import TENSOR, ListType
+from rushlight.jit.types.kinds import TENSOR, ListType, TensorType
 from rushlight.ops.dispatcher import OpOverload, all_operators
 from rushlight.quantized.loading import ensure_operators, is_quantized_operator
 
@@ -127,11 +127,18 @@ def operators_named(name: str) -> tuple[Operator, ...]:
         with _lock:
             if is_quantized_operator(name):
                 ensure_operators()
-            made = [*_from_dispatcher(name), *_own_operators(name)] or _declared(name)
+            own = sorted(_own_operators(name), key=_begins_without_tensor)
+            made = [*_from_dispatcher(name), *own] or _declared(name)
             found = tuple(made)
             if found:
                 _found[name] = found
     return found
+
+
+def _begins_without_tensor(operator: Operator) -> bool:
+    """Whether an overload comes after those for tensors: a tensor that may be converted stays a tensor where it can."""
+    arguments = operator.schema.arguments
+    return not arguments or not isinstance(arguments[0].type, TensorType)
 
 
 def _declared(name: str) -> list[Operator]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import operator
+import re
 import warnings
 from collections.abc import Callable
 
 from rushlight.jit.operators.registry import declare_operator
 
 _BLANKS = " \n\t\f\v"
+_SPECIFIER = re.compile(r"%[-+ #0]*[\d*]*(?:\.[\d*]+)?(.)")
+_WHOLE = 2.0**63
 
 
 def _register_tests() -> None:
@@ -57,7 +60,10 @@ def _register_splits() -> None:
 
 
 def _percent_format(text: str, *values: object) -> str:
-    return text % (values[0] if len(values) == 1 and isinstance(values[0], tuple) else values)
+    given = values[0] if len(values) == 1 and isinstance(values[0], tuple) else values
+    letters = [letter for letter in _SPECIFIER.findall(text) if letter != "%"]
+    is_text = [letter == "s" for letter in letters] + [False] * (len(given) - len(letters))
+    return text % tuple(to_text(each) if wanted else each for each, wanted in zip(given, is_text, strict=False))
 
 
 def _strip(method: Callable) -> Callable:
@@ -98,8 +104,25 @@ def _slice(self: str, start: int | None = None, end: int | None = None, step: in
 
 
 def to_text(value: object) -> str:
-    """What `str()` and `print` make of a value in scripted code."""
+    """What `str()`, `print` and `format` make of a value in scripted code: floats with all digits, strings unquoted."""
+    if isinstance(value, float):
+        return _float_text(value)
+    if isinstance(value, complex):
+        return f"{_float_text(value.real)}{'+' if value.imag >= 0 else '-'}{_float_text(abs(value.imag))}j"
+    if isinstance(value, list):
+        return f"[{', '.join(map(to_text, value))}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(to_text, value))}{',' if len(value) == 1 else ''})"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{to_text(key)}: {to_text(item)}' for key, item in value.items())}}}"
     return str(value)
+
+
+def _float_text(value: float) -> str:
+    """A float with all its digits; a whole one that an int64 holds as `2.`."""
+    if -_WHOLE < value < _WHOLE and value == int(value):
+        return f"{int(value)}."
+    return f"{value:.17g}"
 
 
 def format_text(self: str, *values: object) -> str:

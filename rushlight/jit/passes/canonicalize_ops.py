@@ -7,7 +7,10 @@ Requires: SSA. Guarantees: `add`, `sub`, `mul` and `div` have numbers where they
 from __future__ import annotations
 
 from rushlight.core.tensor import Tensor
+from rushlight.jit.constants import is_number
 from rushlight.jit.ir.graph import Graph, Node
+from rushlight.jit.operators.lookup import operator_of
+from rushlight.jit.passes.clear_profiling import erase_shape_information
 from rushlight.jit.passes.helpers import constant_before
 from rushlight.jit.passes.pass_log import PassLog
 from rushlight.jit.passes.registry import graph_pass
@@ -20,21 +23,40 @@ _ARITHMETIC = frozenset(("aten::add", "aten::sub", "aten::mul", "aten::div"))
 @graph_pass("CanonicalizeOps")
 def canonicalize_ops(graph: Graph) -> None:
     """Bring nodes into the forms that later passes know."""
+    use_numbers(graph)
     for node in list(graph.all_nodes()):
-        if node.kind in _ARITHMETIC:
-            _number_for_tensor(node)
-        elif node.kind == "aten::chunk":
+        if node.kind == "aten::chunk":
             _constant_chunk(node)
+
+
+def use_numbers(graph: Graph) -> None:
+    """Give arithmetic numbers for constant tensors without dimensions, which decide a result's dtype as numbers do.
+
+    So do numbers that a trace has as tensors, in every operator that takes a number in their place. Types that the graph holds
+    for results are forgotten where there was one.
+    """
+    found = [node for node in graph.all_nodes() if node.input_count > 1 and _has_number(node)]
+    for node in found:
+        _number_for_tensor(node)
+    if found:
+        erase_shape_information(graph)
+
+
+def _has_number(node: Node) -> bool:
+    other = node.input(1).constant()
+    if not isinstance(other, Tensor) or other.dim() or not isinstance(node.input().type, TensorType):
+        return False
+    has_mode = node.input_count > 2 + (node.kind in ("aten::add", "aten::sub"))
+    return is_number(other) if has_mode else node.kind in _ARITHMETIC or is_number(other)
 
 
 def _number_for_tensor(node: Node) -> None:
     other = node.input(1).constant()
-    if not isinstance(other, Tensor) or other.dim() or not isinstance(node.input().type, TensorType):
-        return
-    if node.input_count > 2 + (node.kind in ("aten::add", "aten::sub")):  # a rounding mode
-        return
     if _LOG.permits("{} gets a number for a constant tensor", node):
+        before = node.input(1)
         node.replace_input(1, constant_before(node, other.item()))
+        if operator_of(node) is None:
+            node.replace_input(1, before)
 
 
 def _constant_chunk(node: Node) -> None:

@@ -16,10 +16,13 @@ from functools import cache
 
 from rushlight.jit.ir.graph import Graph, Node
 from rushlight.jit.ir.parser import parse_ir
+from rushlight.jit.operators.declared import refusal
+from rushlight.jit.operators.registry import Operator, operators_named
 from rushlight.jit.passes.helpers import constant_before, insert_before
 from rushlight.jit.passes.inline import insert_graph
 from rushlight.jit.passes.pass_log import PassLog
 from rushlight.jit.passes.registry import graph_pass
+from rushlight.jit.schema import parse_schema
 from rushlight.jit.types.kinds import FLOAT, OptionalType, TensorType
 
 _LOG = PassLog(__file__)
@@ -117,3 +120,20 @@ UPGRADERS: dict[str, tuple[int, Callable[[Node], None]]] = {
     "aten::gelu": (10, _gelu),
 }
 """The version from which on an operator means what it does today, and what gives a node its meaning of before."""
+_OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+_OLD_SCHEMAS: dict[str, str] = {
+    "aten::linspace": f"aten::linspace(Scalar start, Scalar end, int? steps=None, *, {_OPTIONS}) -> Tensor",
+    "aten::logspace": f"aten::logspace(Scalar start, Scalar end, int? steps=None, float base=10., *, {_OPTIONS}) -> Tensor",
+}
+"""Signatures that operators had before the version in `UPGRADERS`."""
+
+
+def has_old_signature(name: str, version: int) -> bool:
+    """Whether code of an archive of this version may call an operator with arguments that it no longer takes."""
+    return name in _OLD_SCHEMAS and version < UPGRADERS[name][0]
+
+
+@cache
+def operators_of_before(name: str) -> tuple[Operator, ...]:
+    """The overloads of an operator, and one with its old signature, whose nodes `replace_old_operators` replaces."""
+    return (*operators_named(name), Operator(parse_schema(_OLD_SCHEMAS[name]), refusal(name)))

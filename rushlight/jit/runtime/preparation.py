@@ -1,12 +1,13 @@
 """Preparation: from a function's graph to the one that an executor runs, optimized without any assumption.
 
-In: a graph with calls. Out: a copy in which calls are the bodies of what they call, without dead code, and with each constant
-once, at the beginning.
+In: a graph with calls. Out: a copy in which calls are the bodies of what they call, without dead code, with numbers for
+constant tensors without dimensions in arithmetic, and with each constant once, at the beginning.
 """
 
 from __future__ import annotations
 
 from rushlight.jit.ir.graph import Graph
+from rushlight.jit.passes.canonicalize_ops import use_numbers
 from rushlight.jit.passes.constant_pooling import constant_pooling
 from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
 from rushlight.jit.passes.inline import inline
@@ -18,6 +19,7 @@ def prepared(graph: Graph) -> Graph:
     made = graph.copy()
     inline(made)
     lower_simple_tuples(made)
+    use_numbers(made)
     eliminate_dead_code(made)
     constant_pooling(made)
     return made

@@ -9,6 +9,7 @@ from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
 from rushlight.jit.ir.graph import Node
 from rushlight.jit.runtime.conversions import from_script
+from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.runtime.type_checks import to_script
 from rushlight.jit.runtime.watching import fits, needs_gradient, watch
 
@@ -24,6 +25,17 @@ def _tuple_index(node: Node) -> Callable:
         if not -len(values) <= position < len(values):
             raise IndexError("list index out of range")
         return values[position]
+
+    return index
+
+
+def _module_index(node: Node) -> Callable:
+    def index(container: ScriptObject, key: int | str) -> object:
+        name = str(key)
+        found = container.slots.get(name)
+        if found is None:
+            raise RuntimeError(f"{container.type} does not have a field with name {name}")
+        return found
 
     return index
 
@@ -112,6 +124,7 @@ PRIMITIVES: dict[str, Callable[[Node], Callable]] = {
     "prim::Uninitialized": _uninitialized,
     "prim::TupleIndex": _tuple_index,
     "prim::TupleSlice": _tuple_slice,
+    "prim::ModuleContainerIndex": _module_index,
     "prim::profile": _profile,
     "prim::TypeCheck": _type_check,
     "prim::RequiresGradCheck": _grad_check,

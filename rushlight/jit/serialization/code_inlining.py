@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from rushlight.jit.ir.graph import Block, Node, Value
 
-_NEVER = frozenset(("prim::isinstance", "prim::fork", "prim::Uninitialized", "prim::Enter", "prim::CreateObject"))
+_NEVER = frozenset(("prim::isinstance", "prim::fork", "prim::Uninitialized", "prim::Enter", "prim::CreateObject",
+                    "prim::ModuleContainerIndex"))  # fmt: skip
 _DEEPEST = 50  # expressions that are longer than a line are split anyway
 
 

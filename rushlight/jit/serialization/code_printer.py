@@ -140,6 +140,12 @@ class FunctionPrinter:
         names = "".join(f"{self.names.give(value)}, " for value in node.outputs)
         self._line(f"{names}= {self.text(node.input())}" if names else self.text(node.input()))
 
+    def _module_index(self, node: Node) -> None:
+        """A submodule by index or key, with the interface that it is seen as."""
+        self._split(node.inputs)
+        container, key = map(self.text, node.inputs)
+        self._line(f"{self.names.give(node.output)} : {self.types.text(node.output.type)} = {container}[{key}]")
+
     def _set_attribute(self, node: Node) -> None:
         self._split(node.inputs)
         owner, value = map(self.text, node.inputs)
@@ -266,6 +272,7 @@ class FunctionPrinter:
 _STATEMENTS = {
     "prim::If": FunctionPrinter._if, "prim::Loop": FunctionPrinter._loop, "prim::TupleUnpack": FunctionPrinter._unpack,
     "prim::ListUnpack": FunctionPrinter._unpack, "prim::SetAttr": FunctionPrinter._set_attribute,
+    "prim::ModuleContainerIndex": FunctionPrinter._module_index,
     "prim::Enter": FunctionPrinter._enter, "prim::Exit": FunctionPrinter._exit, "prim::fork": FunctionPrinter._fork,
 }  # fmt: skip
 

@@ -111,6 +111,14 @@ def split_file(name: str, text: str, debug: bytes | None) -> CodeFile:
     return CodeFile(name, chunks, None if debug is None else DebugSources(debug))
 
 
+def _attribute_types(node: ast.ClassDef) -> list[str]:
+    """The qualified names in the annotations of a class's attributes."""
+    annotated = [statement.annotation for statement in node.body if isinstance(statement, ast.AnnAssign)]
+    annotated += [statement.value for statement in node.body if isinstance(statement, ast.Assign)]  # __annotations__["0"] = ...
+    names = [ast.unparse(each) for kind in annotated for each in ast.walk(kind) if isinstance(each, ast.Attribute)]
+    return [each for each in names if each.startswith(f"{ROOT}.")]
+
+
 class Importer:
     """Finds what the code of one archive defines. `read` gives the text of a file, `read_debug` the record of where it comes
     from; None where there is none."""
@@ -163,14 +171,32 @@ class Importer:
                 found = self.definition(name)
                 if found is None or not isinstance(found[0], ast.ClassDef):
                     return None
-                self.types[name] = None
-                try:
-                    self._make_type(name, *found)
-                except RecursionError:
-                    raise CheckpointError(f"class {name[:200]} is nested too deeply") from None
+                self._make_with_attributes(name)
             if self.types[name] is None:
                 raise CheckpointError(f"class {name[:200]} is defined by itself")
             return self.types[name]
+
+    def _make_with_attributes(self, name: str) -> None:
+        """Make a class and those that its attributes are of, innermost first: nesting costs no recursion."""
+        waiting, expanded = [name], set()
+        while waiting:
+            current = waiting[-1]
+            found = None if current in self.types else self.definition(current)
+            if found is None or not isinstance(found[0], ast.ClassDef):
+                waiting.pop()
+            elif current in expanded:
+                waiting.pop()
+                self._make_one(current, *found)
+            else:
+                expanded.add(current)
+                waiting += [each for each in _attribute_types(found[0]) if each not in self.types and each not in expanded]
+
+    def _make_one(self, name: str, node: ast.ClassDef, context: SourceContext) -> None:
+        self.types[name] = None
+        try:
+            self._make_type(name, node, context)
+        except RecursionError:
+            raise CheckpointError(f"class {name[:200]} is nested too deeply") from None
 
     def _make_type(self, name: str, node: ast.ClassDef, context: SourceContext) -> None:
         base = node.bases[0].id if len(node.bases) == 1 and isinstance(node.bases[0], ast.Name) else None

@@ -22,6 +22,7 @@ from rushlight.jit.emit.callables import (
 )
 from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue
 from rushlight.jit.errors import ErrorReport
+from rushlight.jit.passes import upgraders
 from rushlight.jit.source import SourceRange
 from rushlight.jit.tree_views import Apply
 from rushlight.jit.types.kinds import ClassType, EnumType, TupleType, Type
@@ -42,8 +43,8 @@ class ArchiveResolver:
         self._values: dict[str, SugaredValue] = dict(BUILTIN_NAMES)
         self._values |= {name: FormValue(name) for name in _FORMS}
         self._values |= {name: ConstantValue(value) for name, value in _NUMBERS.items()}
-        self._values |= {"torch": Operators("aten"), "ops": OperatorNamespaces(), "CONSTANTS": Constants(self),
-                         "__torch__": Package(self, "__torch__")}  # fmt: skip
+        self._values |= {"torch": Operators("aten", importer.version), "ops": OperatorNamespaces(),
+                         "CONSTANTS": Constants(self), "__torch__": Package(self, "__torch__")}  # fmt: skip
 
     def value(self, name: str, where: SourceRange, emitter: Emitter) -> SugaredValue | None:
         """What a name means; None for nothing."""
@@ -68,9 +69,10 @@ class ArchiveResolver:
 
 @dataclass
 class Operators(SugaredValue):
-    """`torch`, `ops.prim`: the operators of a namespace."""
+    """`torch`, `ops.prim`: the operators of a namespace, as they were in the archive's version."""
 
     namespace: str
+    version: int | None = None
 
     def kind(self) -> str:
         return f"operators of {self.namespace}"
@@ -78,7 +80,21 @@ class Operators(SugaredValue):
     def attribute(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue:
         if self.namespace == "aten" and name == "autograd":
             return self  # torch.autograd.grad is aten::grad
-        return BuiltinFunction(f"{self.namespace}::{name}")
+        operator = f"{self.namespace}::{name}"
+        if self.version is not None and upgraders.has_old_signature(operator, self.version):
+            return OldFunction(operator)
+        return BuiltinFunction(operator)
+
+
+class OldFunction(BuiltinFunction):
+    """An operator with the signature that it had when an archive was written, beside today's."""
+
+    def call(
+        self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
+    ) -> SugaredValue:
+        with emitter.graph.source(where):
+            found = emitter.matcher.match_operators(upgraders.operators_of_before(self.name), where, args, keywords)
+            return emitter.insert_operator(*found, where)
 
 
 @dataclass

@@ -164,7 +164,7 @@ RULES: dict[str, Callable[[list], Call]] = {
     **{f"aten::{name}.Tensor": _scalar_operand(name, True) for name in ("mul", "div", "mul_", "div_")},
     **{f"aten::{name}": _scalar_operand(name, True) for name in ("floor_divide", "floor_divide_")},
     **{f"aten::{name}.Tensor": _scalar_operand(name, False) for name in
-       ("remainder", "fmod", "eq", "ne", "lt", "le", "gt", "ge", "remainder_", "fmod_")},
+       ("remainder", "fmod", "eq", "ne", "lt", "le", "gt", "ge", "remainder_", "fmod_", "copysign", "copysign_")},
     **{f"aten::bitwise_{name}.Tensor": _scalar_operand(f"__{name}__", False) for name in ("and", "or", "xor")},
 }  # fmt: skip
 

@@ -15,8 +15,11 @@ from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.jit.tracing.calls import LAST
 from rushlight.jit.tracing.frames import is_library
+from rushlight.jit.tracing.in_place_calls import IN_PLACE, in_place_call
 from rushlight.jit.tracing.numbers import number_to_tensor, traced_item, traced_size
-from rushlight.jit.tracing.state import tracing_state
+from rushlight.jit.tracing.numbers import plain as without_values
+from rushlight.jit.tracing.record import argument_value
+from rushlight.jit.tracing.state import complete_type, tracing_state
 from rushlight.jit.tracing.warning import ITERATION, LENGTH, warn, warn_constant
 from rushlight.jit.types.kinds import INT
 from rushlight.nn.modules.module_hooks import ModuleHooks
@@ -112,6 +115,25 @@ def _indexed(plain: Callable) -> Callable:
     return method
 
 
+def _changing_shape(name: str, plain: Callable) -> Callable:
+    """A method that changes a tensor's shape or memory in place, which no operator of the dispatcher does: a node."""
+
+    def method(self: Tensor, *args: object, **kwargs: object) -> Tensor:
+        tracing = tracing_state()
+        if tracing is None:
+            return plain(self, *args, **kwargs)
+        call = in_place_call(name, self, args, kwargs)
+        tracing.locate()
+        inputs = [argument_value(tracing, value, kind) for value, kind in call.arguments]
+        with suspended():
+            plain(self, *map(without_values, args), **{key: without_values(value) for key, value in kwargs.items()})
+        value = tracing.graph.insert(call.name, inputs).output.set_type(complete_type(self))
+        tracing.set_value(self, value)
+        return self
+
+    return method
+
+
 def _reflected_difference(plain: Callable) -> Callable:
     def method(self: Tensor, other: object) -> object:
         if tracing_state() is None or not isinstance(other, int | float | complex):
@@ -146,6 +168,8 @@ def _replacements() -> dict[tuple[type, str], object]:
         ("tolist", "Python list"), ("numpy", "NumPy array"),
     ):  # fmt: skip
         methods[Tensor, name] = _leaving(name, what)
+    for name in IN_PLACE:
+        methods[Tensor, name] = _changing_shape(name, Tensor.__dict__[name])
     methods[Tensor, "__iter__"] = _iterate(Tensor.__iter__)
     methods[Tensor, "__getitem__"] = _indexed(Tensor.__getitem__)
     methods[Tensor, "__setitem__"] = _indexed(Tensor.__setitem__)

@@ -1,13 +1,16 @@
 """Sizes while a trace goes on: ints that know which value of the graph they are, so that arithmetic on them is recorded.
 
-In: `x.size(0)`, or an element that an operator wants as a number. Out: an int or float that behaves as any other, is recorded
-as a 0-dim tensor, and becomes a number again (`aten::Int`) where an operator takes it. Comparisons give plain bools, with a
-warning.
+In: `x.size(0)`, or an element that an operator wants as a number. Out: a number that behaves as any other, is recorded
+as a 0-dim tensor, and becomes a number again (`aten::Int`) where an operator takes it. Arithmetic with a float gives that
+tensor's result. Comparisons give plain bools, with a warning.
 """
 
 from __future__ import annotations
 
+import operator
 import sys
+
+import numpy as np
 
 from rushlight.core.dtype import int64
 from rushlight.core.tensor import Tensor
@@ -23,37 +26,62 @@ from rushlight.ops.recording import suspended
 _BOOLEAN = "Python boolean"
 
 
-class TracedInt(int):
-    """An int of a trace; `value` is the tensor in the graph that it is."""
+class TracedInt:
+    """An int of a trace; `value` is the tensor in the graph that it is.
 
-    value: Value
+    `isinstance` takes it for an int. It is no subclass of int, because Python's floats would then compute with it themselves
+    (`0.5 * size`), unseen.
+    """
 
-    @classmethod
-    def of(cls, number: int, value: Value) -> TracedInt:
-        """A number that is a value of the graph."""
-        made = cls(number)
-        made.value = value
+    __slots__ = ("number", "value")
+    __class__ = property(lambda self: int)  # type: ignore[assignment]
+
+    def __init__(self, number: int, value: Value):
+        self.number = number
+        self.value = value
+
+    def as_tensor(self) -> Tensor:
+        """The 0-dim tensor that graphs have for this number."""
+        made = _plain_tensor(self.number)
+        tracing_state().set_value(made, self.value)
         return made
 
     def __int__(self) -> int:
-        if tracing_state() is not None and not is_library(sys._getframe(1)):
-            warn_constant("Python integer")
-        return int.__add__(self, 0)
+        return _leaves(self, "Python integer")
+
+    def __index__(self) -> int:
+        return self.number
 
     def __float__(self) -> float:
-        if tracing_state() is not None and not is_library(sys._getframe(1)):
-            warn_constant("Python float")
-        return int.__float__(self)
+        return float(_leaves(self, "Python float"))
+
+    def __complex__(self) -> complex:
+        return complex(_leaves(self, "Python complex number"))
 
     def __bool__(self) -> bool:
-        if tracing_state() is not None and not is_library(sys._getframe(1)):
-            warn_constant(_BOOLEAN)
-        return int.__bool__(self)
+        return bool(_leaves(self, _BOOLEAN))
 
-    __hash__ = int.__hash__
+    def __hash__(self) -> int:
+        return hash(self.number)
 
-    def __reduce__(self) -> tuple:
-        return (int, (int.__add__(self, 0),))
+    def __repr__(self) -> str:
+        return repr(self.number)
+
+    def __format__(self, spec: str) -> str:
+        return format(_leaves(self, "Python number"), spec)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.number, name)
+
+    def __reduce_ex__(self, protocol: int) -> tuple:
+        return (int, (self.number,))
+
+
+def _leaves(traced: TracedInt, what: str) -> int:
+    """The number, with a warning where the user's code asks for it."""
+    if tracing_state() is not None and not is_library(sys._getframe(2)):
+        warn_constant(what)
+    return traced.number
 
 
 class TracedFloat(float):
@@ -92,14 +120,14 @@ def number_to_tensor(number: int, value: Value) -> TracedInt:
     """An int in the graph as a traced int."""
     node = value.node.graph.insert("prim::NumToTensor", [value])
     node.output.set_type(TensorType(int64, (), None, None, "cpu"))
-    return TracedInt.of(number, node.output)
+    return TracedInt(number, node.output)
 
 
 def traced_item(self: Tensor, number: object) -> object:
     """The element of a tensor as an operator's argument: a traced number, or the number if it can't be one."""
     value = tracing_state().value_of(self)
     if type(number) is int:
-        return TracedInt.of(number, value)
+        return TracedInt(number, value)
     if type(number) is float:
         return TracedFloat.of(number, value)
     warn_constant("Python number")
@@ -128,7 +156,7 @@ def _record(word: str, operands: list[object], number: int | float) -> object:
     made = _plain_tensor(number)
     value = graph.insert(f"aten::{word}", inputs).output.set_type(complete_type(made))
     if type(number) is int:
-        return TracedInt.of(number, value)
+        return TracedInt(number, value)
     tracing.set_value(made, value)
     return made
 
@@ -138,54 +166,102 @@ def _plain_tensor(number: object) -> Tensor:
         return tensor(number)
 
 
+def _operand(value: object) -> object:
+    """The other operand as one of Python's numbers; None for what is no number."""
+    if type(value) in (TracedInt, int, float, complex):
+        return value
+    if isinstance(value, np.number | np.bool_):
+        value = value.item()
+    if isinstance(value, bool):
+        return int(value)
+    return value if isinstance(value, int | float | complex) else None
+
+
 def _arithmetic(name: str, word: str, reflected: str | None = None) -> None:
-    plain = getattr(int, f"__{name}__")
-    plain_reflected = getattr(int, f"__r{name}__")
+    """Record one of Python's binary operators. Integers give a traced int; a float or complex operand gives a tensor."""
+    function = getattr(operator, f"{name}_" if name in ("and", "or") else name)
 
     def forward(self: TracedInt, other: object) -> object:
-        number = plain(self, other)
-        if number is NotImplemented or tracing_state() is None or isinstance(other, bool):
-            return number
-        return _record(word, [self, other], number)
+        if isinstance(other, Tensor) and tracing_state() is not None:
+            return function(self.as_tensor(), other)
+        operand = _operand(other)
+        if operand is None:
+            return NotImplemented
+        if tracing_state() is None:
+            return function(self.number, plain(operand))
+        if not isinstance(operand, int):
+            return function(self.as_tensor(), operand)
+        return _record(word, [self, operand], function(self.number, plain(operand)))
 
     def backward(self: TracedInt, other: object) -> object:
-        number = plain_reflected(self, other)
-        if number is NotImplemented or tracing_state() is None or isinstance(other, bool):
-            return number
+        operand = _operand(other)
+        if operand is None:
+            return NotImplemented
+        if tracing_state() is None:
+            return function(operand, self.number)
+        if not isinstance(operand, int):
+            return function(operand, self.as_tensor())
+        number = function(operand, self.number)
         if reflected is None:
-            return _record(word, [self, other] if name in ("add", "mul") else [other, self], number)
-        return _record(reflected, [self, other], number)
+            return _record(word, [self, operand] if name in ("add", "mul") else [operand, self], number)
+        return _record(reflected, [self, operand], number)
 
     setattr(TracedInt, f"__{name}__", forward)
     setattr(TracedInt, f"__r{name}__", backward)
 
 
 def _comparison(name: str) -> None:
-    plain = getattr(int, name)
+    compare_plain = getattr(operator, name)
 
     def compare(self: TracedInt, other: object) -> object:
-        result = plain(self, other)
-        if result is not NotImplemented and tracing_state() is not None and not is_library(sys._getframe(1)):
+        operand = _operand(other)
+        if operand is None:
+            return NotImplemented
+        if tracing_state() is not None and not is_library(sys._getframe(1)):
             warn_constant(_BOOLEAN)
-        return result
+        return compare_plain(self.number, plain(operand))
 
-    setattr(TracedInt, name, compare)
+    setattr(TracedInt, f"__{name}__", compare)
 
 
-def _negative(self: TracedInt) -> int:
-    number = int.__neg__(self)
-    return number if tracing_state() is None else _record("neg", [self], number)
+def _unary(name: str, word: str) -> None:
+    function = getattr(operator, name)
+
+    def method(self: TracedInt) -> object:
+        number = function(self.number)
+        return number if tracing_state() is None else _record(word, [self], number)
+
+    setattr(TracedInt, f"__{name}__", method)
+
+
+def _same(self: TracedInt, digits: int | None = None) -> int:
+    """What rounds a number leaves an int as it is."""
+    return self if digits is None else round(self.number, digits)
+
+
+def _divmod(self: TracedInt, other: object) -> object:
+    return self // other, self % other
+
+
+def _reflected_divmod(self: TracedInt, other: object) -> object:
+    return other // self, other % self
 
 
 def _install() -> None:
     for name, word, reflected in (
         ("add", "add", None), ("sub", "sub", "rsub"), ("mul", "mul", None), ("floordiv", "floor_divide", None),
-        ("mod", "remainder", None), ("truediv", "div", None), ("pow", "pow", None),
+        ("mod", "remainder", None), ("truediv", "div", None), ("pow", "pow", None), ("and", "__and__", "__and__"),
+        ("or", "__or__", "__or__"), ("xor", "__xor__", "__xor__"), ("lshift", "__lshift__", None),
+        ("rshift", "__rshift__", None),
     ):  # fmt: skip
         _arithmetic(name, word, reflected)
-    for name in ("__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__"):
+    for name, word in (("neg", "neg"), ("abs", "abs"), ("invert", "bitwise_not")):
+        _unary(name, word)
+    for name in ("__pos__", "__round__", "__floor__", "__ceil__", "__trunc__"):
+        setattr(TracedInt, name, _same)
+    TracedInt.__divmod__, TracedInt.__rdivmod__ = _divmod, _reflected_divmod
+    for name in ("lt", "le", "gt", "ge", "eq", "ne"):
         _comparison(name)
-    TracedInt.__neg__ = _negative
 
 
 _install()
@@ -193,11 +269,11 @@ _install()
 
 def plain(value: object) -> object:
     """A value without what tracing put on it; lists and tuples are looked through."""
-    if isinstance(value, TracedInt):
-        return int.__add__(value, 0)
+    if type(value) is TracedInt:
+        return value.number
     if isinstance(value, TracedFloat):
         return float.__add__(value, 0.0)
-    if isinstance(value, list | tuple) and any(isinstance(item, TracedInt | TracedFloat) for item in value):
+    if isinstance(value, list | tuple) and any(type(item) in (TracedInt, TracedFloat) for item in value):
         return [plain(item) for item in value] if type(value) is list else tuple(plain(item) for item in value)
     return value
 

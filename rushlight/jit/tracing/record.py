@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from rushlight.core.dtype import float64
+from rushlight.core.dtype import complex128, float64
 from rushlight.core.tensor import Tensor
-from rushlight.jit.constants import insert_constant
+from rushlight.jit.constants import as_number_tensor, insert_constant
 from rushlight.jit.ir.graph import Node, Value
 from rushlight.jit.tracing.calls import OfKind, call_of
 from rushlight.jit.tracing.numbers import TracedFloat, TracedInt, as_number, plain, traced_item
@@ -95,9 +95,10 @@ def argument_value(tracing: TracingState, value: object, kind: Type) -> Value:
 
 
 def _number(value: object) -> Tensor:
-    """A number as a 0-dim tensor; a float keeps its precision."""
+    """A number as a 0-dim tensor; a float or complex number keeps its precision."""
+    kind = float64 if isinstance(value, float) else complex128 if isinstance(value, complex) else None
     with suspended():
-        return tensor(value, dtype=float64 if isinstance(value, float) else None)
+        return as_number_tensor(tensor(value, dtype=kind))
 
 
 def _python(value: object, kind: Type) -> object:

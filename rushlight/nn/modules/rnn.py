@@ -217,7 +217,7 @@ class RNNBase(Module):
     @runs_as_it_is("how many sequences each step of a packed batch has is in a tensor", with_callees=True)
     def _forward_packed(self, packed: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
         data, batch_sizes, order, inverse = packed
-        state = self._zeros(data, int(batch_sizes[0])) if hx is None else self.permute_hidden(hx, order)
+        state = self._zeros(data, batch_sizes[0].item()) if hx is None else self.permute_hidden(hx, order)
         output, state = self._run(data, state, batch_sizes)
         return PackedSequence(output, batch_sizes, order, inverse), self.permute_hidden(state, inverse)
 

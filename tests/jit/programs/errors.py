@@ -606,3 +606,26 @@ def starred_call(a: List[int]):
 def keyword_unpacked(d: Dict[str, int]):
     return helper(**d)
 #: ({'x': 1, 'y': 2},)
+
+
+def counts_to_a_tensor(x: torch.Tensor):
+    s = 0
+    for i in range(x[0]):
+        s += i
+    return s
+#: (torch.tensor([1]),)
+
+
+def annotates_a_tensor(x: torch.Tensor):
+    y: int = x[0]
+    return y
+#: (torch.tensor([1]),)
+
+
+def takes_truth(a: bool):
+    return a
+
+
+def gives_a_tensor_for_truth(x: torch.Tensor):
+    return takes_truth(x[0])
+#: (torch.tensor([True]),)

@@ -3,6 +3,7 @@ trace; inputs and other inputs are functions of (torch), too."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -52,7 +53,7 @@ def line(name, text, inputs=plain, others=None, **options):
     """A program of one expression over x (or x and y)."""
 
     def make(torch):
-        scope = {"torch": torch, "F": torch.nn.functional, "__name__": __name__}
+        scope = {"torch": torch, "math": math, "F": torch.nn.functional, "__name__": __name__}
         return eval(text, scope)
 
     CASES[name] = Case(make, inputs, others or inputs, options)
@@ -416,3 +417,86 @@ def module_attention(torch):
             return self.out(mixed.transpose(1, 2).reshape(batch, length, self.width))
 
     return fill(torch, Attention())
+
+
+for _name, _text in {
+    "t_in_place": "(x * 1).t_()",
+    "transpose_in_place": "(x * 1).transpose_(0, 1) + 1",
+    "swapaxes_in_place": "(x * 1).swapaxes_(0, 1)",
+    "swapdims_in_place": "(x * 1).swapdims_(dim0=0, dim1=1)",
+    "unsqueeze_in_place": "(x * 1).unsqueeze_(-1).add_(1).mul_(2)",
+    "squeeze_in_place": "(x * 1).unsqueeze_(0).squeeze_()",
+    "squeeze_dim_in_place": "(x * 1).unsqueeze_(0).squeeze_(0)",
+    "as_strided_in_place": "(x * 1).as_strided_((2, 2), (1, 1))",
+    "set_in_place": "(x * 1).set_(x * 2)",
+    "detach_in_place": "(x * 1).detach_() + 1",
+    "input_changes_shape": "x.t_()",
+    "size_to_a_power": "x * x.size(0) ** -0.5",
+    "shape_to_a_power": "x / x.shape[-1] ** 0.5",
+    "size_times_float": "x * (x.size(0) * 0.25)",
+    "float_times_size": "x * (0.25 * x.size(0))",
+    "float_over_size": "x * (1.5 / x.size(0))",
+    "size_over_number": "x * (x.size(0) / 2)",
+    "size_plus_float": "x + (x.size(0) + 0.5)",
+    "float_minus_size": "x + (0.5 - x.size(0))",
+    "float_to_a_size": "x + 2.0 ** x.size(0)",
+    "number_to_a_size": "x + 2 ** x.size(0)",
+    "size_floor_float": "x + x.size(0) // 1.5",
+    "size_modulo_float": "x + x.size(0) % 1.5",
+    "size_magnitude": "x + abs(x.size(0) - 3)",
+    "size_shifted": "x + (x.size(0) >> 1) + (x.size(0) << 1)",
+    "size_bits": "x + (x.size(0) & 6) + (x.size(0) | 1) + (x.size(0) ^ 3)",
+    "size_and_complex": "x + 1j * x.size(0)",
+    "elements_times_float": "x + x.numel() * 0.25",
+    "product_of_sizes": "x + sum(x.shape) * 0.5 + x.size(0) * x.size(1) * 0.5",
+    "root_of_a_size": "x / math.sqrt(x.size(0))",
+    "int_of_a_scaled_size": "x[: int(x.size(0) * 0.5)]",
+    "size_as_a_fill": "torch.full((2,), x.size(0) * 0.5)",
+    "size_as_alpha": "torch.add(x, 1, alpha=x.size(0) * 0.5)",
+    "size_as_a_tensor": "x + torch.sqrt(torch.tensor(x.size(0)))",
+    "size_as_a_bound": "torch.arange(x.size(0) * 0.5)",
+    "size_and_integers": "x.int() * x.size(0) ** -0.5",
+}.items():
+    line(_name, f"lambda x: {_text}", plain, larger)
+
+
+def integers(torch):
+    """Three integers."""
+    return (torch.tensor([1, 2, 3]),)
+
+
+for _name, _text in {
+    "integers_times_float": "x * 0.5",
+    "integers_plus_float": "x + 1.5",
+    "integers_minus_float": "x - 1.5",
+    "integers_over_float": "x / 2.5",
+    "integers_plus_scaled_float": "torch.add(x, 0.5, alpha=2)",
+    "integers_floor_float": "x // 2.5",
+    "integers_floor_mode": "x.div(2.0, rounding_mode='floor')",
+    "integers_times_complex": "x * 1j",
+    "integers_and_a_sign": "x.copysign(-1.5)",
+    "truths_times_float": "x.bool() * 0.5",
+    "bytes_times_float": "x.to(torch.uint8) * 0.5",
+    "sums_of_scaled_integers": "(x * 0.5 + x.sum() * 0.25).sum()",
+    "integers_close_to_floats": "torch.isclose(x.float(), x * 1.0)",
+    "doubles_times_float": "x.double() * 0.5",
+    "integers_times_a_double": "x * torch.tensor(0.5, dtype=torch.float64)",
+    "a_float_first": "torch.add(0.5, x)",
+}.items():
+    line(_name, f"lambda x: {_text}", integers)
+
+
+def changes_shape_in_place(torch):
+    """A shape that changes within a program, and is asked for after it."""
+
+    def program(x):
+        y = x * 2
+        y.transpose_(0, 1)
+        z = y.reshape(y.shape[0], -1)
+        z.unsqueeze_(0)
+        return y, z, z.size(1) * z
+
+    return program
+
+
+case(plain, larger)(changes_shape_in_place)

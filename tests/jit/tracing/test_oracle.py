@@ -15,6 +15,10 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
 # Where the graphs differ, though what they compute does not: functions of `nn` that call another operator.
 KNOWN = {"pooling", "interpolation", "module_recurrent", "writes_by_mask"}
+# A complex constant's text, and how a number becomes a first operand.
+KNOWN |= {"size_and_complex", "integers_times_complex", "a_float_first"}
+# PyTorch warns of its own checks, and that `tensor(size)` is a constant, which it is not.
+OTHER_WARNINGS = {"module_batch_norm_training", "size_as_a_tensor"}
 
 
 def _traced(library, tracer, name):
@@ -66,7 +70,7 @@ def test_graphs(name):
         for path, one in ours.named_modules() if others else ():
             if path and _has_forward(others[path]):
                 assert normalised(one.graph, grads) == normalised(others[path].graph, grads), path
-    if name != "module_batch_norm_training":  # whose own checks PyTorch warns of
+    if name not in OTHER_WARNINGS:
         assert our_warnings == their_warnings
 
 

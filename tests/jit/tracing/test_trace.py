@@ -299,3 +299,77 @@ def test_writes_to_arguments():
     traced = trace(function, torch.zeros(2, 2))
     x = torch.zeros(2, 2)
     assert traced(x).tolist() == [[5.0, 0.0], [5.0, 0.0]] and x.tolist() == [[5.0, 5.0], [0.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: (x * 1).resize_(2, 2),
+        lambda x: (x * 1).resize_([x.size(0), 2]),
+        lambda x: (x * 1).resize_as_(x[:1]),
+        lambda x: (x * 1).set_(x * 2, 1, (2, 2), (1, 1)),
+        lambda x: (x * 1).set_().numel() + x,
+    ],
+)
+def test_resizing_is_recorded(change):
+    traced = trace(change, torch.arange(6.0).reshape(2, 3))
+    other = torch.arange(12.0).reshape(4, 3)
+    torch.testing.assert_close(traced(other.clone()), change(other.clone()))
+
+
+def test_set_to_a_storage_is_refused():
+    with pytest.raises(RuntimeError, match="set_ to a storage can't be traced"):
+        trace(lambda x: (x * 1).set_(x.untyped_storage()), torch.ones(3))
+
+
+def test_detaching_in_place_stops_gradients():
+    x = torch.ones(3, requires_grad=True)
+    traced = trace(lambda x: (x * 2).detach_() * x, x)
+    traced(x).sum().backward()
+    torch.testing.assert_close(x.grad, torch.full((3,), 2.0))
+
+
+def test_sizes_behave_as_ints():
+    def program(x):
+        n = x.size(0)
+        assert isinstance(n, int) and [1, 2, 3][n] == 3 and len([0] * n) == 2 and n in (2, 5) and {2: 1}[n] == 1
+        assert list(range(n)) == [0, 1] and divmod(n, 2)[0] == 1 and round(n) is n and f"{n}" == "2" and max(n, 1) == 2
+        return x + n
+
+    torch.testing.assert_close(trace(program, torch.ones(2))(torch.ones(2)), torch.full((2,), 3.0))
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("GRU", {}), ("RNN", {"num_layers": 2}), ("LSTM", {"batch_first": True, "bidirectional": True}),
+        ("LSTM", {"proj_size": 2}),
+    ],
+)  # fmt: skip
+def test_packed_batches_of_other_sizes(kind, options):
+    batch_first = options.get("batch_first", False)
+
+    class Packed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = getattr(nn, kind)(4, 3, **options)
+
+        def forward(self, x, lengths):
+            packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=batch_first, enforce_sorted=False)
+            output, state = self.layer(packed)
+            return *nn.utils.rnn.pad_packed_sequence(output, batch_first=batch_first), state
+
+    def inputs(batch, steps, lengths):
+        sizes = (batch, steps, 4) if batch_first else (steps, batch, 4)
+        return torch.randn(sizes), torch.tensor(lengths)
+
+    module = Packed()
+    traced = trace(module, inputs(2, 3, [1, 3]))
+    others = inputs(4, 6, [2, 6, 1, 3])
+    torch.testing.assert_close(traced(*others), module(*others))
+
+
+def test_lists_of_sizes_are_constants_with_a_warning():
+    with pytest.warns(TracerWarning, match="torch.tensor results are registered as constants"):
+        traced = trace(lambda x: x * torch.tensor([x.size(0), 0.5]), torch.ones(3, 2))
+    torch.testing.assert_close(traced(torch.ones(1, 2)), torch.tensor([[3.0, 0.5]]))
