@@ -210,7 +210,7 @@ def test_f_strings_with_pairs_of_braces():
 
 def test_printed_values(capsys):
     @torch.jit.script
-    def show(x: float, names: List[str]):
+    def show(x: float, names: list[str]):
         print(x, [x, 0.1], names, {"a": x}, (1, "b"), 1 + 2j, None, True)
 
     show(2.0, ["a", "b'c"])
