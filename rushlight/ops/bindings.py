@@ -122,8 +122,10 @@ def install_methods(public: dict[str, Callable]) -> None:
     complex_methods.install()
     operators.install()
     copying.install()
-    Tensor.__getitem__ = indexing.getitem
-    Tensor.__setitem__ = indexing.setitem
+    for method in (indexing.getitem, indexing.setitem):
+        method.__name__ = f"__{method.__name__.strip('_')}__"
+        method.__qualname__ = f"Tensor.{method.__name__}"
+        setattr(Tensor, method.__name__, method)
 
 
 def _is_method(packet: OpOverloadPacket) -> bool:

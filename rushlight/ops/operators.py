@@ -16,6 +16,13 @@ aten = namespaces.namespace("aten")
 NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 
 
+# The methods that types and modes are asked about in the place of operators, where these have another name.
+_ASKED = {
+    "truediv": "div", "floordiv": "floor_divide", "mod": "remainder", "and": "bitwise_and", "or": "bitwise_or",
+    "xor": "bitwise_xor",
+}  # fmt: skip
+
+
 def unknown(other: object) -> object:
     """NotImplemented for a value that these operators do not know; TypeError for PyTorch's tensors, which go on asking."""
     refuse_foreign_tensor(other, "an operator")
@@ -33,11 +40,14 @@ def _binary(op: Callable) -> Callable:
     return operate
 
 
-def _reflected(op: Callable) -> Callable:
-    """The method for `other op self`, by way of the operator's name, under which subclasses of Tensor are asked first."""
+def _reflected(name: str, op: Callable) -> Callable:
+    """The method for `other op self`. Subclasses of Tensor are asked first."""
     packet = getattr(aten, op._opname)
 
+    @_named(name)
     def operate(self, other):
+        if _decides(self, other):
+            return _ask(operate, self, other)
         if isinstance(other, NUMBERS) or isinstance(other, Tensor):
             return packet(as_wrapped_operand(other, self), self)
         if isinstance(other, np.ndarray):
@@ -56,7 +66,28 @@ def _in_place(op: Callable) -> Callable:
     return update
 
 
+def _named(name: str) -> Callable:
+    """Give a method the name that those see who are asked about it."""
+
+    def decorate(method: Callable) -> Callable:
+        method.__name__, method.__qualname__ = name, f"Tensor.{name}"
+        return method
+
+    return decorate
+
+
+def _decides(self: Tensor, other: object = None) -> bool:
+    return is_overriding(type(self)) or (isinstance(other, Tensor) and is_overriding(type(other))) or asks_modes()
+
+
+def _ask(method: Callable, *operands: object) -> object:
+    return call_override(method, overriding_arguments(operands, {}), operands, {})
+
+
+@_named("__rdiv__")
 def _divide_number(self: Tensor, other: object) -> Tensor:
+    if _decides(self, other):
+        return _ask(_divide_number, self, other)
     if isinstance(other, np.ndarray):
         return aten.div(tensor_from_array(other), self)
     if isinstance(other, NUMBERS) or isinstance(other, Tensor):
@@ -64,28 +95,33 @@ def _divide_number(self: Tensor, other: object) -> Tensor:
     return unknown(other)
 
 
+@_named("__rpow__")
 def _raise_number(self: Tensor, other: object) -> Tensor:
+    if _decides(self, other):
+        return _ask(_raise_number, self, other)
     if isinstance(other, np.ndarray):
         return aten.pow(tensor_from_array(other), self)
     return aten.pow(other, self) if isinstance(other, NUMBERS) or isinstance(other, Tensor) else unknown(other)
 
 
+@_named("__invert__")
 def _invert(self: Tensor) -> Tensor:
+    if _decides(self):
+        return _ask(_invert, self)
     if not self.dtype.is_integral:
         raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
     return aten.bitwise_not(self)
 
 
-def _set(name: str, op: Callable, otherwise: Callable) -> None:
+def _set(name: str, op: Callable, otherwise: Callable, asked: str | None = None) -> None:
     """Make a method of Tensor: `op` for a tensor and a tensor or Python number, `otherwise` for anything else.
 
-    Subclasses of Tensor are asked first.
+    Subclasses of Tensor are asked first: about the method named `asked`, as in PyTorch, or about this one.
     """
 
     def asking(self: Tensor, other: object) -> object:
-        decides = is_overriding(type(self)) or (isinstance(other, Tensor) and is_overriding(type(other)))
-        if decides or asks_modes():
-            return call_override(made, overriding_arguments((self, other), {}), (self, other), {})
+        if _decides(self, other):
+            return _ask(made if asked is None else getattr(Tensor, asked), self, other)
         return otherwise(self, other)
 
     made = BinaryMethod(name, op, asking)
@@ -108,13 +144,15 @@ def install() -> None:
         "mod": aten.remainder_.Tensor, "floordiv": aten.floor_divide_.Tensor, "pow": aten.pow_,
     }  # fmt: skip
     for name, op in binary.items():
-        _set(f"__{name}__", op, _binary(op))
+        own = name in ("floordiv", "eq", "and", "or", "xor", "lshift", "rshift")
+        _set(f"__{name}__", op, _binary(op), None if own else _ASKED.get(name, name))
     for name in ("add", "mul", "and", "or", "xor"):
-        _set(f"__r{name}__", binary[name], _binary(binary[name]))
+        _set(f"__r{name}__", binary[name], _binary(binary[name]), _ASKED.get(name, name))
     for name in ("sub", "floordiv", "mod", "matmul", "lshift", "rshift"):
-        setattr(Tensor, f"__r{name}__", _reflected(binary[name]))
+        setattr(Tensor, f"__r{name}__", _reflected(f"__r{name}__", binary[name]))
     for name, op in in_place.items():
-        _set(f"__i{name}__", op, _in_place(op))
+        own = name in ("and", "or", "xor", "lshift", "rshift")
+        _set(f"__i{name}__", op, _in_place(op), None if own else f"{_ASKED.get(name, name)}_")
     Tensor.__div__, Tensor.__idiv__, Tensor.__rdiv__ = Tensor.__truediv__, Tensor.__itruediv__, _divide_number
     Tensor.__rtruediv__, Tensor.__rpow__, Tensor.__invert__ = _divide_number, _raise_number, _invert
     Tensor.__neg__ = lambda self: aten.neg(self)

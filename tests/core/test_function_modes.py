@@ -39,7 +39,12 @@ class Watching(TorchFunctionMode):
 CALLS = {
     "add": (lambda x: rl.add(x, x), rl.add),
     "method": (lambda x: x.mul(2), rl.Tensor.mul),
-    "operator": (lambda x: x + 1, rl.Tensor.__add__),
+    "operator": (lambda x: x + 1, rl.Tensor.add),
+    "reflected sum": (lambda x: 1 + x, rl.Tensor.add),
+    "quotient": (lambda x: x / 2, rl.Tensor.div),
+    "whole quotient": (lambda x: x // 2, rl.Tensor.__floordiv__),
+    "comparison": (lambda x: x < 2, rl.Tensor.lt),
+    "reflected quotient": (lambda x: 2 / x, rl.Tensor.__rtruediv__),
     "reflected": (lambda x: 1 - x, rl.Tensor.__rsub__),
     "in place": (lambda x: x.detach().clone().add_(1), rl.Tensor.add_),
     "keywords": (lambda x: rl.add(x, x, alpha=2), rl.add),
@@ -83,7 +88,7 @@ def test_dicts_of_handlers_find_what_is_passed():
     with mode:
         x.size(), x.shape, x + x, x.add(x), x[0]
         assert mode.seen[0] == rl.Tensor.size and rl.Tensor.size in handlers
-    assert [handlers.get(func) for func in mode.seen] == ["size", "shape", None, "add", "item"]
+    assert [handlers.get(func) for func in mode.seen] == ["size", "shape", "add", "add", "item"]
 
 
 def test_properties_stay_the_same_objects_when_vmap_is_loaded():
