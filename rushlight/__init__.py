@@ -123,6 +123,7 @@ __version__ = "0.1.0"
 
 # The jit does not know the compiler.
 _set_provider("native code of scripted functions", "rushlight.compiler.scripted.native")
+_set_provider("modules of TorchScript archives", "rushlight.jit.serialization.loading")
 _set_provider("kept native code of archives", "rushlight.compiler.scripted.kept_programs")
 _public = _functions()
 _install_methods(_public)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
+from collections.abc import Callable
 from functools import partial
 from typing import Any, BinaryIO
 
+from rushlight.core.providers import import_provider
 from rushlight.serialization.allowlist import find_global
-from rushlight.serialization.errors import CheckpointError, UnpicklingError
+from rushlight.serialization.errors import CheckpointError, ScriptArchiveError, UnpicklingError
 from rushlight.serialization.legacy_format import load_legacy
 from rushlight.serialization.source import ByteSource
 from rushlight.serialization.storages import MapLocation
@@ -47,10 +50,36 @@ def load(
     source = ByteSource(f)
     try:
         return _load(source, map_location, bool(mmap), read)
+    except ScriptArchiveError as error:
+        if weights_only or script_loader() is None:
+            raise type(error)(f"{source.name}: {error}, or with weights_only=False") from None
     except (CheckpointError, UnpicklingError) as error:
         raise type(error)(f"{source.name}: {error}") from error
     finally:
         source.close()
+    warnings.warn(
+        "'torch.load' received a zip file that looks like a TorchScript archive dispatching to 'torch.jit.load' (call "
+        "'torch.jit.load' directly to silence this warning)", UserWarning, stacklevel=2,
+    )  # fmt: skip
+    if not isinstance(f, str | os.PathLike):
+        f.seek(source.start)
+    return script_loader()(f, map_location)
+
+
+ARCHIVES = "modules of TorchScript archives"
+_script_loaders: list[Callable] = []
+
+
+def script_loader() -> Callable | None:
+    """The function (file, map_location) that loads an archive of TorchScript, where the library has one."""
+    if not _script_loaders:
+        import_provider(ARCHIVES)
+    return _script_loaders[0] if _script_loaders else None
+
+
+def set_script_loader(function: Callable) -> None:
+    """Say which function loads archives of TorchScript."""
+    _script_loaders[:] = [function]
 
 
 def _load(source: ByteSource, map_location: MapLocation, mapped: bool, read: ReadPickle) -> Any:

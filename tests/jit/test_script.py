@@ -215,3 +215,68 @@ def test_printed_values(capsys):
 
     show(2.0, ["a", "b'c"])
     assert capsys.readouterr().out == "2. [2., 0.10000000000000001] [a, b'c] {a: 2.} (1, b) 1.+2.j None True\n"
+
+
+def test_dicts_of_pairs_and_keywords():
+    @torch.jit.script
+    def made():
+        return dict([("x", 1), ("y", 0)], y=2, z=3)
+
+    assert made() == {"x": 1, "y": 2, "z": 3}
+
+
+def test_text_may_be_indented():
+    unit = torch.jit.CompilationUnit("""
+        def double(x):
+            return x + x
+    """)
+    assert unit.double(torch.ones(2)).tolist() == [2, 2]
+
+
+def test_operators_take_their_input_by_name():
+    @torch.jit.script
+    def named(x):
+        return torch.ceil(input=x) + torch.add(input=x, other=x, alpha=2)
+
+    assert named(torch.tensor([1.5])).tolist() == [6.5]
+
+
+class Members(torch.nn.Module):
+    def __init__(this):
+        super().__init__()
+        this.first = torch.nn.Linear(2, 2)
+        this.pair = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh())
+        this.register_buffer("shift", torch.ones(2))
+
+    def forward(this, x):
+        names = ""
+        for name, _child in this.named_children():
+            names = names + name + " "
+        for name, _module in this.named_modules():
+            names = names + name + "; "
+        count = 0
+        for _module in this.modules():
+            count += 1
+        for child in this.pair.children():
+            x = child(x)
+        for name, buffer in this.named_buffers():
+            names = names + name
+            x = x + buffer
+        return x, names, count
+
+
+def test_members_of_modules_whatever_self_is_called():
+    x, names, count = torch.jit.script(Members())(torch.zeros(2))
+    assert x.tolist() == [1, 1] and names == "first pair ; first; pair; pair.0; pair.1; shift" and count == 5
+
+
+def test_load_of_an_archive_goes_to_jit(tmp_path):
+    file = tmp_path / "members.pt"
+    torch.jit.save(torch.jit.script(Members()), file)
+    with pytest.raises(RuntimeError, match=r"torch\.jit\.load, or with weights_only=False"):
+        torch.load(file)
+    with pytest.warns(UserWarning, match=r"dispatching to 'torch\.jit\.load'"):
+        loaded = torch.load(file, weights_only=False)
+    assert loaded(torch.zeros(2))[0].tolist() == [1, 1]
+    with open(file, "rb") as stream, pytest.warns(UserWarning, match="TorchScript archive"):
+        assert torch.load(stream, weights_only=False)(torch.zeros(2))[2] == 5

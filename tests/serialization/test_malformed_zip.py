@@ -143,7 +143,7 @@ def test_names_that_are_not_utf8():
 def test_archives_that_are_no_checkpoints():
     refuses(zip_bytes([("word/document.xml", b"<x/>")]), "0 records '<name>/data.pkl'")
     refuses(zip_bytes([("a/data.pkl", b"N."), ("b/data.pkl", b"N.")]), "2 records '<name>/data.pkl'")
-    refuses(zip_bytes([("a/data.pkl", b"N."), ("a/constants.pkl", b"N.")]), "TorchScript.*rushlight.jit.load")
+    refuses(zip_bytes([("a/data.pkl", b"N."), ("a/constants.pkl", b"N.")]), "TorchScript.*torch.jit.load")
     refuses(zip_bytes([]) + b"", "is not a checkpoint")
 
 

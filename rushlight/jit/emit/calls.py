@@ -313,6 +313,12 @@ class CallEmitter:
         return TupleOfSugared(part.static_elements(tree.range, self) or part.as_tuple(tree.range, self))
 
     def _dict(self, tree: Apply, hint: Type | None) -> SugaredValue:
+        if tree.attributes and tree.inputs:
+            made = self._dict(Apply(tree.range, tree.callee, tree.inputs, []), hint).as_value(tree.range, self)
+            for each in tree.attributes:
+                key = self.constant(each.ident.name, each.range)
+                self.call_operator("aten::_set_item", each.range, [made, key, self.emit_expression(each.value)])
+            return SimpleValue(made)
         if tree.attributes:
             pairs = [
                 self.make_tuple([self.constant(each.ident.name, each.range), self.emit_expression(each.value)], each.range)

@@ -142,8 +142,9 @@ class Emitter(CallEmitter, StatementEmitter):
         return schema if schema.returns else schema.with_returns(kind)
 
     def _bind_parameter(self, param: Param, value: Value, kind: Type) -> None:
-        name = param.ident.name
-        if name == "self" and isinstance(kind, ClassType):
+        name, concrete = param.ident.name, getattr(self.resolver, "concrete", None)
+        is_first = len(self.graph.block.inputs) == 1
+        if isinstance(kind, ClassType) and (name == "self" or (is_first and concrete is not None and concrete.type is kind)):
             self.environment.sugared[name] = (
                 self.resolver.self_value(value) if hasattr(self.resolver, "self_value") else SimpleValue(value)
             )

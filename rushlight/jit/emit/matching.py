@@ -62,6 +62,9 @@ class Matcher:
         """The arguments for one schema; NoMatch says why they do not fit."""
         positional = ([] if self_value is None else [self_value]) + list(args)
         named = {each.name: each for each in keywords}
+        names = {argument.name for argument in schema.arguments}
+        if "input" in named and "self" in names and "input" not in names:
+            named["self"] = named.pop("input")  # as functions of torch call what operators call self
         used: set[str] = set()
         bound: dict[str, Type] = {}
         inputs: list[Value] = []

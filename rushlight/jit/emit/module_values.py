@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from rushlight.jit.overloads import overloads_of
 from rushlight.jit.source import SourceRange
 from rushlight.jit.types.kinds import NONE, TENSOR, InterfaceType, ListType, TupleType, Type
 from rushlight.nn.modules.container import ModuleDict
+from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.parameter_container import ParameterDict
 from rushlight.nn.modules.rnn import RNNBase
 
@@ -85,6 +86,8 @@ class ModuleValue(SugaredValue):
             return emitter.simple.attribute(where, self.value, name)
         if self.concrete.is_iterable and name in ("keys", "values", "items"):
             return ContainerMethod(self, name)
+        if name in _MEMBERS and getattr(self.concrete.python_class, name, None) is getattr(Module, name):
+            return MembersMethod(self, name)
         return self._method(where, emitter, name)
 
     def _method(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue | None:
@@ -227,6 +230,52 @@ class ContainerMethod(SugaredValue):
         if self.name == "values":
             return TupleOfSugared(values)
         return TupleOfSugared([TupleOfSugared([key, value]) for key, value in zip(keys, values, strict=True)])
+
+
+_MEMBERS = ("children", "named_children", "modules", "named_modules", "named_buffers")
+
+
+@dataclass
+class MembersMethod(SugaredValue):
+    """`children`, `modules` and their like: what they give is known to the compiler, so that loops over it are written out."""
+
+    module: ModuleValue
+    name: str
+
+    def kind(self) -> str:
+        return "method of a module"
+
+    def call(
+        self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
+    ) -> SugaredValue:
+        if args or keywords:
+            raise ErrorReport(where, f"{self.name}() takes no arguments in scripted code")
+        if self.name == "named_buffers":
+            found = self._buffers(where, emitter)
+        elif self.name.endswith("children"):
+            found = self._children(self.module, where, emitter)
+        else:
+            found = list(self._modules(self.module, "", where, emitter))
+        if not self.name.startswith("named_"):
+            return TupleOfSugared([value for _, value in found])
+        names = [SimpleValue(emitter.constant(name, where)) for name, _ in found]
+        return TupleOfSugared([TupleOfSugared([name, value]) for name, (_, value) in zip(names, found, strict=True)])
+
+    def _children(self, module: ModuleValue, where: SourceRange, emitter: Emitter) -> list[tuple[str, SugaredValue]]:
+        return [(name, module.attribute(where, emitter, name)) for name in module.concrete.submodules]
+
+    def _modules(
+        self, module: ModuleValue, name: str, where: SourceRange, emitter: Emitter
+    ) -> Iterator[tuple[str, SugaredValue]]:
+        yield name, module
+        for child, value in self._children(module, where, emitter):
+            if isinstance(value, ModuleValue):
+                yield from self._modules(value, f"{name}.{child}" if name else child, where, emitter)
+
+    def _buffers(self, where: SourceRange, emitter: Emitter) -> list[tuple[str, SugaredValue]]:
+        """The module's own buffers: as in PyTorch's scripts, those of its children are not among them."""
+        attributes = self.module.concrete.type.attributes.items()
+        return [(name, self.module.attribute(where, emitter, name)) for name, each in attributes if each.is_buffer]
 
 
 @dataclass

@@ -37,7 +37,8 @@ def read_source(definition: Callable | type) -> Source:
 
 def parse(source: Source) -> tuple[list[ast.stmt], SourceContext]:
     """The statements of a source text, which may be indented as a whole, and where they stand."""
-    indented = source.text[:1] in " \t"
+    first = next((line for line in source.text.splitlines() if line.strip()), "")
+    indented = first.startswith((" ", "\t"))
     text = "if True:\n" + source.text if indented else source.text
     try:
         module = ast.parse(text, type_comments=True)
