@@ -69,7 +69,7 @@ def _lu_unpack(grads, LU_data_sizes):
     lower, upper = grads[1], grads[2]
     *batch, m, n = LU_data_sizes
     given = lower if lower is not None else upper
-    if given is None:
+    if given is None or given.dim() < 2:  # the factors were not asked for
         return None
     k = min(m, n)
     parts = given.new_zeros((*batch, m, n))
