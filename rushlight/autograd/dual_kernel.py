@@ -48,8 +48,10 @@ _ELEMENTWISE = frozenset(
 
 def _link(op: OpOverload, below: int) -> Callable:
     def run(*args: object, **kwargs: object) -> object:
+        if not state.dual_levels:  # what restored the thread's keys knew of a level that has ended since
+            return op.resolve(below)(*args, **kwargs)
         level, rest = state.dual_levels[-1], state.dual_levels[:-1]
-        call = functools.partial(op.resolve(below | DUAL if rest else below))
+        call = op.resolve(below | DUAL if rest else below)
         with Running(rest):
             stack = op.normalize(args, kwargs)
             tangents = [_tangents(value, level) for value in stack]

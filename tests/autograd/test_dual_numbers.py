@@ -181,6 +181,15 @@ def test_scripted_functions():
     close(tangent(scripted), (X.cos() * X + X.sin()) * V)
 
 
+def test_a_level_that_ends_inside_another_mode():
+    forward_ad.enter_dual_level()
+    with torch.inference_mode():
+        forward_ad.exit_dual_level()
+    assert (X * 2).tolist() == [[1, 3], [4, 0.6]]
+    with torch.inference_mode(), forward_ad.dual_level():
+        close(forward_ad.unpack_dual(forward_ad.make_dual(X, V)[0] * 2).tangent, V[0] * 2)
+
+
 def test_other_threads_have_no_level():
     found = []
     with forward_ad.dual_level():
