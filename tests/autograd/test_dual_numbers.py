@@ -128,6 +128,21 @@ def test_what_a_jacobian_adds():
     close(more, X[0] * 2)
 
 
+def test_attention():
+    query, direction = torch.randn(1, 2, 3, 4), torch.randn(1, 2, 3, 4)
+
+    def function(x):
+        return torch.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
+
+    def written_out(x):
+        scores = (x @ x.mT / 2).masked_fill(torch.ones(3, 3).triu(1).bool(), -torch.inf)
+        return scores.softmax(-1) @ x
+
+    close(jvp(function, (query,), (direction,))[1], jvp(written_out, (query,), (direction,))[1])
+    close(jvp(grad(lambda x: function(x).sum()), (query,), (direction,))[1],
+          jvp(grad(lambda x: written_out(x).sum()), (query,), (direction,))[1])  # fmt: skip
+
+
 def test_parameters_as_primals():
     layer = torch.nn.Linear(2, 3).double()
     given = {"weight": layer.weight.detach()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight.core.dtype import bool_
+from rushlight.core.thread_state import state
 from rushlight.ops.composite.network.activations import safe_softmax, softmax
 from rushlight.ops.composite.network.common import arange, aten
 from rushlight.ops.composite.network.dropout import dropout
@@ -77,7 +78,8 @@ def _additive(mask, dtype):
 
 def _is_fused(query, key, value, mask, dropout_p: float) -> bool:
     return (
-        dropout_p == 0
+        not state.dual_levels  # the fused operator's backward, by which tangents would be found, has no derivative
+        and dropout_p == 0
         and query.is_floating_point()
         and query.dim() == key.dim() == value.dim() == 4
         and query.shape[:2] == key.shape[:2] == value.shape[:2]
