@@ -215,3 +215,17 @@ def test_printed_values(capsys):
 
     show(2.0, ["a", "b'c"])
     assert capsys.readouterr().out == "2. [2., 0.10000000000000001] [a, b'c] {a: 2.} (1, b) 1.+2.j None True\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n    def f(x):\n        return g(x) * 2\n\n    def g(x):\n        return x + 1\n",
+        "\tdef g(x):\n\t\treturn x + 1\n\tdef f(x):\n\t\treturn g(x) * 2\n",
+        "\n\n# said first\n   def g(x):\n      return x + 1\n   def f(x):\n      return g(x) * 2",
+        "    def g(x):\n        # type: (Tensor)\n        return x + 1\n    def f(x):\n        return g(x) * 2\n",
+    ],
+)
+def test_units_of_indented_text(text):
+    unit = torch.jit.CompilationUnit(text)
+    assert unit.f(torch.ones(2)).tolist() == [4.0, 4.0]

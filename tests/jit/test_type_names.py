@@ -11,6 +11,13 @@ def test_the_graph_of_a_trace():
     assert torch.equal(result, module(x)) and "aten::linear" in str(graph)
 
 
+def test_state_is_an_input_of_the_graph_of_a_trace():
+    module, x = torch.nn.Linear(2, 3), torch.ones(1, 2)
+    graph, result, given = torch.jit._get_trace_graph(module, x, return_inputs=True)
+    assert [each.type().sizes for each in graph.inputs()] == [[1, 2], [3, 2], [3]]
+    assert torch.equal(result, module(x)) and given == (x,)
+
+
 def test_types_by_name():
     graph = torch.jit.script(torch.nn.ReLU()).graph
     assert list(graph.inputs())[1].type() == torch.TensorType.get()

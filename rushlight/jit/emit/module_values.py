@@ -17,6 +17,7 @@ from rushlight.jit.ir.graph import Value
 from rushlight.jit.overloads import overloads_of
 from rushlight.jit.source import SourceRange
 from rushlight.jit.types.kinds import NONE, TENSOR, InterfaceType, ListType, TupleType, Type
+from rushlight.nn import Module
 from rushlight.nn.modules.container import ModuleDict
 from rushlight.nn.modules.parameter_container import ParameterDict
 from rushlight.nn.modules.rnn import RNNBase
@@ -24,6 +25,10 @@ from rushlight.nn.modules.rnn import RNNBase
 if TYPE_CHECKING:
     from rushlight.jit.concrete import ConcreteModule
     from rushlight.jit.emit.emitter import Emitter
+
+
+TRAVERSALS = ("named_buffers", "children", "named_children", "modules", "named_modules")
+"""Methods of modules that give what scripts go through when they are compiled."""
 
 
 class ModuleResolver(PythonResolver):
@@ -84,6 +89,8 @@ class ModuleValue(SugaredValue):
         if name in self.concrete.type.attributes:
             return emitter.simple.attribute(where, self.value, name)
         if self.concrete.is_iterable and name in ("keys", "values", "items"):
+            return ContainerMethod(self, name)
+        if name in TRAVERSALS and getattr(self.concrete.python_class, name, None) is getattr(Module, name):
             return ContainerMethod(self, name)
         return self._method(where, emitter, name)
 
@@ -169,6 +176,23 @@ class ModuleValue(SugaredValue):
             return list(self.concrete.submodules)
         return [name for name, each in self.concrete.type.attributes.items() if each.is_parameter]
 
+    def named_buffers(self, where: SourceRange, emitter: Emitter) -> list[tuple[str, SugaredValue]]:
+        """The module's own buffers, without those that are None."""
+        names = [name for name, each in self.concrete.type.attributes.items() if each.is_buffer and each.type is not NONE]
+        return [(name, self.attribute(where, emitter, name)) for name in names]
+
+    def named_children(self, where: SourceRange, emitter: Emitter) -> list[tuple[str, SugaredValue]]:
+        """The submodules."""
+        return [(name, self.attribute(where, emitter, name)) for name in self.concrete.submodules]
+
+    def named_modules(self, where: SourceRange, emitter: Emitter, prefix: str = "") -> list[tuple[str, SugaredValue]]:
+        """The module and all below it, by their paths."""
+        found: list[tuple[str, SugaredValue]] = [(prefix, self)]
+        for name, child in self.named_children(where, emitter):
+            path = f"{prefix}.{name}" if prefix else name
+            found += child.named_modules(where, emitter, path) if isinstance(child, ModuleValue) else [(path, child)]
+        return found
+
     def static_elements(self, where: SourceRange, emitter: Emitter) -> list[SugaredValue] | None:
         if not self.concrete.is_iterable:
             raise ErrorReport(
@@ -220,6 +244,10 @@ class ContainerMethod(SugaredValue):
     def call(
         self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
     ) -> SugaredValue:
+        if self.name in TRAVERSALS:
+            if args or keywords:
+                raise ErrorReport(where, f"{self.name}() takes no arguments in scripts")
+            return TupleOfSugared(self._traversed(where, emitter))
         keys: list[SugaredValue] = [SimpleValue(emitter.constant(key, where)) for key in self.module.keys()]
         values = self.module._children(where, emitter)
         if self.name == "keys":
@@ -227,6 +255,18 @@ class ContainerMethod(SugaredValue):
         if self.name == "values":
             return TupleOfSugared(values)
         return TupleOfSugared([TupleOfSugared([key, value]) for key, value in zip(keys, values, strict=True)])
+
+
+    def _traversed(self, where: SourceRange, emitter: Emitter) -> list[SugaredValue]:
+        if self.name == "named_buffers":
+            found = self.module.named_buffers(where, emitter)
+        elif self.name.endswith("children"):
+            found = self.module.named_children(where, emitter)
+        else:
+            found = self.module.named_modules(where, emitter)
+        if not self.name.startswith("named_"):
+            return [value for _, value in found]
+        return [TupleOfSugared([SimpleValue(emitter.constant(name, where)), value]) for name, value in found]
 
 
 @dataclass
