@@ -14,7 +14,8 @@ def test_the_graph_of_a_trace():
 def test_state_is_an_input_of_the_graph_of_a_trace():
     module, x = torch.nn.Linear(2, 3), torch.ones(1, 2)
     graph, result, given = torch.jit._get_trace_graph(module, x, return_inputs=True)
-    assert [each.type().sizes for each in graph.inputs()] == [[1, 2], [3, 2], [3]]
+    inputs = str(graph).partition("):")[0]
+    assert "Float(1, 2, " in inputs and "Float(3, 2, " in inputs and "Float(3, strides" in inputs and "self" not in inputs
     assert torch.equal(result, module(x)) and given == (x,)
 
 
