@@ -9,6 +9,10 @@ class CheckpointError(RuntimeError):
     """The file is not a checkpoint, is damaged, or contradicts itself."""
 
 
+class ScriptArchiveError(CheckpointError):
+    """The file is a TorchScript archive."""
+
+
 class UnpicklingError(pickle.UnpicklingError):
     """The pickle inside a checkpoint is malformed or asks for something that a file of weights may not hold."""
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.core.storage import UntypedStorage
-from rushlight.serialization.errors import CheckpointError
+from rushlight.serialization.errors import CheckpointError, ScriptArchiveError
 from rushlight.serialization.source import ByteSource
 from rushlight.serialization.storages import MapLocation, StorageClaim, StorageTable, swap_bytes
 from rushlight.serialization.unpickler import LARGEST_PICKLE, ReadPickle
@@ -71,7 +71,7 @@ def _find_root(archive: ZipReader) -> str:
     if len(roots) != 1:
         raise CheckpointError(f"is a zip archive with {len(roots)} records '<name>/data.pkl', and a checkpoint has one")
     if roots[0] + "constants.pkl" in archive.records:
-        raise CheckpointError("is a TorchScript archive, which holds code; load it with rushlight.jit.load")
+        raise ScriptArchiveError("is a TorchScript archive, which holds code; load it with rushlight.jit.load")
     return roots[0]
 
 

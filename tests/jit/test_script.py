@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from typing import Dict, List, Optional, Union  # noqa: UP035 (scripted code as people write it)
+from typing import Dict, List, Optional, Tuple, Union  # noqa: UP035 (scripted code as people write it)
 
 import pytest
 
@@ -229,3 +229,29 @@ def test_printed_values(capsys):
 def test_units_of_indented_text(text):
     unit = torch.jit.CompilationUnit(text)
     assert unit.f(torch.ones(2)).tolist() == [4.0, 4.0]
+
+
+def test_overloads_have_no_bodies():
+    with pytest.raises(RuntimeError, match="can be the body of overload declaration"):
+
+        @torch.jit._overload
+        def declared(x: int) -> int:
+            return x
+
+
+def test_errors_of_hooks_say_what_is_expected():
+    def hook(self, input: Tuple[torch.Tensor], output: int):
+        return output
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.ReLU()
+            self.inner.register_forward_hook(hook)
+
+        def forward(self, x):
+            return self.inner(x)
+
+    expected = r"Hook 'hook' on module 'ReLU' has the wrong type for the output argument. Received type: 'int'. Expected type: 'Tensor'"
+    with pytest.raises(RuntimeError, match=expected):
+        torch.jit.script(Model())

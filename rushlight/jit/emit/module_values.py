@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rushlight.jit.decorators import is_ignored, is_unused
 from rushlight.jit.emit.callables import MethodValue
+from rushlight.jit.emit.hook_checks import check_hook, check_pre_hook
 from rushlight.jit.emit.python_values import Compiler, IgnoredFunction, PythonResolver
 from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue, TupleOfSugared
 from rushlight.jit.errors import ErrorReport
@@ -148,7 +149,9 @@ class ModuleValue(SugaredValue):
     ) -> SugaredValue:
         """A call with the module's scripted hooks around it; a hook that returns None changes nothing."""
         given = [emitter.value_of(each) for each in args]
+        kind, module = self.value.type, self.concrete.python_class.__name__
         for name in self.concrete.pre_hooks:
+            check_pre_hook(where, name, module, kind.find_method(name).schema, [each.type for each in given])
             packed = NamedValue(where, emitter.make_tuple(given, where))
             changed = MethodValue(self.value, name).call(where, emitter, [packed], []).as_value(where, emitter)
             if isinstance(changed.type, TupleType):
@@ -158,7 +161,9 @@ class ModuleValue(SugaredValue):
         result = forward.call(where, emitter, [NamedValue(where, each) for each in given], [])
         for name in self.concrete.hooks:
             packed = NamedValue(where, emitter.make_tuple(given, where))
-            output = NamedValue(where, result.as_value(where, emitter))
+            value = result.as_value(where, emitter)
+            check_hook(where, name, module, kind.find_method(name).schema, [each.type for each in given], value.type)
+            output = NamedValue(where, value)
             changed = MethodValue(self.value, name).call(where, emitter, [packed, output], []).as_value(where, emitter)
             if changed.type is not NONE:
                 result = SimpleValue(changed)

@@ -22,6 +22,7 @@ from rushlight.jit.serialization.kept_graphs import KeptGraphs
 from rushlight.jit.serialization.module_objects import module_of
 from rushlight.jit.serialization.unpickling import unpickle
 from rushlight.serialization.errors import CheckpointError
+from rushlight.serialization.loading import set_script_loader
 from rushlight.serialization.source import ByteSource
 from rushlight.serialization.storages import MapLocation, StorageTable
 from rushlight.serialization.unpickler import LARGEST_PICKLE
@@ -107,3 +108,6 @@ class _Loader:
         table = StorageTable(partial(self.archive.storage, folder), self.map_location)
         data = self.archive.bytes(name, LARGEST_PICKLE)
         return unpickle(data, table.persistent_load, self.importer.find_type, self.importer.parse_type)
+
+
+set_script_loader(load)
