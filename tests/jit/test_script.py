@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from typing import Dict, List, Optional, Tuple, Union  # noqa: UP035 (scripted code as people write it)
+from typing import Dict, List, Optional, Union  # noqa: UP035 (scripted code as people write it)
 
 import pytest
 
@@ -210,7 +210,7 @@ def test_f_strings_with_pairs_of_braces():
 
 def test_printed_values(capsys):
     @torch.jit.script
-    def show(x: float, names: List[str]):
+    def show(x: float, names: list[str]):
         print(x, [x, 0.1], names, {"a": x}, (1, "b"), 1 + 2j, None, True)
 
     show(2.0, ["a", "b'c"])
@@ -240,7 +240,7 @@ def test_overloads_have_no_bodies():
 
 
 def test_errors_of_hooks_say_what_is_expected():
-    def hook(self, input: Tuple[torch.Tensor], output: int):
+    def hook(self, input: tuple[torch.Tensor], output: int):
         return output
 
     class Model(torch.nn.Module):
