@@ -121,9 +121,9 @@ newaxis = None
 torch = sys.modules[__name__]  # under `import rushlight as torch`, `torch.torch.ops` is found as in torch
 __version__ = "0.1.0"
 
-# The jit does not know the compiler.
+# The jit does not know the compiler, and checkpoints not the jit.
 _set_provider("native code of scripted functions", "rushlight.compiler.scripted.native")
-_set_provider("modules of TorchScript archives", "rushlight.jit.serialization.loading")
+_set_provider("loading of TorchScript archives", "rushlight.jit.serialization.loading")
 _set_provider("kept native code of archives", "rushlight.compiler.scripted.kept_programs")
 _public = _functions()
 _install_methods(_public)

@@ -21,7 +21,7 @@ from rushlight.jit.frontend.definitions import get_jit_def
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.library import NAMES
-from rushlight.jit.overloads import overloaded_definition, overloads_of
+from rushlight.jit.overloads import check_defaults, overloaded_definition, overloads_of
 from rushlight.jit.passes.cleanup import run_cleanup_passes
 from rushlight.jit.source import SourceRange
 from rushlight.jit.tree_views import Def
@@ -93,6 +93,7 @@ class PythonCompiler:
             return [self.compile_function(function, lookup, where)]
         made = []
         for index, each in enumerate(declared):
+            check_defaults(each, function)
             definition = overloaded_definition(each, get_jit_def(function))
             defaults = {**default_arguments(function), **default_arguments(each)}
             name = f"{qualified_name(function)}__{index}"

@@ -6,6 +6,8 @@ definitions to compile.
 
 from __future__ import annotations
 
+import dis
+import inspect
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,12 +15,15 @@ from dataclasses import replace
 from rushlight.jit.frontend.definitions import get_jit_def
 from rushlight.jit.tree_views import Decl, Def
 
+_NO_CODE = frozenset(("RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST", "COPY_FREE_VARS"))
+"""The instructions of a function whose body is `pass`, `...` or a docstring."""
 _lock = threading.Lock()
 _declared: dict[tuple[str, str], list[Callable]] = {}
 
 
 def overload(function: Callable) -> Callable:
-    """Declare a signature of the function of this name that is defined below."""
+    """Declare a signature of the function of this name that is defined below. RuntimeError for one with code in its body."""
+    _check_body(function)
     with _lock:
         found = _declared.setdefault(_key(function), [])
         if found and found[0].__code__.co_firstlineno >= function.__code__.co_firstlineno:
@@ -38,12 +43,49 @@ def overloads_of(function: Callable) -> list[Callable]:
 
 
 def overloaded_definition(declared: Callable, implementation: Def, self_name: str | None = None) -> Def:
-    """The implementation with the signature that a declaration gives. RuntimeError where the names of parameters differ."""
+    """The implementation with the signature that a declaration gives; parameters that it leaves out keep their own.
+
+    RuntimeError where the names of parameters differ, and where one that is left out has no annotation.
+    """
     wanted: Decl = get_jit_def(declared, implementation.ident.name, self_name).decl
-    names = [each.ident.name for each in wanted.params]
-    if names != [each.ident.name for each in implementation.decl.params]:
+    own = implementation.decl.params
+    if len(wanted.params) > len(own):
+        raise RuntimeError(f"Overload of '{implementation.ident.name}' has {len(wanted.params)} parameters, but the "
+                           f"implementation only {len(own)}")  # fmt: skip
+    for index, (mine, theirs) in enumerate(zip(wanted.params, own, strict=False)):
+        if mine.ident.name != theirs.ident.name:
+            raise RuntimeError(
+                "Overload parameters must have the same names. "
+                f"Found {mine.ident.name} and {theirs.ident.name} on argument {index}"
+            )
+    rest = own[len(wanted.params) :]
+    bare = next((each for each in rest if each.annotation is None), None)
+    if bare is not None:
         raise RuntimeError(
-            f"Overload parameters {names} of '{implementation.ident.name}' do not match the implementation's "
-            f"{[each.ident.name for each in implementation.decl.params]}: they must have the same names"
+            "Parameters not specified on the overloaded declaration must have a type annotation in the implementation "
+            f"function. Did not find type for param {bare.ident.name}"
         )
-    return replace(implementation, decl=wanted)
+    return replace(implementation, decl=replace(wanted, params=[*wanted.params, *rest]))
+
+
+def check_defaults(declared: Callable, implementation: Callable) -> None:
+    """RuntimeError where a declaration of a function gives another default than the implementation, whose defaults count."""
+    theirs = {name: each.default for name, each in inspect.signature(implementation).parameters.items()}
+    for name, each in inspect.signature(declared).parameters.items():
+        own = theirs.get(name, each.empty)
+        if each.empty not in (each.default, own) and each.default != own:
+            raise RuntimeError(
+                "Default parameters on overloads do not affect the runtime so they must equal to the default parameter on the "
+                f"implementation function. Found on parameter {name}"
+            )
+
+
+def _check_body(function: Callable) -> None:
+    """RuntimeError for a declaration that has code: `pass` or `...` stands where a body would."""
+    for each in dis.get_instructions(function):
+        is_code = each.opname not in _NO_CODE or (each.opname in ("LOAD_CONST", "RETURN_CONST") and each.argval is not None)
+        if is_code:
+            raise RuntimeError(
+                f"Only `pass` statement or `...` can be the body of overload declaration: {function.__qualname__} in "
+                f"{function.__code__.co_filename}, line {function.__code__.co_firstlineno}, has code"
+            )

@@ -10,7 +10,7 @@ class CheckpointError(RuntimeError):
 
 
 class ScriptArchiveError(CheckpointError):
-    """The file is an archive of TorchScript, which holds code."""
+    """The file is a TorchScript archive."""
 
 
 class UnpicklingError(pickle.UnpicklingError):

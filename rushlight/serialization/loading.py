@@ -20,6 +20,10 @@ from rushlight.serialization.whole import WholeUnpickler
 from rushlight.serialization.zip_format import load_zip
 from rushlight.serialization.zip_reader import LOCAL_SIGNATURE
 
+SCRIPT_ARCHIVES = "loading of TorchScript archives"
+_script_loader: list[Callable[..., Any]] = []
+"""What loads TorchScript archives, once the provider of `SCRIPT_ARCHIVES` has been imported."""
+
 
 def load(
     f: str | os.PathLike | BinaryIO,
@@ -40,7 +44,7 @@ def load(
     devices and sizes, and what `add_safe_globals` was given; nothing else in the file is executed. With
     `weights_only=False` the file may hold any object, and runs any code: load only files from someone whom you trust. Raises
     UnpicklingError for a file that holds anything else than allowed and RuntimeError for one that is truncated, damaged, or
-    no checkpoint; both name the file.
+    no checkpoint; both name the file. `jit.load` loads TorchScript archives, with a warning, where `weights_only=False`.
     """
     if weights_only is None:
         weights_only = pickle_module is None
@@ -50,36 +54,36 @@ def load(
     source = ByteSource(f)
     try:
         return _load(source, map_location, bool(mmap), read)
-    except ScriptArchiveError as error:
-        if weights_only or script_loader() is None:
-            raise type(error)(f"{source.name}: {error}, or with weights_only=False") from None
+    except ScriptArchiveError:
+        return _load_script_archive(f, source, map_location, weights_only)
     except (CheckpointError, UnpicklingError) as error:
         raise type(error)(f"{source.name}: {error}") from error
     finally:
         source.close()
+
+
+def set_script_loader(load_archive: Callable[..., Any]) -> None:
+    """Say what loads TorchScript archives: called with the file and `map_location`."""
+    _script_loader[:] = [load_archive]
+
+
+def _load_script_archive(
+    f: str | os.PathLike | BinaryIO, source: ByteSource, map_location: MapLocation, weights_only: bool
+) -> Any:
+    """What `jit.load` makes of an archive. RuntimeError where only weights may be read: an archive holds code."""
+    if weights_only:
+        raise RuntimeError(
+            f"{source.name}: Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``: load it with "
+            "torch.jit.load, or pass weights_only=False"
+        )
     warnings.warn(
         "'torch.load' received a zip file that looks like a TorchScript archive dispatching to 'torch.jit.load' (call "
-        "'torch.jit.load' directly to silence this warning)", UserWarning, stacklevel=2,
+        "'torch.jit.load' directly to silence this warning)", UserWarning, stacklevel=3,
     )  # fmt: skip
-    if not isinstance(f, str | os.PathLike):
-        f.seek(source.start)
-    return script_loader()(f, map_location)
-
-
-ARCHIVES = "modules of TorchScript archives"
-_script_loaders: list[Callable] = []
-
-
-def script_loader() -> Callable | None:
-    """The function (file, map_location) that loads an archive of TorchScript, where the library has one."""
-    if not _script_loaders:
-        import_provider(ARCHIVES)
-    return _script_loaders[0] if _script_loaders else None
-
-
-def set_script_loader(function: Callable) -> None:
-    """Say which function loads archives of TorchScript."""
-    _script_loaders[:] = [function]
+    if not source.is_path:
+        source.file.seek(source.start)
+    import_provider(SCRIPT_ARCHIVES)
+    return _script_loader[0](f, map_location)
 
 
 def _load(source: ByteSource, map_location: MapLocation, mapped: bool, read: ReadPickle) -> Any:

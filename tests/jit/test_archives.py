@@ -320,3 +320,15 @@ def test_copies_of_modules_are_modules_of_their_own(loaded):
     assert module.inner.state_dict()["0.weight"].abs().sum() > 0
     assert other(x)[1] == 3 and module(x)[1] == 4
     torch.jit.save(other, io.BytesIO())
+
+
+def test_load_of_checkpoints_takes_archives(tmp_path):
+    path = tmp_path / "model.pt"
+    torch.jit.save(torch.jit.script(torch.nn.Linear(2, 2)), path)
+    for file in (path, io.BytesIO(path.read_bytes())):
+        with pytest.warns(UserWarning, match="looks like a TorchScript archive dispatching to 'torch.jit.load'"):
+            module = torch.load(file, weights_only=False)
+        assert isinstance(module, torch.jit.ScriptModule) and module(torch.ones(1, 2)).shape == (1, 2)
+    for options in ({}, {"weights_only": True}):
+        with pytest.warns(UserWarning, match="dispatching"), pytest.raises(RuntimeError, match="Cannot use ``weights_only=True``"):
+            torch.load(path, **options)

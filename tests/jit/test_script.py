@@ -273,10 +273,50 @@ def test_members_of_modules_whatever_self_is_called():
 def test_load_of_an_archive_goes_to_jit(tmp_path):
     file = tmp_path / "members.pt"
     torch.jit.save(torch.jit.script(Members()), file)
-    with pytest.raises(RuntimeError, match=r"torch\.jit\.load, or with weights_only=False"):
+    with pytest.raises(RuntimeError, match="or pass weights_only=False"):
         torch.load(file)
     with pytest.warns(UserWarning, match=r"dispatching to 'torch\.jit\.load'"):
         loaded = torch.load(file, weights_only=False)
     assert loaded(torch.zeros(2))[0].tolist() == [1, 1]
     with open(file, "rb") as stream, pytest.warns(UserWarning, match="TorchScript archive"):
         assert torch.load(stream, weights_only=False)(torch.zeros(2))[2] == 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n    def f(x):\n        return g(x) * 2\n\n    def g(x):\n        return x + 1\n",
+        "\tdef g(x):\n\t\treturn x + 1\n\tdef f(x):\n\t\treturn g(x) * 2\n",
+        "\n\n# said first\n   def g(x):\n      return x + 1\n   def f(x):\n      return g(x) * 2",
+        "    def g(x):\n        # type: (Tensor)\n        return x + 1\n    def f(x):\n        return g(x) * 2\n",
+    ],
+)
+def test_units_of_indented_text(text):
+    unit = torch.jit.CompilationUnit(text)
+    assert unit.f(torch.ones(2)).tolist() == [4.0, 4.0]
+
+
+def test_overloads_have_no_bodies():
+    with pytest.raises(RuntimeError, match="can be the body of overload declaration"):
+
+        @torch.jit._overload
+        def declared(x: int) -> int:
+            return x
+
+
+def test_errors_of_hooks_say_what_is_expected():
+    def hook(self, input: tuple[torch.Tensor], output: int):
+        return output
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.ReLU()
+            self.inner.register_forward_hook(hook)
+
+        def forward(self, x):
+            return self.inner(x)
+
+    expected = r"Hook 'hook' on module 'ReLU' has the wrong type for the output argument. Received type: 'int'. Expected type: 'Tensor'"
+    with pytest.raises(RuntimeError, match=expected):
+        torch.jit.script(Model())

@@ -11,6 +11,14 @@ def test_the_graph_of_a_trace():
     assert torch.equal(result, module(x)) and "aten::linear" in str(graph)
 
 
+def test_state_is_an_input_of_the_graph_of_a_trace():
+    module, x = torch.nn.Linear(2, 3), torch.ones(1, 2)
+    graph, result, given = torch.jit._get_trace_graph(module, x, return_inputs=True)
+    inputs = str(graph).partition("):")[0]
+    assert "Float(1, 2, " in inputs and "Float(3, 2, " in inputs and "Float(3, strides" in inputs and "self" not in inputs
+    assert torch.equal(result, module(x)) and given == (x,)
+
+
 def test_types_by_name():
     graph = torch.jit.script(torch.nn.ReLU()).graph
     assert list(graph.inputs())[1].type() == torch.TensorType.get()

@@ -15,7 +15,7 @@ from rushlight.jit.ir.graph import Value
 from rushlight.jit.operators.registry import Operator, operators_named, with_out_forms
 from rushlight.jit.schema import FunctionSchema
 from rushlight.jit.source import SourceRange
-from rushlight.jit.tree_views import Apply, Select, Starred, StringLiteral, Tree, Var
+from rushlight.jit.tree_views import Apply, ListLiteral, Select, Starred, StringLiteral, Tree, Var
 from rushlight.jit.types.kinds import (
     BOOL,
     COMPLEX,
@@ -314,11 +314,7 @@ class CallEmitter:
 
     def _dict(self, tree: Apply, hint: Type | None) -> SugaredValue:
         if tree.attributes and tree.inputs:
-            made = self._dict(Apply(tree.range, tree.callee, tree.inputs, []), hint).as_value(tree.range, self)
-            for each in tree.attributes:
-                key = self.constant(each.ident.name, each.range)
-                self.call_operator("aten::_set_item", each.range, [made, key, self.emit_expression(each.value)])
-            return SimpleValue(made)
+            return SimpleValue(self._dict_with(tree, hint))
         if tree.attributes:
             pairs = [
                 self.make_tuple([self.constant(each.ident.name, each.range), self.emit_expression(each.value)], each.range)
@@ -334,6 +330,16 @@ class CallEmitter:
         if value is not None and isinstance(value.type, DictType):
             return self.call_operator("aten::dict", tree.range, [value])
         return SimpleValue(self.collect_pairs(part, tree.range, hint))
+
+    def _dict_with(self, tree: Apply, hint: Type | None) -> Value:
+        """`dict(first, key=value)`: a dict of the first argument, in which the pairs are set."""
+        if isinstance(tree.inputs[0], ListLiteral) and not tree.inputs[0].items:
+            return self._dict(Apply(tree.range, tree.callee, [], tree.attributes), hint).as_value(tree.range, self)
+        made = self._dict(Apply(tree.range, tree.callee, tree.inputs, []), hint).as_value(tree.range, self)
+        for each in tree.attributes:
+            pair = [self.constant(each.ident.name, each.range), self.emit_expression(each.value)]
+            self.call_operator("aten::_set_item", tree.range, [made, *pair])
+        return made
 
     # torch.jit's own functions
 

@@ -81,9 +81,9 @@ class Matcher:
                     taken += 1
                 if argument.name in named:
                     raise NoMatch(f"argument '{argument.name}' specified twice")
-            elif argument.name in named:
-                given = named[argument.name]
-                used.add(argument.name)
+            elif (name := _keyword_of(argument, schema, named)) is not None:
+                given = named[name]
+                used.add(name)
             elif argument.has_default:
                 inputs.append(self._default(argument, where, bound))
                 continue
@@ -248,6 +248,13 @@ def _implied_operator(kind: Type, target: Type) -> str | None:
 
 def _converts(kind: Type, target: Type) -> bool:
     return _implied_operator(kind, target) is not None
+
+
+def _keyword_of(argument: Argument, schema: FunctionSchema, named: dict[str, NamedValue]) -> str | None:
+    """The keyword that gives an argument: its name, and `input` for the `self` of an operator; None where there is none."""
+    if argument.name in named:
+        return argument.name
+    return "input" if argument.name == "self" and "input" in named and schema.name.startswith("aten::") else None
 
 
 @dataclass

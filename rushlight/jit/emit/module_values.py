@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rushlight.jit.decorators import is_ignored, is_unused
 from rushlight.jit.emit.callables import MethodValue
+from rushlight.jit.emit.hook_checks import check_hook, check_pre_hook
 from rushlight.jit.emit.python_values import Compiler, IgnoredFunction, PythonResolver
 from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue, TupleOfSugared
 from rushlight.jit.errors import ErrorReport
@@ -25,6 +26,10 @@ from rushlight.nn.modules.rnn import RNNBase
 if TYPE_CHECKING:
     from rushlight.jit.concrete import ConcreteModule
     from rushlight.jit.emit.emitter import Emitter
+
+
+TRAVERSALS = ("named_buffers", "children", "named_children", "modules", "named_modules")
+"""Methods of modules that give what scripts go through when they are compiled."""
 
 
 class ModuleResolver(PythonResolver):
@@ -86,8 +91,8 @@ class ModuleValue(SugaredValue):
             return emitter.simple.attribute(where, self.value, name)
         if self.concrete.is_iterable and name in ("keys", "values", "items"):
             return ContainerMethod(self, name)
-        if name in _MEMBERS and getattr(self.concrete.python_class, name, None) is getattr(Module, name):
-            return MembersMethod(self, name)
+        if name in TRAVERSALS and getattr(self.concrete.python_class, name, None) is getattr(Module, name):
+            return ContainerMethod(self, name)
         return self._method(where, emitter, name)
 
     def _method(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue | None:
@@ -144,7 +149,9 @@ class ModuleValue(SugaredValue):
     ) -> SugaredValue:
         """A call with the module's scripted hooks around it; a hook that returns None changes nothing."""
         given = [emitter.value_of(each) for each in args]
+        kind, module = self.value.type, self.concrete.python_class.__name__
         for name in self.concrete.pre_hooks:
+            check_pre_hook(where, name, module, kind.find_method(name).schema, [each.type for each in given])
             packed = NamedValue(where, emitter.make_tuple(given, where))
             changed = MethodValue(self.value, name).call(where, emitter, [packed], []).as_value(where, emitter)
             if isinstance(changed.type, TupleType):
@@ -154,7 +161,9 @@ class ModuleValue(SugaredValue):
         result = forward.call(where, emitter, [NamedValue(where, each) for each in given], [])
         for name in self.concrete.hooks:
             packed = NamedValue(where, emitter.make_tuple(given, where))
-            output = NamedValue(where, result.as_value(where, emitter))
+            value = result.as_value(where, emitter)
+            check_hook(where, name, module, kind.find_method(name).schema, [each.type for each in given], value.type)
+            output = NamedValue(where, value)
             changed = MethodValue(self.value, name).call(where, emitter, [packed, output], []).as_value(where, emitter)
             if changed.type is not NONE:
                 result = SimpleValue(changed)
@@ -171,6 +180,23 @@ class ModuleValue(SugaredValue):
         if self.concrete.submodules:
             return list(self.concrete.submodules)
         return [name for name, each in self.concrete.type.attributes.items() if each.is_parameter]
+
+    def named_buffers(self, where: SourceRange, emitter: Emitter) -> list[tuple[str, SugaredValue]]:
+        """The module's own buffers, without those that are None."""
+        names = [name for name, each in self.concrete.type.attributes.items() if each.is_buffer and each.type is not NONE]
+        return [(name, self.attribute(where, emitter, name)) for name in names]
+
+    def named_children(self, where: SourceRange, emitter: Emitter) -> list[tuple[str, SugaredValue]]:
+        """The submodules."""
+        return [(name, self.attribute(where, emitter, name)) for name in self.concrete.submodules]
+
+    def named_modules(self, where: SourceRange, emitter: Emitter, prefix: str = "") -> list[tuple[str, SugaredValue]]:
+        """The module and all below it, by their paths."""
+        found: list[tuple[str, SugaredValue]] = [(prefix, self)]
+        for name, child in self.named_children(where, emitter):
+            path = f"{prefix}.{name}" if prefix else name
+            found += child.named_modules(where, emitter, path) if isinstance(child, ModuleValue) else [(path, child)]
+        return found
 
     def static_elements(self, where: SourceRange, emitter: Emitter) -> list[SugaredValue] | None:
         if not self.concrete.is_iterable:
@@ -223,6 +249,10 @@ class ContainerMethod(SugaredValue):
     def call(
         self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
     ) -> SugaredValue:
+        if self.name in TRAVERSALS:
+            if args or keywords:
+                raise ErrorReport(where, f"{self.name}() takes no arguments in scripts")
+            return TupleOfSugared(self._traversed(where, emitter))
         keys: list[SugaredValue] = [SimpleValue(emitter.constant(key, where)) for key in self.module.keys()]
         values = self.module._children(where, emitter)
         if self.name == "keys":
@@ -232,50 +262,16 @@ class ContainerMethod(SugaredValue):
         return TupleOfSugared([TupleOfSugared([key, value]) for key, value in zip(keys, values, strict=True)])
 
 
-_MEMBERS = ("children", "named_children", "modules", "named_modules", "named_buffers")
-
-
-@dataclass
-class MembersMethod(SugaredValue):
-    """`children`, `modules` and their like: what they give is known to the compiler, so that loops over it are written out."""
-
-    module: ModuleValue
-    name: str
-
-    def kind(self) -> str:
-        return "method of a module"
-
-    def call(
-        self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
-    ) -> SugaredValue:
-        if args or keywords:
-            raise ErrorReport(where, f"{self.name}() takes no arguments in scripted code")
+    def _traversed(self, where: SourceRange, emitter: Emitter) -> list[SugaredValue]:
         if self.name == "named_buffers":
-            found = self._buffers(where, emitter)
+            found = self.module.named_buffers(where, emitter)
         elif self.name.endswith("children"):
-            found = self._children(self.module, where, emitter)
+            found = self.module.named_children(where, emitter)
         else:
-            found = list(self._modules(self.module, "", where, emitter))
+            found = self.module.named_modules(where, emitter)
         if not self.name.startswith("named_"):
-            return TupleOfSugared([value for _, value in found])
-        names = [SimpleValue(emitter.constant(name, where)) for name, _ in found]
-        return TupleOfSugared([TupleOfSugared([name, value]) for name, (_, value) in zip(names, found, strict=True)])
-
-    def _children(self, module: ModuleValue, where: SourceRange, emitter: Emitter) -> list[tuple[str, SugaredValue]]:
-        return [(name, module.attribute(where, emitter, name)) for name in module.concrete.submodules]
-
-    def _modules(
-        self, module: ModuleValue, name: str, where: SourceRange, emitter: Emitter
-    ) -> Iterator[tuple[str, SugaredValue]]:
-        yield name, module
-        for child, value in self._children(module, where, emitter):
-            if isinstance(value, ModuleValue):
-                yield from self._modules(value, f"{name}.{child}" if name else child, where, emitter)
-
-    def _buffers(self, where: SourceRange, emitter: Emitter) -> list[tuple[str, SugaredValue]]:
-        """The module's own buffers: as in PyTorch's scripts, those of its children are not among them."""
-        attributes = self.module.concrete.type.attributes.items()
-        return [(name, self.module.attribute(where, emitter, name)) for name, each in attributes if each.is_buffer]
+            return [value for _, value in found]
+        return [TupleOfSugared([SimpleValue(emitter.constant(name, where)), value]) for name, value in found]
 
 
 @dataclass

@@ -37,8 +37,8 @@ def read_source(definition: Callable | type) -> Source:
 
 def parse(source: Source) -> tuple[list[ast.stmt], SourceContext]:
     """The statements of a source text, which may be indented as a whole, and where they stand."""
-    first = next((line for line in source.text.splitlines() if line.strip()), "")
-    indented = first.startswith((" ", "\t"))
+    code = (line for line in source.text.splitlines() if line.strip() and not line.lstrip().startswith("#"))
+    indented = next(code, "").startswith((" ", "\t"))
     text = "if True:\n" + source.text if indented else source.text
     try:
         module = ast.parse(text, type_comments=True)
@@ -103,23 +103,25 @@ def _param(context: SourceContext, node: ast.arg, kwarg_only: bool, self_name: s
 
 def _merge_type_comment(
     context: SourceContext, node: ast.FunctionDef, params: list[Param], is_method: bool
-) -> tuple[list[Param], Tree]:
+) -> tuple[list[Param], Tree | None]:
     """The parameters and the return type with the types of a comment `# type: (int, Tensor) -> Tensor`."""
     where = context.word(node, "def")
     types, returned = parse_signature(node.type_comment.strip(), where)
     return merge_types(where, params, types, is_method), returned
 
 
-def parse_signature(text: str, where: SourceRange) -> tuple[list[Tree], Tree]:
+def parse_signature(text: str, where: SourceRange) -> tuple[list[Tree], Tree | None]:
     """The types of parameters, and of what is returned, of a text `(int, Tensor) -> Tensor`, all with the range `where`.
-    NotSupportedError for other texts."""
+    Without an arrow the type that is returned is None: it is inferred. NotSupportedError for other texts."""
+    has_result = "->" in text
     try:
-        signature = ast.parse(text, mode="func_type")
+        signature = ast.parse(text if has_result else f"{text} -> None", mode="func_type")
     except SyntaxError:
         message = f"the type comment {text!r} is not of the form (types) -> type"
         raise NotSupportedError(where, message) from None
     context = _OnePlace(where.source, where)
-    return [build_expression(context, each) for each in signature.argtypes], build_expression(context, signature.returns)
+    types = [build_expression(context, each) for each in signature.argtypes]
+    return types, build_expression(context, signature.returns) if has_result else None
 
 
 @dataclass(frozen=True)

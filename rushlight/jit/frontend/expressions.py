@@ -87,7 +87,7 @@ def _name(context: SourceContext, node: ast.Name) -> Tree:
     where = context.range(node)
     if node.id.startswith("__jit"):
         raise NotSupportedError(where, f"names that begin with '__jit' are reserved, so {node.id!r} can't be used")
-    return Var(where, Ident(where, node.id))
+    return Dots(where) if node.id == "Ellipsis" else Var(where, Ident(where, node.id))
 
 
 def _constant(context: SourceContext, node: ast.Constant) -> Tree:

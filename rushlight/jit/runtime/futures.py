@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from types import GenericAlias
 from typing import TYPE_CHECKING
 
 from rushlight.core.dispatch_key import DispatchKey, bit
@@ -27,6 +28,8 @@ threads = LazyModule("concurrent.futures")
 
 class Future:
     """A value that is still being calculated, or waits to be."""
+
+    __class_getitem__ = classmethod(GenericAlias)
 
     def __init__(self, work: Callable[[], object] | None = None):
         self._work = work

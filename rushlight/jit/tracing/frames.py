@@ -11,6 +11,7 @@ from rushlight.jit.source import NO_SOURCE, Source, SourceRange
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _MACHINERY = tuple(f"{_PACKAGE}{name}{os.sep}" for name in ("jit", "ops", "core", "autograd", "amp"))
+_TRACER = os.path.join(_PACKAGE, "jit", "tracing", "trace.py")
 _HOOKS = os.path.join(_PACKAGE, "nn", "modules", "module_hooks.py")
 
 
@@ -37,14 +38,25 @@ def calling_frame(frame: FrameType | None) -> FrameType | None:
 
 
 def range_of(frame: FrameType | None) -> SourceRange:
-    """A frame's line as a source range."""
-    return NO_SOURCE if frame is None else _range(frame.f_code.co_filename, frame.f_lineno)
+    """A frame's line as a source range; the user's lines that led there follow it, up to the call of the tracer."""
+    return NO_SOURCE if frame is None else _range(frame.f_code.co_filename, frame.f_lineno, _callers(frame.f_back))
+
+
+def _callers(frame: FrameType | None) -> tuple[tuple[str, int, str], ...]:
+    """(file, line, function) of the user's frames from the innermost, as far as the call of the tracer."""
+    found = []
+    while frame is not None and not frame.f_code.co_filename.startswith(_TRACER):
+        if not is_library(frame):
+            found.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
+        frame = frame.f_back
+    return tuple(found)
 
 
 @lru_cache(maxsize=4096)
-def _range(path: str, line: int) -> SourceRange:
+def _range(path: str, line: int, callers: tuple[tuple[str, int, str], ...]) -> SourceRange:
     text = linecache.getline(path, line).rstrip("\n")
-    return SourceRange(Source(text, path, line - 1), 0, len(text))
+    following = "".join(f"\n{file}({number}): {name}" for file, number, name in callers)
+    return SourceRange(Source(text + following, path, line - 1), 0, len(text))
 
 
 def name_in(frame: FrameType | None, impl: object) -> str | None:

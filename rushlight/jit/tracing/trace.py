@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 
 from rushlight.amp.autocast_mode import clear_autocast_cache
+from rushlight.core.tensor import Tensor
 from rushlight.jit.compiler import qualified_name
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph
@@ -254,11 +255,26 @@ def _get_trace_graph(
 ) -> tuple:  # fmt: skip
     """The graph of what a function or module does with `args`, and what it gave; then `args` too, if `return_inputs`.
 
-    NotImplementedError with `kwargs`.
+    The parameters and buffers of a module are inputs of the graph, after the arguments. NotImplementedError with `kwargs`.
     """
     if kwargs:
         raise NotImplementedError(f"_get_trace_graph: give arguments by position, got {', '.join(kwargs)} by name")
     given = args if isinstance(args, tuple) else (args,)
-    traced = trace(f, given, check_trace=False, strict=strict, _force_outplace=_force_outplace)
-    found = (traced.inlined_graph, f(*given))
-    return (*found, given) if return_inputs else found
+    check_inputs(given)
+    clear_autocast_cache()  # casts of parameters that were not recorded
+    tracing = TracingState(strict)
+    taken = [add_input(tracing, value, None) for value in given]
+    for tensor in _state_of(f) if isinstance(f, Module) else ():
+        add_input(tracing, tensor, None)
+    with tracing_hooks(), tracing.recording(record):
+        result = f(*taken)
+        with suspended():
+            tracing.graph.register_output(output_value(tracing, result))
+    normalize_ops(tracing.graph)
+    eliminate_dead_code(tracing.graph)
+    return (tracing.graph, result, given) if return_inputs else (tracing.graph, result)
+
+
+def _state_of(module: Module) -> list[Tensor]:
+    """The parameters and buffers of a module, in the order of its state, each once."""
+    return list({id(tensor._impl): tensor for tensor in module.state_dict(keep_vars=True).values()}.values())

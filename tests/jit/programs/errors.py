@@ -629,3 +629,185 @@ def takes_truth(a: bool):
 def gives_a_tensor_for_truth(x: torch.Tensor):
     return takes_truth(x[0])
 #: (torch.tensor([True]),)
+
+
+def branches_of_types(x: torch.Tensor, b: bool):
+    if b:
+        y = 1
+    else:
+        y = "a"
+    return y
+#: (torch.ones(2), True)
+
+
+def returns_of_types(x: torch.Tensor, b: bool):
+    if b: return 1
+    return "a"
+#: (torch.ones(2), True)
+
+
+def expression_of_types(x: torch.Tensor, b: bool):
+    return 1 if b else "a"
+#: (torch.ones(2), True)
+
+
+def expression_of_numbers(x: torch.Tensor, b: bool):
+    return 1 if b else 2.0
+#: (torch.ones(2), True)
+
+
+def branches_of_numbers(x: torch.Tensor, b: bool):
+    if b: y = 1
+    else: y = 2.0
+    return y
+#: (torch.ones(2), True)
+
+
+def branches_of_tuples(x: torch.Tensor, b: bool):
+    if b: y = (1, 2)
+    else: y = (1, 2, 3)
+    return y
+#: (torch.ones(2), True)
+
+
+def branches_of_lists(x: torch.Tensor, b: bool):
+    if b: y = [1]
+    else: y = [1.0]
+    return y
+#: (torch.ones(2), True)
+
+
+def loop_of_types(x: torch.Tensor, b: bool):
+    y = x
+    for i in range(3):
+        y = 1
+    return y
+#: (torch.ones(2), True)
+
+
+def defined_in_a_loop(x: torch.Tensor, b: bool):
+    while b:
+        z = 1
+    return z
+#: (torch.ones(2), False)
+
+
+class HookWithoutTuple(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.l = torch.nn.ReLU()
+        self.l.register_forward_hook(hook_without_tuple)
+    def forward(self, x: torch.Tensor): return self.l(x)
+#: (torch.ones(2),)
+
+
+def hook_without_tuple(self, input: torch.Tensor, output: torch.Tensor): return output + 1
+
+
+class HookOfTwo(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.l = torch.nn.ReLU()
+        self.l.register_forward_hook(hook_of_two)
+    def forward(self, x: torch.Tensor): return self.l(x)
+#: (torch.ones(2),)
+
+
+def hook_of_two(self, input: Tuple[torch.Tensor]): return input
+
+
+class PreHookOfInt(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.l = torch.nn.ReLU()
+        self.l.register_forward_pre_hook(pre_hook_of_int)
+    def forward(self, x: torch.Tensor): return self.l(x)
+#: (torch.ones(2),)
+
+
+def pre_hook_of_int(self, input: Tuple[torch.Tensor]) -> int: return 1
+
+
+class HookOfInt(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.l = torch.nn.ReLU()
+        self.l.register_forward_hook(hook_of_int)
+    def forward(self, x: torch.Tensor): return self.l(x)
+#: (torch.ones(2),)
+
+
+def hook_of_int(self, input: Tuple[torch.Tensor], output: int): return output + 1
+
+
+class HookOfPair(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.l = torch.nn.ReLU()
+        self.l.register_forward_hook(hook_of_pair)
+    def forward(self, x: torch.Tensor): return self.l(x)
+#: (torch.ones(2),)
+
+
+def hook_of_pair(self, input: Tuple[torch.Tensor, torch.Tensor], output: torch.Tensor): return output + 1
+
+
+class HookOfLambda(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.l = torch.nn.ReLU()
+        self.l.register_forward_hook(lambda m, i, o: o)
+    def forward(self, x: torch.Tensor): return self.l(x)
+#: (torch.ones(2),)
+
+
+@torch.jit._overload
+def declared_for_two(x: int) -> int: ...
+
+
+@torch.jit._overload
+def declared_for_two(x: str) -> str: ...
+
+
+def declared_for_two(x): return x
+
+
+def no_overload_fits(x: float): return declared_for_two(x)
+#: (1.0,)
+
+
+@torch.jit._overload
+def declared_with_other_names(x: int, z: int) -> int: ...
+
+
+def declared_with_other_names(x, y): return x
+
+
+def overload_of_other_names(x: int): return declared_with_other_names(x, x)
+#: (1,)
+
+
+@torch.jit._overload
+def declared_with_another_default(x: int, y: int = 2) -> int: ...
+
+
+def declared_with_another_default(x, y=3): return x + y
+
+
+def overload_of_other_defaults(x: int): return declared_with_another_default(x)
+#: (1,)
+
+
+@torch.jit._overload
+def declared_without_a_type(x: int, y=2) -> int: ...
+
+
+@torch.jit._overload
+def declared_without_a_type(x: float) -> int: ...
+
+
+def declared_without_a_type(x, y=2): return 1
+
+
+def overload_without_a_type(x: int): return declared_without_a_type(x)
+#: (1,)

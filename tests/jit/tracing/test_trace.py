@@ -373,3 +373,33 @@ def test_lists_of_sizes_are_constants_with_a_warning():
     with pytest.warns(TracerWarning, match="torch.tensor results are registered as constants"):
         traced = trace(lambda x: x * torch.tensor([x.size(0), 0.5]), torch.ones(3, 2))
     torch.testing.assert_close(traced(torch.ones(1, 2)), torch.tensor([[3.0, 0.5]]))
+
+
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+
+    def forward(self, x):
+        return self.inner(x * 2)
+
+
+def test_errors_name_the_lines_of_the_program(tmp_path):
+    traced = trace(Outer(), torch.ones(2, 3))
+    torch.jit.save(traced, tmp_path / "model.pt")
+    loaded = torch.jit.load(tmp_path / "model.pt")
+    lines = [Inner.forward.__code__.co_firstlineno + 1, Outer.forward.__code__.co_firstlineno + 1]
+    for module in (traced, loaded, torch.jit.freeze(traced.eval())):
+        with pytest.raises(RuntimeError, match="cannot be multiplied") as caught:
+            module(torch.ones(2, 4))
+        for line in lines:
+            assert f"{__file__}({line}): forward" in str(caught.value)
