@@ -11,7 +11,7 @@ import copy
 import json
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from rushlight.compiler.settings import configure, configured, from_environment
@@ -60,12 +60,13 @@ class ConfigModule(types.ModuleType):
     """A module whose attributes are settings. AttributeError for names that are none."""
 
     _settings: dict[str, Setting]
+    _deleted: set[str]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # what importing and copying ask for
             raise AttributeError(name)
         found = self._settings.get(name)
-        if found is not None:
+        if found is not None and name not in self._deleted:
             return found.read()
         if any(known.startswith(f"{name}.") for known in self._settings):
             return _Section(self, f"{name}.")
@@ -76,17 +77,22 @@ class ConfigModule(types.ModuleType):
             super().__setattr__(name, value)
         elif name in self._settings:
             self._settings[name].write(value)
+            self._deleted.discard(name)
         else:
             raise AttributeError(f"{self.__name__}.{name} does not exist")
+
+    def __delattr__(self, name: str) -> None:
+        """Hide a setting until it is set again, as `unittest.mock.patch.object` does before it sets the old value."""
+        getattr(self, name)
+        self._deleted.add(name)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._settings})
 
-    def patch(self, changes: str | dict[str, Any] | None = None, value: Any = None, **named: Any) -> Any:
-        """Other values in a `with` block, or in the calls of a decorated function: `patch("name", 1)`, `patch(name=1)`,
-        `patch({"name": 1})`."""
-        return _changed(self, {changes: value} if isinstance(changes, str) else {**(changes or {}), **named})
-
+    def patch(self, changes: str | dict[str, Any] | None = None, value: Any = None, **named: Any) -> ConfigPatch:
+        """Other values in a `with` block, in the calls of a decorated function, or while the tests of a decorated TestCase run:
+        `patch("name", 1)`, `patch(name=1)`, `patch({"name": 1})`."""
+        return ConfigPatch(self, {changes: value} if isinstance(changes, str) else {**(changes or {}), **named})
 
     def get_config_copy(self) -> dict[str, Any]:
         """All settings with their values, those of sections as "cpp.threads"."""
@@ -105,20 +111,57 @@ class ConfigModule(types.ModuleType):
         return json.dumps(self.get_config_copy()).encode()
 
 
-@contextlib.contextmanager
-def _changed(module: ConfigModule, changes: dict[str, Any]) -> Iterator[None]:
-    before = {name: getattr(module, name) for name in changes}
-    try:
-        for name, value in changes.items():
-            setattr(module, name, value)
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(module, name, value)
+class ConfigPatch(contextlib.ContextDecorator):
+    """Other values for settings of a module, from entry to exit. AttributeError for names that are none."""
+
+    def __init__(self, module: ConfigModule, changes: dict[str, Any]):
+        self._module = module
+        self._changes = changes
+        self._before: list[dict[str, Any]] = []
+        for name in changes:
+            getattr(module, name)
+
+    def __enter__(self) -> None:
+        self._before.append({name: getattr(self._module, name) for name in self._changes})
+        for name, value in self._changes.items():
+            setattr(self._module, name, value)
+
+    def __exit__(self, *error: object) -> None:
+        for name, value in self._before.pop().items():
+            setattr(self._module, name, value)
+
+    def __call__(self, func: Any) -> Any:
+        """The function, or the class of tests, under the other values. TypeError for other classes."""
+        if not isinstance(func, type):
+            return super().__call__(func)
+        tests = sys.modules.get("unittest")
+        if tests is None or not issubclass(func, tests.TestCase):
+            raise TypeError(f"patch() decorates functions and subclasses of unittest.TestCase, got the class {func.__name__}")
+        patch = self
+
+        class Patched(func):
+            @classmethod
+            def setUpClass(cls) -> None:
+                patch.__enter__()
+                try:
+                    super().setUpClass()
+                except BaseException:
+                    patch.__exit__()
+                    raise
+
+            @classmethod
+            def tearDownClass(cls) -> None:
+                try:
+                    super().tearDownClass()
+                finally:
+                    patch.__exit__()
+
+        Patched.__name__, Patched.__qualname__, Patched.__module__ = func.__name__, func.__qualname__, func.__module__
+        return Patched
 
 
 def install(name: str, settings: dict[str, Setting]) -> None:
     """Make the imported module `name` one of settings."""
     module = sys.modules[name]
-    module.__dict__["_settings"] = settings
+    module.__dict__.update(_settings=settings, _deleted=set())
     module.__class__ = ConfigModule

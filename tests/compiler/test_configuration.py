@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import unittest
 import warnings
+from unittest import mock
 
 import pytest
 
@@ -235,3 +237,29 @@ def test_run_uses_what_was_captured():
     with pytest.raises(torch._dynamo.exc.Unsupported):
         torch._dynamo.optimize_assert("eager")(branching)(torch.ones(2))
     torch._dynamo.mark_static_address(torch.ones(2))
+
+
+def test_patch_decorates_classes_of_tests():
+    class Cases(unittest.TestCase):
+        seen = []
+
+        def test_limit(self):
+            self.seen.append(dynamo.recompile_limit)
+
+    patched = dynamo.patch(recompile_limit=3)(Cases)
+    assert patched.__name__ == "Cases" and issubclass(patched, Cases)
+    assert unittest.TestSuite([patched("test_limit")]).run(unittest.TestResult()).wasSuccessful()
+    assert Cases.seen == [3] and dynamo.recompile_limit == 16
+    with pytest.raises(TypeError, match=r"subclasses of unittest.TestCase, got the class int"):
+        dynamo.patch(recompile_limit=3)(int)
+
+
+def test_mocks_of_settings():
+    dynamo.recompile_limit = 4
+    with mock.patch.object(dynamo, "recompile_limit", 2), mock.patch("rushlight._dynamo.config.verbose", True):
+        assert (dynamo.recompile_limit, dynamo.verbose) == (2, True)
+    assert (dynamo.recompile_limit, dynamo.verbose) == (4, False)
+    del dynamo.recompile_limit
+    with pytest.raises(AttributeError, match="recompile_limit does not exist"):
+        dynamo.recompile_limit  # noqa: B018
+    dynamo.recompile_limit = 16

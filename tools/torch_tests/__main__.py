@@ -1,0 +1,96 @@
+"""Run PyTorch's test files, and report: see the package."""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+RESULTS = ROOT / "build" / "torch-tests"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.torch_tests", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="run test files with one library")
+    run.add_argument("--source", type=Path, required=True, help="the unpacked source package of PyTorch")
+    run.add_argument("--library", choices=("rushlight", "torch"), default="rushlight")
+    run.add_argument("--limit", type=int, default=120, help="seconds for one test")
+    run.add_argument("-k", dest="chosen", help="an expression of pytest that chooses tests: their results are shown, not kept")
+    run.add_argument("-n", dest="processes", type=int, default=2)
+    run.add_argument("files", nargs="+", help="names below the source's folder test, without .py")
+    report = commands.add_parser("report", help="count and group what has been run")
+    report.add_argument("files", nargs="*")
+    report.add_argument("--errors", type=int, default=0, help="how many groups of errors to show for each file")
+    options = parser.parse_args()
+    if options.command == "run":
+        return max(_run(options, name) for name in options.files)
+    return _report(options.files, options.errors)
+
+
+def _results_of(name: str, library: str) -> Path:
+    return RESULTS / f"{name.replace('/', '.')}.{library}.jsonl"
+
+
+def _run(options: argparse.Namespace, name: str) -> int:
+    source = options.source.resolve()
+    file = source / "test" / f"{name}.py"
+    if not file.exists():
+        sys.exit(f"{file} does not exist; --source is to be the unpacked source package of PyTorch")
+    results = _results_of(name, options.library) if options.chosen is None else RESULTS / "chosen.jsonl"
+    results.parent.mkdir(parents=True, exist_ok=True)
+    results.unlink(missing_ok=True)
+    environment = {
+        **os.environ,
+        "TORCH_TESTS_LIBRARY": options.library,
+        "TORCH_TESTS_SOURCE": str(source),
+        "TORCH_TESTS_RESULTS": str(results),
+        "TORCH_TESTS_LIMIT": str(options.limit),
+        "PYTORCH_PRINT_REPRO_ON_FAILURE": "0",
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(file.parent), str(source / "test"), os.environ.get("PYTHONPATH", "")]),
+    }
+    flags = ["--noconftest", "-p", "no:cacheprovider", "-p", "tools.torch_tests.plugin", "--import-mode=importlib", "-q"]
+    flags += ["--rootdir", str(file.parent), "-c", "/dev/null", "--tb=short"]
+    flags += ["-n", str(options.processes)] if options.processes > 1 and options.chosen is None else []
+    flags += ["--no-header", "-W", "ignore"]
+    flags += ["-k", options.chosen] if options.chosen is not None else ["--tb=short", "-rN"]
+    return subprocess.run([sys.executable, "-m", "pytest", *flags, str(file)], env=environment, cwd=file.parent).returncode
+
+
+def _read(path: Path) -> dict[str, dict]:
+    return {result["test"]: result for result in map(json.loads, path.read_text().splitlines())} if path.exists() else {}
+
+
+def _report(files: list[str], shown: int) -> int:
+    files = files or sorted({path.name.removesuffix(".jsonl").rsplit(".", 1)[0] for path in RESULTS.glob("*.*.jsonl")})
+    for name in files:
+        theirs, ours = _read(_results_of(name, "torch")), _read(_results_of(name, "rushlight"))
+        wanted = [test for test, result in theirs.items() if result["outcome"] == "passed"]
+        passed = [test for test in wanted if ours.get(test, {}).get("outcome") == "passed"]
+        print(f"{name}: {len(passed)} of {len(wanted)}, {len(passed) / max(len(wanted), 1):.1%}")
+        groups: dict[str, list[str]] = collections.defaultdict(list)
+        for test in wanted:
+            if test not in passed:
+                groups[_kind(ours.get(test))].append(test)
+        for kind, tests in sorted(groups.items(), key=lambda group: -len(group[1]))[:shown]:
+            print(f"  {len(tests):5} {kind}")
+            print(f"        {', '.join(test.split('::')[-1] for test in tests[:4])}")
+    return 0
+
+
+def _kind(result: dict | None) -> str:
+    if result is None:
+        return "not found"
+    if result["outcome"] != "failed":
+        return result["outcome"]
+    return re.sub(r"0x[0-9a-f]+|\b\d+(\.\d+)?(e[-+]?\d+)?\b", "#", " ".join(result["error"].split()))[:150]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""A plugin of pytest: `torch` is the library under test, the tests' helpers come from PyTorch's source, results go to a file.
+
+Environment: TORCH_TESTS_LIBRARY (rushlight or torch), TORCH_TESTS_SOURCE (the unpacked source), TORCH_TESTS_RESULTS (a file to
+append to) and TORCH_TESTS_LIMIT (seconds for one test).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.torch_tests import names
+
+_SOURCE = Path(os.environ["TORCH_TESTS_SOURCE"])
+_LIMIT = int(os.environ["TORCH_TESTS_LIMIT"])
+
+
+def _alias() -> None:
+    if os.environ["TORCH_TESTS_LIBRARY"] == "rushlight":
+
+        prefix = "rushlight"
+    else:
+        prefix = "torch"
+    import torch
+    import torch.testing
+
+    torch.testing.__path__ = [str(_SOURCE / "torch" / "testing")]
+    for name in [name for name in sys.modules if any(name.startswith(helper) for helper in names.HELPERS)]:
+        if prefix == "torch" and name.count(".") < 2:
+            continue
+        del sys.modules[name]
+    names.TolerantModule.source = str(_SOURCE)
+    names.make_tolerant(prefix)
+    sys.meta_path[:0] = [names.HelperFinder(_SOURCE), names.TolerantFinder(prefix)]
+    _unrefused(sys.meta_path)
+    sys.meta_path.append(names.AbsentFinder())
+
+
+def _unrefused(finders: list) -> None:
+    """Under the name torch, Rushlight's finder raises for what is missing: have it go on to the next finder instead."""
+    for finder in finders:
+        if type(finder).__module__ == "rushlight.as_torch.finder":
+            found = finder.find_spec
+
+            def find_spec(name, path=None, target=None, found=found):
+                try:
+                    return found(name, path, target)
+                except ModuleNotFoundError:
+                    if not names.tolerant:
+                        raise
+                    return None
+
+            finder.find_spec = find_spec
+
+
+_alias()
+
+
+class _TooLong(BaseException):
+    pass
+
+
+def _stop(*_: object) -> None:
+    raise _TooLong(f"took longer than {_LIMIT} s")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item, nextitem):
+    names.tolerant = False
+    signal.signal(signal.SIGALRM, _stop)
+    signal.alarm(_LIMIT)
+    yield
+    signal.alarm(0)
+    names.tolerant = True
+
+
+_started: dict[str, dict] = {}
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    result = _started.setdefault(item.nodeid, {"test": item.nodeid.split("::", 1)[1], "outcome": "passed", "seconds": 0.0})
+    result["seconds"] += report.duration
+    if report.failed:
+        error = call.excinfo
+        result["outcome"] = "failed"
+        result["error"] = f"{error.typename}: {str(error.value)[:600]}"
+        result["where"] = _where(error)
+    elif report.skipped and result["outcome"] == "passed":
+        result["outcome"] = "xfailed" if hasattr(report, "wasxfail") else "skipped"
+    if report.when == "teardown":
+        with open(os.environ["TORCH_TESTS_RESULTS"], "a") as file:
+            file.write(json.dumps(_started.pop(item.nodeid)) + "\n")
+
+
+def _where(error) -> str:
+    """The last lines of the test, of its helpers and of the library that the error went through."""
+    lines = [f"{Path(str(entry.path)).name}:{entry.lineno + 1}" for entry in error.traceback]
+    return " ".join(lines[-6:])
