@@ -6,6 +6,7 @@ append to) and TORCH_TESTS_LIMIT (seconds for one test).
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -21,11 +22,9 @@ _LIMIT = int(os.environ["TORCH_TESTS_LIMIT"])
 
 
 def _alias() -> None:
-    if os.environ["TORCH_TESTS_LIBRARY"] == "rushlight":
-
-        prefix = "rushlight"
-    else:
-        prefix = "torch"
+    prefix = os.environ["TORCH_TESTS_LIBRARY"]
+    if prefix == "rushlight":
+        importlib.import_module("rushlight.as_torch")
     import torch
     import torch.testing
 
