@@ -78,6 +78,18 @@ static PyObject *method_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     return (PyObject *)self;
 }
 
+/* Found again by its name, so that it can be copied and pickled. */
+static PyObject *method_reduce(BinaryMethod *self, PyObject *Py_UNUSED(ignored))
+{
+    PyObject *getter = PyDict_GetItemString(PyEval_GetBuiltins(), "getattr");
+    return getter ? Py_BuildValue("O(OO)", getter, configuration.tensor_type, self->name) : NULL;
+}
+
+static PyMethodDef methods[] = {
+    {"__reduce__", (PyCFunction)method_reduce, METH_NOARGS, "__reduce__($self, /)\n--\n\nHow copies are made: by name."},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyMemberDef members[] = {
     {"__name__", T_OBJECT_EX, offsetof(BinaryMethod, name), READONLY, NULL},
     {"__qualname__", T_OBJECT_EX, offsetof(BinaryMethod, name), READONLY, NULL},
@@ -100,4 +112,5 @@ PyTypeObject BinaryMethod_Type = {
     .tp_descr_get = method_get,
     .tp_vectorcall_offset = offsetof(BinaryMethod, vectorcall),
     .tp_members = members,
+    .tp_methods = methods,
 };

@@ -2,4 +2,6 @@
 
 from rushlight.ops.bindings import functions_of
 
-globals().update(functions_of("fft"))
+_functions = functions_of("fft")
+__all__ = sorted(_functions)
+globals().update(_functions)

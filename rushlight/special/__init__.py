@@ -2,4 +2,6 @@
 
 from rushlight.ops.bindings import functions_of
 
-globals().update(functions_of("special"))
+_functions = functions_of("special")
+__all__ = sorted(_functions)
+globals().update(_functions)

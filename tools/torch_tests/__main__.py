@@ -64,7 +64,9 @@ def _run(options: argparse.Namespace, name: str) -> int:
 
 
 def _read(path: Path) -> dict[str, dict]:
-    return {result["test"]: result for result in map(json.loads, path.read_text().splitlines())} if path.exists() else {}
+    """Results by test, without those on a device that Rushlight does not have."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {result["test"]: result for result in map(json.loads, lines) if "LAZY::" not in result["test"]}
 
 
 def _report(files: list[str], shown: int) -> int:

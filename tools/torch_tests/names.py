@@ -5,6 +5,8 @@ A test that needs such a name fails when it runs, and one that is decorated with
 
 from __future__ import annotations
 
+import contextlib
+import dis
 import importlib.util
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,8 +17,29 @@ from types import ModuleType
 from typing import Any
 
 _OF_TESTING = ("_internal", "_comparison", "_creation", "_utils")
-HELPERS = ("functorch", *(f"torch.testing.{name}" for name in _OF_TESTING))
+HELPERS = (
+    "functorch",
+    "torch._dynamo.test_case",
+    "torch._inductor.test_case",
+    *(f"torch.testing.{name}" for name in _OF_TESTING),
+)
 """Modules that are taken from PyTorch's source: the tests' own tools."""
+
+STAND_INS: dict[str, dict[str, Any]] = {
+    "torch.utils._import_utils": {
+        "_check_module_exists": lambda name: importlib.util.find_spec(name) is not None,
+        "check_module_version": lambda *_: False,
+        "dill_available": lambda: False,
+        "import_dill": lambda: None,
+    },
+    "torch.utils._triton": {"has_triton": lambda: False, "has_triton_package": lambda: False},
+    "torch.utils._mode_utils": {"no_dispatch": contextlib.nullcontext},
+    "torch._utils_internal": {"IS_FBSOURCE": False, "get_writable_path": lambda path: path},
+    "torch._lazy": {},
+    "torch._lazy.metrics": {},
+    "torch._lazy.ts_backend": {"init": lambda: None},
+}
+"""What the helpers themselves work with, and no test is about. Modules of these names stay when tests run."""
 
 tolerant = True
 """Whether names that are missing are stood in for. Off while a test runs."""
@@ -29,8 +52,10 @@ class Absent:
         self._name = name
         self.__name__ = self.__qualname__ = name
 
-    def __getattr__(self, name: str) -> Absent:
-        if name.startswith("__") and name.endswith("__"):
+    def __getattr__(self, name: str) -> Any:
+        if name == "__all__":
+            return []
+        if (name.startswith("__") and name.endswith("__")) or name == "pytestmark":
             raise AttributeError(name)
         return Absent(f"{self._name}.{name}")
 
@@ -71,6 +96,11 @@ class Absent:
 
     __ror__ = __or__
 
+    def __and__(self, other: object) -> bool:
+        return False
+
+    __rand__ = __and__
+
     def __repr__(self) -> str:
         return f"<absent {self._name}>"
 
@@ -95,8 +125,10 @@ class TolerantModule(ModuleType):
             except AttributeError:
                 if not tolerant:
                     raise
-        asks = sys._getframe(1).f_code.co_filename
-        if not tolerant or name.startswith("__") or not asks.startswith(TolerantModule.source):
+        asks = sys._getframe(1)
+        by_call = dis.opname[asks.f_code.co_code[asks.f_lasti]].startswith(("CALL", "PRECALL"))  # getattr and hasattr
+        by_call = by_call and asks.f_code.co_name != "_getattr_qual"
+        if not tolerant or name.startswith("__") or by_call or not asks.f_code.co_filename.startswith(TolerantModule.source):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         return Absent(f"{self.__name__}.{name}")
 
@@ -118,15 +150,32 @@ class AbsentFinder(MetaPathFinder, Loader):
     """The last to be asked: makes an empty module for one of the library's that is not there."""
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if not tolerant or not name.startswith("torch."):
+        if name not in STAND_INS and (not tolerant or not name.startswith("torch.")):
             return None
         return ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return _AbsentModule(spec.name)
+        made = _AbsentModule(spec.name)
+        made.__dict__.update(STAND_INS.get(spec.name, {}))
+        return made
 
     def exec_module(self, module: ModuleType) -> None:
         pass
+
+
+def tolerate(kind: type) -> None:
+    """Have objects of a class, such as the namespaces of operators, stand in for names that they don't have."""
+    given = kind.__getattr__
+
+    def __getattr__(self: Any, name: str) -> Any:
+        try:
+            return given(self, name)
+        except AttributeError:
+            if not tolerant or name.startswith("__"):
+                raise
+            return Absent(f"{self!r}.{name}")
+
+    kind.__getattr__ = __getattr__
 
 
 def make_tolerant(prefix: str) -> None:

@@ -26,6 +26,7 @@ def _alias() -> None:
     if prefix == "rushlight":
         importlib.import_module("rushlight.as_torch")
     import torch
+    import torch._inductor.config
     import torch.testing
 
     torch.testing.__path__ = [str(_SOURCE / "torch" / "testing")]
@@ -35,9 +36,16 @@ def _alias() -> None:
         del sys.modules[name]
     names.TolerantModule.source = str(_SOURCE)
     names.make_tolerant(prefix)
+    for each in (torch.ops.aten, torch._inductor.config):
+        if prefix == "rushlight":
+            names.tolerate(type(each))
     sys.meta_path[:0] = [names.HelperFinder(_SOURCE), names.TolerantFinder(prefix)]
     _unrefused(sys.meta_path)
     sys.meta_path.append(names.AbsentFinder())
+    vars(torch).pop("_foreach_zero", None)  # the helpers take its absence for granted
+    if "none" not in torch.backends.quantized.supported_engines:
+        others = torch._C._supported_qengines
+        torch._C._supported_qengines = lambda: [0, *others()]
 
 
 def _unrefused(finders: list) -> None:
@@ -50,7 +58,7 @@ def _unrefused(finders: list) -> None:
                 try:
                     return found(name, path, target)
                 except ModuleNotFoundError:
-                    if not names.tolerant:
+                    if not names.tolerant and name not in names.STAND_INS:
                         raise
                     return None
 
