@@ -32,7 +32,7 @@ PRINT_OPTS = _Options()
 
 def _tensor_str(self: Tensor, indent: int) -> str:
     """The elements of a tensor as text, as they stand behind a prefix of `indent` characters."""
-    return elements_text(self.detach().resolve_conj().numpy(), self.dtype, indent)
+    return elements_text(self.numpy(force=True), self.dtype, indent)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from rushlight.core.storage import UntypedStorage
 from rushlight.core.tensor import Tensor, tensor_from_storage
 from rushlight.core.typed_storage import TypedStorage
 from rushlight.nn.parameter import Parameter
+from rushlight.ops.lazy_views import with_metadata
 from rushlight.ops.packet import namespaces
 from rushlight.serialization.rebuild import make_meta_tensor, make_tensor
 from rushlight.serialization.sparse import rebuild_sparse
@@ -44,7 +45,8 @@ def _rebuild_tensor_v2(
     backward_hooks: Any, metadata: Any = None,
 ) -> Tensor:  # fmt: skip
     """The same, which may require a gradient."""
-    return _rebuild_tensor(storage, storage_offset, size, stride).requires_grad_(requires_grad)
+    made = _rebuild_tensor(storage, storage_offset, size, stride)
+    return with_metadata(made, metadata or {}).requires_grad_(requires_grad)
 
 
 def _rebuild_tensor_v3(
@@ -52,7 +54,8 @@ def _rebuild_tensor_v3(
     requires_grad: bool, backward_hooks: Any, dtype: dtype, metadata: Any = None,
 ) -> Tensor:  # fmt: skip
     """The same, of a dtype that has no class of storages."""
-    return _over_storage(storage, dtype, storage_offset, size, stride).requires_grad_(requires_grad)
+    made = _over_storage(storage, dtype, storage_offset, size, stride)
+    return with_metadata(made, metadata or {}).requires_grad_(requires_grad)
 
 
 def _rebuild_sparse_tensor(layout: layout, data: tuple) -> Tensor:

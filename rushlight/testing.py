@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from rushlight.core.device import device
-from rushlight.core.dtype import bfloat16, complex64, complex128, dtype, float16, float32, float64
+from rushlight.core.dtype import bfloat16, bool_, complex64, complex128, dtype, finfo, float16, float32, float64, iinfo
+from rushlight.core.layout import memory_format
 from rushlight.core.tensor import Tensor
 from rushlight.ops.construct import as_tensor
 from rushlight.ops.packet import namespaces
@@ -147,18 +148,63 @@ def make_tensor(
     requires_grad: bool = False,
     noncontiguous: bool = False,
     exclude_zero: bool = False,
+    memory_format: memory_format | None = None,
 ) -> Tensor:
-    """A tensor of random values in [low, high), by default [-9, 9) for signed and [0, 9) for unsigned numbers."""
+    """A tensor of random values in [low, high), evenly distributed.
+
+    Bounds that `dtype` cannot hold are moved to those that it can. By default they are 0 and 2 for booleans, 0 and 10 for
+    unsigned integers, -9 and 10 for signed ones, -9 and 9 for floating and complex numbers, whose parts are drawn one by one.
+    `noncontiguous` leaves every other element of memory out, and `exclude_zero` replaces zeros by the least positive number
+    (1 for integers). ValueError for bounds that hold nothing, and for a memory format beside `noncontiguous`.
+    """
     sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
-    signed = dtype.is_signed
-    low = (-9 if signed else 0) if low is None else low
-    high = (2 if dtype.name == "bool" else 9) if high is None else high
-    stored = (*sizes[:-1], 2 * sizes[-1]) if noncontiguous and sizes else sizes
+    if noncontiguous and memory_format is not None:
+        raise ValueError(f"The parameters `noncontiguous` and `memory_format` are mutually exclusive, got {memory_format}")
+    if requires_grad and not (dtype.is_floating_point or dtype.is_complex):
+        raise ValueError(f"`requires_grad=True` is not supported for boolean and integral dtypes, but got {dtype}")
+    low, high = _bounds(dtype, low, high)
+    spread = noncontiguous and math.prod(sizes) > 1
+    stored = (*sizes[:-1], 2 * sizes[-1]) if spread else sizes
     if dtype.is_floating_point or dtype.is_complex:
-        made = aten.empty.memory_format(list(stored), dtype=dtype, device=device).uniform_(low, high)
+        made = _uniform(list(stored), dtype, device, low, high)
     else:
-        made = aten.randint.low(math.floor(low), math.ceil(high), list(stored), dtype=dtype, device=device)
-    made = made[..., ::2] if noncontiguous and sizes else made
+        made = aten.randint.low(low, high, list(stored), dtype=dtype, device=device)
+    made = made[..., ::2] if spread else made
     if exclude_zero:
-        made = aten.where.self(made == 0, aten.full_like.default(made, 1), made)
+        least = 1 if dtype.is_integral else finfo(dtype).tiny
+        made.masked_fill_(made == 0, least)
+    if memory_format is not None:
+        made = made.clone(memory_format=memory_format)
     return made.requires_grad_(True) if requires_grad else made
+
+
+def _uniform(sizes: list[int], kind: dtype, where: device | str, low: float, high: float) -> Tensor:
+    if kind.is_complex:
+        return aten.view_as_complex.default(_uniform([*sizes, 2], kind.to_real(), where, low, high))
+    if kind.itemsize == 1:
+        return _uniform(sizes, float32, where, low, high).to(kind)
+    return aten.empty.memory_format(sizes, dtype=kind, device=where).uniform_(low, high)
+
+
+def _bounds(kind: dtype, low: float | None, high: float | None) -> tuple[float, float]:
+    """The bounds of random values as `kind` can hold them; whole numbers for integers."""
+    if kind.is_floating_point or kind.is_complex:
+        least, greatest = finfo(kind).min, finfo(kind).max
+        usual = (-9, 9)
+    else:
+        least, greatest = (0, 2) if kind is bool_ else (iinfo(kind).min, iinfo(kind).max + 1)
+        usual = (0, 2) if kind is bool_ else (-9 if least else 0, 10)
+    low, high = usual[0] if low is None else low, usual[1] if high is None else high
+    if low != low or high != high:
+        raise ValueError(f"`low` and `high` cannot be NaN, but got {low=} and {high=}")
+    if low == high and not kind.is_integral:
+        return (low, high)
+    if low >= high:
+        raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
+    if high < least or low >= greatest:
+        raise ValueError(
+            f"The value interval specified by `low` and `high` is [{low}, {high}), but {kind} only supports "
+            f"[{least}, {greatest})"
+        )
+    low, high = min(max(low, least), greatest), min(max(high, least), greatest)
+    return (math.ceil(low), math.ceil(high)) if kind.is_integral else (low, high)

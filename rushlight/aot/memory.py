@@ -190,6 +190,8 @@ def _through_reshape(emit: Emit, view: Node, base: Node, new: Node) -> Node:
 INVERSES: dict[OpOverload, Callable[[Emit, Node, Node, Node], Node]] = {
     aten("alias"): lambda emit, view, base, new: new,
     aten("detach"): lambda emit, view, base, new: new,
+    aten("_conj"): lambda emit, view, base, new: emit(aten("conj_physical"), new),
+    aten("_neg_view"): lambda emit, view, base, new: emit(aten("neg"), new),
     aten("permute"): _through_permute,
     aten("select.int"): _through_select,
     aten("slice.Tensor"): _through_slice,

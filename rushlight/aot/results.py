@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from rushlight.aot.errors import Untraceable
 from rushlight.autograd.grad_mode import enable_grad
 from rushlight.core.algebra import Expr
+from rushlight.core.dispatch_key import LAZY_BITS
 from rushlight.core.strides import has_internal_overlap
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor, wrap
+from rushlight.ops.lazy_views import turned_over
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
@@ -38,6 +40,7 @@ class Computed:
 @dataclass(frozen=True)
 class View:
     """A view of primal or of output number `position`; `offset` counts from its first element. `is_whole`: the very tensor.
+    `turned`: the bits of conjugation and negation that the view has, and what it views has not.
 
     Sizes, strides and offsets that are not known before the call are `Computed`.
     """
@@ -49,6 +52,7 @@ class View:
     offset: int | Computed
     requires_grad: bool
     is_whole: bool = False
+    turned: int = 0
 
 
 Result = Plain | Computed | View
@@ -84,9 +88,11 @@ def _make(result: Result, computed: Sequence[Tensor | int], primals: Sequence[Te
     size, stride = _known(result.size, computed), _known(result.stride, computed)
     offset = impl.storage_offset + _known((result.offset,), computed)[0]
     if not result.requires_grad:
-        return wrap(impl.alias(size, stride, offset))
+        made = impl.alias(size, stride, offset)
+        made.key_set ^= result.turned
+        return wrap(made)
     with enable_grad():
-        return aten.as_strided(base, size, stride, offset)
+        return turned_over(aten.as_strided(base, size, stride, offset), result.turned)
 
 
 def _known(numbers: tuple, computed: Sequence[Tensor | int]) -> tuple:
@@ -158,7 +164,8 @@ class _Planner:
             raise Untraceable("a result is a view of an input that has several elements in one place")
         offset = self._number(impl.storage_offset - whole.storage_offset)
         size, stride = tuple(map(self._number, impl.sizes)), tuple(map(self._number, impl.strides))
-        return View(of_primal, position, size, stride, offset, impl.requires_grad)
+        turned = (impl.key_set ^ whole.key_set) & LAZY_BITS
+        return View(of_primal, position, size, stride, offset, impl.requires_grad, turned=turned)
 
 
 def _history_base(value: Tensor) -> Tensor | None:

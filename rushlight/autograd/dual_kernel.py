@@ -29,7 +29,7 @@ _LINEAR = frozenset(
     "neg sum.dim_IntList mean.dim cat stack cumsum index_select gather permute expand view clone constant_pad_nd flip roll "
     "_to_copy to.dtype add.Tensor sub.Tensor index.Tensor embedding upsample_nearest1d upsample_nearest2d upsample_nearest3d "
     "avg_pool2d avg_pool3d _adaptive_avg_pool2d tril triu diagonal_copy real imag view_as_real view_as_complex _conj conj "
-    "conj_physical where.self masked_select".split()
+    "_neg_view conj_physical where.self masked_select".split()
 )
 _WITHOUT_TANGENT = ("detach", "lift_fresh")
 _CHOOSING = ("condition", "mask", "index", "indices")  # arguments of these that say which elements are taken

@@ -193,7 +193,7 @@ class _Check:
             self._compare_batched(None if together is None else together[place], one)
 
     def _compare_batched(self, found: Tensor | None, wanted: Tensor | None) -> None:
-        arrays = [np.zeros(1) if value is None else value.detach().numpy() for value in (found, wanted)]
+        arrays = [np.zeros(1) if value is None else value.numpy(force=True) for value in (found, wanted)]
         if not np.allclose(*arrays, self.options.rtol, self.options.atol):
             raise GradcheckError("Batched gradients differ from those that are computed one by one")
 
@@ -241,7 +241,7 @@ class _Check:
         with forward_ad.dual_level():
             dual = forward_ad.make_dual(tensor.detach(), tensor_from_array(direction))
             parts = [forward_ad.unpack_dual(value) for value in self._with(index, dual)]
-        return [jacobians.coordinates(np.zeros_like(primal.detach().numpy()) if tangent is None else tangent.detach().numpy())
+        return [jacobians.coordinates(np.zeros_like(primal.numpy(force=True)) if tangent is None else tangent.numpy(force=True))
                 for primal, tangent in parts]  # fmt: skip
 
     def _check_undefined(self, outputs: list[Tensor]) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from rushlight.autograd import forward_ad
 from rushlight.autograd.backward import grad
 from rushlight.core.tensor import Tensor, tensor_from_array
+from rushlight.ops.lazy_views import CONJUGATE, NEGATIVE, lazy_bits, turned_over
 
 Function = Callable[[], list[Tensor]]
 
@@ -35,15 +36,22 @@ def directions(tensor: Tensor) -> Iterator[np.ndarray]:
             yield direction
 
 
+def _memory_of(tensor: Tensor, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The memory of a tensor, and a change of it that changes what the tensor stands for by `change`."""
+    bits = lazy_bits(tensor)
+    signed = -change if bits & NEGATIVE else change
+    return turned_over(tensor.detach(), bits)._impl.array, signed.conjugate() if bits & CONJUGATE else signed
+
+
 def along(function: Function, tensor: Tensor, direction: np.ndarray, eps: float) -> list[np.ndarray]:
     """For each output its central difference along a direction of an input. The input is as before afterwards."""
-    array = tensor._impl.array
+    array, change = _memory_of(tensor, eps * direction)
     original = array.copy()
     try:
-        array[...] = original + eps * direction
-        high = [coordinates(value.detach().numpy()) for value in function()]
-        array[...] = original - eps * direction
-        low = [coordinates(value.detach().numpy()) for value in function()]
+        array[...] = original + change
+        high = [coordinates(value.numpy(force=True)) for value in function()]
+        array[...] = original - change
+        low = [coordinates(value.numpy(force=True)) for value in function()]
     finally:
         array[...] = original
     return [(after - before) / (2 * eps) for after, before in zip(high, low, strict=True)]
@@ -68,7 +76,7 @@ def of_gradients(output: Tensor, tensor: Tensor, starts: Sequence[np.ndarray] | 
 def gradient(output: Tensor, tensor: Tensor, start: np.ndarray) -> np.ndarray:
     """The gradient of an input for that of an output; zeros where the backward gives none."""
     (found,) = grad(output, tensor, tensor_from_array(start), retain_graph=True, allow_unused=True)
-    return np.zeros(tensor.shape, tensor.dtype.numpy) if found is None else found.detach().numpy()
+    return np.zeros(tensor.shape, tensor.dtype.numpy) if found is None else found.numpy(force=True)
 
 
 def forward(function: Callable[[Tensor], list[Tensor]], tensor: Tensor) -> list[np.ndarray]:
@@ -79,7 +87,7 @@ def forward(function: Callable[[Tensor], list[Tensor]], tensor: Tensor) -> list[
             dual = forward_ad.make_dual(tensor.detach(), tensor_from_array(direction))
             parts = [forward_ad.unpack_dual(value) for value in function(dual)]
         columns.append([
-            np.zeros_like(coordinates(primal.detach().numpy())) if tangent is None else coordinates(tangent.detach().numpy())
+            np.zeros_like(coordinates(primal.numpy(force=True))) if tangent is None else coordinates(tangent.numpy(force=True))
             for primal, tangent in parts
         ])  # fmt: skip
     return [np.array(rows) for rows in zip(*columns, strict=True)]

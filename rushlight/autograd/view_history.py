@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from rushlight.autograd.derivatives.views import as_strided_gradient
 from rushlight.autograd.node import NO_EDGE, Edge, Node, accumulator_of, geometry_of, info_of, set_history
+from rushlight.core.dispatch_key import LAZY_BITS
 from rushlight.core.strides import may_overlap
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.view_origin import FUNCTION_VIEW, INFERENCE_VIEW, MULTIPLE_VIEWS, NO_GRAD_VIEW
+from rushlight.ops.lazy_views import computed, turned_over
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
@@ -101,10 +103,12 @@ class AsStridedBackward0(Node):
 class Window:
     """Where a view lies in its base, in gradients: of the base, whose layout they have, and of the view.
 
-    A real view of a complex base (or the reverse) counts in real numbers, of which each complex one has two.
+    A real view of a complex base (or the reverse) counts in real numbers, of which each complex one has two. `turned` says
+    in which of conjugation and negation the view differs from the base.
     """
 
     def __init__(self, base: TensorImpl, view: TensorImpl):
+        self.turned = (base.key_set ^ view.key_set) & LAZY_BITS
         self.base, self.view = geometry_of(base), geometry_of(view)
         self.base_is_complex = base.dtype.is_complex and not view.dtype.is_complex
         self.view_is_complex = view.dtype.is_complex and not base.dtype.is_complex
@@ -115,7 +119,7 @@ class Window:
         sizes, strides, offset = _in_real_numbers(self.view) if self.view_is_complex else self.view
         source = aten.view_as_real(whole) if self.base_is_complex else whole
         found = source.as_strided(sizes, strides, offset - own[2])
-        return aten.view_as_complex(found) if self.view_is_complex else found
+        return turned_over(aten.view_as_complex(found) if self.view_is_complex else found, self.turned)
 
     def copy(self, grad: Tensor) -> Tensor:
         """A copy of the base's gradient laid out like the base."""
@@ -126,6 +130,7 @@ class Window:
         if may_overlap(*self.view[:2]) or may_overlap(*self.base[:2]):
             own = _in_real_numbers(self.base) if self.base_is_complex else self.base
             view = _in_real_numbers(self.view) if self.view_is_complex else self.view
+            grad = computed(grad, self.turned)
             found = as_strided_gradient(aten.view_as_real(grad) if self.view_is_complex else grad, own, view)
             return aten.view_as_complex(found) if self.base_is_complex else found
         kind = grad.dtype.to_complex() if self.base_is_complex else grad.dtype.to_real() if self.view_is_complex else grad.dtype

@@ -8,6 +8,7 @@ from rushlight.aot.decompose import decompose
 from rushlight.aot.decompositions import TRAINING
 from rushlight.aot.functionalize import functionalize
 from rushlight.aot.memory import anchor_views
+from rushlight.aot.negatives import compute_negatives
 from rushlight.aot.random import seed_random
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.symbolic_sizes import name_symbols
@@ -54,4 +55,5 @@ PIPELINE: list[Pass] = [functionalize, anchor_views, name_open_sizes, eliminate_
 
 def for_fusion(fallback_random: bool) -> list[Pass]:
     """For a backend that fuses operators; with `fallback_random`, random numbers are drawn as in eager."""
-    return [decompose_training, *([] if fallback_random else [seed_random]), *PIPELINE]
+    functional = [functionalize, anchor_views, compute_negatives, name_open_sizes, eliminate_dead_code, check]
+    return [decompose_training, *([] if fallback_random else [seed_random]), *functional]

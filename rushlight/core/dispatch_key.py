@@ -15,22 +15,24 @@ class DispatchKey(IntEnum):
     QuantizedCPU = 4
     Python = 5
     Functionalize = 6
-    ADInplaceOrView = 7
-    Autograd = 8
-    Dual = 9
-    Tracer = 10
-    Autocast = 11
-    Anomaly = 12
-    Batched = 13
-    VmapMode = 14
-    Narrow = 15
-    Profiler = 16
+    Conjugate = 7
+    Negative = 8
+    ADInplaceOrView = 9
+    Autograd = 10
+    Dual = 11
+    Tracer = 12
+    Autocast = 13
+    Anomaly = 14
+    Batched = 15
+    VmapMode = 16
+    Narrow = 17
+    Profiler = 18
     # PyTorch's names by device for what is one functionality here.
-    AutogradCPU = 8
-    AutogradCUDA = 8
-    AutocastCPU = 11
-    AutocastCUDA = 11
-    AutocastXPU = 11
+    AutogradCPU = 10
+    AutogradCUDA = 10
+    AutocastCPU = 13
+    AutocastCUDA = 13
+    AutocastXPU = 13
     # Aliases: kernels registered to these serve several run-time keys.
     CompositeExplicitAutograd = 20
     CompositeImplicitAutograd = 21
@@ -96,8 +98,14 @@ def bit(key: DispatchKey) -> int:
 
 
 AUTOGRAD_BITS = bit(DispatchKey.Autograd) | bit(DispatchKey.ADInplaceOrView)
-SPECIAL_BITS = bit(DispatchKey.SparseCPU) | bit(DispatchKey.QuantizedCPU)
+LAZY_BITS = bit(DispatchKey.Conjugate) | bit(DispatchKey.Negative)
+"""Of tensors that stand for the conjugate or the negative of what their memory holds."""
+
+_FORMAT_BITS = bit(DispatchKey.SparseCPU) | bit(DispatchKey.QuantizedCPU)
+SPECIAL_BITS = _FORMAT_BITS | LAZY_BITS
+"""Of tensors whose memory alone does not say what they hold."""
+
 BATCHED_BIT = bit(DispatchKey.Batched)
-BACKEND_BITS = bit(DispatchKey.CPU) | bit(DispatchKey.Meta) | SPECIAL_BITS
+BACKEND_BITS = bit(DispatchKey.CPU) | bit(DispatchKey.Meta) | _FORMAT_BITS
 CPU_KEYS = bit(DispatchKey.CPU) | AUTOGRAD_BITS
 META_KEYS = bit(DispatchKey.Meta) | AUTOGRAD_BITS

@@ -7,5 +7,5 @@ class AcceleratorError(RuntimeError):
     """What goes wrong on an accelerator."""
 
 
-class OutOfMemoryError(RuntimeError):
+class OutOfMemoryError(RuntimeError, MemoryError):
     """A device has no memory left."""

@@ -17,6 +17,7 @@ import numpy as np
 import rushlight._C as _C
 from rushlight._C import StorageImpl
 from rushlight.core.device import CPU, META, as_device, device, present_device, raise_absent
+from rushlight.core.errors import OutOfMemoryError
 
 # StorageImpl(buffer, nbytes, where, data_ptr=None) is the memory itself, a C struct (`csrc/storage_impl.c`). `buffer` is a
 # writable object with the buffer protocol, or None where there is no data; `nbytes`, `device`, `data_ptr` say what they mean,
@@ -40,7 +41,7 @@ def _bytes_of(storage: StorageImpl) -> np.ndarray:
     return np.ndarray((storage.nbytes,), np.uint8, storage.buffer)
 
 
-_C.configure(cpu=CPU, storage_bytes=_bytes_of)
+_C.configure(cpu=CPU, storage_bytes=_bytes_of, out_of_memory=OutOfMemoryError)
 
 
 def without_data(nbytes: int) -> StorageImpl:

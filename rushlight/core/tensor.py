@@ -10,6 +10,7 @@ import numpy as np
 
 import rushlight._C as _C
 from rushlight.core.device import CPU, device
+from rushlight.core.dispatch_key import LAZY_BITS
 from rushlight.core.dtype import (
     BITS,
     NARROW_TYPES,
@@ -239,7 +240,8 @@ class Tensor(_C.TensorBase):
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """The elements as a NumPy array over the same memory.
 
-        Raises RuntimeError for a tensor that requires grad where autograd records, unless `force` (which detaches).
+        Raises RuntimeError for a tensor that requires grad where autograd records, and for a view that stands for the
+        conjugate or the negative of its memory, unless `force`, which detaches and computes.
         """
         if self.requires_grad and state.grad_enabled and not force:
             raise RuntimeError(
@@ -251,6 +253,13 @@ class Tensor(_C.TensorBase):
             )
         if self._impl.dtype.category == BITS or self._impl.dtype in (complex32, float4_e2m1fn_x2):
             raise TypeError(f"Got unsupported ScalarType {self._impl.dtype.scalar_name}")
+        if self._impl.key_set & LAZY_BITS:
+            if force:
+                return _resolved(self)._impl.array
+            kind, method = ("conjugate", "conj") if self.is_conj() else ("negative", "neg")
+            raise RuntimeError(
+                f"Can't call numpy() on Tensor that has {kind} bit set. Use tensor.resolve_{method}().numpy() instead."
+            )
         return self._impl.array[...]
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
@@ -267,7 +276,7 @@ class Tensor(_C.TensorBase):
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         if self._impl.dtype in NARROW_TYPES:
             return self.to(complex64 if self._impl.dtype.is_complex else float32).tolist()
-        return self._impl.array.tolist()
+        return _resolved(self)._impl.array.tolist()
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
@@ -277,6 +286,10 @@ class Tensor(_C.TensorBase):
             raise BufferError("Cannot pack tensors on meta")
         if self.requires_grad and state.grad_enabled:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        if self.is_conj():
+            raise BufferError("Can't export tensors with the conjugate bit set")
+        if self.is_neg():
+            raise BufferError("Can't export tensors with the negative bit set")
         return self.numpy().__dlpack__(**kwargs)
 
     def __len__(self) -> int:
@@ -296,7 +309,7 @@ class Tensor(_C.TensorBase):
             return f"{prefix}FakeTensor(..., size={impl.sizes}, dtype={impl.dtype})"
         if impl.storage.buffer is None:
             return prefix + format_meta(impl.sizes, impl.dtype, **facts)
-        array = impl.array if impl.dtype is not complex32 else self.detach().to(complex64)._impl.array
+        array = _resolved(self if impl.dtype is not complex32 else self.detach().to(complex64))._impl.array
         return prefix + format_tensor(array, impl.dtype, **facts)
 
     def __format__(self, spec: str) -> str:
@@ -495,3 +508,6 @@ def check_geometry(storage: StorageImpl, element_type: dtype, sizes: tuple, stri
         )
 
 
+def _resolved(self: Tensor) -> Tensor:
+    """A tensor whose memory holds what `self` stands for."""
+    return self.detach().clone() if self._impl.key_set & LAZY_BITS else self

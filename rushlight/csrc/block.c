@@ -7,6 +7,7 @@
 #include <structmember.h>
 
 #include "allocator.h"
+#include "configuration.h"
 
 typedef struct {
     PyObject_HEAD
@@ -87,7 +88,7 @@ void block_use_type(PyTypeObject *type) { block_type = type; }
 
 static PyObject *refuse(PyObject *size)
 {
-    return PyErr_Format(PyExc_MemoryError,
+    return PyErr_Format(out_of_memory_error(),
                         "allocate: cannot allocate %S bytes; free tensors that are no longer needed, "
                         "or use smaller ones", size);
 }

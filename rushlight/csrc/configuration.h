@@ -28,11 +28,18 @@ typedef struct {
     PyObject *no_edge;          /* (None, 0) */
     PyObject *symbolic_type;    /* SymInt */
     PyObject *narrow_dtypes;    /* frozenset of the dtypes that are stored and cast, and that few operators compute with */
+    PyObject *out_of_memory;    /* OutOfMemoryError */
     PyObject *dtypes[DTYPE_COUNT];
     int itemsizes[DTYPE_COUNT];
 } Configuration;
 
 extern Configuration configuration;
+
+/* The error of a request for memory that the system refuses: also a MemoryError. */
+static inline PyObject *out_of_memory_error(void)
+{
+    return configuration.out_of_memory ? configuration.out_of_memory : PyExc_MemoryError;
+}
 
 static inline DtypeCode dtype_code(PyObject *dtype)
 {

@@ -7,15 +7,19 @@
 #define SPARSE_CPU_BIT (1UL << 3)
 #define QUANTIZED_CPU_BIT (1UL << 4)
 #define PYTHON_BIT (1UL << 5)
-#define ADINPLACE_OR_VIEW_BIT (1UL << 7)
-#define AUTOGRAD_BIT (1UL << 8)
-#define DUAL_BIT (1UL << 9)
-#define AUTOCAST_BIT (1UL << 11)
-#define BATCHED_BIT (1UL << 13)
-#define NARROW_BIT (1UL << 15)
+#define CONJUGATE_BIT (1UL << 7)
+#define NEGATIVE_BIT (1UL << 8)
+#define ADINPLACE_OR_VIEW_BIT (1UL << 9)
+#define AUTOGRAD_BIT (1UL << 10)
+#define DUAL_BIT (1UL << 11)
+#define AUTOCAST_BIT (1UL << 13)
+#define BATCHED_BIT (1UL << 15)
+#define NARROW_BIT (1UL << 17)
 
-#define SPECIAL_BITS (SPARSE_CPU_BIT | QUANTIZED_CPU_BIT) /* of tensors whose memory alone does not say what they hold */
-#define BACKEND_BITS (CPU_BIT | META_BIT | SPECIAL_BITS)
+#define FORMAT_BITS (SPARSE_CPU_BIT | QUANTIZED_CPU_BIT)
+#define LAZY_BITS (CONJUGATE_BIT | NEGATIVE_BIT) /* stands for the conjugate or the negative of what the memory holds */
+#define SPECIAL_BITS (FORMAT_BITS | LAZY_BITS)   /* of tensors whose memory alone does not say what they hold */
+#define BACKEND_BITS (CPU_BIT | META_BIT | FORMAT_BITS)
 #define AUTOGRAD_BITS (AUTOGRAD_BIT | ADINPLACE_OR_VIEW_BIT)
 #define CPU_KEYS (CPU_BIT | AUTOGRAD_BITS)
 

@@ -137,7 +137,7 @@ int graph_call_memory(GraphCall *call, const GraphDescription *graph, void *cons
     *pointers = call->arena;
     if (call->arena)
         return 0;
-    PyErr_Format(PyExc_MemoryError, "a compiled graph cannot allocate the %zd bytes that it works in", plan->arena_bytes);
+    PyErr_Format(out_of_memory_error(), "a compiled graph cannot allocate the %zd bytes that it works in", plan->arena_bytes);
     return -1;
 }
 

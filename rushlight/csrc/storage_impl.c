@@ -33,7 +33,7 @@ StorageImpl *storage_allocate(Py_ssize_t nbytes)
     self->data = allocator_allocate((size_t)nbytes, &capacity);
     if (!self->data) {
         Py_DECREF(self);
-        PyErr_Format(PyExc_MemoryError,
+        PyErr_Format(out_of_memory_error(),
                      "allocate: cannot allocate %zd bytes; free tensors that are no longer needed, or use smaller ones",
                      nbytes);
         return NULL;
@@ -192,7 +192,7 @@ static PyObject *allocate_storage(PyObject *Py_UNUSED(module), PyObject *size)
     if (nbytes == -1 && PyErr_Occurred()) {
         if (!PyErr_ExceptionMatches(PyExc_OverflowError))
             return NULL;
-        return PyErr_Format(PyExc_MemoryError, "allocate: cannot allocate %S bytes", size);
+        return PyErr_Format(out_of_memory_error(), "allocate: cannot allocate %S bytes", size);
     }
     if (nbytes < 0)
         return PyErr_Format(PyExc_ValueError, "allocate: expected a number of bytes >= 0, got %zd", nbytes);

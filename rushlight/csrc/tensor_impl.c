@@ -130,8 +130,10 @@ TensorImpl *impl_empty(PyObject *sizes, PyObject *strides, PyObject *dtype, Py_s
         PyErr_Format(PyExc_RuntimeError, "Trying to create tensor with negative dimension: %R", sizes);
         return NULL;
     }
-    if (__builtin_mul_overflow(count, (Py_ssize_t)itemsize, &nbytes))
-        nbytes = PY_SSIZE_T_MAX;
+    if (count == PY_SSIZE_T_MAX || __builtin_mul_overflow(count, (Py_ssize_t)itemsize, &nbytes)) {
+        PyErr_Format(PyExc_RuntimeError, "Storage size calculation overflowed with sizes=%R", sizes);
+        return NULL;
+    }
     StorageImpl *storage = storage_allocate(nbytes);
     TensorImpl *made = storage ? impl_make((PyObject *)storage, sizes, strides, 0, dtype, configuration.cpu, CPU_KEYS,
                                            new_version()) : NULL;
@@ -308,6 +310,11 @@ static PyObject *row_major_array(TensorImpl *self)
 
 static PyObject *get_array(TensorImpl *self, void *Py_UNUSED(closure))
 {
+    if (self->key_set & LAZY_BITS) {
+        PyErr_SetString(PyExc_RuntimeError, "the memory of a view does not hold the conjugate or the negative that it stands "
+                                            "for: resolve_conj() and resolve_neg() make a tensor that does");
+        return NULL;
+    }
     int generation = ((StorageImpl *)self->storage)->generation;
     if (self->array && self->array_generation == generation)
         return Py_NewRef(self->array);

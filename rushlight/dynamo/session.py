@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.amp.autocast_mode import autocast
 from rushlight.autograd.grad_mode import enable_grad, no_grad, set_grad_enabled
+from rushlight.core.dispatch_key import LAZY_BITS
 from rushlight.core.dtype import dtype
 from rushlight.core.layout import strided
 from rushlight.core.size import Size
@@ -185,7 +186,7 @@ class Session:
 
     def _tensor(self, value: Tensor, source: Source | None) -> Value:
         kind = type(value)
-        if kind not in (Tensor, Parameter, Buffer) or value.layout is not strided:
+        if kind not in (Tensor, Parameter, Buffer) or value.layout is not strided or value._impl.key_set & LAZY_BITS:
             return self._opaque(value, source)
         node = self.graph.known(value)
         if node is None:

@@ -47,7 +47,7 @@ PYTHON_TYPES = {float: float64, int: int64, bool: bool_, complex: complex128}
 def _array_of(data: object) -> np.ndarray:
     """Nested sequences of numbers or tensors as an array; ValueError where they are ragged."""
     if isinstance(data, Tensor):
-        return data.detach().numpy()
+        return data.numpy(force=True)
     if isinstance(data, TypedStorage | UntypedStorage):
         return np.asarray(data.tolist())
     if isinstance(data, np.ndarray | np.generic):
@@ -65,7 +65,7 @@ def _array_of(data: object) -> np.ndarray:
 def _plain(data: object) -> object:
     """`data` with the tensors in nested sequences as arrays."""
     if isinstance(data, Tensor):
-        return data.detach().numpy()
+        return data.numpy(force=True)
     return [_plain(item) for item in data] if isinstance(data, list | tuple) else data
 
 

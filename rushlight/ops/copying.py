@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from rushlight.core.dtype import dtype
 from rushlight.core.storage import StorageImpl, UntypedStorage, without_data
 from rushlight.core.tensor import Tensor, tensor_from_storage, wrap
 from rushlight.core.tensor_impl import TensorImpl, empty_meta_impl
+from rushlight.ops.lazy_views import lazy_bits, metadata_of, with_metadata
 
 
 def _deepcopy(self: Tensor, memo: dict) -> Tensor:
@@ -22,8 +24,11 @@ def _deepcopy(self: Tensor, memo: dict) -> Tensor:
     if id(self) in memo:
         return memo[id(self)]
     impl = self._impl
-    storage = _copied_storage(impl.storage, memo)
-    made = wrap(TensorImpl(storage, impl.sizes, impl.strides, impl.storage_offset, impl.dtype, impl.device, impl.key_set))
+    if lazy_bits(self):
+        made = self.detach().clone()
+    else:
+        storage = _copied_storage(impl.storage, memo)
+        made = wrap(TensorImpl(storage, impl.sizes, impl.strides, impl.storage_offset, impl.dtype, impl.device, impl.key_set))
     memo[id(self)] = made
     made.requires_grad_(self.requires_grad)
     if self.grad is not None:
@@ -54,9 +59,11 @@ def _copy(self: Tensor) -> Tensor:
     return made.requires_grad_(self.requires_grad)
 
 
-def _rebuild(data: bytes, kind: dtype, sizes: tuple, strides: tuple, requires_grad: bool) -> Tensor:
+def _rebuild(
+    data: bytes, kind: dtype, sizes: tuple, strides: tuple, requires_grad: bool, metadata: Mapping[str, bool] | None = None
+) -> Tensor:
     made = tensor_from_storage(UntypedStorage.from_buffer(data), kind, sizes, strides)
-    return made.requires_grad_(requires_grad)
+    return with_metadata(made, metadata or {}).requires_grad_(requires_grad)
 
 
 def _rebuild_meta(kind: dtype, sizes: tuple, strides: tuple, requires_grad: bool) -> Tensor:
@@ -73,7 +80,9 @@ def _reduce(self: Tensor, protocol: int) -> tuple:
     dense = self.detach() if self.is_non_overlapping_and_dense() else self.detach().contiguous()
     impl = dense._impl
     flat = np.ndarray((impl.numel,), impl.dtype.numpy, impl.storage.bytes(), impl.storage_offset * impl.dtype.itemsize)
-    return (_rebuild, (flat.tobytes(), impl.dtype, impl.sizes, impl.strides, self.requires_grad))
+    metadata = metadata_of(dense)
+    about = (metadata,) if metadata else ()
+    return (_rebuild, (flat.tobytes(), impl.dtype, impl.sizes, impl.strides, self.requires_grad, *about))
 
 
 def install() -> None:

@@ -7,6 +7,7 @@ key set leads to is resolved once and kept per operator, so a call costs one dic
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -44,6 +45,9 @@ class Kernel:
             return self.function(op, key_set)
         if self.boxed:
             return _unbox(self.function, op, key_set)
+        code = getattr(self.function, "__code__", None)
+        if code is not None and code.co_flags & inspect.CO_VARARGS and not code.co_flags & inspect.CO_VARKEYWORDS:
+            return _by_position(self.function, op)
         return self.function
 
 
@@ -54,6 +58,22 @@ def _unbox(function: Callable, op: OpOverload, key_set: int) -> Callable:
         return stack[0] if len(stack) == 1 else tuple(stack) if stack else None
 
     return unboxed
+
+
+def _by_position(function: Callable, op: OpOverload) -> Callable:
+    """A kernel that does not know the names of its operands, for calls that give them."""
+
+    def positional(*args, **kwargs):
+        if not kwargs:
+            return function(*args)
+        schema = op._schema
+        named = [argument.name for argument in schema.arguments[len(args) : schema.positional_count]]
+        while named and named[-1] not in kwargs:
+            named.pop()
+        stack = op.normalize(args, kwargs)[: len(args) + len(named)]
+        return function(*stack, **{name: value for name, value in kwargs.items() if name not in named})
+
+    return positional
 
 
 FALLTHROUGH = Kernel(lambda *args: None)

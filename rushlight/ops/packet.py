@@ -114,7 +114,7 @@ class OpOverloadPacket(_C.PacketBase):
         """The overload names."""
         return [op.overload for op in self._overloads]
 
-    def _call_resolving(self, *args, **kwargs):
+    def _call_resolving(self, /, *args, **kwargs):
         deciding = overriding_arguments(args, kwargs)
         if deciding or asks_modes():
             return call_override(self.public, deciding, args, kwargs)

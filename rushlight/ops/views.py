@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from rushlight.core.dispatch_key import LAZY_BITS, DispatchKey, bit
 from rushlight.core.dtype import dtype
 from rushlight.core.size import whole_number
 from rushlight.core.strides import expanded_view, infer_size, storage_extent, view_strides, wrap_dim, wrap_dims
@@ -63,6 +64,9 @@ def view_as_dtype(self, dtype):
     impl = self._impl
     kind = impl.dtype
     sizes, strides, offset = impl.sizes, impl.strides, impl.storage_offset
+    if kind is not dtype and impl.key_set & LAZY_BITS:
+        which = "conjugate view tensors" if impl.key_set & bit(DispatchKey.Conjugate) else "tensors with negative bit set"
+        raise RuntimeError(f"torch.Tensor.view is not supported for {which} when converting to a different dtype.")
     if dtype.itemsize != kind.itemsize:
         if not sizes:
             raise RuntimeError(f"self.dim() cannot be 0 to view {_change_of_size(kind, dtype)}")

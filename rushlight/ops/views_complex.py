@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rushlight.core.dtype import dtype, float16, float32, float64
 from rushlight.core.tensor import Tensor, wrap
+from rushlight.ops.lazy_views import CONJUGATE, lazy_bits
 from rushlight.ops.registry import explicit
 
 
@@ -18,6 +19,11 @@ def view_as_real(self):
     impl = self._impl
     if not impl.dtype.is_complex:
         raise RuntimeError(f"view_as_real is only supported for complex tensors, but got a tensor of {impl.dtype}")
+    if lazy_bits(self) & CONJUGATE:
+        raise RuntimeError(
+            "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can view it "
+            "as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the original."
+        )
     strides = (*(2 * stride for stride in impl.strides), 1)
     return _view_with_dtype(self, impl.dtype.to_real(), (*impl.sizes, 2), strides, 2 * impl.storage_offset)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rushlight.core.device import device_for_operator
 from rushlight.core.dtype import dtype
 from rushlight.core.tensor import Tensor
 from rushlight.quantized.operators import aten
@@ -86,16 +87,18 @@ def _make_per_channel_quantized_tensor(input: Tensor, scale: Tensor, zero_point:
 
 
 def _empty_affine_quantized(
-    size: Sequence[int], *, scale: float = 1.0, zero_point: int = 0, dtype: _Element | None = None
+    size: Sequence[int], *, scale: float = 1.0, zero_point: int = 0, dtype: _Element | None = None, device: str = "cpu"
 ) -> Tensor:
     """A quantized tensor of a size, whose integers are 0."""
+    device_for_operator(device, "aten::_empty_affine_quantized")
     return aten._empty_affine_quantized(list(size), scale=scale, zero_point=zero_point, dtype=dtype)
 
 
 def _empty_per_channel_affine_quantized(
-    size: Sequence[int], *, scales: Tensor, zero_points: Tensor, axis: int, dtype: _Element | None = None
+    size: Sequence[int], *, scales: Tensor, zero_points: Tensor, axis: int, dtype: _Element | None = None, device: str = "cpu"
 ) -> Tensor:
     """A quantized tensor of a size with a scale for each index of dimension `axis`, whose integers are 0."""
+    device_for_operator(device, "aten::_empty_per_channel_affine_quantized")
     return aten._empty_per_channel_affine_quantized(
         list(size), scales=scales, zero_points=zero_points, axis=axis, dtype=dtype
     )

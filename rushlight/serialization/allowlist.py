@@ -18,6 +18,7 @@ from rushlight.core.size import Size
 from rushlight.core.storage import UntypedStorage
 from rushlight.core.tensor import Tensor
 from rushlight.core.typed_storage import TypedStorage
+from rushlight.ops.lazy_views import with_metadata
 from rushlight.serialization import rebuild
 from rushlight.serialization.dtypes import DTYPE_OF_STORAGE
 from rushlight.serialization.errors import UnpicklingError
@@ -173,11 +174,15 @@ def _typed(storage: TypedStorage | UntypedStorage) -> tuple[UntypedStorage, dtyp
     return storage.untyped(), storage.dtype
 
 
-def _no_lazy_view(metadata: dict | None = None) -> None:
-    if metadata:
-        raise UnpicklingError(
-            "a tensor was saved as a lazy conjugate or negative of its storage; save its resolve_conj().resolve_neg()"
-        )
+def _lazy_view(tensor: Tensor, metadata: dict | None = None) -> Tensor:
+    """The view that stands for the conjugate, the negative or both of a tensor, as what is saved beside it says."""
+    if not metadata:
+        return tensor
+    if any(name not in ("conj", "neg") or type(value) is not bool for name, value in metadata.items()):
+        raise UnpicklingError("what is saved beside a tensor says other things than whether it is a conjugate or a negative")
+    if metadata.get("conj") and not tensor.is_complex():
+        raise UnpicklingError("a tensor of real numbers is said to be the conjugate of its storage")
+    return with_metadata(tensor, metadata)
 
 
 _HOOKS = (OrderedDict, dict, type(None))
@@ -198,8 +203,7 @@ def _tensor_v2(machine: Unpickler, args: tuple) -> Tensor:
     kinds = ((TypedStorage, UntypedStorage), int, (tuple, list), (tuple, list), bool, _HOOKS, _METADATA)
     _expect("_rebuild_tensor_v2", args, *kinds, optional=1)
     _no_hooks(args[5])
-    _no_lazy_view(*args[6:])
-    return rebuild.make_tensor(*_typed(args[0]), *args[1:5])
+    return _lazy_view(rebuild.make_tensor(*_typed(args[0]), *args[1:5]), *args[6:])
 
 
 def _tensor_v3(machine: Unpickler, args: tuple) -> Tensor:
@@ -207,8 +211,7 @@ def _tensor_v3(machine: Unpickler, args: tuple) -> Tensor:
     _expect("_rebuild_tensor_v3", args, *kinds, optional=1)
     _no_hooks(args[5])
     storage = args[0] if isinstance(args[0], UntypedStorage) else args[0].untyped()
-    _no_lazy_view(*args[7:])
-    return rebuild.make_tensor(storage, args[6], *args[1:5])
+    return _lazy_view(rebuild.make_tensor(storage, args[6], *args[1:5]), *args[7:])
 
 
 def _meta_tensor(machine: Unpickler, args: tuple) -> Tensor:

@@ -22,6 +22,7 @@ from rushlight.core.storage import StorageImpl, UntypedStorage
 from rushlight.core.tensor import Tensor
 from rushlight.core.typed_storage import TypedStorage
 from rushlight.nn.parameter import Parameter
+from rushlight.ops.lazy_views import metadata_of
 from rushlight.serialization.dtypes import STORAGE_NAMES
 from rushlight.serialization.errors import PicklingError
 from rushlight.serialization.objects import find_named, module_of, save_object
@@ -310,6 +311,7 @@ def _tensor_arguments(machine: Pickler, value: Tensor, requires_grad: bool | Non
         return (value.dtype, *geometry, flag)
     storage = value.untyped_storage()
     element_type = value.dtype if value.dtype.name in STORAGE_NAMES else None
+    metadata = metadata_of(value)
     return (
         lambda: _write_storage(machine, storage, element_type),
         value.storage_offset(),
@@ -317,6 +319,7 @@ def _tensor_arguments(machine: Pickler, value: Tensor, requires_grad: bool | Non
         flag,
         machine.write_ordered_dict,
         *(() if element_type is not None else (value.dtype,)),
+        *((metadata,) if metadata else ()),
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 import rushlight as torch
 from rushlight.aot.functionalize import functionalize
 from rushlight.aot.memory import anchor_views
+from rushlight.aot.negatives import compute_negatives
 from rushlight.fx.interpreter import Interpreter
 from rushlight.fx.proxy_tensor import capture
 
@@ -218,3 +219,25 @@ def test_what_reads_new_contents_by_a_view_sees_its_strides():
                     s for s, n in zip(want.stride(), want.shape, strict=True) if n > 1
                 ]
                 assert torch.equal(got, want)
+
+
+def test_negative_views_are_computed():
+    def imaginary(x):
+        return x.conj().imag[0] * 2
+
+    module = capture(imaginary, (torch.ones(2, 3, dtype=torch.complex64),)).module
+    compute_negatives(module)
+    module.graph.eliminate_dead_code()
+    module.graph.lint()
+    names = [node.target._opname for node in module.graph.nodes if node.op == "call_function"]
+    assert names == ["_conj", "_conj", "view_as_real", "neg", "select", "select", "neg", "neg", "mul"]
+    assert not any(node.meta["val"].is_neg() for node in module.graph.nodes if node.op == "call_function")
+    x = torch.randn(2, 3, dtype=torch.complex64)
+    module.recompile()
+    assert torch.equal(Interpreter(module).run(x)[0], imaginary(x))
+
+
+def test_as_strided_beside_a_negative_view_keeps_the_graph():
+    module = capture(lambda x: x.conj().imag.as_strided((2,), (2,), 1) * 2, (torch.ones(3, dtype=torch.complex64),)).module
+    compute_negatives(module)
+    assert "names places in memory" in module.meta["keep_eager"]

@@ -24,7 +24,7 @@ def on_parts(function: Callable) -> Callable:
 
     def call(*values: Tensor) -> Tensor:
         result = function(*[rl.view_as_complex(value) if value.size(-1) == 2 else value for value in values])
-        return rl.view_as_real(result) if result.is_complex() else result
+        return rl.view_as_real(result.resolve_conj()) if result.is_complex() else result
 
     return call
 

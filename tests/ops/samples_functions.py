@@ -79,9 +79,11 @@ def _special_functions():
 def _complex_numbers():
     for value in (complex_numbers(3, 4), complex_numbers(4, 3).permute(1, 0), complex_numbers(), real(3)):
         yield "conj_physical", value
+        yield "_neg_view", value
         yield "sgn", value
     for value in (complex_numbers(3, 4), complex_numbers(), real(4, 3).permute(1, 0)):
         yield "angle", value
+    yield "_conj", complex_numbers(4, 3)[1:].permute(1, 0)
     yield "angle", integers(9, 3, low=-9)
     yield "view_as_real", complex_numbers(4, 3)[1:].permute(1, 0)
     yield "view_as_complex", real(3, 4, 2)

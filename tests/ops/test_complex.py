@@ -62,7 +62,7 @@ def test_what_is_no_pair_of_parts(source, message):
 
 def test_conjugates():
     z = rl.tensor([[1 + 2j, 3j]])
-    assert z.conj().tolist() == [[1 - 2j, -3j]] and not z.conj().is_conj() and not rl.is_conj(z)
+    assert z.conj().tolist() == [[1 - 2j, -3j]] and z.conj().is_conj() and not rl.is_conj(z)
     assert z.mH.tolist() == z.H.tolist() == z.adjoint().tolist() == [[1 - 2j], [-3j]]
     assert z.conj_physical_() is z and z.tolist() == [[1 - 2j, -3j]]
     assert rl.vdot(rl.tensor([1j]), rl.tensor([1j])).item() == 1

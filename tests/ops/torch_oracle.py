@@ -33,7 +33,7 @@ def torch_operator(torch, op) -> object:
 def array_of(value: object) -> np.ndarray:
     """The elements of a tensor of either kind as a NumPy array; bfloat16 as float32."""
     if isinstance(value, Tensor):
-        array = value.detach().numpy()
+        array = value.numpy(force=True)
         return array.astype(np.float32) if array.dtype == ml_dtypes.bfloat16 else array
     value = value.detach()
     return (value.float() if value.dtype.is_floating_point and value.element_size() == 2 else value).numpy(force=True)

@@ -113,7 +113,7 @@ def _view_as_dtype(chain, tensor) -> str:
 def _real_part(chain, tensor) -> str:
     if "complex" not in str(tensor.dtype):
         return "?.real"
-    return chain.random.choice(("?.real", "?.imag", "torch.view_as_real(?)"))
+    return chain.random.choice(("?.real", "?.imag", "?.conj()", "torch.view_as_real(?.resolve_conj())"))
 
 
 def _base(chain, tensor) -> str:

@@ -214,7 +214,7 @@ def backward(run: Run, numbers: Callable) -> dict:
         total = 0
         for position, tensor in enumerate(run.variables.values()):
             if tensor.requires_grad:
-                real = run.library.view_as_real(tensor) if tensor.is_complex() else tensor
+                real = run.library.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
                 total = total + (real * real * (position + 1)).sum()
         if not isinstance(total, int):
             total.backward()

@@ -55,6 +55,8 @@ def _view_as_real(grad):
 
 
 derivative("conj_physical", self=lambda grad: conjugate(grad))
+derivative("_conj", self=lambda grad: conjugate(grad))
+derivative("_neg_view", self=lambda grad: -grad)
 derivative("sgn", self=_sgn)
 derivative("angle", self=_angle)
 derivative("abs", self=_abs)

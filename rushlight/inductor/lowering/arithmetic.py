@@ -11,7 +11,8 @@ from rushlight.inductor.tensor_box import TensorBox
 from rushlight.ops.promotion import float_type
 
 # Complex numbers do not come here: the graph is cut around them.
-fallback("makes complex numbers, or reads them as pairs of real ones", "view_as_real", "view_as_complex", "angle")
+fallback("makes complex numbers, or reads them as pairs of real ones", "view_as_real", "view_as_complex", "angle", "_conj")
+fallback("aot computes it", "_neg_view")
 fallback("is a Fourier transform", "_fft_c2c", "_fft_r2c", "_fft_c2r")
 fallback("has two results", "frexp.Tensor")
 fallback("steps through the representations of a number", "nextafter")

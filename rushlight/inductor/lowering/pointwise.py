@@ -11,8 +11,8 @@ from rushlight.inductor.tensor_box import TensorBox
 from rushlight.ops.promotion import float_type, rounded
 
 SAME_TYPE = {
-    "neg": "neg", "abs": "abs", "sign": "sign", "floor": "floor", "ceil": "ceil", "round": "round", "trunc": "trunc",
-    "relu": "relu", "bitwise_not": "bitwise_not",
+    "neg": "neg", "abs": "abs", "sign": "sign", "floor": "floor", "ceil": "ceil", "round": "round",
+    "trunc": "trunc", "relu": "relu", "bitwise_not": "bitwise_not",
 }  # fmt: skip
 FLOAT_TYPE = {
     "exp": "exp", "expm1": "expm1", "log": "log", "log1p": "log1p", "log2": "log2", "sqrt": "sqrt", "rsqrt": "rsqrt",

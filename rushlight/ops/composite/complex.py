@@ -1,9 +1,11 @@
-"""Composite operators on complex numbers. Conjugates are computed at once: no tensor here is a conjugate view."""
+"""Composite operators on complex numbers: their parts, and conjugates as views."""
 
 from __future__ import annotations
 
 from rushlight.core.dtype import bool_, float16, float32, float64
+from rushlight.core.layout import strided
 from rushlight.core.tensor import Tensor
+from rushlight.ops.lazy_views import CONJUGATE, NEGATIVE, lazy_bits, turned_over
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
 
@@ -12,14 +14,20 @@ aten = namespaces.namespace("aten")
 
 @composite("real(Tensor(a) self) -> Tensor(a)")
 def real(self):
-    return aten.select.int(aten.view_as_real.default(self), -1, 0) if self.dtype.is_complex else self
+    return aten.select.int(_in_pairs(self), -1, 0) if self.dtype.is_complex else self
 
 
 @composite("imag(Tensor(a) self) -> Tensor(a)")
 def imag(self):
     if not self.dtype.is_complex:
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    return aten.select.int(aten.view_as_real.default(self), -1, 1)
+    pairs = _in_pairs(self)
+    return aten.select.int(aten._neg_view.default(pairs) if lazy_bits(self) & CONJUGATE else pairs, -1, 1)
+
+
+def _in_pairs(self: Tensor) -> Tensor:
+    """The pairs of real numbers of what a tensor is, or is the conjugate of."""
+    return aten.view_as_real.default(turned_over(self, lazy_bits(self) & CONJUGATE))
 
 
 @composite("complex(Tensor real, Tensor imag) -> Tensor")
@@ -52,9 +60,11 @@ def _check_parts(first: Tensor, second: Tensor) -> None:
         )
 
 
-@composite("conj(Tensor(a) self) -> Tensor(a)", "_conj(Tensor(a) self) -> Tensor(a)")
+@composite("conj(Tensor(a) self) -> Tensor(a)")
 def conj(self):
-    return aten.conj_physical.default(self) if self.dtype.is_complex else self
+    if not self.dtype.is_complex:
+        return self
+    return aten._conj.default(self) if self.layout is strided else aten.conj_physical.default(self)
 
 
 @composite("_conj_physical(Tensor self) -> Tensor")
@@ -62,14 +72,24 @@ def conj_physical(self):
     return aten.conj_physical.default(self)
 
 
-@composite("resolve_conj(Tensor(a) self) -> Tensor(a)", "resolve_neg(Tensor(a) self) -> Tensor(a)")
-def resolve(self):
-    return self
+@composite("resolve_conj(Tensor(a) self) -> Tensor(a)")
+def resolve_conj(self):
+    return aten.clone.default(self) if lazy_bits(self) & CONJUGATE else self
 
 
-@composite("is_conj(Tensor self) -> bool", "is_neg(Tensor self) -> bool")
-def is_lazy(self):
-    return False
+@composite("resolve_neg(Tensor(a) self) -> Tensor(a)")
+def resolve_neg(self):
+    return aten.clone.default(self) if lazy_bits(self) & NEGATIVE else self
+
+
+@composite("is_conj(Tensor self) -> bool")
+def is_conj(self):
+    return bool(lazy_bits(self) & CONJUGATE)
+
+
+@composite("is_neg(Tensor self) -> bool")
+def is_neg(self):
+    return bool(lazy_bits(self) & NEGATIVE)
 
 
 @composite("view_as_real_copy(Tensor self) -> Tensor")

@@ -24,9 +24,14 @@ def linalg_solve(A, B, *, left=True):
     return aten.linalg_solve_ex.default(A, B, left=left, check_errors=True)[0]
 
 
-@composite("linalg_inv(Tensor A) -> Tensor", "inverse(Tensor self) -> Tensor")
+@composite("linalg_inv(Tensor A) -> Tensor")
 def linalg_inv(A):
     return aten.linalg_inv_ex.default(A, check_errors=True)[0]
+
+
+@composite("inverse(Tensor self) -> Tensor")
+def inverse(self):
+    return linalg_inv(self)
 
 
 @composite("linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor")
@@ -121,8 +126,7 @@ def pinverse(self, rcond=1e-15):
 
 @composite(
     "linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> "
-    "Tensor",
-    "linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
+    "Tensor"
 )
 def linalg_matrix_rank(input, *, atol=None, rtol=None, hermitian=False):
     """The number of singular values above max(atol, rtol * the largest); rtol is eps * max(m, n) unless atol is given."""
@@ -142,6 +146,13 @@ def linalg_matrix_rank(input, *, atol=None, rtol=None, hermitian=False):
     if atol is not None:
         limit = aten.maximum.default(limit, atol) if isinstance(atol, Tensor) else aten.clamp.default(limit, atol)
     return aten.sum.dim_IntList(values > aten.unsqueeze.default(limit, -1), [-1])
+
+
+@composite(
+    "linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor"
+)
+def linalg_matrix_rank_of_numbers(self, *, atol=None, rtol=None, hermitian=False):
+    return linalg_matrix_rank(self, atol=atol, rtol=rtol, hermitian=hermitian)
 
 
 @composite("linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor")

@@ -19,7 +19,6 @@ aten = namespaces.namespace("aten")
 @composite(
     "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
     "swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
-    "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
 )
 def transpose(self, dim0, dim1):
     rank = self.dim()
@@ -29,6 +28,11 @@ def transpose(self, dim0, dim1):
     order = list(range(rank))
     order[a], order[b] = b, a
     return aten.permute.default(self, order)
+
+
+@composite("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)")
+def swapaxes(self, axis0, axis1):
+    return transpose(self, axis0, axis1)
 
 
 @composite("sym_size.int(Tensor self, int dim) -> SymInt")

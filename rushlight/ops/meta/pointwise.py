@@ -31,13 +31,13 @@ def in_float_type(self):
 
 
 @meta("gelu", "silu", "gelu_backward", "threshold_backward")
-def activation(first, *others, **options):
-    return pointwise(result_type(first, *[other for other in others if hasattr(other, "_impl")]), first, *others)
+def activation(*operands, approximate="none"):
+    return pointwise(result_type(*[each for each in operands if hasattr(each, "_impl")]), *operands)
 
 
 @meta(*PROMOTING)
-def promoting(self, other, *, alpha=1):
-    return pointwise(result_type(self, other), self, other)
+def promoting(*operands, alpha=1):
+    return pointwise(result_type(*operands), *operands)
 
 
 @meta(*PREDICATES)

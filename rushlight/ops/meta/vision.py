@@ -113,9 +113,16 @@ def roi_align_backward(
     return empty((batch_size, channels, height, width), grad.dtype)
 
 
-@meta("torchvision::_roi_pool_backward", "torchvision::_ps_roi_pool_backward")
+@meta("torchvision::_roi_pool_backward")
 def roi_pool_backward(
-    grad, rois, places, spatial_scale, pooled_height, pooled_width, batch_size, channels, height, width
+    grad, rois, argmax, spatial_scale, pooled_height, pooled_width, batch_size, channels, height, width
+):
+    return empty((batch_size, channels, height, width), grad.dtype)
+
+
+@meta("torchvision::_ps_roi_pool_backward")
+def ps_roi_pool_backward(
+    grad, rois, channel_mapping, spatial_scale, pooled_height, pooled_width, batch_size, channels, height, width
 ):
     return empty((batch_size, channels, height, width), grad.dtype)
 

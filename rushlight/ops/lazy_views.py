@@ -1,0 +1,120 @@
+"""Views that stand for the conjugate or the negative of what their memory holds: `conj()` of complex tensors, and the imaginary
+part of such a view.
+
+The dispatch keys Conjugate and Negative are the state: a tensor carries one, both or none, views inherit them, `_conj` and
+`_neg_view` turn them over. They lie below autograd. Their kernel lets views through and has every other operator see what is
+meant: arguments that are read are computed first, and what an operator writes is turned back before it is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rushlight.core.dispatch_key import AUTOGRAD_BITS, LAZY_BITS, DispatchKey, bit
+from rushlight.core.tensor import Tensor, wrap
+from rushlight.core.thread_state import ExcludeKeys
+from rushlight.ops.dispatcher import Kernel, OpOverload, register_fallback
+from rushlight.ops.registry import aten, define_primitives, explicit
+
+CONJUGATE, NEGATIVE = bit(DispatchKey.Conjugate), bit(DispatchKey.Negative)
+
+_NAMES = {"conj": CONJUGATE, "neg": NEGATIVE}
+
+# They change what a tensor views, and nothing that it holds.
+_OF_LAYOUT = frozenset((
+    "detach_", "t_", "transpose_", "squeeze_", "unsqueeze_", "swapaxes_", "swapdims_", "as_strided_", "set_", "resize_",
+    "record_stream", "requires_grad_",
+))  # fmt: skip
+
+define_primitives("""
+_conj(Tensor(a) self) -> Tensor(a)
+_neg_view(Tensor(a) self) -> Tensor(a)
+""")
+
+
+@explicit("_conj")
+def _conj(self):
+    return _turned(self, CONJUGATE)
+
+
+@explicit("_neg_view")
+def _neg_view(self):
+    return _turned(self, NEGATIVE)
+
+
+def _turned(self: Tensor, key: int) -> Tensor:
+    impl = self._impl
+    made = impl.alias(impl.sizes, impl.strides, impl.storage_offset)
+    made.key_set = impl.key_set ^ key
+    return wrap(made)
+
+
+def lazy_bits(tensor: Tensor) -> int:
+    """`CONJUGATE` and `NEGATIVE`, as far as a tensor stands for the conjugate or the negative of its memory."""
+    return tensor._impl.key_set & LAZY_BITS
+
+
+def turned_over(tensor: Tensor, bits: int) -> Tensor:
+    """The view of a tensor whose conjugation and negation differ from it by `bits`."""
+    if bits & CONJUGATE:
+        tensor = aten("_conj")(tensor)
+    return aten("_neg_view")(tensor) if bits & NEGATIVE else tensor
+
+
+def metadata_of(tensor: Tensor) -> dict[str, bool]:
+    """What a pickle says beside a tensor's memory: `{"conj": True}`, `{"neg": True}`, both or nothing."""
+    bits = lazy_bits(tensor)
+    return {name: True for name, bit in _NAMES.items() if bits & bit}
+
+
+def with_metadata(tensor: Tensor, metadata: Mapping[str, bool]) -> Tensor:
+    """The tensor over the memory of `tensor` of which a pickle said `metadata`."""
+    tensor._impl.key_set |= sum(bit for name, bit in _NAMES.items() if metadata.get(name))
+    return tensor
+
+
+def computed(tensor: Tensor, bits: int) -> Tensor:
+    """The conjugate and negative of a tensor as `bits` say, in new memory where they say anything."""
+    if bits & CONJUGATE:
+        tensor = aten("conj_physical")(tensor)
+    return aten("neg")(tensor) if bits & NEGATIVE else tensor
+
+
+def _kernel(op: OpOverload, below: int) -> Callable:
+    chain = op.resolve(below & ~LAZY_BITS)
+    if op._opname in _OF_LAYOUT or (op.is_view and not op.is_mutable):
+        return chain
+    written = [position for position, argument in enumerate(op._schema.arguments) if argument.is_write]
+    names = [op._schema.arguments[position].name for position in written]
+
+    def lazy(*args: Any, **kwargs: Any) -> Any:
+        with ExcludeKeys(AUTOGRAD_BITS):
+            plain, keywords = [_plain(each) for each in args], {name: _plain(each) for name, each in kwargs.items()}
+        result = chain(*plain, **keywords)
+        targets = [(args[position], plain[position]) for position in written if position < len(args)]
+        targets += [(kwargs[name], keywords[name]) for name in names if name in kwargs]
+        changed = {id(new): old for old, new in targets if new is not old}
+        if not changed:
+            return result
+        with ExcludeKeys(AUTOGRAD_BITS):
+            for old, new in targets:
+                if new is not old:
+                    bits = lazy_bits(old)
+                    aten("copy_")(turned_over(old, bits), computed(new, bits))
+        if type(result) is tuple:
+            return tuple([changed.get(id(each), each) for each in result])
+        return changed.get(id(result), result)
+
+    return lazy
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        bits = lazy_bits(value)
+        return computed(turned_over(value, bits), bits) if bits else value
+    return type(value)([_plain(item) for item in value]) if type(value) in (list, tuple) else value
+
+
+for key in (DispatchKey.Conjugate, DispatchKey.Negative):
+    register_fallback(key, Kernel(_kernel, linked=True))
