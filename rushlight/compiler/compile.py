@@ -19,6 +19,7 @@ from rushlight.compiler.kept_captures import KeptCaptures
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.published import publish
 from rushlight.compiler.settings import Settings, configured, from_environment
+from rushlight.compiler.values_apart import in_parts, needs_values
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.dynamo.errors import BackendCompilerFailed
@@ -70,6 +71,8 @@ class CompileCallback(FrameCallback):
 
         def run_backend(module: GraphModule, inputs: list[Tensor]) -> Callable:
             try:
+                if self._takes_parts and needs_values(module):
+                    return in_parts(module, self._compile_part)
                 made = make_backend(self.chosen, self.settings, self._names, log)(module, inputs)
             except Exception as error:
                 raise BackendCompilerFailed(name_of_backend(self.chosen), error) from error
@@ -79,8 +82,18 @@ class CompileCallback(FrameCallback):
                 )
             return made
 
-        run_backend.build_part = self._build_part if self.chosen in ("aot_eager", "inductor") else None
+        run_backend.build_part = self._build_part if self._takes_parts else None
         return run_backend, log
+
+    @property
+    def _takes_parts(self) -> bool:
+        """Whether the backend goes on to graphs of aten operators, which are compiled apart where they have to be."""
+        return self.chosen in ("aot_eager", "inductor")
+
+    def _compile_part(self, part: GraphModule) -> Module:
+        """A part of a graph, compiled for the sizes that it meets."""
+        callback = CompileCallback(part, self.chosen, self._settings, False, self.dynamic, self._chosen_settings)
+        return _optimized(part, callback, self._compile_part)
 
     def _build_part(self, module: GraphModule, inputs: list[Tensor]) -> Callable:
         """What runs a graph that belongs to a node of another one."""
@@ -222,13 +235,16 @@ def compile(
     model = innermost(model)
     chosen = {*(options or ()), *(["verify"] if verify else []), *(["max_autotune"] if _is_timed(mode) else [])}
     callback = CompileCallback(model, backend, settings, fullgraph, dynamic, frozenset(chosen))
-    compiled = optimize(callback)(model)
-    weakref.finalize(compiled, callback.forget).atexit = False
-    if not isinstance(model, Module):
-        return compiled
     again = functools.partial(compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options,
                               verify=verify)  # fmt: skip
-    return OptimizedModule(model, compiled, again)
+    return _optimized(model, callback, again)
+
+
+def _optimized(model: Callable, callback: CompileCallback, again: Callable) -> Callable | Module:
+    """What `compile` returns: a function or module whose calls the callback captures. `again` compiles a copy of a module."""
+    compiled = optimize(callback)(model)
+    weakref.finalize(compiled, callback.forget).atexit = False
+    return OptimizedModule(model, compiled, again) if isinstance(model, Module) else compiled
 
 
 def innermost(model: Callable) -> Callable:

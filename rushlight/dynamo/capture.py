@@ -117,7 +117,8 @@ class _Capture:
         self.code = frame.f_code
         self.session = Session(parameter_names(self.code), frame.f_globals, sizes, InputNames(frame))
         self.translator = self.session.active = Translator(self.session, self.code, frame.f_globals)
-        self.writer = ProgramWriter(self.session.guards, frame.f_globals, self.session.effects)
+        session, node_of = self.session, self.session.graph.symbols.node_of
+        self.writer = ProgramWriter(session.guards, frame.f_globals, session.effects, node_of)
         self.session.build_part = getattr(backend, "build_part", None)
         self.grad_before = state.grad_enabled
 

@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from rushlight.core.symbolic import SymInt
+from rushlight.core.symbolic import Relation, ShapeEnv, SymInt, UnknownSizeError
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.known_results import KnownResults
+from rushlight.dynamo.rules import RULES
 from rushlight.dynamo.sources import Source
+from rushlight.dynamo.unknown_values import UnknownValues, check_relation, message_of
 from rushlight.dynamo.values.tensor import TensorValue
 from rushlight.fx.fake_tensor import DataDependentError, FakeTensorMode
 from rushlight.fx.graph import Graph
@@ -32,11 +34,14 @@ _NOT_IN_NAMES = re.compile(r"\W+")
 class GraphBuilder:
     """Nodes, their fake values, and where the inputs come from. Calls become nodes of `graph`: the whole one, or one apart."""
 
-    def __init__(self, name_of: Callable[[Source], str]) -> None:
+    def __init__(self, name_of: Callable[[Source], str], environment: ShapeEnv) -> None:
         self.name_of = name_of
         self.graph = self.whole = Graph()
         self.fakes = FakeTensorMode()
         self.symbols = SymbolNodes(self.graph)
+        self.environment = environment
+        self.unknowns = UnknownValues(environment, self.fakes)
+        self._supposed: list[Relation] = []
         self.inputs: list[tuple[Node, Source, Tensor | int]] = []
         self.attributes: dict[str, Tensor] = {}
         self.versions: dict[Node, int] = {}
@@ -165,6 +170,11 @@ class GraphBuilder:
             result = self._first_result(node, key)
         node.meta["example_value"] = node.meta["val"] = result
         self.calls += 1
+        if "of_values" in node.meta:
+            self.symbols.bind(result, node)
+        supposed, self._supposed = self._supposed, []
+        for relation in supposed:
+            self.check(relation, message_of(relation))
         return node, result
 
     def _first_result(self, node: Node, key: tuple | None) -> Any:
@@ -173,8 +183,8 @@ class GraphBuilder:
         versions = [value._impl.version.value for value in inputs]
         random_calls = self.fakes.random_calls
         try:
-            result = self.run(node)
-        except DataDependentError as error:
+            result = self._follow(node)
+        except (DataDependentError, UnknownSizeError) as error:
             self.graph.erase_node(node)
             raise GraphBreak(str(error)) from None
         except BaseException:
@@ -188,6 +198,53 @@ class GraphBuilder:
         elif key is not None and "writes_arguments" not in node.meta:
             self._results.keep(key, result, inputs)
         return result
+
+    def _follow(self, node: Node) -> Any:
+        """Run a node on fake tensors; where it needs values that the graph may compute, with symbols for them."""
+        try:
+            return self._supposing(node)
+        except DataDependentError:
+            kept = RULES.capture_scalar_outputs if node.target == "item" else RULES.capture_dynamic_output_shape_ops
+            if not kept or self.graph is not self.whole:
+                raise
+        self._has_open_sizes = True
+        return self.unknowns.follow(node, self._supposing, self._real_input)
+
+    def _supposing(self, node: Node) -> Any:
+        """Run a node. What it supposes of numbers that the graph computes is checked behind it."""
+        environment = self.environment
+        if not environment.unknown and self.fakes.of_values is None:
+            return self.run(node)
+        environment.suppose = self._supposed.append
+        try:
+            return self.run(node)
+        finally:
+            environment.suppose = None
+
+    def check(self, relation: Relation, message: str, error: type[Exception] = RuntimeError) -> None:
+        """A node that raises `error` unless a relation of numbers holds which the graph computes."""
+        value = self.environment.integer(relation.expression)
+        known = self.symbols.node_of(value) if type(value) is SymInt else value
+        self.add(check_relation, (known, relation.kind, message, error), None)
+
+    def add_item(self, node: Node) -> Node:
+        """The node of the number in a tensor of one element, a float."""
+        made = self.graph.create_node("call_method", "item", (node,))
+        made.meta["of_values"] = True
+        made.meta["example_value"] = made.meta["val"] = self.unknowns.number(made, self._real_input)
+        self._has_open_sizes = True
+        self.calls += 1
+        return made
+
+    def add(self, function: Callable, args: tuple, result: Any) -> Node:
+        """A node of a function of numbers that are known when the graph runs."""
+        node = self.graph.create_node("call_function", function, args)
+        node.meta["example_value"] = node.meta["val"] = result
+        return node
+
+    def _real_input(self, node: Node) -> Any:
+        real = self.real(node)
+        return next((value for own, _, value in self.inputs if own is node), None) if real is None else real
 
     def place_text(self, place: tuple[str, int, str]) -> str:
         """A file, line and function as a traceback prints them."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import types
+from collections.abc import Callable
 from typing import Any
 
 from rushlight.core.algebra import Var
@@ -28,7 +29,11 @@ _LITERALS = (int, str, bytes, bool, type(None))
 class ProgramWriter:
     """Collects the statements of one generated function, which mentions objects by the names that its guards give them."""
 
-    def __init__(self, guards: Guards, module_globals: dict, effects: SideEffects) -> None:
+    def __init__(
+        self, guards: Guards, module_globals: dict, effects: SideEffects, node_of: Callable[[SymInt], Any]
+    ) -> None:
+        """`node_of` gives the graph's node of an integer that the graph calculates."""
+        self.node_of = node_of
         self.parameters = guards.parameters
         self.is_changed = effects.is_changed
         self.module_globals = module_globals
@@ -96,13 +101,16 @@ class ProgramWriter:
 
     def output(self, value: Any) -> str:
         """The result of the graph for a tensor."""
-        node = value.graph_node
-        if node not in self.outputs:
-            self.outputs.append(node)
-        text = f"__results[{self.outputs.index(node)}]"
+        text = self.result(value.graph_node)
         if value.is_inference and not self.is_in_inference_mode:
             return f"{self.name_of(as_inference, 'as_inference')}({text})"
         return text
+
+    def result(self, node: Any) -> str:
+        """What the graph gives for a node."""
+        if node not in self.outputs:
+            self.outputs.append(node)
+        return f"__results[{self.outputs.index(node)}]"
 
     # Statements
 

@@ -19,6 +19,12 @@ class Rules:
     assume_static_by_default: bool = True
     """Fix sizes that are met for the first time; False opens all, as `dynamic=True` does."""
 
+    capture_scalar_outputs: bool = False
+    """Keep what `item()` and its like give in the graph, as numbers that are known when it runs."""
+
+    capture_dynamic_output_shape_ops: bool = False
+    """Keep operators in the graph whose results are as large as values say, such as `nonzero`."""
+
     suppress_errors: bool = False
     """Run a frame in eager, with a warning, where a backend fails; not with `fullgraph`."""
 

@@ -77,7 +77,7 @@ class Session:
 
     def __init__(self, parameters: tuple[str, ...], module_globals: dict, sizes: OpenSizes, names: InputNames) -> None:
         self.names = names
-        self.graph = GraphBuilder(names.name)
+        self.graph = GraphBuilder(names.name, sizes.environment)
         self.sizes = sizes
         self.guards = Guards(parameters)
         self.effects = SideEffects()
@@ -225,7 +225,7 @@ class Session:
     @property
     def opens_numbers(self) -> bool:
         """Whether some size or number is left open."""
-        return self.sizes.any or bool(self._floats)
+        return self.sizes.any or bool(self._floats) or bool(self.sizes.environment.unknown)
 
     def _callable(self, tx: Translator, value: Any, source: Source | None) -> Value | None:
         if isinstance(value, types.ModuleType):

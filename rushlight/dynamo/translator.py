@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core.lazy_module import LazyModule
+from rushlight.core.symbolic import UnknownSizeError
 from rushlight.core.thread_state import state
 from rushlight.dynamo import opcodes
 from rushlight.dynamo.constant_calls import call_at_capture, is_marked
@@ -112,7 +113,7 @@ class Translator(Services):
         """The node of a call whose arguments are nodes and plain values, and the fake result."""
         try:
             return self.graph.call(op, target, args, kwargs, self.stack_trace())
-        except GraphBreak:
+        except (GraphBreak, UnknownSizeError):
             raise
         except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AttributeError) as error:
             if self.session.sizes.any:  # perhaps with open sizes only
@@ -260,6 +261,10 @@ class Translator(Services):
         except GraphBreak as reason:
             reason.user_stack = reason.user_stack or self.user_stack()
             raise
+        except UnknownSizeError as error:
+            reason = GraphBreak(str(error))
+            reason.user_stack = self.user_stack()
+            raise reason from None
 
     def _count_step(self) -> None:
         """Note a step of the frame that is captured, and whether a statement begins with it."""

@@ -6,6 +6,8 @@ is an ordinary handle whose TensorImpl claims the CPU and dispatches to Meta.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from rushlight.core.device import CPU, META
 from rushlight.core.dispatch_key import AUTOGRAD_BITS, META_KEYS, DispatchKey
 from rushlight.core.dtype import bool_, uint8
@@ -16,7 +18,7 @@ from rushlight.core.thread_state import ExcludeKeys
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.modes import DispatchMode
 
-__all__ = ["DataDependentError", "FakeTensorMode", "is_fake"]
+__all__ = ["DataDependentError", "FakeTensorMode", "is_fake", "needs_values"]
 
 
 class FakeTensorMode(DispatchMode):
@@ -26,6 +28,7 @@ class FakeTensorMode(DispatchMode):
         self._fakes: dict[TensorImpl, Tensor] = {}
         self._storages: dict[StorageImpl, StorageImpl] = {}
         self.random_calls = 0  # how many operators that draw random numbers were called
+        self.of_values: Callable | None = None  # gives the fake results of operators that need values
 
     def from_tensor(self, tensor: Tensor, geometry: tuple[tuple, tuple] | None = None) -> Tensor:
         """The fake of a real tensor, the same at each call; a fake tensor is returned as it is.
@@ -56,7 +59,10 @@ class FakeTensorMode(DispatchMode):
             value if type(value) is Tensor and value._impl.fake else _map_tensors(self.from_tensor, value) for value in args
         ]
         kwargs = {name: _map_tensors(self.from_tensor, value) for name, value in kwargs.items()}
-        if _needs_values(op, args):
+        if self.of_values is not None and needs_values(op, args):
+            with self:
+                return self.of_values(op, args, kwargs)
+        if needs_values(op, args) and op._opname not in _WITH_REASONS:
             raise DataDependentError(
                 f"{op} needs the values of a tensor, which are not known while a program is captured. "
                 "Keep the value in a tensor, or leave this part out of the compiled function."
@@ -74,11 +80,15 @@ class FakeTensorMode(DispatchMode):
         return _claim_cpu(tensor) if tensor._impl.device == META else self.from_tensor(tensor)
 
 
-def _needs_values(op: OpOverload, args: tuple) -> bool:
+def needs_values(op: OpOverload, args: Sequence) -> bool:
     """Whether the result, or its size, depends on values."""
     if op._opname == "index":
         return any(isinstance(index, Tensor) and index.dtype in (bool_, uint8) for index in args[1])
-    return op._opname in ("_local_scalar_dense", "equal", "nonzero")
+    return op._opname in _OF_VALUES
+
+
+_WITH_REASONS = frozenset({"_unique2", "unique_dim", "unique_consecutive"})  # whose Meta kernels say why they have no results
+_OF_VALUES = _WITH_REASONS | {"_local_scalar_dense", "equal", "nonzero"}
 
 
 def _map_tensors(function, value):

@@ -103,6 +103,9 @@ class SymbolNodes:
         if symbol not in self._origins:
             raise RuntimeError(f"the size {symbol} is that of no input of this graph: a value of another capture reached it")
         placeholder, reader, dim = self._origins[symbol]
+        if placeholder.op not in ("placeholder", "get_attr"):  # a value that the graph calculates
+            with self.graph.inserting_after(placeholder):
+                return self._call(aten(f"{reader}.int"), placeholder, dim)
         place = [node for node in self.graph.nodes if node.op == "placeholder" or node is self._last_read][-1]
         with self.graph.inserting_after(place):
             self._last_read = self._call(aten(f"{reader}.int"), placeholder, dim)

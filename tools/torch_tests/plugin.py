@@ -42,6 +42,7 @@ def _alias() -> None:
     sys.meta_path[:0] = [names.HelperFinder(_SOURCE), names.TolerantFinder(prefix)]
     _unrefused(sys.meta_path)
     sys.meta_path.append(names.AbsentFinder())
+    importlib.import_module("torch.testing._utils")
     vars(torch).pop("_foreach_zero", None)  # the helpers take its absence for granted
     if "none" not in torch.backends.quantized.supported_engines:
         others = torch._C._supported_qengines

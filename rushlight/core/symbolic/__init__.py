@@ -6,8 +6,8 @@ Stage: capture; fake tensors hold SymInts in their sizes and strides.
 
 from __future__ import annotations
 
-from rushlight.core.symbolic.environment import Binding, ShapeEnv, ShapeGuard, UnguardedSizeError
+from rushlight.core.symbolic.environment import Binding, ShapeEnv, ShapeGuard, UnguardedSizeError, UnknownSizeError
 from rushlight.core.symbolic.integers import SymBool, SymInt
 from rushlight.core.symbolic.relations import Relation
 
-__all__ = ["Binding", "Relation", "ShapeEnv", "ShapeGuard", "SymBool", "SymInt", "UnguardedSizeError"]
+__all__ = ["Binding", "Relation", "ShapeEnv", "ShapeGuard", "SymBool", "SymInt", "UnguardedSizeError", "UnknownSizeError"]

@@ -24,6 +24,10 @@ class UnguardedSizeError(RuntimeError):
     """A question about symbolic sizes came after the guards were read, so that nothing would check its answer."""
 
 
+class UnknownSizeError(RuntimeError):
+    """A program asked something of a size that is known only when it runs, and no limits that it stated tell."""
+
+
 class Binding(NamedTuple):
     """Where a symbol's value is found: `source` is whatever the owner of the environment names inputs by."""
 
@@ -39,7 +43,12 @@ class ShapeGuard(NamedTuple):
 
 
 class ShapeEnv:
-    """The symbols of one capture. `locate` gives the user's line at hand, for the guards."""
+    """The symbols of one capture. `locate` gives the user's line at hand, for the guards.
+
+    `unknown` symbols are those of values that the program computes. Questions about them raise UnknownSizeError, unless
+    `suppose` is set: then they are answered as for sizes of two and more, else by the example, and `suppose` is told what that
+    supposes.
+    """
 
     def __init__(self, locate: Callable[[], str] = lambda: ""):
         self.locate = locate
@@ -48,6 +57,8 @@ class ShapeEnv:
         self.replacements: dict[Var, Expr] = {}
         self.version = 0
         self.frozen = False
+        self.unknown: set[Var] = set()
+        self.suppose: Callable[[Relation], None] | None = None
         self._hints: dict[Var, int] = {}
         self._shared: dict[int, Var] = {}
         self._integers: dict[Expr, SymInt] = {}
@@ -76,6 +87,21 @@ class ShapeEnv:
                 self._shared[hint] = symbol
         self.bindings.append(Binding(symbol, source))
         return self.integer(symbol)
+
+    def create_unknown(self, hint: int, least: int | None = 0) -> SymInt:
+        """A symbolic integer that the program computes: `hint` in the example, and never below `least`."""
+        symbol = Var(f"u{len(self.unknown)}", None, least)
+        self._hints[symbol] = hint
+        self.unknown.add(symbol)
+        return self.integer(symbol)
+
+    def is_unknown(self, expression: Expr) -> bool:
+        """Whether a value that the program computes is part of an expression."""
+        return bool(self.unknown) and not self.unknown.isdisjoint(expression.free_variables())
+
+    def learn(self, relation: Relation) -> None:
+        """Take a relation of unknown symbols to hold, which somebody checks when the program runs."""
+        self._facts.append(self._reduced(relation))
 
     @property
     def symbols(self) -> tuple[Var, ...]:
@@ -122,6 +148,8 @@ class ShapeEnv:
         if known is not None:
             return known
         relation = self._reduced(relation)
+        if self.is_unknown(relation.expression):
+            return self._supposed(relation)
         answer = relation.holds(self._hints)
         self._assume(relation if answer else relation.negated())
         return answer
@@ -129,6 +157,11 @@ class ShapeEnv:
     def specialize(self, expression: Expr) -> int:
         """The expression's value for the example, which it is guarded to have from now on."""
         expression = self.simplify(expression)
+        if self.is_unknown(expression):
+            raise UnknownSizeError(
+                f"the value of {expression} is needed, which the program computes: it is known when it runs, and may be "
+                "another one each time"
+            )
         value = self.hint_of(expression)
         if type(expression) is not Const:
             self._assume(equal(expression, as_expr(value)).reduced())
@@ -148,6 +181,26 @@ class ShapeEnv:
     def freeze(self) -> None:
         """Say that the guards have been read: a question that needs another one raises UnguardedSizeError from now on."""
         self.frozen = True
+
+    def _supposed(self, relation: Relation) -> bool:
+        """The answer to a question about symbols that are known only when the program runs."""
+        if self.suppose is None:
+            raise UnknownSizeError(
+                f"whether {relation} depends on values that the program computes; say what holds of them by torch._check(...)"
+            )
+        expression, other = relation.expression, -relation.expression
+        if relation.kind == NOT_NEGATIVE:
+            if self._not_negative(expression + 2):
+                return True
+            if self._not_negative(other + 1):
+                return False
+        elif self._not_negative(expression) or self._not_negative(expression + 1) or self._not_negative(other + 1):
+            return relation.kind == DIFFERENT  # sizes are neither 0 nor 1
+        answer = relation.holds(self._hints)
+        held = relation if answer else relation.negated()
+        self.learn(held)
+        self.suppose(held)
+        return answer
 
     # Proofs
 

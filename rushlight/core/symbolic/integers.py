@@ -77,6 +77,11 @@ class SymInt:
         return self._expression
 
     @property
+    def is_unknown(self) -> bool:
+        """Whether it depends on values that the program computes."""
+        return self.environment.is_unknown(self.expr)
+
+    @property
     def hint(self) -> int:
         """The value for the example."""
         return self.environment.hint_of(self.expr)

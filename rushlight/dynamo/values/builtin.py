@@ -19,6 +19,7 @@ from rushlight.dynamo.values.base import BINARY, COMPARISONS, Value
 from rushlight.dynamo.values.classes import ClassValue
 from rushlight.dynamo.values.constant import FixedValue, fold
 from rushlight.dynamo.values.construction import call_plainly
+from rushlight.dynamo.values.later_numbers import LaterNumberValue, later
 from rushlight.dynamo.values.objects import ObjectValue
 from rushlight.dynamo.values.open_floats import function_of, is_open_float
 from rushlight.dynamo.values.symbolic import ROUNDINGS
@@ -59,10 +60,14 @@ class BuiltinValue(FixedValue):
                     raise GraphBreak(f"{self}() with these arguments") from None
                 raise
         special = SPECIAL.get(self.value)
-        if args and (special and isinstance(args[0], ObjectValue) or special in ROUNDINGS and is_open_float(args[0])):
+        if args and (special and isinstance(args[0], ObjectValue) or special in ROUNDINGS and _rounds_itself(args[0])):
             return args[0].method(tx, special, args[1:], kwargs)
         if self.value in PURE and any(isinstance(value, TensorValue) for value in args):
             return tx.call_in_graph("call_function", self.value, args, kwargs)
+        if self.value in PURE and not kwargs:
+            number = later(tx, self.value, args)
+            if number is not None:
+                return number
         opened = function_of(tx, self.value, args)
         if opened is not None:
             return opened
@@ -75,6 +80,10 @@ class BuiltinValue(FixedValue):
 
     def __str__(self) -> str:
         return f"{getattr(self.value, '__module__', '')}.{getattr(self.value, '__qualname__', self.value)}".lstrip(".")
+
+
+def _rounds_itself(value: Value) -> bool:
+    return is_open_float(value) or isinstance(value, LaterNumberValue)
 
 
 def handles(*functions: Any) -> Callable:

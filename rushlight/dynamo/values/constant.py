@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.layout import layout, memory_format
+from rushlight.core.symbolic import UnknownSizeError
 from rushlight.dynamo.errors import GraphBreak, Raised
 from rushlight.dynamo.process_facts import note, note_text
 from rushlight.dynamo.sources import Source
@@ -170,6 +171,8 @@ def fold(function: Any, *args: Value, **kwargs: Value) -> Value:
     named = {name: read(value) for name, value in kwargs.items()}
     try:
         result = function(*values, **named)
+    except UnknownSizeError as error:
+        raise GraphBreak(str(error)) from None
     except Exception as error:
         raise raised(error) from None
     if function is hash:

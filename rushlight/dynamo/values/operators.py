@@ -11,6 +11,7 @@ from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.values.base import BINARY, COMPARISONS, IN_PLACE, Value
 from rushlight.dynamo.values.constant import ConstantValue, fold, raised
 from rushlight.dynamo.values.inheriting import InheritingValue, is_written_in_python, plainly
+from rushlight.dynamo.values.later_numbers import later
 from rushlight.dynamo.values.mappings import DictValue, DictViewValue
 from rushlight.dynamo.values.objects import ObjectValue, OpaqueValue
 from rushlight.dynamo.values.open_floats import arithmetic, compared
@@ -36,6 +37,9 @@ def binary(tx: Translator, symbol: str, left: Value, right: Value) -> Value:
     if isinstance(left, TensorValue) or isinstance(right, TensorValue):
         if not isinstance(left, ObjectValue) and not isinstance(right, ObjectValue):
             return tx.call_in_graph("call_function", function, [left, right], {})
+    number = later(tx, BINARY[plain], [left, right])
+    if number is not None:
+        return number
     opened = quotient(plain, left, right) if plain in "/*" else None
     opened = opened or arithmetic(plain, left, right)
     if opened is not None:
@@ -149,6 +153,9 @@ def compare(tx: Translator, symbol: str, left: Value, right: Value) -> Value:
         return tx.call_in_graph("call_function", function, [left, right], {})
     if isinstance(left, SequenceValue) and isinstance(right, SequenceValue) and (left.is_open() or right.is_open()):
         return _compare_sequences(tx, symbol, left, right)
+    number = later(tx, function, [left, right])
+    if number is not None:
+        return number
     opened = compared(tx, symbol, left, right)
     if opened is not None:
         return opened
@@ -212,7 +219,7 @@ def unary(tx: Translator, symbol: str, value: Value) -> Value:
         return tx.call_in_graph("call_function", function, [value], {})
     if isinstance(value, ObjectValue):
         return value.method(tx, f"__{function.__name__}__", [], {})
-    return fold(function, value)
+    return later(tx, function, [value]) or fold(function, value)
 
 
 def contains(tx: Translator, values: Value, wanted: Value) -> Value:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight.core.symbolic import SymBool, SymInt
+from rushlight.core.symbolic import SymInt
 from rushlight.dynamo.sources import Source
-from rushlight.dynamo.values.base import MAKERS, Value
+from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.constant import ConstantValue
 
 if TYPE_CHECKING:
@@ -58,6 +58,3 @@ class SymbolicValue(ConstantValue):
     def __str__(self) -> str:
         return repr(self.number)
 
-
-MAKERS[SymInt] = SymbolicValue
-MAKERS[SymBool] = lambda question: ConstantValue(bool(question))

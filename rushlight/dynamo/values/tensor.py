@@ -9,14 +9,17 @@ from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from rushlight._C import BinaryMethod
+from rushlight.core.dtype import bool_
 from rushlight.core.size import Size
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.handlers import ALLOWED_IN_GRAPH, HANDLERS
+from rushlight.dynamo.rules import RULES
 from rushlight.dynamo.sources import Attribute, Held, Source
 from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.constant import ConstantValue, FixedValue, fold, from_python, is_constant_value, raised
+from rushlight.dynamo.values.later_numbers import LaterNumberValue
 from rushlight.dynamo.values.scalar_indices import by_scalars
 from rushlight.dynamo.values.sequences import SequenceValue
 from rushlight.fx.node import Node
@@ -43,6 +46,7 @@ _NEEDS_VALUES = frozenset({
     "item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__complex__", "data_ptr", "__array__",
     "__repr__", "__str__", "__format__", "__dlpack__", "__reduce_ex__", "__deepcopy__",
 })  # fmt: skip
+_NUMBERS = frozenset({"item", "tolist", "__int__", "__float__", "__index__"})
 _OF_THE_OBJECT = frozenset({
     "backward", "register_post_accumulate_grad_hook", "retain_grad", "requires_grad_", "set_", "resize_",
     "resize_as_", "untyped_storage", "storage", "share_memory_", "is_shared", "pin_memory", "cuda", "xpu",
@@ -154,6 +158,8 @@ class TensorValue(Value):
     def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name in self.own_attributes:
             raise GraphBreak(f"attribute {name!r}, which the program gave a tensor")
+        if name in _NUMBERS and RULES.capture_scalar_outputs:
+            return number_of(tx, self, name)
         if name in _NEEDS_VALUES:
             raise GraphBreak(f"Tensor.{name}() needs the tensor's value", "keep the value in a tensor, or call it outside")
         if name in _OF_THE_OBJECT and not self._requires_as_asked(name, args, kwargs):
@@ -196,6 +202,25 @@ class TensorValue(Value):
 
     def __str__(self) -> str:
         return f"a tensor {self.graph_node.name} of shape {list(self.fake.shape)}"
+
+
+def number_of(tx: Translator, value: TensorValue, name: str) -> Value:
+    """`item()`, `tolist()`, `int(x)` or `float(x)` of a tensor, as numbers that are known when the graph runs."""
+    fake = value.fake
+    if name == "tolist" and fake.dim():
+        return SequenceValue([number_of(tx, item, name) for item in value.items_of(tx)], list)
+    if not _is_one(fake) or fake.is_complex() or fake.dtype is bool_:
+        raise GraphBreak(f"Tensor.{name}() of a tensor of shape {list(fake.shape)} and {fake.dtype} needs its values")
+    if not fake.is_floating_point():
+        made = tx.call_in_graph("call_method", "item", [value], {})
+        return made.method(tx, "__float__", [], {}) if name == "__float__" else made
+    node = tx.graph.add_item(value.graph_node)
+    made = LaterNumberValue(node, node.meta["val"])
+    return made if name != "__int__" else made.method(tx, "__int__", [], {})
+
+
+def _is_one(fake: Tensor) -> bool:
+    return all(size == 1 for size in fake.shape)
 
 
 class LibraryFunctionValue(FixedValue):
@@ -275,6 +300,8 @@ def wrap_result(tx: Translator, node: Node, result: Any) -> Value:
             item = tx.graph.graph.create_node("call_function", operator.getitem, (node, index))
             item.stack_trace = node.stack_trace
             item.meta["example_value"] = item.meta["val"] = value
+            if "of_values" in node.meta:
+                tx.graph.symbols.bind(value, item)
             items.append(wrap_result(tx, item, value))
         return SequenceValue(items, type(result))
     raise GraphBreak(f"a library function returned a {type(result).__name__}")

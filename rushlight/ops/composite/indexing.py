@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rushlight.core.dtype import bool_, int32, int64
 from rushlight.core.strides import broadcast_shapes, wrap_dim
+from rushlight.ops.meta.checks import is_channels_last
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
 
@@ -22,6 +23,9 @@ def stack(tensors, dim=0):
                 f"entry {index}"
             )
     dim = wrap_dim(dim, len(first) + 1)
+    if dim < len(first) and all(map(is_channels_last, tensors)):
+        sizes = [*first[:dim], len(tensors), *first[dim:]]
+        return aten._unsafe_view.default(aten.cat.default(tensors, dim), sizes)
     return aten.cat.default([aten.unsqueeze.default(tensor, dim) for tensor in tensors], dim)
 
 

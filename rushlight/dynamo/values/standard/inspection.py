@@ -12,13 +12,16 @@ from rushlight.core.dtype import finfo, iinfo
 from rushlight.dynamo.errors import FrameNeeded, GraphBreak, Raised
 from rushlight.dynamo.handlers import HANDLERS
 from rushlight.dynamo.process_facts import note
+from rushlight.dynamo.rules import RULES
 from rushlight.dynamo.stability import is_stable
 from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.builtin import handles
 from rushlight.dynamo.values.constant import NONE, ConstantValue, fold, raised
 from rushlight.dynamo.values.construction import SuperValue
+from rushlight.dynamo.values.later_numbers import is_later
 from rushlight.dynamo.values.objects import ObjectValue
 from rushlight.dynamo.values.open_floats import converted, is_open_float
+from rushlight.dynamo.values.tensor import TensorValue
 from rushlight.dynamo.values.texts import formatted, text_of
 
 if TYPE_CHECKING:
@@ -100,9 +103,15 @@ def _not(tx: Translator, value: Value) -> Value:
     return ConstantValue(not value.truth(tx))
 
 
+def _has_later_number(value: Value) -> bool:
+    return isinstance(value, TensorValue) and RULES.capture_scalar_outputs
+
+
 def _conversion(kind: type) -> Callable:
     def convert(tx: Translator, *args: Value, **kwargs: Value) -> Value:
         if args and isinstance(args[0], ObjectValue):
+            return args[0].method(tx, f"__{kind.__name__}__", [], {})
+        if len(args) == 1 and not kwargs and (is_later(args[0]) or _has_later_number(args[0])):
             return args[0].method(tx, f"__{kind.__name__}__", [], {})
         if len(args) == 1 and not kwargs and is_open_float(args[0]):
             return converted(tx, kind, args[0])

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from rushlight.core.dtype import float64, int64, uint8
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
-from rushlight.ops.composite.network.common import arange, aten
+from rushlight.ops.composite.network.common import arange, aten, in_order_of
 from rushlight.ops.composite.network.upsampling import (
     _output_sizes,
     _ratio,
@@ -102,11 +102,12 @@ def _in_blocks(x: Tensor, dim: int, matrix: Tensor, ratio: float, radius: int) -
 
 def _resize(x: Tensor, output_size, align_corners: bool, scales: tuple, kernel: Callable, radius: int) -> Tensor:
     check_weighted(x, 2)
+    given = x
     for dim, output, scale in zip((3, 2), reversed(_output_sizes(x, output_size, 2)), reversed(scales), strict=True):
         if x.dtype is uint8 and x.shape[dim] == output:
             continue
         x = _along(x, dim, output, _ratio(x, x.shape[dim], output, scale, align_corners), kernel, radius)
-    return x
+    return in_order_of(given, x)
 
 
 def _define(name: str, kernel: Callable, radius: int) -> None:

@@ -8,15 +8,24 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from rushlight.core.dtype import dtype, float64
+from rushlight.core.layout import channels_last, channels_last_3d
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.pointwise import source_of_write
+from rushlight.ops.meta.checks import is_channels_last
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
 
 aten = namespaces.namespace("aten")
 
 NONE, MEAN, SUM = 0, 1, 2
+
+
+def in_order_of(given: Tensor, result: Tensor) -> Tensor:
+    """The result, of as many dimensions as `given`, with its channels last in memory where those of `given` are."""
+    if not is_channels_last(given):
+        return result
+    return result.contiguous(memory_format=channels_last if result.dim() == 4 else channels_last_3d)
 
 
 def spread(value: int | Sequence[int], count: int, name: str) -> list[int]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from rushlight.core.dtype import bfloat16, finfo, float16, float32
-from rushlight.core.layout import channels_last
-from rushlight.ops.composite.network.common import aten
-from rushlight.ops.meta.checks import is_channels_last
+from rushlight.ops.composite.network.common import aten, in_order_of
 from rushlight.ops.meta.normalisation import check_parameter_dtypes
 from rushlight.ops.registry import composite
 
@@ -94,7 +92,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabl
     if weight is not None:
         result = result * _per_channel(weight, input.dim())
     result = (result if bias is None else result + _per_channel(bias, input.dim())).to(input.dtype)
-    return result.contiguous(memory_format=channels_last) if input.dim() == 4 and is_channels_last(input) else result
+    return in_order_of(input, result)
 
 
 def _check_groups(input, num_groups, weight, bias) -> None:

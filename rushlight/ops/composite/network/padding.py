@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.ops.composite.network.common import arange, aten
+from rushlight.ops.composite.network.common import arange, aten, in_order_of
 from rushlight.ops.registry import composite
 
 MODES = ("reflect", "replicate", "circular")
@@ -30,7 +30,8 @@ def pad(self, pad, mode="constant", value=None):
             "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now, where padding n dimensions "
             f"needs an input of n + 1 or n + 2; got {len(amounts)} amounts for an input of {self.dim()} dimensions"
         )
-    return _pad_by_index(self, amounts, mode)
+    padded = _pad_by_index(self, amounts, mode)
+    return padded if mode == "circular" else in_order_of(self, padded)
 
 
 def _pad_by_index(x, amounts: list[int], mode: str):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rushlight.ops.composite.network.common import arange, aten, select_windows, spread, window_count
+from rushlight.ops.composite.network.common import arange, aten, in_order_of, select_windows, spread, window_count
 from rushlight.ops.registry import composite
 
 
@@ -24,7 +24,7 @@ def pixel_shuffle(self, upscale_factor):
     parts = self.reshape([*lead, channels // factor**2, factor, factor, height, width])
     n = len(lead)
     woven = parts.permute([*range(n + 1), n + 3, n + 1, n + 4, n + 2])
-    return woven.reshape([*lead, channels // factor**2, height * factor, width * factor])
+    return in_order_of(self, woven.reshape([*lead, channels // factor**2, height * factor, width * factor]))
 
 
 @composite("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor")
@@ -43,7 +43,7 @@ def pixel_unshuffle(self, downscale_factor):
     parts = self.reshape([*lead, channels, height // factor, factor, width // factor, factor])
     n = len(lead)
     woven = parts.permute([*range(n + 1), n + 2, n + 4, n + 1, n + 3])
-    return woven.reshape([*lead, channels * factor**2, height // factor, width // factor])
+    return in_order_of(self, woven.reshape([*lead, channels * factor**2, height // factor, width // factor]))
 
 
 def _check_image(x, name: str) -> None:
@@ -65,7 +65,8 @@ def channel_shuffle(self, groups):
         raise RuntimeError(
             f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
         )
-    return self.reshape([batch, groups, channels // groups, *rest]).transpose(1, 2).reshape([batch, channels, *rest])
+    grouped = self.reshape([batch, groups, channels // groups, *rest])
+    return in_order_of(self, grouped.transpose(1, 2).reshape([batch, channels, *rest]))
 
 
 def _blocks(size, kernel, dilation, padding, stride) -> list[int]:

@@ -6,10 +6,9 @@ import math
 from collections.abc import Callable
 
 from rushlight.core.dtype import dtype, float32, float64, int64, uint8
-from rushlight.core.layout import channels_last
 from rushlight.core.size import short_fraction
 from rushlight.core.tensor import Tensor
-from rushlight.ops.composite.network.common import arange, quotient, spread
+from rushlight.ops.composite.network.common import arange, in_order_of, quotient, spread
 from rushlight.ops.meta.checks import is_channels_last, not_implemented
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
@@ -55,16 +54,12 @@ def _nearest_positions(x, size: int, output: int, scale: float | None, exact: bo
 def _in_order(given: Tensor) -> tuple[Tensor, int]:
     """The input with its dimensions as they lie, of images with channels last these before the channels, and the first one
     that is resized."""
-    return (given.movedim(1, -1), 1) if _has_channels_last(given) else (given, 2)
-
-
-def _has_channels_last(given: Tensor) -> bool:
-    return given.dim() == 4 and is_channels_last(given)
+    return (given.movedim(1, -1), 1) if is_channels_last(given) else (given, 2)
 
 
 def _back(x: Tensor, given: Tensor) -> Tensor:
     """The result with its dimensions as those of the input; a copy where nothing was resized."""
-    if not _has_channels_last(given):
+    if not is_channels_last(given):
         return x.clone() if x is given else x
     return x.movedim(-1, 1) if x.shape[1:-1] != given.shape[2:] else given.clone()
 
@@ -145,8 +140,7 @@ def _interpolate_bytes(given: Tensor, output_size, scales, align_corners: bool, 
         shape = [-1, 1] if dim == 2 else [-1]
         parts = [x.index_select(dim, place) * by.view(shape) for place, by in zip(places, weights.unbind(), strict=True)]
         x = to_bytes(sum(parts[1:], parts[0]), unit)
-    made = x.to(uint8)
-    return made.contiguous(memory_format=channels_last) if _has_channels_last(given) else made
+    return in_order_of(given, x.to(uint8))
 
 
 def _interpolate(given, output_size, scales, align_corners: bool, taps: Callable):

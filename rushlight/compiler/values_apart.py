@@ -1,0 +1,59 @@
+"""Graphs with sizes that depend on values: the operators that need values run between compiled parts.
+
+In: a captured graph in which nodes such as `nonzero` or `item()` give sizes and numbers that are known when it runs. Out: a
+module of parts. Those that need values, and what is only about numbers, are eager; each of the others is compiled when it first
+runs, for the sizes that it meets, and takes these as open when they change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rushlight.core.symbolic import SymInt
+from rushlight.dynamo.unknown_values import check_relation
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.node import Node
+from rushlight.fx.passes.split_module import split_module
+from rushlight.nn.modules.module import Module
+
+
+def needs_values(module: GraphModule) -> bool:
+    """Whether a captured graph has nodes whose results depend on values."""
+    return any("of_values" in node.meta for node in module.graph.nodes)
+
+
+def in_parts(module: GraphModule, compiled: Callable[[GraphModule], Module]) -> Callable:
+    """What runs the graph: its parts one after another, `compiled` where they are no eager ones."""
+    parts, eager = _numbered(module)
+    split = split_module(module, module, lambda node: parts.get(node, 0), keep_original_order=True)
+    for name, child in list(split.named_children()):
+        if int(name.rpartition("_")[2]) not in eager:
+            setattr(split, name, compiled(child))
+    return split.forward
+
+
+def _numbered(module: GraphModule) -> tuple[dict[Node, int], set[int]]:
+    """The part of each node, and which parts are eager. Parts are ordered as the graph is."""
+    parts: dict[Node, int] = {}
+    eager = {0}
+    latest, current = 0, 0
+    for node in module.graph.nodes:
+        if node.op in ("placeholder", "get_attr", "output"):
+            continue
+        if _is_number(node) and all(parts.get(used, 0) <= latest for used in node.all_input_nodes):
+            parts[node] = latest
+        elif _is_number(node) or "of_values" in node.meta or node.target is check_relation:
+            if current != latest:
+                current += 1
+                latest = current
+                eager.add(current)
+            parts[node] = current
+        else:
+            if current == latest:
+                current += 1
+            parts[node] = current
+    return parts, eager
+
+
+def _is_number(node: Node) -> bool:
+    return type(node.meta.get("val")) in (int, float, bool, SymInt)

@@ -1,0 +1,63 @@
+"""`torch._check` and its like: what a program says of sizes is known from then on, and checked when the graph runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rushlight import sizes
+from rushlight.core.algebra import as_expr
+from rushlight.core.symbolic import Relation
+from rushlight.core.symbolic.relations import at_least
+from rushlight.dynamo.handlers import HANDLERS
+from rushlight.dynamo.unknown_values import message_of
+from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.constant import NONE, ConstantValue
+from rushlight.dynamo.values.later_numbers import UnknownIntegerValue, UnknownTruthValue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rushlight.dynamo.translator import Translator
+
+_ERRORS = {
+    sizes._check: RuntimeError, sizes._check_index: IndexError, sizes._check_value: ValueError,
+    sizes._check_type: TypeError, sizes._check_not_implemented: NotImplementedError,
+}  # fmt: skip
+
+
+def _learn(tx: Translator, relation: Relation, message: str, error: type[Exception]) -> None:
+    tx.graph.check(relation, message, error)
+    tx.graph.environment.learn(relation)
+
+
+def _condition(error: type[Exception]) -> Callable:
+    def check(tx: Translator, cond: Value, message: Value = NONE) -> Value:
+        if not isinstance(cond, UnknownTruthValue):
+            return tx.wrap_constant(sizes._check_with).call(tx, [tx.wrap_constant(error), cond, message], {})
+        relation = cond.question.relation
+        known = message is not NONE and not (message.is_constant() and message.constant() is None)
+        text = str(message.call(tx, [], {}).constant()) if known else message_of(relation)
+        _learn(tx, relation, text, error)
+        return NONE
+
+    return check
+
+
+def _is_size(tx: Translator, i: Value, message: Value = NONE, *, max: Value = NONE) -> Value:
+    if not isinstance(i, UnknownIntegerValue):
+        number = i.number if hasattr(i, "number") else i.constant()
+        holds = number >= 0 and (max.constant() is None or number <= max.constant())
+        return _condition(RuntimeError)(tx, ConstantValue(bool(holds)), message)
+    expression = i.number.expr
+    limits = [at_least(expression, as_expr(0))]
+    if max.constant() is not None:
+        limits.append(at_least(as_expr(max.constant()), expression))
+    for relation in limits:
+        if tx.graph.environment.prove(relation) is not True:
+            _learn(tx, relation, message_of(relation), RuntimeError)
+    return NONE
+
+
+for _function, _error in _ERRORS.items():
+    HANDLERS[_function] = _condition(_error)
+HANDLERS[sizes._check_is_size] = _is_size
