@@ -133,6 +133,11 @@ def register(names: str, choose: Callable[[tuple, dict], dtype | None]) -> None:
             getattr(packet, overload).register(DispatchKey.Autocast, kernel)
 
 
+def register_for(op: OpOverload, kind: dtype) -> None:
+    """Have autocast cast the arguments of an operator from outside."""
+    op.register(DispatchKey.Autocast, Kernel(_casting(lambda args, kwargs: kind), linked=True))
+
+
 register(LOWER_PRECISION, _in_lower_precision)
 register(FLOAT32, _in_float32)
 register(WIDEST, _in_widest)

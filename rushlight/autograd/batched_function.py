@@ -40,7 +40,7 @@ def apply_batched(function: type, args: tuple) -> Any:
             f"You tried to vmap over {name}, but it does not have vmap support. Please override and implement the vmap "
             f"staticmethod or set generate_vmap_rule=True. {_MORE}"
         )
-    level = _innermost(args)
+    level = innermost(args)
     mapped = [is_batched(value) and level.number in levels_of(value) for value in args]
     shown = [remove_batch_dim(v, level, 0) if is_mapped else v for v, is_mapped in zip(args, mapped, strict=True)]
     before = state.batch_levels
@@ -55,7 +55,8 @@ def apply_batched(function: type, args: tuple) -> Any:
     return _hidden(function, output, out_dims, level)
 
 
-def _innermost(args: tuple) -> Level:
+def innermost(args: tuple) -> Level:
+    """The innermost level that arguments are batched over."""
     batched = [value for value in args if is_batched(value)]
     number = max(levels_of(value)[-1] for value in batched)
     running = {level.number: level for level in state.batch_levels}

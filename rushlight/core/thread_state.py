@@ -16,8 +16,9 @@ class ThreadState(threading.local, _C.ThreadState):
     Of autograd too: `anomaly` is the active anomaly mode or None, and `backward_task` the call of backward that is running.
     `autocast` holds the settings of automatic casts, None until somebody changes them. `batch_levels` are the calls of vmap
     that are running, the outermost first, and `dual_levels` the levels of forward mode. `recording` is what a profiler records
-    this thread with, or None. `recorder` is the function that is handed every operator call under the key Tracer;
-    `exporting` says whether `torch.export` runs a program, `onnx_export` whether it does so for `torch.onnx.export`.
+    this thread with, or None. `fakes` is the mode of fake tensors for which a rule of users runs. `recorder` is the function
+    that is handed every operator call under the key Tracer; `exporting` says whether `torch.export` runs a program,
+    `onnx_export` whether it does so for `torch.onnx.export`.
     """
 
     def __init__(self):
@@ -29,6 +30,7 @@ class ThreadState(threading.local, _C.ThreadState):
         self.recorder = None
         self.exporting = False
         self.onnx_export = False
+        self.fakes = None
         self.recording = None
         self.default_device = None
         self.default_devices = ()

@@ -295,6 +295,8 @@ class _Capture:
         tensors = [(source, value) for source, value in inputs if not isinstance(source, NumberTensor)]
         if not graph.writes_inputs() or len(tensors) < 2:
             return
+        if self.session.has_arrays:  # of whose memory others may be parts
+            raise GraphBreak("an array or tensor that is written to, beside other inputs")
         if not storages_differ(*(tensor for _, tensor in tensors)):
             raise GraphBreak("an input that shares memory with another one is written to")
         self.session.guards.different_storages([source for source, _ in tensors])

@@ -22,6 +22,7 @@ from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.guards import Guards
 from rushlight.dynamo.sources import parameter_text
 from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.identities import Identity
 
 _LITERALS = (int, str, bytes, bool, type(None))
 
@@ -88,6 +89,8 @@ class ProgramWriter:
         """A key of a dict or item of a set."""
         if type(value) is tuple:
             return "(" + "".join(f"{self.key(item)}, " for item in value) + ")"
+        if type(value) is Identity:
+            return self.expression(value.value)
         return self.literal(value)
 
     def begin(self, value: Value, text: str) -> str:

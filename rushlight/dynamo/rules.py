@@ -25,6 +25,9 @@ class Rules:
     capture_dynamic_output_shape_ops: bool = False
     """Keep operators in the graph whose results are as large as values say, such as `nonzero`."""
 
+    trace_numpy: bool = True
+    """Follow functions of NumPy, as operations on tensors."""
+
     suppress_errors: bool = False
     """Run a frame in eager, with a warning, where a backend fails; not with `fullgraph`."""
 

@@ -27,6 +27,7 @@ from rushlight.dynamo.values.constant import constant_of, is_constant_value, rai
 from rushlight.dynamo.values.contexts import set_grad_enabled
 from rushlight.dynamo.values.function import BoundMethodValue, CellValue, NamedMethodValue
 from rushlight.dynamo.values.generators import GeneratorValue
+from rushlight.dynamo.values.identities import Identity, IdValue, identity_of
 from rushlight.dynamo.values.iterators import IteratorValue, iterate
 from rushlight.dynamo.values.modules import ModuleValue
 from rushlight.dynamo.values.objects import ObjectValue
@@ -160,6 +161,8 @@ class Services:
             held = self.held_object(value)
             if held is not None:
                 return held
+            if self._is_told_by_identity(value):
+                return identity_of(value)
             if value.python_type().__hash__ is None:
                 raise raised(TypeError(f"unhashable type: '{value.python_type().__name__}'"))
             raise GraphBreak(f"{value} as a key")
@@ -169,6 +172,17 @@ class Services:
         except TypeError as error:
             raise raised(error) from None
         return found
+
+    def _is_told_by_identity(self, value: Value) -> bool:
+        if isinstance(value, TensorValue):
+            return value.source is None or not self.session.has_tensor_keys
+        return type(value) is ObjectValue and is_hashed_by_identity(value.kind)
+
+    def identity(self, value: Value) -> Value:
+        """`id(value)` of an object that only the running program has."""
+        if not self._is_told_by_identity(value):
+            raise GraphBreak(f"the id of {value}")
+        return IdValue(identity_of(value))
 
     def held_object(self, value: Value) -> Any:
         """The module, parameter or buffer itself for one that is guarded by its identity, as which it may be a key; or None."""
@@ -189,6 +203,8 @@ class Services:
 
     def key_value(self, key: Any) -> Value:
         """The tracked value of a key."""
+        if type(key) is Identity:
+            return key.value
         return SequenceValue([self.key_value(item) for item in key], tuple) if type(key) is tuple else self.wrap_constant(key)
 
     def compare(self, symbol: str, left: Value, right: Value) -> Value:

@@ -10,6 +10,8 @@ from contextvars import ContextVar
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rushlight.amp.autocast_mode import autocast
 from rushlight.autograd.grad_mode import enable_grad, no_grad, set_grad_enabled
 from rushlight.core.dispatch_key import LAZY_BITS
@@ -17,7 +19,7 @@ from rushlight.core.dtype import dtype
 from rushlight.core.layout import strided
 from rushlight.core.size import Size
 from rushlight.core.symbolic import SymInt
-from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor, from_numpy
 from rushlight.core.thread_state import state
 from rushlight.dynamo.dynamic import OpenSizes
 from rushlight.dynamo.effects import SideEffects
@@ -26,6 +28,7 @@ from rushlight.dynamo.guards import Guards
 from rushlight.dynamo.input_names import InputNames
 from rushlight.dynamo.regions import is_compiled_wrapper
 from rushlight.dynamo.sources import Asked, Attribute, Global, Held, Item, Named, NumberTensor, Source
+from rushlight.dynamo.values.arrays import ArrayFunctionValue, ArrayValue, is_array, is_array_function
 from rushlight.dynamo.values.base import PendingValue, Value
 from rushlight.dynamo.values.builtin import BuiltinValue, is_builtin, make_class_value
 from rushlight.dynamo.values.cached import CachedFunctionValue
@@ -90,6 +93,8 @@ class Session:
         self.build_part: Callable | None = None  # compiles a graph that belongs to a node, when that first runs
         self.maps = 0  # how many calls of vmap are being followed
         self.steps = self.steps_before_call = 0
+        self.has_tensor_keys = False  # whether a dict or set from outside has tensors for keys
+        self.has_arrays = False  # whether arrays of NumPy are inputs
         self.asked_grad_mode = False  # whether the program asked whether gradients are recorded, or switched that
         self.active: Translator | None = None
         sizes.environment.locate = self._location
@@ -158,6 +163,8 @@ class Session:
         kind = type(value)
         if isinstance(value, Tensor):
             return self._tensor(value, source)
+        if is_array(value):
+            return self._array(value, source)
         if isinstance(value, Module) and not is_library_function(value):
             return self._module(value, source)
         if isinstance(value, BY_VALUE) and kind in BY_VALUE:
@@ -198,6 +205,14 @@ class Session:
                 node = self.graph.input(value, source, geometry)
         return self.graph.tensor_value(node, node.meta["example_value"], source, value)
 
+    def _array(self, value: np.ndarray, source: Source | None) -> ArrayValue:
+        """An array, by the tensor that lies over it."""
+        place = source or self.hold(value)
+        self.guards.same_type(place, value)
+        over = Asked(place, self.guards.name(from_numpy, "from_numpy"))
+        self.has_arrays = True
+        return ArrayValue(self._tensor(from_numpy(value), over), place)
+
     def _open_integer(self, number: SymInt, source: Source) -> SymbolicValue:
         made = self._integers.get(source.text)
         if made is None:
@@ -234,6 +249,9 @@ class Session:
         if is_library_function(value):
             self._identity(source, value)
             return LibraryFunctionValue(value)
+        if is_array_function(value):
+            self._identity(source, value)
+            return ArrayFunctionValue(value)
         if isinstance(value, OperatorHandle):
             self._identity(source, value)
             return LibraryFunctionValue(value._opoverload)
@@ -313,6 +331,7 @@ class Session:
         if kind in (set, frozenset):
             if not all(is_key(key) for key in value):
                 return self._opaque(value, source)
+            self.has_tensor_keys |= any(isinstance(key, Tensor) for key in value)
             if source is not None:
                 self.guards.same_type(source, value)
                 self.guards.same_items(source, list(value), "items")
@@ -332,6 +351,7 @@ class Session:
     def _dict(self, tx: Translator, value: dict, source: Source | None) -> Value:
         if not all(is_key(key) for key in value):
             return self._opaque(value, source)
+        self.has_tensor_keys |= any(isinstance(key, Tensor) for key in value)
         factory = None
         if type(value) is collections.defaultdict:
             factory = self.wrap(tx, value.default_factory, Attribute(source, "default_factory") if source else None)

@@ -13,9 +13,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
+from rushlight.core.algebra import as_expr
 from rushlight.core.dtype import bool_, int64, uint8
 from rushlight.core.generator import default_generator
 from rushlight.core.symbolic import Relation, ShapeEnv, SymInt
+from rushlight.core.symbolic.relations import at_least
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.fx.fake_tensor import DataDependentError, FakeTensorMode, needs_values
@@ -40,10 +42,12 @@ class UnknownValues:
         """The fake result of a node, which `run` calculates. DataDependentError where it needs what has no symbol."""
         counts = self._counts_in(node, real_input)
         self.fakes.of_values = functools.partial(self._result, counts)
+        self.fakes.new_size = self._new_size
         try:
             result = run(node)
         finally:
-            self.fakes.of_values = None
+            self.fakes.of_values = self.fakes.new_size = None
+        self._learn_sizes(result, self._real[node])
         node.meta["of_values"] = True
         return result
 
@@ -80,6 +84,22 @@ class UnknownValues:
                 made = function(*args, **kwargs)
         self._real[node] = made
         return made
+
+    def _new_size(self, least: int, most: int | None) -> SymInt:
+        """A size that a rule of users asks for: the real result says what it is in the example."""
+        size = self.environment.create_unknown(max(least, 2), least)
+        if most is not None:
+            self.environment.learn(at_least(as_expr(most), size.expr))
+        return size
+
+    def _learn_sizes(self, fake: Any, real: Any) -> None:
+        if isinstance(fake, Tensor):
+            for size, number in zip(fake._impl.sizes, real.shape, strict=True):
+                if type(size) is SymInt and size.is_unknown:
+                    self.environment.set_hint(size.expr, number)
+        elif isinstance(fake, list | tuple):
+            for one, other in zip(fake, real, strict=True):
+                self._learn_sizes(one, other)
 
     def _result(self, counts: Iterator[list[int]], op: OpOverload, args: list, kwargs: dict) -> Any:
         rule = _RULES.get(op._opname)

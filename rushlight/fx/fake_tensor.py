@@ -14,7 +14,7 @@ from rushlight.core.dtype import bool_, uint8
 from rushlight.core.storage import StorageImpl, without_data
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import UNKNOWN_NBYTES, DataDependentError, TensorImpl
-from rushlight.core.thread_state import ExcludeKeys
+from rushlight.core.thread_state import ExcludeKeys, state
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.modes import DispatchMode
 
@@ -29,6 +29,7 @@ class FakeTensorMode(DispatchMode):
         self._storages: dict[StorageImpl, StorageImpl] = {}
         self.random_calls = 0  # how many operators that draw random numbers were called
         self.of_values: Callable | None = None  # gives the fake results of operators that need values
+        self.new_size: Callable | None = None  # makes a size that depends on values, given its limits
 
     def from_tensor(self, tensor: Tensor, geometry: tuple[tuple, tuple] | None = None) -> Tensor:
         """The fake of a real tensor, the same at each call; a fake tensor is returned as it is.
@@ -69,12 +70,20 @@ class FakeTensorMode(DispatchMode):
             )
         foreign = op.kernels.get(DispatchKey.Meta) if op.namespace != "aten" else None
         if foreign is not None:
-            with ExcludeKeys(AUTOGRAD_BITS), self:  # a rule of users, which may call any operators
-                return _map_tensors(self._as_fake, foreign.bind(op, META_KEYS)(*args, **kwargs))
+            return self._by_rule(foreign.bind(op, META_KEYS), args, kwargs)
         if op._names_device:
             kwargs["device"] = META
         with ExcludeKeys(AUTOGRAD_BITS):
             return _map_tensors(_claim_cpu, op(*args, **kwargs))
+
+    def _by_rule(self, rule: Callable, args: list, kwargs: dict):
+        """What a rule of users gives, which may call any operators."""
+        outer, state.fakes = state.fakes, self
+        try:
+            with ExcludeKeys(AUTOGRAD_BITS), self:
+                return _map_tensors(self._as_fake, rule(*args, **kwargs))
+        finally:
+            state.fakes = outer
 
     def _as_fake(self, tensor: Tensor) -> Tensor:
         return _claim_cpu(tensor) if tensor._impl.device == META else self.from_tensor(tensor)

@@ -18,17 +18,21 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from rushlight.amp import casts
 from rushlight.autograd.function import Function, FunctionCtx
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.dispatch_key import AUTOGRAD_BITS, DispatchKey
+from rushlight.core.dtype import dtype
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import DataDependentError
 from rushlight.core.thread_state import ExcludeKeys, state
+from rushlight.library.batching import apply_rule
 from rushlight.library.names import split_name
 from rushlight.library.schemas import infer_schema
 from rushlight.ops.dispatcher import Kernel, OpOverload, define, find_operator, undefine
 from rushlight.ops.libraries import has_own_rules
 from rushlight.ops.library import OperatorHandle
+from rushlight.ops.modes import answer_for
 from rushlight.ops.packet import namespaces
 from rushlight.ops.schema import parse_schema
 from rushlight.utils.pytree import tree_flatten, tree_map
@@ -79,6 +83,42 @@ class CustomOpDef(OperatorHandle):
             )
         self._backward, self._setup_context = backward, setup_context
         self._opoverload.register(DispatchKey.Autograd, Kernel(self._recorded))
+
+    def register_vmap(self, func: Callable | None = None) -> Callable:
+        """Let `func(info, in_dims, *args, **kwargs)` do the work of `vmap`: it returns an output and its `out_dims`.
+
+        `info` has `batch_size` and `randomness`; `in_dims` says per positional argument which dimension is mapped over, or
+        None.
+        A decorator without `func`. Without a rule the operator runs example by example.
+        """
+
+        def register(function: Callable) -> Callable:
+            name = str(self._opoverload)
+            kernel = Kernel(lambda *args, **kwargs: apply_rule(name, function, args, kwargs))
+            self._opoverload.register(DispatchKey.Batched, kernel)
+            return function
+
+        return register if func is None else register(func)
+
+    def register_autocast(self, device_type: str, cast_inputs: dtype) -> None:
+        """Cast the floating-point arguments to `cast_inputs` under autocast, except float64, as for the library's operators.
+
+        `device_type` is "cpu"; rules for devices that this library does not have are left out.
+        """
+        if not isinstance(device_type, str):
+            raise ValueError(f"device_type should be str, got {type(device_type).__name__}")
+        if device_type == "cpu":
+            casts.register_for(self._opoverload, cast_inputs)
+
+    def register_torch_dispatch(self, torch_dispatch_class: type, fn: Callable | None = None, /) -> Callable:
+        """Have `fn` answer for a subclass of Tensor, `fn(func, types, args, kwargs)`, or for a mode, `fn(mode, func, ...)`,
+        in the place of their `__torch_dispatch__`. A decorator without `fn`."""
+
+        def register(function: Callable) -> Callable:
+            answer_for(self._opoverload, torch_dispatch_class, function)
+            return function
+
+        return register if fn is None else register(fn)
 
     def _register_defaults(self) -> None:
         """What holds until rules are registered: without results there is nothing to shape, and nothing is differentiated."""
@@ -285,6 +325,25 @@ def _definition(op: str | OpOverload | CustomOpDef) -> CustomOpDef:
             raise RuntimeError(f"{found} belongs to Rushlight; rules can be registered for operators from outside")
         _definitions[found.name] = CustomOpDef(found, found)
     return _definitions[found.name]
+
+
+def register_vmap(op: str | OpOverload | CustomOpDef, func: Callable | None = None, /, *, lib: object = None) -> Callable:
+    """`CustomOpDef.register_vmap` for an operator given by name, as "namespace::name", or as an object."""
+    return _definition(op).register_vmap(func)
+
+
+def register_autocast(
+    op: str | OpOverload | CustomOpDef, device_type: str, cast_inputs: dtype, /, *, lib: object = None
+) -> None:
+    """`CustomOpDef.register_autocast` for an operator given by name, as "namespace::name", or as an object."""
+    _definition(op).register_autocast(device_type, cast_inputs)
+
+
+def register_torch_dispatch(
+    op: str | OpOverload | CustomOpDef, torch_dispatch_class: type, func: Callable | None = None, /, *, lib: object = None
+) -> Callable:
+    """`CustomOpDef.register_torch_dispatch` for an operator given by name, as "namespace::name", or as an object."""
+    return _definition(op).register_torch_dispatch(torch_dispatch_class, func)
 
 
 def _name_and_overload(name: str) -> tuple[str, str]:

@@ -3,7 +3,7 @@ that define `__torch_dispatch__`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rushlight.core.dispatch_key import DispatchKey, bit
@@ -101,6 +101,14 @@ def _deciding(args: tuple, kwargs: dict) -> list[Tensor]:
     return found
 
 
+_answers: dict[tuple[OpOverload, type], Callable] = {}
+
+
+def answer_for(op: OpOverload, kind: type, function: Callable) -> None:
+    """Have a function answer for a class of tensors or modes when an operator is called, not their `__torch_dispatch__`."""
+    _answers[op, kind] = function
+
+
 def _mode_kernel(op: OpOverload, below: int):
     def run(*args, **kwargs):
         modes, include = state.modes, state.include
@@ -114,7 +122,9 @@ def _mode_kernel(op: OpOverload, below: int):
             if mode.as_called:
                 return mode.__torch_dispatch__(op, (), args, kwargs)
             types = tuple(type(value) for value in _deciding(args, kwargs))
-            result = mode.__torch_dispatch__(op, types, *as_torch_passes(op, args, kwargs))
+            answer = _answers.get((op, type(mode)))
+            given = as_torch_passes(op, args, kwargs)
+            result = answer(mode, op, types, *given) if answer else mode.__torch_dispatch__(op, types, *given)
         finally:
             state.modes, state.include = modes, include
         return result if result is not NotImplemented else _ask_classes(op, below, args, kwargs)
@@ -133,7 +143,8 @@ def _answer_of_classes(op: OpOverload, args: tuple, kwargs: dict) -> Any:
     given, named = as_torch_passes(op, args, kwargs)
     types = tuple(map(type, deciding))
     for value in deciding:
-        result = type(value).__torch_dispatch__(op, types, given, named)
+        answer = _answers.get((op, type(value)), type(value).__torch_dispatch__)
+        result = answer(op, types, given, named)
         if result is not NotImplemented:
             return result
     names = ", ".join(str(kind) for kind in types)

@@ -243,3 +243,25 @@ def test_without_the_settings_the_graph_ends():
             with pytest.raises(torch._dynamo.exc.Unsupported):
                 torch.compile(program, fullgraph=True, backend="eager")(X)
             _same(torch.compile(program, backend="eager")(X), program(X))
+
+
+def test_a_custom_operator_whose_result_is_as_large_as_values_say():
+    @torch.library.custom_op("unknown_values::positive", mutates_args=())
+    def positive(x: torch.Tensor) -> torch.Tensor:
+        return x[x > 0].clone()
+
+    @positive.register_fake
+    def _(x):
+        size = torch.library.get_ctx().new_dynamic_size(min=0, max=100)
+        return x.new_empty([size])
+
+    def program(x):
+        return positive(x) * 2, torch.ones(positive(x).shape[0])
+
+    compiled = torch.compile(program, fullgraph=True)
+    for x in INPUTS:
+        _same(compiled(x), program(x))
+    with pytest.raises(RuntimeError, match="register_fake"):
+        torch.library.get_ctx()
+    with config.patch(capture_dynamic_output_shape_ops=False), pytest.raises(torch._dynamo.exc.Unsupported):
+        torch.compile(program, fullgraph=True)(X)

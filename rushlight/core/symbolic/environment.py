@@ -95,6 +95,11 @@ class ShapeEnv:
         self.unknown.add(symbol)
         return self.integer(symbol)
 
+    def set_hint(self, expression: Expr, hint: int) -> None:
+        """Say what an unknown symbol is in the example."""
+        if expression in self.unknown:
+            self._hints[expression] = hint
+
     def is_unknown(self, expression: Expr) -> bool:
         """Whether a value that the program computes is part of an expression."""
         return bool(self.unknown) and not self.unknown.isdisjoint(expression.free_variables())

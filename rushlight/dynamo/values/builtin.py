@@ -15,6 +15,8 @@ from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.handlers import HANDLERS
 from rushlight.dynamo.sources import Source
 from rushlight.dynamo.stability import look_up
+from rushlight.dynamo.values import arrays
+from rushlight.dynamo.values.arrays import ArrayValue
 from rushlight.dynamo.values.base import BINARY, COMPARISONS, Value
 from rushlight.dynamo.values.classes import ClassValue
 from rushlight.dynamo.values.constant import FixedValue, fold
@@ -44,6 +46,10 @@ SPECIAL = {
 }  # fmt: skip
 
 
+_OBJECTS = (ObjectValue, ArrayValue)
+_OPERATORS = {function: symbol for symbol, function in (*BINARY.items(), *COMPARISONS.items())}
+
+
 class BuiltinValue(FixedValue):
     """A function or class that is built in or of the standard library."""
 
@@ -60,8 +66,10 @@ class BuiltinValue(FixedValue):
                     raise GraphBreak(f"{self}() with these arguments") from None
                 raise
         special = SPECIAL.get(self.value)
-        if args and (special and isinstance(args[0], ObjectValue) or special in ROUNDINGS and _rounds_itself(args[0])):
+        if args and special and (isinstance(args[0], _OBJECTS) or special in ROUNDINGS and _rounds_itself(args[0])):
             return args[0].method(tx, special, args[1:], kwargs)
+        if any(isinstance(value, ArrayValue) for value in args) and self.value in _OPERATORS:
+            return arrays.binary(tx, _OPERATORS[self.value], *args)
         if self.value in PURE and any(isinstance(value, TensorValue) for value in args):
             return tx.call_in_graph("call_function", self.value, args, kwargs)
         if self.value in PURE and not kwargs:

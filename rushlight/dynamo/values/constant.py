@@ -171,6 +171,8 @@ def fold(function: Any, *args: Value, **kwargs: Value) -> Value:
     named = {name: read(value) for name, value in kwargs.items()}
     try:
         result = function(*values, **named)
+    except GraphBreak:
+        raise
     except UnknownSizeError as error:
         raise GraphBreak(str(error)) from None
     except Exception as error:

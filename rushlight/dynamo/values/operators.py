@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.core.size import Size
 from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.values import arrays
+from rushlight.dynamo.values.arrays import ArrayValue
 from rushlight.dynamo.values.base import BINARY, COMPARISONS, IN_PLACE, Value
 from rushlight.dynamo.values.constant import ConstantValue, fold, raised
 from rushlight.dynamo.values.inheriting import InheritingValue, is_written_in_python, plainly
@@ -34,6 +36,8 @@ def binary(tx: Translator, symbol: str, left: Value, right: Value) -> Value:
         found = _inherited(tx, symbol, left, right, BINARY[plain].__name__.strip("_"))
         if found is not None:
             return found
+    if isinstance(left, ArrayValue) or isinstance(right, ArrayValue):
+        return arrays.binary(tx, symbol, left, right)
     if isinstance(left, TensorValue) or isinstance(right, TensorValue):
         if not isinstance(left, ObjectValue) and not isinstance(right, ObjectValue):
             return tx.call_in_graph("call_function", function, [left, right], {})
@@ -146,6 +150,8 @@ def compare(tx: Translator, symbol: str, left: Value, right: Value) -> Value:
     function = COMPARISONS[symbol]
     name = f"__{function.__name__}__"
     left, right = plainly(left, name), plainly(right, name)
+    if isinstance(left, ArrayValue) or isinstance(right, ArrayValue):
+        return arrays.binary(tx, symbol, left, right)
     if isinstance(left, TensorValue) or isinstance(right, TensorValue):
         other = right if isinstance(left, TensorValue) else left
         if symbol in ("==", "!=") and other.is_constant() and other.constant() is None:
@@ -217,6 +223,8 @@ def unary(tx: Translator, symbol: str, value: Value) -> Value:
     function = {"-": operator.neg, "+": operator.pos, "~": operator.invert}[symbol]
     if isinstance(value, TensorValue):
         return tx.call_in_graph("call_function", function, [value], {})
+    if isinstance(value, ArrayValue):
+        return arrays.unary(tx, symbol, value)
     if isinstance(value, ObjectValue):
         return value.method(tx, f"__{function.__name__}__", [], {})
     return later(tx, function, [value]) or fold(function, value)

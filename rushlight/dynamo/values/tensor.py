@@ -74,6 +74,7 @@ class TensorValue(Value):
         self.own_attributes: frozenset[str] = frozenset()
         self.is_inference = self.is_from_outside = self.is_gradient = False
         self.changes: list[str] = []  # the calls that changed sizes and strides of one from outside
+        self.attributes: dict[str, Value] = {}  # those that the program gave it while it was followed
 
     def python_type(self) -> type:
         return self.kind
@@ -105,14 +106,29 @@ class TensorValue(Value):
             return tx.call_in_graph("call_function", getattr, [self, ConstantValue(name)], {})
         if name == "__class__":
             return tx.wrap_class(self.kind)
-        if name in self.own_attributes or name == "__dict__":
-            raise GraphBreak(f"attribute {name!r}, which the program gave a tensor")
+        if name in self.attributes:
+            return self.attributes[name]
+        if name == "__dict__":
+            raise GraphBreak("the dict of a tensor's attributes")
+        if name in self.own_attributes:
+            return tx.wrap(tx.graph.real(self.graph_node).__dict__[name], Attribute(self.source, name) if self.source else None)
         if not hasattr(Tensor, name):
             self._guard_missing(tx, name)
             raise raised(AttributeError(f"'{self.kind.__name__}' object has no attribute '{name}'"))
         if isinstance(getattr(Tensor, name), property):
             raise GraphBreak(f"attribute {name!r} of a tensor")
         return tx.bound_method(self, name)
+
+    def set_attribute(self, tx: Translator, name: str, value: Value) -> None:
+        if hasattr(Tensor, name) or self.kind is not Tensor:
+            super().set_attribute(tx, name, value)
+        tx.effects.mutates(self)
+        self.attributes[name] = value
+
+    def delete_attribute(self, tx: Translator, name: str) -> None:
+        if name not in self.attributes or self.source is not None:
+            super().delete_attribute(tx, name)
+        del self.attributes[name]
 
     def _gradient(self, tx: Translator) -> Value:
         """`.grad` of a tensor from outside. Nothing that is captured sets it: what does so ends the graph."""
@@ -147,8 +163,9 @@ class TensorValue(Value):
             raise GraphBreak(f"Tensor.{name}() of a tensor that autograd or a module holds")
 
     def write_back(self, writer: ProgramWriter, target: str) -> list[str]:
-        """Statements that change sizes and strides of the tensor `target`."""
-        return [f"{target}.{change}" for change in self.changes]
+        """Statements that change sizes, strides and attributes of the tensor `target`."""
+        changes = [f"{target}.{change}" for change in self.changes]
+        return changes + [f"{target}.{name} = {writer.expression(value)}" for name, value in self.attributes.items()]
 
     def _was_made_in_inference_mode(self, tx: Translator) -> Value:
         if self.source is not None:
@@ -156,10 +173,12 @@ class TensorValue(Value):
         return ConstantValue(self.is_inference)
 
     def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        if name in self.own_attributes:
-            raise GraphBreak(f"attribute {name!r}, which the program gave a tensor")
+        if name in self.attributes or name in self.own_attributes:
+            return self.attribute(tx, name).call(tx, args, kwargs)
         if name in _NUMBERS and RULES.capture_scalar_outputs:
             return number_of(tx, self, name)
+        if name == "numpy" and RULES.trace_numpy:
+            return HANDLERS[Tensor.numpy](tx, self, *args, **kwargs)
         if name in _NEEDS_VALUES:
             raise GraphBreak(f"Tensor.{name}() needs the tensor's value", "keep the value in a tensor, or call it outside")
         if name in _OF_THE_OBJECT and not self._requires_as_asked(name, args, kwargs):
@@ -198,7 +217,13 @@ class TensorValue(Value):
         return self.graph_node
 
     def write(self, writer: ProgramWriter) -> str:
-        return writer.output(self)
+        text = writer.output(self)
+        if not self.attributes:
+            return text
+        name = writer.begin(self, text)
+        for line in self.write_back(writer, name):
+            writer.statement(line)
+        return name
 
     def __str__(self) -> str:
         return f"a tensor {self.graph_node.name} of shape {list(self.fake.shape)}"

@@ -12,6 +12,7 @@ from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.handlers import HANDLERS
+from rushlight.dynamo.values.arrays import ArrayValue
 from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.constant import NONE, ConstantValue, fold, raised
 from rushlight.dynamo.values.construction import CONSTRUCTORS, allocate
@@ -21,7 +22,7 @@ from rushlight.dynamo.values.number_tensors import tensor_of_numbers
 from rushlight.dynamo.values.sequences import SequenceValue
 from rushlight.dynamo.values.tensor import TensorValue
 from rushlight.nn.modules.transformer import _is_causal
-from rushlight.ops.construct import as_tensor, tensor
+from rushlight.ops.construct import as_tensor, asarray, tensor
 
 if TYPE_CHECKING:
     from rushlight.dynamo.translator import Translator
@@ -63,6 +64,8 @@ def _size(tx: Translator, numbers: Value | None = None) -> Value:
 
 def _constant_tensor(tx: Translator, data: Value, **options: Value) -> Value:
     """`torch.tensor(...)` of numbers: a constant of the graph, of which each run has a copy."""
+    if isinstance(data, ArrayValue) and "requires_grad" not in options:
+        return tx.call_in_graph("call_method", "to", [data.tensor], {**options, "copy": ConstantValue(True)})
     if isinstance(data, TensorValue) or "requires_grad" in options:
         raise GraphBreak("a tensor made of a tensor, or one that requires grad")
     arguments = {name: value.constant() for name, value in options.items()}
@@ -80,12 +83,13 @@ def _constant_tensor(tx: Translator, data: Value, **options: Value) -> Value:
 def _as_tensor(tx: Translator, data: Value, dtype: Value = NONE, device: Value = NONE) -> Value:
     """`torch.as_tensor(...)`: a tensor of that dtype on that device is returned as it is, any other is converted."""
     options = {name: value for name, value in (("dtype", dtype), ("device", device)) if value is not NONE}
+    data = data.tensor if isinstance(data, ArrayValue) else data
     if not isinstance(data, TensorValue):
         return _constant_tensor(tx, data, **options)
     return tx.call_in_graph("call_method", "to", [data], options) if options else data
 
 
-HANDLERS[tensor], HANDLERS[as_tensor] = _constant_tensor, _as_tensor
+HANDLERS[tensor], HANDLERS[as_tensor], HANDLERS[asarray] = _constant_tensor, _as_tensor, _as_tensor
 CONSTRUCTORS[Size] = _size
 CONSTRUCTORS[inference_mode] = _inference_mode
 CONSTRUCTORS[autocast] = _autocast

@@ -153,7 +153,7 @@ def _type(tx: Translator, value: Value) -> Value:
 def _id(tx: Translator, value: Value) -> Value:
     held = tx.held_object(value)
     if held is None:
-        raise GraphBreak("the id of an object")
+        return tx.identity(value)
     note()
     return ConstantValue(id(held))
 

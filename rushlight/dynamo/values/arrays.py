@@ -1,0 +1,238 @@
+"""Arrays of NumPy in captured functions: tensors of the graph, on which NumPy's functions and methods become nodes.
+
+What an operation needs that is not known here (a function without a counterpart, an argument that is not understood, an error)
+ends the graph, and NumPy runs it.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rushlight.core.dtype import from_numpy_dtype
+from rushlight.core.lazy_module import LazyModule
+from rushlight.core.tensor import Tensor, from_numpy
+from rushlight.dynamo.errors import GraphBreak, Raised
+from rushlight.dynamo.handlers import HANDLERS
+from rushlight.dynamo.rules import RULES
+from rushlight.dynamo.sources import Source
+from rushlight.dynamo.values.base import BINARY, COMPARISONS, Value
+from rushlight.dynamo.values.constant import NONE, ConstantValue, FixedValue, from_python, raised
+from rushlight.dynamo.values.sequences import SequenceValue, SliceValue
+from rushlight.dynamo.values.tensor import TensorValue
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.program import ProgramWriter
+    from rushlight.dynamo.translator import Translator
+
+array_functions = LazyModule("rushlight.dynamo.array_functions")
+_UFUNCS = {
+    "+": "add", "-": "subtract", "*": "multiply", "/": "divide", "//": "floor_divide", "%": "remainder", "**": "power",
+    "@": "matmul", "<<": "left_shift", ">>": "right_shift", "&": "bitwise_and", "|": "bitwise_or", "^": "bitwise_xor",
+    "<": "less", "<=": "less_equal", "==": "equal", "!=": "not_equal", ">": "greater", ">=": "greater_equal",
+}  # fmt: skip
+_UNARY = {"-": "negative", "+": "positive", "~": "invert"}
+_CALLABLES = (np.ufunc, type(np.sum), types.FunctionType, types.BuiltinFunctionType)
+
+
+class ArrayValue(Value):
+    """An array: the tensor that has its values."""
+
+    kind = np.ndarray
+
+    def __init__(self, tensor: TensorValue, source: Source | None = None) -> None:
+        self.tensor = tensor
+        self.source = source
+
+    def python_type(self) -> type:
+        return np.ndarray
+
+    @property
+    def dtype(self) -> np.dtype:
+        """That of the array."""
+        return self.tensor.fake.dtype.numpy
+
+    def truth(self, tx: Translator) -> bool:
+        raise GraphBreak("a branch on the value of an array", "use np.where, or keep the branch outside the compiled part")
+
+    def length(self, tx: Translator) -> Value:
+        if not self.tensor.fake.dim():
+            raise raised(TypeError("len() of unsized object"))
+        return from_python(self.tensor.fake.shape[0])
+
+    def items_of(self, tx: Translator) -> list[Value]:
+        if not self.tensor.fake.dim():
+            raise raised(TypeError("iteration over a 0-d array"))
+        return [ArrayValue(item) for item in self.tensor.items_of(tx)]
+
+    def same_as(self, other: Value) -> bool:
+        return isinstance(other, ArrayValue) and self.tensor.same_as(other.tensor)
+
+    def attribute(self, tx: Translator, name: str) -> Value:
+        fake = self.tensor.fake
+        if name == "shape":
+            return SequenceValue([from_python(size) for size in fake.shape], tuple)
+        if name in ("ndim", "itemsize"):
+            return ConstantValue(getattr(fake, name))
+        if name == "size":
+            return from_python(fake.numel())
+        if name == "dtype":
+            return ConstantValue(self.dtype)
+        if name == "T":
+            return call(tx, array_functions.transpose, [self], {})
+        if name in ("real", "imag"):
+            return call(tx, getattr(array_functions, name), [self], {})
+        if name in array_functions.METHODS:
+            return ArrayMethodValue(self, name)
+        raise GraphBreak(f"attribute {name!r} of an array of NumPy")
+
+    def item(self, tx: Translator, key: Value) -> Value:
+        return call(tx, array_functions.item, [self, key], {})
+
+    def set_item(self, tx: Translator, key: Value, value: Value) -> None:
+        if not isinstance(value, ArrayValue) and not value.is_constant():
+            raise GraphBreak(f"writing {value} into an array")
+        self.tensor.set_item(tx, _plain(key), _plain(value))
+
+    def write(self, writer: ProgramWriter) -> str:
+        text = f"{writer.expression(self.tensor)}.numpy()"
+        return text if self.tensor.fake.dim() else f"{text}[()]"
+
+    def __str__(self) -> str:
+        return f"an array of shape {list(self.tensor.fake.shape)}"
+
+
+class ArrayMethodValue(Value):
+    """A method of an array."""
+
+    def __init__(self, array: ArrayValue, name: str) -> None:
+        self.array = array
+        self.name = name
+
+    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        function = array_functions.METHODS[self.name]
+        if self.name in ("reshape", "transpose") and len(args) > 1:
+            args = [SequenceValue(args, tuple)]
+        return call(tx, function, [self.array, *args], kwargs)
+
+
+class ArrayFunctionValue(FixedValue):
+    """A function of NumPy that has a counterpart on tensors."""
+
+    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return call(tx, counterparts()[self.value], args, kwargs)
+
+    def attribute(self, tx: Translator, name: str) -> Value:
+        return tx.wrap_constant_attribute(self.value, name)
+
+    def __str__(self) -> str:
+        return f"numpy.{self.value.__name__}"
+
+
+@functools.cache
+def counterparts() -> dict[Any, Callable]:
+    """By function of NumPy: what stands for it."""
+    return array_functions.functions()
+
+
+def is_array_function(value: object) -> bool:
+    """Whether a function is one of NumPy's that captures know."""
+    if not isinstance(value, _CALLABLES) or not str(getattr(value, "__module__", "numpy")).startswith("numpy"):
+        return False
+    return value in counterparts()
+
+
+def is_array(value: object) -> bool:
+    """Whether an object is an array that a tensor can lie over."""
+    if type(value) is not np.ndarray or not value.dtype.isnative or not value.flags.writeable or not RULES.trace_numpy:
+        return False
+    try:
+        from_numpy_dtype(value.dtype)
+    except TypeError:
+        return False
+    return not any(stride < 0 or stride % value.itemsize for stride in value.strides)
+
+
+def call(tx: Translator, function: Callable, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """A node that calls a function of `array_functions`; what it makes is an array."""
+    if any(isinstance(value, TensorValue) for value in args) and function.__name__ not in ("array", "asarray"):
+        raise GraphBreak(f"np.{function.__name__} of a tensor", "call it on tensor.numpy()")
+    try:
+        inspect.signature(function).bind(*args, **kwargs)
+    except TypeError as error:
+        raise GraphBreak(f"np.{function.__name__} with these arguments: {error}") from None
+    try:
+        made = tx.call_in_graph("call_function", function, list(map(_plain, args)), {n: _plain(v) for n, v in kwargs.items()})
+    except Raised as error:
+        raise GraphBreak(f"np.{function.__name__}: {error}", "NumPy itself runs it") from None
+    return _arrays(made)
+
+
+def _arrays(made: Value) -> Value:
+    if isinstance(made, TensorValue):
+        return ArrayValue(made)
+    return SequenceValue([_arrays(item) for item in made.items], made.kind)
+
+
+def _plain(value: Value) -> Value:
+    """An argument with tensors for arrays, and dtypes of this library for those of NumPy."""
+    if isinstance(value, ArrayValue):
+        return value.tensor
+    if isinstance(value, SequenceValue):
+        return SequenceValue([_plain(item) for item in value.items], value.kind)
+    if isinstance(value, SliceValue):
+        return value
+    known = getattr(value, "value", None)
+    return ConstantValue(from_numpy_dtype(np.dtype(known))) if isinstance(known, np.dtype) or _is_scalar_type(known) else value
+
+
+def _is_scalar_type(value: object) -> bool:
+    return isinstance(value, type) and (issubclass(value, np.generic) or value in (bool, int, float, complex))
+
+
+def binary(tx: Translator, symbol: str, left: Value, right: Value) -> Value:
+    """`left symbol right` where one of them is an array."""
+    plain = symbol if symbol in BINARY or symbol in COMPARISONS else symbol[:-1]
+    for value in (left, right):
+        is_number = value.is_constant() and isinstance(value.constant(), bool | int | float | complex)
+        if not (is_number or isinstance(value, ArrayValue)):
+            raise GraphBreak(f"{left} {symbol} {right}")
+    made = call(tx, array_functions.ELEMENTWISE[_UFUNCS[plain]], [left, right], {})
+    if plain == symbol or not isinstance(left, ArrayValue):
+        return made
+    call(tx, array_functions.assigned, [left, made], {})
+    return left
+
+
+def unary(tx: Translator, symbol: str, value: ArrayValue) -> Value:
+    """`-value`, `+value` or `~value` of an array."""
+    return call(tx, array_functions.ELEMENTWISE[_UNARY[symbol]], [value], {})
+
+
+def array_of(tx: Translator, tensor: TensorValue, force: Value = NONE) -> Value:
+    """`tensor.numpy()`."""
+    if tensor.fake.requires_grad:
+        if not (force.is_constant() and force.constant()):
+            raise raised(RuntimeError(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+            ))  # fmt: skip
+        tensor = tx.call_in_graph("call_method", "detach", [tensor], {})
+    if tensor.fake.dtype.numpy.hasobject or tensor.fake.dtype.name == "bfloat16":
+        raise raised(TypeError("Got unsupported ScalarType BFloat16"))
+    return ArrayValue(tensor)
+
+
+def _from_numpy(tx: Translator, array: Value) -> Value:
+    if not isinstance(array, ArrayValue):
+        raise GraphBreak(f"from_numpy of {array}")
+    return array.tensor
+
+
+HANDLERS[from_numpy], HANDLERS[Tensor.numpy] = _from_numpy, array_of
+
+

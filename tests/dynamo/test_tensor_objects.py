@@ -1,0 +1,129 @@
+"""Tensors as objects in compiled functions: attributes that the program gives them, keys of dicts and sets, `id`."""
+
+import pytest
+
+import rushlight as torch
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    torch._dynamo.reset()
+
+
+def _whole(program):
+    return torch.compile(program, fullgraph=True, backend="eager")
+
+
+X = torch.arange(3.0)
+
+
+def test_attributes_of_a_tensor_that_the_program_makes():
+    def program(x):
+        y = x + 1
+        y.scale, y.tag, y.other = 3, "made", x * 2
+        z = y.add_(1)
+        return y * z.scale + z.other, y, getattr(y, "missing", 5), hasattr(y, "tag")
+
+    product, y, missing, has_tag = _whole(program)(X)
+    torch.testing.assert_close(product, (X + 2) * 3 + X * 2)
+    assert (y.scale, y.tag, missing, has_tag) == (3, "made", 5, True)
+    torch.testing.assert_close(y.other, X * 2)
+
+
+def test_attributes_of_a_tensor_from_outside():
+    def program(x):
+        x.calls = getattr(x, "calls", 0) + 1
+        x.last = x * 2
+        return x + x.calls
+
+    compiled, x = _whole(program), X.clone()
+    for count in (1, 2, 3):
+        torch.testing.assert_close(compiled(x), X + count)
+        assert x.calls == count
+        torch.testing.assert_close(x.last, X * 2)
+
+
+def test_an_attribute_from_outside_is_guarded():
+    compiled, x = _whole(lambda x: x * x.factor + x.offset), X.clone()
+    for factor in (2, 3):
+        x.factor, x.offset = factor, torch.ones(3) * factor
+        torch.testing.assert_close(compiled(x), X * factor + factor)
+
+
+def test_a_deleted_attribute_is_missing():
+    def program(x):
+        y = x * 2
+        y.note = 1
+        del y.note
+        return hasattr(y, "note"), y
+
+    has_note, y = _whole(program)(X)
+    assert not has_note and not hasattr(y, "note")
+
+
+def test_tensors_as_keys():
+    def program(x):
+        y = x + 1
+        table = {x: 1, y: 2}
+        table[y] += 5
+        seen = {x, y, x}
+        return x * table[x] + y * table[y], len(seen), x in seen, (x * 1) in table, table
+
+    result, many, is_in, is_not, table = _whole(program)(X)
+    torch.testing.assert_close(result, X + (X + 1) * 7)
+    assert (many, is_in, is_not) == (2, True, False)
+    first, second = table
+    assert first is X and table[first] == 1 and table[second] == 7
+
+
+def test_objects_as_keys():
+    class Item:
+        def __init__(self, value):
+            self.value = value
+
+    def program(x, item):
+        made = Item(2)
+        table = {item: x, made: x * made.value}
+        return sum(key.value * value for key, value in table.items()), table
+
+    item = Item(3)
+    result, table = _whole(program)(X, item)
+    torch.testing.assert_close(result, X * 3 + X * 4)
+    assert table[item] is X and len(table) == 2
+
+
+def test_id_tells_objects_apart():
+    def program(x, y):
+        z = x * 2
+        ids = {id(x): 1, id(z): 2}
+        same = id(x) == id(x) and id(x) != id(z)
+        return z * ids[id(z)] + ids.get(id(y), 0), same, id(x) == id(y)
+
+    result, same, is_one = _whole(program)(X, X + 1)
+    torch.testing.assert_close(result, X * 4)
+    assert same is True and is_one is False
+    result, same, is_one = _whole(program)(X, X)
+    torch.testing.assert_close(result, X * 4 + 1)
+    assert is_one is True
+
+
+def test_the_id_that_leaves_is_the_real_one():
+    def program(x):
+        y = x + 1
+        return y, id(y), id(x)
+
+    y, of_y, of_x = _whole(program)(X)
+    assert (of_y, of_x) == (id(y), id(X))
+
+
+def test_arithmetic_on_an_id_runs_in_python():
+    compiled = torch.compile(lambda x: (x + 1, id(x) % 7), backend="eager")
+    assert compiled(X)[1] == id(X) % 7
+
+
+def test_a_dict_from_outside_with_tensors_for_keys():
+    key, other = torch.ones(2), torch.ones(2)
+    table = {key: 3}
+    compiled = torch.compile(lambda x, k: x * table.get(k, 1), backend="eager")
+    torch.testing.assert_close(compiled(X, key), X * 3)
+    torch.testing.assert_close(compiled(X, other), X)
