@@ -12,9 +12,12 @@ from rushlight.core.device import device
 from rushlight.core.dtype import bfloat16, bool_, complex64, complex128, dtype, finfo, float16, float32, float64, iinfo
 from rushlight.core.layout import memory_format
 from rushlight.core.tensor import Tensor
+from rushlight.file_check import FileCheck
 from rushlight.ops.construct import as_tensor
 from rushlight.ops.packet import namespaces
 from rushlight.ops.promotion import result_type
+
+__all__ = ["FileCheck", "assert_allclose", "assert_close", "make_tensor"]
 
 aten = namespaces.namespace("aten")
 _TOLERANCES = {
@@ -48,6 +51,15 @@ def assert_close(
     problem = _difference(actual, expected, "", (rtol, atol), equal_nan, checks, allow_subclasses)
     if problem:
         raise AssertionError(msg(problem) if callable(msg) else msg or problem)
+
+
+def assert_allclose(
+    actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None, equal_nan: bool = True, msg: str = ""
+) -> None:
+    """The older form of `assert_close`, for which dtypes may differ and NaN equals NaN. TypeError for one tolerance alone."""
+    if (rtol is None) != (atol is None):
+        raise TypeError("rtol and atol must both be specified or both be unspecified")
+    assert_close(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False, msg=msg or None)
 
 
 def _difference(actual, expected, path: str, tolerance: tuple, equal_nan: bool, checks: dict, subclasses: bool) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rushlight._dynamo import config, decorators, eval_frame, exc, testing, types, utils
+from rushlight._dynamo import backends, config, decorators, eval_frame, exc, testing, types, utils
 from rushlight.compiler.backends import list_backends, register_backend
 from rushlight.compiler.compile import OptimizedModule, compile
 from rushlight.compiler.control import (
@@ -23,7 +23,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.dynamo.dynamic import mark_dynamic, mark_static, maybe_mark_dynamic
 
 __all__ = [
-    "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "decorators", "disable", "eval_frame",
+    "OptimizedModule", "allow_in_graph", "assume_constant_result", "backends", "config", "decorators", "disable", "eval_frame",
     "exc", "explain", "graph_break", "is_compiling", "list_backends", "mark_dynamic", "mark_static",
     "mark_static_address", "maybe_mark_dynamic", "optimize", "optimize_assert", "register_backend", "reset", "run",
     "set_stance", "substitute_in_graph", "testing", "types", "utils",

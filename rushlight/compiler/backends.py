@@ -18,7 +18,7 @@ from rushlight.compiler.aten import AtenGraph, Builder, compile_to_aten
 from rushlight.compiler.kept_captures import KeptCaptures, path_for
 from rushlight.compiler.kept_plans import KeptPlans
 from rushlight.compiler.logs import StageLog
-from rushlight.compiler.settings import Settings
+from rushlight.compiler.settings import Settings, configured, from_environment
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.parallel import get_num_threads
 from rushlight.core.symbolic import UnguardedSizeError
@@ -159,6 +159,19 @@ def kept_captures(
         return None
     build, of_fusion = _native_parts(settings, log)
     return KeptCaptures(frame, path, lambda captured: AtenGraph(captured, build, names, log, of_fusion, None, plans))
+
+
+def lookup_backend(compiler_fn: str | Backend) -> Backend:
+    """The backend of a name, with the settings of the environment; a callable is returned as it is. ValueError for others."""
+    check_backend(compiler_fn)
+    if callable(compiler_fn):
+        return compiler_fn
+
+    def backend(module: GraphModule, example_inputs: list[Tensor]) -> Callable:
+        settings = configured(from_environment())
+        return make_backend(compiler_fn, settings, dict, StageLog(settings, compiler_fn))(module, example_inputs)
+
+    return backend
 
 
 def make_backend(

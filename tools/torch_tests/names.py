@@ -5,6 +5,7 @@ A test that needs such a name fails when it runs, and one that is decorated with
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dis
 import importlib.util
@@ -13,17 +14,54 @@ from collections.abc import Iterator, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 _OF_TESTING = ("_internal", "_comparison", "_creation", "_utils")
 HELPERS = (
     "functorch",
     "torch._dynamo.test_case",
+    "torch._dynamo.testing",
     "torch._inductor.test_case",
     *(f"torch.testing.{name}" for name in _OF_TESTING),
 )
 """Modules that are taken from PyTorch's source: the tests' own tools."""
+
+def _same(ref: Any, res: Any, *_: Any, **options: Any) -> bool:
+    """What PyTorch's own tests compare results by, nested ones too."""
+    import torch
+
+    try:
+        torch.testing.assert_close(res, ref, rtol=options.get("tol", 1e-4), atol=options.get("tol", 1e-4),
+                                   equal_nan=options.get("equal_nan", False))  # fmt: skip
+    except (AssertionError, TypeError):
+        return not isinstance(ref, torch.Tensor) and type(ref) is type(res) and _same_parts(ref, res, options)
+    return True
+
+
+def _same_parts(ref: Any, res: Any, options: dict) -> bool:
+    if isinstance(ref, list | tuple):
+        return len(ref) == len(res) and all(_same(one, other, **options) for one, other in zip(ref, res, strict=True))
+    if isinstance(ref, dict):
+        return ref.keys() == res.keys() and all(_same(ref[key], res[key], **options) for key in ref)
+    if hasattr(ref, "__dict__") and not callable(ref):
+        return _same(vars(ref), vars(res), **options)
+    return bool(ref == res)
+
+
+def _unsupported(one: Any, other: Any) -> Any:
+    """What tests call to end a graph."""
+    import torch
+
+    torch._dynamo.graph_break()
+    return other
+
+
+ADDED: dict[str, dict[str, Any]] = {
+    "torch._dynamo.utils": {"same": _same},
+    "torch._dynamo.eval_frame": {"unsupported": _unsupported},
+}
+"""Names for modules that the library has."""
 
 STAND_INS: dict[str, dict[str, Any]] = {
     "torch.utils._import_utils": {
@@ -35,6 +73,7 @@ STAND_INS: dict[str, dict[str, Any]] = {
     "torch.utils._triton": {"has_triton": lambda: False, "has_triton_package": lambda: False},
     "torch.utils._mode_utils": {"no_dispatch": contextlib.nullcontext},
     "torch._utils_internal": {"IS_FBSOURCE": False, "get_writable_path": lambda path: path},
+    "torch._inductor.metrics": {"reset": lambda: None, "generated_kernel_count": 0, "generated_cpp_vec_kernel_count": 0},
     "torch._lazy": {},
     "torch._lazy.metrics": {},
     "torch._lazy.ts_backend": {"init": lambda: None},
@@ -45,11 +84,25 @@ tolerant = True
 """Whether names that are missing are stood in for. Off while a test runs."""
 
 
-class Absent:
-    """Stands for something that the library does not have. It can be named, called and inherited from, to no effect."""
+class _AbsentBase:
+    def __init__(self, *args: Any, **keywords: Any):
+        pass
 
-    def __init__(self, name: str):
+    def __getattr__(self, name: str) -> Absent:
+        if not tolerant or name.startswith("__"):
+            raise AttributeError(name)
+        return Absent(name)
+
+
+class Absent:
+    """Stands for something that the library does not have. It can be named, called and inherited from, to no effect.
+
+    While a test runs, only what the tests' helpers asked for can be called.
+    """
+
+    def __init__(self, name: str, is_of_helper: bool = False):
         self._name = name
+        self._is_of_helper = is_of_helper
         self.__name__ = self.__qualname__ = name
 
     def __getattr__(self, name: str) -> Any:
@@ -57,15 +110,15 @@ class Absent:
             return []
         if (name.startswith("__") and name.endswith("__")) or name == "pytestmark":
             raise AttributeError(name)
-        return Absent(f"{self._name}.{name}")
+        return Absent(f"{self._name}.{name}", self._is_of_helper)
 
     def __call__(self, *args: Any, **keywords: Any) -> Absent:
-        if not tolerant:
+        if not tolerant and not self._is_of_helper:
             raise AttributeError(f"the library has no {self._name}")
-        return Absent(self._name)
+        return Absent(self._name, self._is_of_helper)
 
     def __mro_entries__(self, bases: tuple) -> tuple:
-        return ()
+        return (_AbsentBase,)
 
     def __instancecheck__(self, instance: object) -> bool:
         return False
@@ -105,32 +158,40 @@ class Absent:
         return f"<absent {self._name}>"
 
 
+def _of_helper(asks: FrameType) -> bool:
+    """Whether code of the tests' helpers asks."""
+    return asks.f_code.co_filename.startswith(TolerantModule.helpers)
+
+
 class _AbsentModule(ModuleType):
     def __getattr__(self, name: str) -> Absent:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
-        return Absent(f"{self.__name__}.{name}")
+        return Absent(f"{self.__name__}.{name}", _of_helper(sys._getframe(1)))
 
 
 class TolerantModule(ModuleType):
     """A module of the library; while files of `source` are imported, it seems to them to have every name."""
 
     source = ""
+    helpers: tuple[str, ...] = ()
 
     def __getattr__(self, name: str) -> Any:
+        asks = sys._getframe(1)
+        of_helper = _of_helper(asks)
         given = self.__dict__.get("__getattr__")
         if given is not None:
             try:
                 return given(name)
             except AttributeError:
-                if not tolerant:
+                if not tolerant and not of_helper:
                     raise
-        asks = sys._getframe(1)
         by_call = dis.opname[asks.f_code.co_code[asks.f_lasti]].startswith(("CALL", "PRECALL"))  # getattr and hasattr
         by_call = by_call and asks.f_code.co_name != "_getattr_qual"
-        if not tolerant or name.startswith("__") or by_call or not asks.f_code.co_filename.startswith(TolerantModule.source):
+        may_ask = of_helper or tolerant and asks.f_code.co_filename.startswith(TolerantModule.source)
+        if not may_ask or name.startswith("__") or by_call:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        return Absent(f"{self.__name__}.{name}")
+        return Absent(f"{self.__name__}.{name}", of_helper)
 
 
 class HelperFinder(MetaPathFinder):
@@ -176,6 +237,20 @@ def tolerate(kind: type) -> None:
             return Absent(f"{self!r}.{name}")
 
     kind.__getattr__ = __getattr__
+
+
+def keep_settings(module: ModuleType, source: Path) -> None:
+    """Have a module of settings keep those too that only PyTorch's has: its tests set them, mostly to their defaults."""
+    from rushlight.compiler.configuration import without_effect
+
+    for statement in ast.parse(source.read_text()).body:
+        target = getattr(statement, "target", None) or (getattr(statement, "targets", None) or [None])[0]
+        if isinstance(statement, ast.Assign | ast.AnnAssign) and isinstance(target, ast.Name):
+            try:
+                default = ast.literal_eval(statement.value)
+            except (ValueError, TypeError):
+                default = None
+            module._settings.setdefault(target.id, without_effect(default))
 
 
 def make_tolerant(prefix: str) -> None:

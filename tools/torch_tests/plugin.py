@@ -35,14 +35,27 @@ def _alias() -> None:
             continue
         del sys.modules[name]
     names.TolerantModule.source = str(_SOURCE)
+    helpers = ("testing/", "_dynamo/test_case.py", "_dynamo/testing.py", "_inductor/test_case.py")
+    names.TolerantModule.helpers = tuple(f"{_SOURCE}/torch/{place}" for place in helpers)
     names.make_tolerant(prefix)
-    for each in (torch.ops.aten, torch._inductor.config):
-        if prefix == "rushlight":
-            names.tolerate(type(each))
+    if prefix == "rushlight":
+        names.tolerate(type(torch.ops.aten))
+        names.tolerate(type(torch._inductor.config))
+        for place in ("_dynamo", "_inductor", "_functorch"):
+            names.keep_settings(importlib.import_module(f"torch.{place}.config"), _SOURCE / "torch" / place / "config.py")
     sys.meta_path[:0] = [names.HelperFinder(_SOURCE), names.TolerantFinder(prefix)]
     _unrefused(sys.meta_path)
     sys.meta_path.append(names.AbsentFinder())
-    importlib.import_module("torch.testing._utils")
+    if prefix == "rushlight":
+        for name, added in names.ADDED.items():
+            vars(importlib.import_module(name)).update(added)
+        names.STAND_INS["torch._functorch.deprecated"] = {
+            name: getattr(torch.func, name) for name in torch.func.__all__ if hasattr(torch.func, name)
+        }
+        torch._dynamo.__path__ = [*torch._dynamo.__path__]
+        vars(torch._dynamo).pop("testing")
+    for name in ("torch.testing._utils", *(["torch._inductor.metrics"] if prefix == "rushlight" else [])):
+        importlib.import_module(name)
     vars(torch).pop("_foreach_zero", None)  # the helpers take its absence for granted
     if "none" not in torch.backends.quantized.supported_engines:
         others = torch._C._supported_qengines

@@ -36,6 +36,11 @@ CONTAINER = (
 class TracerWarning(Warning):
     """Something was traced that will not follow other inputs."""
 
+    @staticmethod
+    def ignore_lib_warnings() -> None:
+        """Have warnings be silent that are issued at lines of this library, not of the program."""
+        warnings.filterwarnings("ignore", category=TracerWarning, module=rf"{__name__.partition('.')[0]}\.(?!.*test)")
+
 
 def warn(message: str) -> None:
     """Warn at the user's line."""
