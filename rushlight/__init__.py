@@ -130,7 +130,7 @@ _install_methods(_public)
 globals().update({name: function for name, function in _public.items() if _is_function(name)})
 
 from rushlight import amp, quantized, sparse  # noqa: E402  (they use Tensor's operator methods)
-from rushlight.amp import autocast  # noqa: E402
+from rushlight.amp import GradScaler, autocast  # noqa: E402
 from rushlight.amp.autocast_mode import (  # noqa: E402
     autocast_decrement_nesting,
     autocast_increment_nesting,

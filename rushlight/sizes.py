@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable
 
 from rushlight.core.absent import absent_class
+from rushlight.core.dtype import bool_
 from rushlight.core.symbolic import SymBool, SymInt
 from rushlight.core.tensor import Tensor
 
@@ -70,6 +71,8 @@ def _check_tensor_all(cond: Tensor, message: Callable[[], object] | None = None)
     """RuntimeError unless all elements of a tensor of truth values are true. It needs their values."""
     if not isinstance(cond, Tensor):
         raise TypeError(f"cond must be a tensor, but got {type(cond)}")
+    if cond.dtype is not bool_:
+        raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
     _check_with(RuntimeError, cond.all().item(), message)
 
 

@@ -11,13 +11,14 @@ import warnings
 from importlib import import_module
 from types import ModuleType
 
+from rushlight.core.determinism import DETERMINISM
 from rushlight.core.device import as_device, default_device, device
 from rushlight.core.device import set_default_device as choose_default_device
 
 _PRECISIONS = ("highest", "high", "medium")
 _lock = threading.Lock()
 _settings: dict[str, object] = {
-    "deterministic": False, "warn_only": False, "precision": "highest", "interop_threads": 1, "warn_always": False,
+    "precision": "highest", "interop_threads": 1, "warn_always": False,
 }  # fmt: skip
 
 
@@ -27,18 +28,28 @@ def _set(**values: object) -> None:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Ask for results that are the same in every run, which they are."""
-    _set(deterministic=bool(mode), warn_only=bool(warn_only))
+    """Ask for results that are the same in every run.
+
+    They are, but for what is left open: where an index of `put_` or `max_unpool` occurs twice, which value stays. These raise
+    RuntimeError then, or warn with `warn_only`. New memory (`torch.empty`) is filled with NaN or the largest number, unless
+    `torch.utils.deterministic.fill_uninitialized_memory` is False. TypeError for what is no truth value.
+    """
+    if not isinstance(mode, bool):
+        kind = type(mode).__name__
+        raise TypeError(f"_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not {kind}")
+    if not isinstance(warn_only, bool):
+        raise TypeError(f"_set_deterministic_algorithms(): argument 'warn_only' must be bool, not {type(warn_only).__name__}")
+    DETERMINISM.asked, DETERMINISM.warns_only = mode, warn_only
 
 
 def are_deterministic_algorithms_enabled() -> bool:
     """Whether they were asked for."""
-    return _settings["deterministic"]
+    return DETERMINISM.asked
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
     """Whether only a warning was asked for where an algorithm is not deterministic."""
-    return _settings["warn_only"]
+    return DETERMINISM.warns_only
 
 
 def set_float32_matmul_precision(precision: str) -> None:
@@ -94,7 +105,7 @@ def set_default_device(device: str | device | int | None) -> None:
 
 def get_deterministic_debug_mode() -> int:
     """0 where any algorithm may run, 1 where a warning is due for those that are not deterministic, 2 where an error is."""
-    return (1 if _settings["warn_only"] else 2) if _settings["deterministic"] else 0
+    return (1 if DETERMINISM.warns_only else 2) if DETERMINISM.asked else 0
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:

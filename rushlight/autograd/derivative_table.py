@@ -8,6 +8,7 @@ wanted names it.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -67,5 +68,5 @@ def non_differentiable(*names: str) -> None:
 
 
 def _parameters(function: Callable) -> tuple[str, ...]:
-    code = function.__code__
+    code = inspect.unwrap(function).__code__
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]

@@ -9,7 +9,9 @@ import numpy as np
 
 from rushlight.autograd.inplace import check_inplace
 from rushlight.autograd.node import set_history
+from rushlight.core.determinism import DETERMINISM
 from rushlight.core.dispatch_key import BATCHED_BIT
+from rushlight.core.dtype import QUANTIZED
 from rushlight.core.layout import memory_format, preserve_format, strided
 from rushlight.core.storage import StorageImpl, UntypedStorage, allocate
 from rushlight.core.strides import contiguous_strides, storage_extent
@@ -32,9 +34,23 @@ def resize_(self: Tensor, *sizes: object, memory_format: memory_format | None = 
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     wanted = check_sizes(sizes[0] if len(sizes) == 1 and isinstance(sizes[0], list | tuple) else sizes)
+    if self._impl.dtype.category == QUANTIZED:
+        DETERMINISM.alert("quantized_resize_cpu_")
     if wanted != self._impl.sizes or memory_format is not None:
+        before = self._impl.storage.nbytes
         _place(self._impl, self._impl.storage, wanted, format_strides(wanted, None, memory_format), self._impl.storage_offset)
+        if DETERMINISM.asked and self._impl.storage.nbytes > before:
+            _fill_behind(self._impl, before)
     return self
+
+
+def _fill_behind(impl: TensorImpl, begin: int) -> None:
+    """Fill what a storage gained, under deterministic algorithms."""
+    count = (impl.storage.nbytes - begin) // impl.dtype.itemsize
+    if DETERMINISM.fills and impl.storage.buffer is not None:
+        behind = UntypedStorage(impl.storage)[begin:]
+        whole = aten.empty.memory_format([count], dtype=impl.dtype)  # which is filled itself
+        behind.copy_(whole.untyped_storage())
 
 
 def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
@@ -67,6 +83,11 @@ def set_(
             return self
         storage = other.storage
     else:
+        if isinstance(source, TypedStorage) and source.dtype is not impl.dtype:
+            raise RuntimeError(
+                f"Expected a Storage of type {impl.dtype.scalar_name} or an UntypedStorage, but got type "
+                f"{source.dtype.scalar_name} for argument 1 'storage'"
+            )
         storage = (source.untyped() if isinstance(source, TypedStorage) else source or UntypedStorage(0))._impl
     sizes = (storage.nbytes // impl.dtype.itemsize,) if size is None else check_sizes(size)
     strides = tuple(stride) if stride else contiguous_strides(sizes)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Iterable
 
 
 def whole_number(value: object) -> int:
@@ -25,6 +27,18 @@ class Size(tuple):
     """A tensor's sizes. A tuple with `numel()` that stays a Size under slicing and concatenation."""
 
     __slots__ = ()
+
+    def __new__(cls, sizes: Iterable[int] = ()) -> Size:
+        """TypeError where an item is no integer."""
+        made = super().__new__(cls, sizes)
+        for index, item in enumerate(made):
+            if type(item) is not int and not isinstance(item, int):
+                try:
+                    operator.index(item)
+                except TypeError:
+                    kind = type(item).__name__
+                    raise TypeError(f"torch.Size() takes an iterable of 'int' (item {index} is '{kind}')") from None
+        return made
 
     def numel(self) -> int:
         """The number of elements of a tensor of this size."""

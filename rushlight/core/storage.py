@@ -106,8 +106,9 @@ class UntypedStorage:
             if size < 0:
                 raise RuntimeError(f"UntypedStorage(): expected a number of bytes >= 0, got {size}")
             self._impl = without_data(size) if _device_of_storage(device).type == "meta" else allocate(size)
+        elif _device_of_storage(device).type == "meta":
+            self._impl = without_data(len(size))
         else:
-            _device_of_storage(device)
             self._impl = UntypedStorage.from_buffer(np.array(size, np.uint8))._impl
 
     @staticmethod
@@ -172,13 +173,21 @@ class UntypedStorage:
         return self
 
     def numpy(self) -> np.ndarray:
-        """The bytes as a uint8 array that shares memory."""
+        """The bytes as a uint8 array that shares memory; NotImplementedError for a storage without data."""
+        self._check_data(_COPY)
         return self._impl.bytes()
+
+    def _check_data(self, message: str = "Not available for 'meta' device type") -> None:
+        if self._impl.device.type == "meta":
+            raise NotImplementedError(message)
+
+    def resizable(self) -> bool:
+        """Whether `resize_` may change the size: of memory that is another object's, an array's for instance, it may not."""
+        return not isinstance(self._impl.buffer, np.ndarray)
 
     def tolist(self) -> list[int]:
         """The bytes as ints; NotImplementedError for a storage without data."""
-        if self._impl.device.type == "meta":
-            raise NotImplementedError("Not available for 'meta' device type")
+        self._check_data()
         return self._impl.bytes().tolist()
 
     def clone(self) -> UntypedStorage:
@@ -218,7 +227,7 @@ class UntypedStorage:
     def share_memory_(self) -> UntypedStorage:
         """Move the bytes to memory that child processes see, forked ones. Writes are seen on both sides."""
         if self._impl.device.type == "meta":
-            raise RuntimeError("_share_fd_: only available on CPU")
+            raise RuntimeError("_share_fd_cpu_: only available on CPU")
         if not self.is_shared():
             pages = mmap.mmap(-1, max(self.nbytes(), 1))
             pages[: self.nbytes()] = self._impl.bytes().tobytes()
@@ -244,7 +253,8 @@ class UntypedStorage:
             self._impl.bytes().view(np.dtype(f"u{width}")).byteswap(inplace=True)
 
     def cpu(self) -> UntypedStorage:
-        """This storage."""
+        """This storage; NotImplementedError for one without data."""
+        self._check_data(_COPY)
         return self
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> NoReturn:
@@ -254,10 +264,14 @@ class UntypedStorage:
     def __len__(self) -> int:
         return self._impl.nbytes
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self._impl.nbytes
+
     def __iter__(self) -> Iterator[int]:
         return iter(self.tolist())
 
     def __getitem__(self, index: int | slice) -> int | UntypedStorage:
+        self._check_data()
         if isinstance(index, slice):
             found = self._impl.bytes()[index]
             return UntypedStorage.from_buffer(found, copy=False) if found.flags.c_contiguous else UntypedStorage(found.tolist())
@@ -266,6 +280,7 @@ class UntypedStorage:
         return int(self._impl.bytes()[index])
 
     def __setitem__(self, index: int | slice, value: int | Iterable[int]) -> None:
+        self._check_data()
         if not isinstance(index, slice) and not -self.nbytes() <= index < self.nbytes():
             raise RuntimeError("out of bounds")
         self._impl.bytes()[index] = _byte(value) if isinstance(value, int) else value
@@ -292,6 +307,9 @@ class UntypedStorage:
         where = self.device
         body = "..." if where.type == "meta" else "\n".join(f" {value}" for value in self.tolist())
         return f"{body}\n[torch.storage.UntypedStorage(device={where}) of size {self.nbytes()}]"
+
+
+_COPY = "Cannot copy out of meta tensor; no data!"
 
 
 def _byte(value: int) -> int:

@@ -41,7 +41,7 @@ from rushlight.core.strides import (
 )
 from rushlight.core.tensor_impl import AutogradMeta, TensorImpl, empty_impl, impl_from_array
 from rushlight.core.thread_state import state
-from rushlight.core.typed_storage import TypedStorage
+from rushlight.core.typed_storage import LEGACY_STORAGES, TypedStorage
 
 NON_LEAF_GRAD = (
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
@@ -204,12 +204,16 @@ class Tensor(_C.TensorBase):
     # Memory
 
     def data_ptr(self) -> int:
-        """The address of the first element."""
-        return self._impl.data_ptr
+        """The address of the first element; 0 where there is none."""
+        return self._impl.data_ptr if self.numel() else 0
 
     def untyped_storage(self) -> UntypedStorage:
         """The storage, as bytes."""
         return UntypedStorage(self._impl.storage)
+
+    def storage_type(self) -> type:
+        """The class of `storage()` by its dtype: `torch.FloatStorage`."""
+        return LEGACY_STORAGES[f"{self._impl.dtype.scalar_name}Storage"]
 
     def storage(self) -> TypedStorage:
         """The storage, as elements of this dtype."""

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from rushlight.core.device import device, raise_absent
+from rushlight.core.device import as_device, device, raise_absent
 from rushlight.core.dtype import (
     ALL,
     QUANTIZED_TYPES,
@@ -59,7 +59,11 @@ class TypedStorage:
         elif not args or isinstance(args[0], int):
             self._untyped_storage = UntypedStorage((args[0] if args else 0) * self.dtype.itemsize, device=device)
         else:
-            self._untyped_storage = UntypedStorage.from_buffer(_converted(np.asarray(args[0]), self.dtype))
+            values = _converted(np.asarray(args[0]), self.dtype)
+            on_meta = device is not None and as_device(device).type == "meta"
+            self._untyped_storage = (
+                UntypedStorage(values.nbytes, device="meta") if on_meta else UntypedStorage.from_buffer(values)
+            )
 
     @staticmethod
     def _of(untyped: UntypedStorage, element_type: dtype) -> TypedStorage:
@@ -118,8 +122,13 @@ class TypedStorage:
         usable = self.size() * self.dtype.itemsize
         return self._untyped_storage.numpy()[:usable].view(self.dtype.numpy)
 
+    def resizable(self) -> bool:
+        """Whether `resize_` may change the size."""
+        return self._untyped_storage.resizable()
+
     def tolist(self) -> list:
         """The elements as Python numbers."""
+        self._untyped_storage._check_data()
         made = self._array()
         return made.astype(np.float32).tolist() if self.dtype.is_floating_point and self.dtype.itemsize < 4 else made.tolist()
 
@@ -156,6 +165,7 @@ class TypedStorage:
 
     def cpu(self) -> TypedStorage:
         """This storage."""
+        self._untyped_storage.cpu()
         return self
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> NoReturn:
@@ -181,14 +191,19 @@ class TypedStorage:
     def _to(self, kind: dtype) -> TypedStorage:
         return self if kind is self.dtype else TypedStorage(_converted(self._array(), kind), dtype=kind)
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
     def __iter__(self) -> Iterator[Any]:
         return iter(self.tolist())
 
     def __getitem__(self, index: int) -> Any:
+        self._untyped_storage._check_data()
         found = self._array()[index]
         return found.tolist() if isinstance(index, slice) else found.item()
 
     def __setitem__(self, index: int | slice, value: Any) -> None:
+        self._untyped_storage._check_data()
         self._array()[index] = value
 
     def __copy__(self) -> TypedStorage:
@@ -248,8 +263,22 @@ class _LegacyStorageType(type):
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, TypedStorage) and value.dtype is cls._kind
 
-    def __call__(cls, *args: Any, wrap_storage: UntypedStorage | None = None) -> TypedStorage:
-        """A storage of so many elements, of a sequence of them, or over an untyped storage."""
+    def __call__(
+        cls, *args: Any, wrap_storage: UntypedStorage | None = None, dtype: Any = None, device: Any = None
+    ) -> TypedStorage:
+        """A storage of so many elements, of a sequence of them, or over an untyped storage. RuntimeError for anything else."""
+        name = cls.__name__
+        for given, option in ((dtype, "dtype"), (device, "device")):
+            if given is not None:
+                raise RuntimeError(f"{name}() received an invalid combination of arguments: '{option}' cannot be specified")
+        if len(args) > 1:
+            raise RuntimeError(f"{name}() received an invalid combination of arguments: Too many positional arguments")
+        if args and wrap_storage is not None:
+            raise RuntimeError(f"{name}() received an invalid combination of arguments: No positional arguments should be "
+                               "given when using 'wrap_storage'")  # fmt: skip
+        if args and not isinstance(args[0], int | Sequence | np.ndarray):
+            raise TypeError(f"{name}() received an invalid combination of arguments: Argument type not recognized: "
+                            f"{type(args[0])}")  # fmt: skip
         return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls._kind)
 
     def from_buffer(cls, buffer: object, byte_order: str = "native", **kwargs: Any) -> TypedStorage:

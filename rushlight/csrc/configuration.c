@@ -29,6 +29,7 @@ static const struct {
     {"no_edge", offsetof(Configuration, no_edge)},
     {"symbolic_type", offsetof(Configuration, symbolic_type)},
     {"narrow_dtypes", offsetof(Configuration, narrow_dtypes)},
+    {"fills_new", offsetof(Configuration, fills_new)},
     {"out_of_memory", offsetof(Configuration, out_of_memory)},
 };
 

@@ -28,6 +28,7 @@ typedef struct {
     PyObject *no_edge;          /* (None, 0) */
     PyObject *symbolic_type;    /* SymInt */
     PyObject *narrow_dtypes;    /* frozenset of the dtypes that are stored and cast, and that few operators compute with */
+    PyObject *fills_new;        /* True where new memory is to be filled */
     PyObject *out_of_memory;    /* OutOfMemoryError */
     PyObject *dtypes[DTYPE_COUNT];
     int itemsizes[DTYPE_COUNT];

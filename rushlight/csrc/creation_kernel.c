@@ -103,12 +103,12 @@ static void write_elements(char *data, Py_ssize_t count, Py_ssize_t itemsize, co
 
 static PyObject *make_empty(PyObject *const *arguments, Py_ssize_t count, PyObject *dtype)
 {
-    return count == 1 && dtype ? tensor_wrap_new(make(arguments[0], NULL, dtype)) : NULL;
+    return count == 1 && dtype && configuration.fills_new != Py_True ? tensor_wrap_new(make(arguments[0], NULL, dtype)) : NULL;
 }
 
 static PyObject *make_strided(PyObject *const *arguments, Py_ssize_t count, PyObject *dtype)
 {
-    int plain = count == 2 && dtype && PyTuple_Check(arguments[1]);
+    int plain = count == 2 && dtype && configuration.fills_new != Py_True && PyTuple_Check(arguments[1]);
     return plain ? tensor_wrap_new(make(arguments[0], arguments[1], dtype)) : NULL;
 }
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.fx.annotations import PACKAGE_FOLDER
 from rushlight.fx.node import Node
+from rushlight.fx.targets import TORCH, mutates_arguments
 
 if TYPE_CHECKING:
     from rushlight.core.size import Size
@@ -126,6 +127,8 @@ class TracerBase:
     """Makes nodes for what is done with proxies. Subclasses decide what becomes a node."""
 
     graph: Graph
+    check_mutable_operations = False
+    """Whether a call that writes to its arguments is an error, since passes that know only pure graphs would get it wrong."""
 
     def create_node(self, kind: str, target: Any, args: tuple, kwargs: dict, name: str | None = None,
                     type_expr: Any = None) -> Node:  # fmt: skip
@@ -139,6 +142,8 @@ class TracerBase:
     def create_proxy(self, kind: str, target: Any, args: tuple, kwargs: dict, name: str | None = None,
                      type_expr: Any = None) -> Proxy:  # fmt: skip
         """Add a node whose arguments may be proxies and other values, and return its proxy."""
+        if self.check_mutable_operations and kind in ("call_function", "call_method"):
+            _check_pure(target)
         node = self.create_node(kind, target, self.create_arg(tuple(args)), self.create_arg(dict(kwargs)), name, type_expr)
         node.stack_trace = _user_stack()
         return self.proxy(node)
@@ -285,3 +290,11 @@ for _name in _BINARY:
 Proxy.__setitem__ = _setitem
 # `__eq__` took it away; proxies are told apart by identity.
 Proxy.__hash__ = object.__hash__
+
+
+def _check_pure(target: Any) -> None:
+    """RuntimeError for a function, or the name of a method, that writes to its arguments."""
+    name = target if isinstance(target, str) else getattr(target, "__name__", "")
+    is_in_place = name.endswith("_") and not name.endswith("__")
+    if mutates_arguments(target) or is_in_place and (isinstance(target, str) or vars(TORCH).get(name) is target):
+        raise RuntimeError(f"Tried to trace mutable operation {target}. FX only supports functional code")

@@ -21,6 +21,7 @@ from rushlight.ops.numbers import as_wrapped_operand
 from rushlight.ops.out import check_target, write_out
 from rushlight.ops.packet import OpOverloadPacket, namespaces
 from rushlight.ops.return_types import has_named_results, return_type_of
+from rushlight.ops.signatures import OperatorSignature, documentation
 
 aten = namespaces.namespace("aten")
 _RENAMED = {
@@ -167,8 +168,8 @@ def make_function(packet: OpOverloadPacket) -> Callable:
     made.__name__ = made.__qualname__ = packet.__name__
     made._asks_modes = True
     made.__module__ = "rushlight" if is_function(packet.__name__) else "rushlight.ops.aten"
-    schemas = "\n".join([op.declaration for op in packet._declared])
-    made.__doc__ = f"{schemas}\n\nThe operator of this name in ATen; its schemas above say what it takes and returns."
+    made.__doc__ = documentation(packet)
+    made.__signature__ = OperatorSignature(packet)
     return made
 
 

@@ -143,6 +143,8 @@ def tensor(
         raise RuntimeError(NO_PINNED_MEMORY)
     if state.include & _TRACER and (isinstance(data, Tensor) or (isinstance(data, int) and hasattr(data, "as_tensor"))):
         return _copied(data if isinstance(data, Tensor) else data.as_tensor(), dtype, device, requires_grad)
+    if isinstance(data, TypedStorage | UntypedStorage):
+        data = tensor_of_storage(data, PYTHON_TYPES.get(dtype, dtype))
     array = _array_of(data)
     if array.dtype.kind == "O" and state.include & _TRACER:  # sizes that a trace follows
         numbers = [each if type(each) in (bool, float, complex) else int(each) for each in array.flat]

@@ -13,8 +13,10 @@ from rushlight.core.dtype import dtype
 from rushlight.core.layout import memory_format
 from rushlight.core.overrides import call_override, is_overriding
 from rushlight.core.size import Size
+from rushlight.core.storage import UntypedStorage
 from rushlight.core.tensor import Tensor, tensor_from_array
-from rushlight.ops.construct import PYTHON_TYPES, tensor
+from rushlight.core.typed_storage import TypedStorage
+from rushlight.ops.construct import PYTHON_TYPES, tensor, tensor_of_storage
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
@@ -123,6 +125,8 @@ def type_(self: Tensor, dtype: object = None) -> str | Tensor:
         return f"torch.{self.dtype.scalar_name}Tensor"
     if isinstance(dtype, str):
         return to(self, _type_named(dtype))
+    if dtype is Tensor:
+        return to(self, dtypes.get_default_dtype())
     # A legacy type, as FloatTensor, carries its dtype.
     return to(self, getattr(dtype, "dtype", dtype))
 
@@ -152,14 +156,17 @@ def new_tensor(
     return tensor(data, dtype=dtype or self.dtype, device=where, requires_grad=requires_grad)
 
 
-def new(self: Tensor, *arguments: Any, device: object = None) -> Tensor:
+def new(self: Tensor, *arguments: Any, size: Sequence[int] | None = None, device: object = None) -> Tensor:
     """A tensor of this one's dtype and device: of some sizes, uninitialised, or with the elements of a sequence, or one that
     shares the memory of a tensor of the same dtype.
 
     `new_empty` and `new_tensor` say which. TypeError for anything else.
     """
     where = self.device if device is None else device
+    arguments = arguments if size is None else (*arguments, Size(size))
     given = arguments[0] if len(arguments) == 1 else None
+    if isinstance(given, TypedStorage | UntypedStorage):
+        return tensor_of_storage(given, self.dtype)
     if isinstance(given, Tensor):
         if given.dtype is not self.dtype:
             raise TypeError(f"new(): expected a tensor of {self.dtype}, got one of {given.dtype}")

@@ -4,6 +4,7 @@ elementwise, and questions about memory that have one answer on the CPU.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -39,6 +40,14 @@ def map_(self: Tensor, tensor: Tensor, callable: Callable) -> Tensor:
     return _filled(self, "map_", map(callable, self.detach().flatten().tolist(), other.flatten().tolist()))
 
 
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable) -> Tensor:
+    """Replace each element by `callable(own, of x, of y)`, both broadcast; slow. RuntimeError where one requires grad."""
+    if x.requires_grad or y.requires_grad:
+        raise RuntimeError("Can't call map2_() on Variable that requires grad. Use var.detach().map2_() instead.")
+    others = [other.expand(self.shape).flatten().tolist() for other in (x, y)]
+    return _filled(self, "map2_", map(callable, self.detach().flatten().tolist(), *others))
+
+
 def _filled(self: Tensor, name: str, values: Any) -> Tensor:
     if self.requires_grad:
         raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
@@ -55,9 +64,24 @@ def is_same_size(self: Tensor, other: Tensor) -> bool:
     return self.shape == other.shape
 
 
-def dim_order(self: Tensor) -> tuple[int, ...]:
-    """The dimensions from the one with the largest stride to the one with the smallest."""
+def dim_order(self: Tensor, *, ambiguity_check: bool | list = False) -> tuple[int, ...]:
+    """The dimensions from the one with the largest stride to the one with the smallest.
+
+    With `ambiguity_check` RuntimeError where several orders would do: dimensions of size 1 or of equal strides. A list of
+    memory formats allows the orders that these leave open, where the tensor is in exactly one of them. TypeError for others.
+    """
+    formats = [] if isinstance(ambiguity_check, bool) else ambiguity_check
+    if not isinstance(formats, list) or not all(isinstance(each, memory_format) for each in formats):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    if ambiguity_check and _has_several_orders(self):
+        if sum(self.is_contiguous(memory_format=each) for each in formats) != 1:
+            raise RuntimeError("The tensor does not have unique dim order.")
     return tuple(sorted(range(self.dim()), key=lambda dim: -self.stride(dim)))
+
+
+def _has_several_orders(self: Tensor) -> bool:
+    strides = sorted(zip(self.stride(), self.shape, strict=True), reverse=True)
+    return any(size == 1 for size in self.shape) or any(one[0] == other[0] for one, other in itertools.pairwise(strides))
 
 
 def is_pinned(self: Tensor) -> bool:
@@ -100,7 +124,8 @@ def ipu(
 
 def install() -> None:
     """Attach the methods to Tensor."""
-    for method in (as_subclass, apply_, map_, is_nonzero, is_same_size, dim_order, is_pinned, pin_memory, cuda, xpu, mtia, ipu):
+    methods = (as_subclass, apply_, map_, map2_, is_nonzero, is_same_size, dim_order, is_pinned, pin_memory)
+    for method in (*methods, cuda, xpu, mtia, ipu):
         setattr(Tensor, method.__name__, method)
     for absent in ("is_mps", "is_xpu", "is_xla", "is_ipu", "is_mtia", "is_maia", "is_vulkan", "is_mkldnn"):
         setattr(Tensor, absent, False)

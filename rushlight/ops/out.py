@@ -17,7 +17,8 @@ from rushlight.ops.meta.checks import check_writable, shared_memory
 # Operators that want the very dtype of their result; all others cast.
 _SAME_DTYPE = frozenset(
     {"gather", "mm", "bmm", "addmm", "baddbmm", "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "topk",
-     "sort", "linear", "multinomial", "nonzero", "take", "msort", "aminmax", "kthvalue"}
+     "sort", "linear", "multinomial", "nonzero", "take", "msort", "aminmax", "kthvalue", "max", "min", "median", "nanmedian",
+     "mode"}
 )  # fmt: skip
 # Operators that read elements of their inputs after they have written others: no input may share memory with a target.
 _READS_LATER = frozenset(
@@ -87,7 +88,7 @@ def _check(name: str, target: Tensor, value: Tensor, inputs: list[Tensor]) -> No
 
 
 def _check_dtype(name: str, target: Tensor, value: Tensor) -> None:
-    if target.dtype is value.dtype:
+    if target.dtype is value.dtype or name == "bernoulli":
         return
     if name in ("complex", "polar"):
         raise RuntimeError(
@@ -99,6 +100,10 @@ def _check_dtype(name: str, target: Tensor, value: Tensor) -> None:
             f"{name}(): Expected the dtype for input and out to match, but got {value.dtype.scalar_name} for input's dtype and "
             f"{target.dtype.scalar_name} for out's dtype."
         )
+    if name in ("cummax", "cummin", "logcumsumexp"):
+        raise RuntimeError(f"expected scalar_type {value.dtype.scalar_name} but found {target.dtype.scalar_name}")
+    if name in ("quantile", "nanquantile"):
+        raise RuntimeError(f"{name}() out tensor must be same dtype as the input tensor, {value.dtype}, got {target.dtype}")
     if name in _SAME_DTYPE:
         raise RuntimeError(f"{name}(): Expected out tensor to have dtype {value.dtype}, but got {target.dtype} instead")
     if not can_cast(value.dtype, target.dtype):
@@ -113,8 +118,10 @@ def _resize(target: Tensor, value: Tensor) -> None:
         return
     if target.numel():
         warnings.warn(
-            f"An output with one or more elements was resized since it had shape {list(target.shape)}, which is not the "
-            f"required output shape {list(value.shape)}. Give an empty tensor (out.resize_(0)) to have it resized silently.",
+            f"An output with one or more elements was resized since it had shape {list(target.shape)}, which does not match "
+            f"the required output shape {list(value.shape)}. This behavior is deprecated, and in a future PyTorch release "
+            "outputs will not be resized unless they have zero elements. Give an empty tensor (out.resize_(0)) to have it "
+            "resized.",
             UserWarning,
             stacklevel=4,
         )

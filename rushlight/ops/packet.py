@@ -13,6 +13,7 @@ from rushlight.core.dtype import dtype
 from rushlight.core.layout import layout, memory_format
 from rushlight.core.overrides import are_plain, asks_modes, call_override, overriding_arguments
 from rushlight.core.tensor import Tensor
+from rushlight.ops.deprecated_forms import as_written_today
 from rushlight.ops.dispatcher import OpOverload, all_operators
 from rushlight.ops.schema import Argument, Type
 
@@ -118,15 +119,17 @@ class OpOverloadPacket(_C.PacketBase):
         deciding = overriding_arguments(args, kwargs)
         if deciding or asks_modes():
             return call_override(self.public, deciding, args, kwargs)
-        if not kwargs:
-            op = self._resolved_by_elements(args)
-            if op is not None:
-                return op(*args)
-        else:
-            op = self._resolved_with_keywords(args, kwargs)
-            if op is not None:
-                return op(*args, **kwargs)
-        op = self.resolve(args, kwargs)
+        try:
+            op = self._resolved_with_keywords(args, kwargs) if kwargs else self._resolved_by_elements(args)
+            converts = op is None
+            op = op or self.resolve(args, kwargs)
+        except TypeError:
+            given = as_written_today(self.__name__, args, kwargs)
+            if given is None:
+                raise
+            return self(*given[0], **given[1])
+        if not converts:
+            return op(*args, **kwargs)
         args = [_as_schema_says(value, argument) for value, argument in zip(args, op._schema.arguments, strict=False)]
         positions, arguments = op._schema.positions, op._schema.arguments
         return op(*args, **{name: _as_schema_says(kwargs[name], arguments[positions[name]]) for name in kwargs})

@@ -88,12 +88,14 @@ def _report(files: list[str], shown: int) -> int:
         wanted = [test for test, result in theirs.items() if result["outcome"] == "passed"]
         passed = [test for test in wanted if ours.get(test, {}).get("outcome") == "passed"]
         inner = sum(_is_inner(ours.get(test)) for test in wanted)
-        public = len(wanted) - inner
-        print(f"{name}: {len(passed)} of {public}, {len(passed) / max(public, 1):.1%} (and {inner} of inner names)")
+        skipped = sum(ours.get(test, {}).get("outcome") == "skipped" for test in wanted)
+        public = len(wanted) - inner - skipped
+        share = len(passed) / max(public, 1)
+        print(f"{name}: {len(passed)} of {public}, {share:.1%} (and {inner} of inner names, {skipped} that skip themselves)")
         done = set(passed)
         groups: dict[str, list[str]] = collections.defaultdict(list)
         for test in wanted:
-            if test not in done and not _is_inner(ours.get(test)):
+            if test not in done and not _is_inner(ours.get(test)) and ours.get(test, {}).get("outcome") != "skipped":
                 groups[_kind(ours.get(test))].append(test)
         for kind, tests in sorted(groups.items(), key=lambda group: -len(group[1]))[:shown]:
             print(f"  {len(tests):5} {kind}")

@@ -8,6 +8,7 @@ import math
 from rushlight.autograd.derivative_table import derivative, non_differentiable
 from rushlight.autograd.derivatives.complex import conjugate, real_part
 from rushlight.core.tensor import Tensor
+from rushlight.ops.composite.precision import in_full_precision
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
@@ -39,13 +40,14 @@ derivative("rsqrt", self=lambda grad, result: -0.5 * grad * conjugate(result * r
 derivative("reciprocal", self=lambda grad, result: -grad * conjugate(result * result))
 derivative("sin", self=lambda grad, self: grad * conjugate(self.cos()))
 derivative("cos", self=lambda grad, self: -grad * conjugate(self.sin()))
-derivative("tanh", self=lambda grad, result: grad * conjugate(1 - result * result))
+derivative("tanh", self=in_full_precision(lambda grad, result: grad * conjugate(1 - result * result)))
 derivative("erf", self=lambda grad, self: grad * (2 / math.sqrt(math.pi) * (-self * self).exp()))
-derivative("sigmoid", self=lambda grad, result: grad * conjugate(result * (1 - result)))
+derivative("sigmoid", self=in_full_precision(lambda grad, result: grad * conjugate(result * (1 - result))))
 derivative("relu", self=lambda grad, result: aten.threshold_backward(grad, result, 0))
 derivative("gelu", self=lambda grad, self, approximate: aten.gelu_backward(grad, self, approximate=approximate))
 
 
+@in_full_precision
 def _silu(grad, self):
     gate = self.sigmoid()
     return grad * conjugate(gate * (1 + self * (1 - gate)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from rushlight.core.determinism import DETERMINISM
 from rushlight.core.tensor import Tensor
 from rushlight.nn.functional.common import as_tuple, aten
 from rushlight.ops.composite.network.common import values_of
@@ -297,6 +298,7 @@ def _max_unpool(dims: int, input: Tensor, indices: Tensor, kernel_size, stride, 
         raise RuntimeError(
             f"Found an invalid max index: {places.max()} (output volumes are of size {'x'.join(map(str, sizes))})"
         )
+    DETERMINISM.alert(f"max_unpooling{max(dims, 2)}d_forward_out")
     flat = input.new_zeros([*lead, count]).scatter(-1, indices.reshape([*lead, -1]), input.reshape([*lead, -1]))
     return flat.view([*lead, *sizes])
 

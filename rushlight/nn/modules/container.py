@@ -53,7 +53,9 @@ class _ModuleSequence(Module):
         if not -count <= index <= count:
             raise IndexError(f"Index out of range: {index}")
         modules = list(self)
-        modules.insert(index, _require_module(module))
+        if not isinstance(module, Module):
+            raise AssertionError(f"module should be of type: {Module}, but got {type(module).__name__}")
+        modules.insert(index, module)
         self._renumber(modules)
         return self
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,13 @@ def conversion_to(*args: Any, **kwargs: Any) -> Conversion:
         raise TypeError(
             f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={element_type}"
         )
+    if kwargs.get("copy"):
+        raise RuntimeError(".to() does not accept copy argument")
+    if element_type is not None and element_type.is_complex:
+        warnings.warn(
+            "Complex modules are a new feature under active development whose design may change, and some modules might not "
+            "work as expected when using complex tensors as parameters or buffers.", stacklevel=3,
+        )  # fmt: skip
 
     def convert(tensor: Tensor) -> Tensor:
         wanted: dict[str, Any] = {} if where is None else {"device": where}
@@ -48,6 +56,7 @@ def conversion_to(*args: Any, **kwargs: Any) -> Conversion:
 def parse_to_arguments(*args: Any, **kwargs: Any) -> tuple[device | None, dtype | None, memory_format | None]:
     """The device, dtype and memory format among arguments of `to`."""
     found: dict[str, Any] = {}
+    _check_order(args)
     for value in args:
         found.update(_classify(value))
     for key, value in kwargs.items():
@@ -56,6 +65,16 @@ def parse_to_arguments(*args: Any, **kwargs: Any) -> tuple[device | None, dtype 
         found.update(_classify(value) if isinstance(value, Tensor) else {key: value})
     where = found.get("device")
     return None if where is None else as_device(where), found.get("dtype"), found.get("memory_format")
+
+
+def _check_order(args: tuple) -> None:
+    """TypeError unless positional arguments stand as in one of the forms."""
+    names_dtype = len(args) > 0 and isinstance(args[0], dtype | Tensor)
+    flags = args[1:] if names_dtype else args[2:]
+    fits = names_dtype or len(args) < 2 or args[1] is None or isinstance(args[1], dtype)
+    if not fits or not all(isinstance(flag, bool) for flag in flags):
+        given = ", ".join(type(value).__name__ for value in args)
+        raise TypeError(f"to() received an invalid combination of arguments - got ({given}), but expected one of {_FORMS}")
 
 
 def _classify(value: Any) -> dict[str, Any]:

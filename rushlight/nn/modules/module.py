@@ -183,7 +183,7 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
             self._modules[name] = as_hooks_wish(global_hooks.module_registration_hooks, self, name, value)
         elif isinstance(value, Buffer):
             self._replace("_buffers", name, "buffer")
-            self.register_buffer(name, value, value.persistent)
+            self.register_buffer(name, value, **({} if value.persistent else {"persistent": False}))
         elif not self._set_registered(name, value):
             object.__setattr__(self, name, value)
 

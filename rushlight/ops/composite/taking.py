@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight.core.determinism import DETERMINISM
 from rushlight.core.dtype import int64
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.creation import laid_out_as
@@ -55,6 +56,8 @@ def put(self, index, source, accumulate=False):
         raise IndexError("put_(): tried to put elements into an empty tensor")
     if not index.numel():
         return aten.clone.default(self)
+    if not accumulate:
+        DETERMINISM.alert("put_")
     flat, positions = aten.reshape.default(self, (-1,)), aten.reshape.default(index, (-1,))
     _check_positions(positions, flat.size(0))
     made = aten.index_put.default(flat, [positions], aten.reshape.default(source, (-1,)), accumulate)

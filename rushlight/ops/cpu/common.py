@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from rushlight.core.determinism import DETERMINISM
 from rushlight.core.dtype import COMPLEX, FLOATING, QUANTIZED, bool_, dtype
 from rushlight.core.strides import broadcast_shapes, contiguous_strides, elementwise_strides
 from rushlight.core.tensor import Tensor, wrap
@@ -26,6 +27,21 @@ def empty(sizes: Sequence[int], element_type: dtype, strides: Sequence[int] | No
             "quantize_per_channel or _empty_affine_quantized"
         )
     return wrap(empty_impl(tuple(sizes), element_type, None if strides is None else tuple(strides)))
+
+
+def filled(tensor: Tensor) -> Tensor:
+    """New memory under deterministic algorithms: NaN, the largest integer, or True."""
+    kind = tensor._impl.dtype
+    if DETERMINISM.fills and kind.numpy.kind in "biufcV":
+        array = tensor._impl.array
+        if kind.numpy.kind in "iu":
+            array[...] = np.iinfo(kind.numpy).max
+        elif array.dtype.names:
+            for name in array.dtype.names:
+                array[name] = np.nan
+        else:
+            array[...] = True if kind.numpy.kind == "b" else np.nan
+    return tensor
 
 
 def make(array: np.ndarray | np.generic, element_type: dtype) -> Tensor:

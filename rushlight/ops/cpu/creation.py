@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from rushlight.core.determinism import DETERMINISM
 from rushlight.core.device import META, as_device
 from rushlight.core.dtype import NARROW_TYPES, complex32, get_default_dtype, of_number
 from rushlight.core.storage import allocate
@@ -13,7 +14,7 @@ from rushlight.core.strides import broadcast_shapes, storage_extent
 from rushlight.core.tensor import Tensor, tensor_from_storage, wrap
 from rushlight.core.tensor_impl import TensorImpl, empty_impl
 from rushlight.ops.cpu import native
-from rushlight.ops.cpu.common import convert, empty, number
+from rushlight.ops.cpu.common import convert, empty, filled, number
 from rushlight.ops.meta.checks import check_operands, check_writable
 from rushlight.ops.meta.creation import arange_dtype, arange_length, arange_numbers, check_sizes, format_strides
 from rushlight.ops.promotion import check_number, result_type
@@ -23,14 +24,16 @@ from rushlight.ops.registry import aten, cpu
 @cpu("empty.memory_format")
 def empty_kernel(size, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
     sizes = check_sizes(size)
-    return empty(sizes, dtype or get_default_dtype(), format_strides(sizes, None, memory_format))
+    made = empty(sizes, dtype or get_default_dtype(), format_strides(sizes, None, memory_format))
+    return filled(made) if DETERMINISM.asked else made
 
 
 @cpu("empty_strided")
 def empty_strided(size, stride, *, dtype=None, layout=None, device=None, pin_memory=None):
     sizes, strides, kind = check_sizes(size), tuple(stride), dtype or get_default_dtype()
     extent = storage_extent(sizes, strides, 0) if math.prod(sizes) else 0
-    return tensor_from_storage(allocate(extent * kind.itemsize), kind, sizes, strides)
+    made = tensor_from_storage(allocate(extent * kind.itemsize), kind, sizes, strides)
+    return filled(made) if DETERMINISM.asked else made
 
 
 @cpu("full")

@@ -89,7 +89,10 @@ def check_convolution(input: Tensor, weight: Tensor, bias: Tensor | None, geomet
 def _check_dtypes(input: Tensor, weight: Tensor, bias: Tensor | None) -> None:
     for role, other in (("weight", weight), ("bias", bias)):
         if other is not None and other.dtype is not input.dtype:
-            raise RuntimeError(f"Input type ({input.dtype}) and {role} type ({other.dtype}) should be the same")
+            raise RuntimeError(
+                f"expected scalar type {input.dtype.scalar_name} but found {other.dtype.scalar_name}: Input type "
+                f"({input.dtype}) and {role} type ({other.dtype}) should be the same"
+            )
 
 
 def _check_channels(sizes: tuple[int, ...], kernel: tuple[int, ...], geometry: Geometry) -> int:

@@ -173,6 +173,7 @@ def softshrink(self, lambd=0.5):
 
 
 @composite("glu(Tensor self, int dim=-1) -> Tensor")
+@in_full_precision
 def glu(self, dim=-1):
     """The first half of dimension `dim` times the sigmoid of the second."""
     if self.dim() == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight.core.dtype import promote_types
 from rushlight.ops.composite.network.common import aten
 from rushlight.ops.registry import composite
 
@@ -9,8 +10,10 @@ from rushlight.ops.registry import composite
 @composite("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor")
 def cosine_similarity(x1, x2, dim=1, eps=1e-08):
     """The dot product of x1 and x2 along `dim`, each divided by its length or eps, whichever is larger."""
-    if not (x1.is_floating_point() or x1.is_complex()) or not (x2.is_floating_point() or x2.is_complex()):
-        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {x1.dtype}")
+    kind = promote_types(x1.dtype, x2.dtype)
+    if not (kind.is_floating_point or kind.is_complex):
+        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {kind}")
+    x1, x2 = x1.to(kind), x2.to(kind)
     if not eps >= 0:
         raise RuntimeError(f"cosine_similarity: eps must be non-negative, got: {eps}")
     if x1.shape != x2.shape:

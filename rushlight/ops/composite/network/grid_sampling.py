@@ -23,20 +23,20 @@ def _check(input: Tensor, grid: Tensor, interpolation_mode: int, dims: int | Non
         raise RuntimeError(
             f"grid_sampler(): expected input and grid to have same dtype, but input has {input.dtype} and grid has {grid.dtype}"
         )
-    if input.dim() not in (4, 5) or input.dim() != grid.dim() or (dims is not None and input.dim() != dims + 2):
-        raise RuntimeError(
-            "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got input with sizes "
-            f"{list(input.shape)} and grid with sizes {list(grid.shape)}"
-        )
-    if input.shape[0] != grid.shape[0]:
+    if input.shape[:1] != grid.shape[:1]:
         raise RuntimeError(
             "grid_sampler(): expected grid and input to have same batch size, but got input with sizes "
             f"{list(input.shape)} and grid with sizes {list(grid.shape)}"
         )
-    if grid.shape[-1] != input.dim() - 2:
+    if grid.shape[-1:] != (input.dim() - 2,):
         raise RuntimeError(
             f"grid_sampler(): expected grid to have size {input.dim() - 2} in last dimension, but got grid with sizes "
             f"{list(grid.shape)}"
+        )
+    if input.dim() not in (4, 5) or input.dim() != grid.dim() or (dims is not None and input.dim() != dims + 2):
+        raise RuntimeError(
+            "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got input with sizes "
+            f"{list(input.shape)} and grid with sizes {list(grid.shape)}"
         )
     for dim, size in enumerate(input.shape[2:], 2):
         if size <= 0:
@@ -83,8 +83,8 @@ def _values_at(input: Tensor, places: list[Tensor]) -> Tensor:
         flat = whole if flat is None else flat * size + whole
         inside = within if inside is None else inside & within
     batch, channels = input.shape[:2]
-    index = flat.reshape([batch, 1, -1]).expand([batch, channels, -1])
-    values = input.reshape([batch, channels, -1]).gather(2, index).reshape([batch, channels, *flat.shape[1:]])
+    index = flat.flatten(1).unsqueeze(1).expand([batch, channels, -1])
+    values = input.flatten(2).gather(2, index).reshape([batch, channels, *flat.shape[1:]])
     return values.masked_fill(~inside.unsqueeze(1), 0)
 
 

@@ -59,7 +59,7 @@ def _lstm_stepper(weights: Weights) -> Callable[[Tensor, State], State]:
 
     def step(gates: Tensor, state: State) -> State:
         gates = aten.addmm.default(gates, state[0], recurrent)
-        admit, forget = gates.narrow(1, 0, 2 * size).sigmoid().split(size, 1)
+        admit, forget = gates.narrow(1, 0, 2 * size).sigmoid().split([size, size], 1)
         cell = forget * state[1] + admit * gates.narrow(1, 2 * size, size).tanh()
         hidden = gates.narrow(1, 3 * size, size).sigmoid() * cell.tanh()
         return (hidden if shrink is None else aten.mm.default(hidden, shrink)), cell
@@ -74,7 +74,7 @@ def _gru_stepper(weights: Weights) -> Callable[[Tensor, State], State]:
         # The reset gate acts on the hidden part of the candidate alone, so the parts can't be added beforehand.
         hidden_gates = aten.linear.default(state[0], weights.hidden, weights.hidden_bias)
         both = gates.narrow(1, 0, 2 * size) + hidden_gates.narrow(1, 0, 2 * size)
-        reset, update = both.sigmoid().split(size, 1)
+        reset, update = both.sigmoid().split([size, size], 1)
         candidate = (gates.narrow(1, 2 * size, size) + reset * hidden_gates.narrow(1, 2 * size, size)).tanh()
         return (candidate + update * (state[0] - candidate),)
 
