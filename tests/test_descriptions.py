@@ -58,9 +58,37 @@ def test_the_signature_is_an_ordinary_one():
         signature.bind(1)
 
 
-@pytest.mark.parametrize("name", DOCSTRINGS)
+def _documented():
+    found = {name: getattr(functional, name) for name in functional.__all__}
+    for name, value in found.items():
+        if inspect.isfunction(value):
+            yield name, value
+    for name in dir(torch.nn):
+        value = getattr(torch.nn, name)
+        if inspect.isclass(value) and issubclass(value, torch.nn.Module) and value not in _BASES and "Lazy" not in name:
+            yield f"nn.{name}", value
+
+
+functional = torch.nn.functional
+_BASES = {torch.nn.Module, torch.nn.RNNBase, torch.nn.RNNCellBase}
+NETWORK = dict(_documented())
+TEXTS = DOCSTRINGS | {name: inspect.getdoc(value) for name, value in NETWORK.items() if name not in (
+    "LinearCrossEntropyOptions", "multi_head_attention_forward", "assert_int_or_pair", "handle_torch_function",
+)}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NETWORK)
+def test_a_function_or_module_of_networks_names_its_arguments(name):
+    if name not in TEXTS:
+        return
+    text = TEXTS[name]
+    for parameter in inspect.signature(NETWORK[name]).parameters:
+        assert parameter.startswith("_") or parameter in text, parameter
+
+
+@pytest.mark.parametrize("name", TEXTS)
 def test_examples_run(name):
-    test = doctest.DocTestParser().get_doctest(DOCSTRINGS[name], {"torch": torch}, name, None, 0)
+    test = doctest.DocTestParser().get_doctest(TEXTS[name], {"torch": torch, "F": functional}, name, None, 0)
     assert test.examples
     report = []
     doctest.DocTestRunner(verbose=False).run(test, out=report.append)

@@ -10,171 +10,477 @@ from rushlight.nn.functional.common import aten
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """max(0, x)."""
+    """max(0, x).
+
+    Args:
+        input (Tensor): the operand.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> F.relu(torch.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
+    """
     return aten.relu_(input) if inplace else aten.relu(input)
 
 
 def relu_(input: Tensor) -> Tensor:
-    """relu in place."""
+    """relu in place.
+
+    Args:
+        input (Tensor): the operand.
+
+    Example:
+        >>> F.relu_(torch.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
+    """
     return aten.relu_(input)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """min(max(0, x), 6)."""
+    """min(max(0, x), 6).
+
+    Args:
+        input (Tensor): the operand.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> F.relu6(torch.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
+    """
     return aten.relu6_(input) if inplace else aten.relu6(input)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """x where positive, negative_slope * x elsewhere."""
+    """x where positive, negative_slope * x elsewhere.
+
+    Args:
+        input (Tensor): the operand.
+        negative_slope (float): the slope below 0.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> F.leaky_relu(torch.tensor([-1.0, 2.0]))
+        tensor([-0.0100,  2.0000])
+    """
     return aten.leaky_relu_(input, negative_slope) if inplace else aten.leaky_relu(input, negative_slope)
 
 
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
-    """leaky_relu in place."""
+    """leaky_relu in place.
+
+    Args:
+        input (Tensor): the operand.
+        negative_slope (float): the slope below 0.
+
+    Example:
+        >>> F.leaky_relu_(torch.tensor([-1.0, 2.0]))
+        tensor([-0.0100,  2.0000])
+    """
     return aten.leaky_relu_(input, negative_slope)
 
 
 def rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """leaky_relu with a slope drawn uniformly from [lower, upper] per element, or their mean outside of training."""
+    """leaky_relu with a slope drawn uniformly from [lower, upper] per element, or their mean outside of training.
+
+    Args:
+        input (Tensor): the operand.
+        lower (float): the smallest slope.
+        upper (float): the largest slope.
+        training (bool): whether statistics are those of the batch.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> F.rrelu(torch.tensor([-1.0, 2.0]))
+        tensor([-0.2292,  2.0000])
+    """
     return aten.rrelu_(input, lower, upper, training) if inplace else aten.rrelu(input, lower, upper, training)
 
 
 def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
-    """rrelu in place."""
+    """rrelu in place.
+
+    Args:
+        input (Tensor): the operand.
+        lower (float): the smallest slope.
+        upper (float): the largest slope.
+        training (bool): whether statistics are those of the batch.
+
+    Example:
+        >>> F.rrelu_(torch.tensor([-1.0, 2.0]))
+        tensor([-0.2292,  2.0000])
+    """
     return aten.rrelu_(input, lower, upper, training)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """leaky_relu whose slope, one or one per channel (dimension 1), is a tensor."""
+    """leaky_relu whose slope, one or one per channel (dimension 1), is a tensor.
+
+    Args:
+        input (Tensor): the operand.
+        weight (Tensor): the weights, or a factor per class.
+
+    Example:
+        >>> F.prelu(torch.tensor([-1.0, 2.0]), torch.tensor([0.5]))
+        tensor([-0.5000,  2.0000])
+    """
     return aten.prelu(input, weight)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """x where positive, alpha * (exp(x) - 1) elsewhere (Clevert et al. 2015)."""
+    """x where positive, alpha * (exp(x) - 1) elsewhere (Clevert et al. 2015).
+
+    Args:
+        input (Tensor): the operand.
+        alpha (float): a scale.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> F.elu(torch.tensor([-1.0, 2.0]))
+        tensor([-0.6321,  2.0000])
+    """
     return aten.elu_(input, alpha) if inplace else aten.elu(input, alpha)
 
 
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """elu in place."""
+    """elu in place.
+
+    Args:
+        input (Tensor): the operand.
+        alpha (float): a scale.
+
+    Example:
+        >>> F.elu_(torch.tensor([-1.0, 2.0]))
+        tensor([-0.6321,  2.0000])
+    """
     return aten.elu_(input, alpha)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """elu with the self-normalising constants (Klambauer et al. 2017)."""
+    """elu with the self-normalising constants (Klambauer et al. 2017).
+
+    Args:
+        input (Tensor): the operand.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> F.selu(torch.tensor([-1.0, 2.0]))
+        tensor([-1.1113,  2.1014])
+    """
     return aten.selu_(input) if inplace else aten.selu(input)
 
 
 def selu_(input: Tensor) -> Tensor:
-    """selu in place."""
+    """selu in place.
+
+    Args:
+        input (Tensor): the operand.
+
+    Example:
+        >>> F.selu_(torch.tensor([-1.0, 2.0]))
+        tensor([-1.1113,  2.1014])
+    """
     return aten.selu_(input)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)) (Barron 2017)."""
+    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)) (Barron 2017).
+
+    Args:
+        input (Tensor): the operand.
+        alpha (float): a scale.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> F.celu(torch.tensor([-1.0, 2.0]))
+        tensor([-0.6321,  2.0000])
+    """
     return aten.celu_(input, alpha) if inplace else aten.celu(input, alpha)
 
 
 def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """celu in place."""
+    """celu in place.
+
+    Args:
+        input (Tensor): the operand.
+        alpha (float): a scale.
+
+    Example:
+        >>> F.celu_(torch.tensor([-1.0, 2.0]))
+        tensor([-0.6321,  2.0000])
+    """
     return aten.celu_(input, alpha)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """x times the normal distribution's cumulative function; approximate="tanh" estimates that (arXiv:1606.08415)."""
+    """x times the normal distribution's cumulative function; approximate="tanh" estimates that (arXiv:1606.08415).
+
+    Args:
+        input (Tensor): the operand.
+        approximate (str): "none", or "tanh" for the approximation.
+
+    Example:
+        >>> F.gelu(torch.tensor([-1.0, 2.0]))
+        tensor([-0.1587,  1.9545])
+    """
     return aten.gelu(input, approximate=approximate)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """x * sigmoid(x)."""
+    """x * sigmoid(x).
+
+    Args:
+        input (Tensor): the operand.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> F.silu(torch.tensor([-1.0, 2.0]))
+        tensor([-0.2689,  1.7616])
+    """
     return aten.silu_(input) if inplace else aten.silu(input)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """x * tanh(softplus(x)) (Misra 2019)."""
+    """x * tanh(softplus(x)) (Misra 2019).
+
+    Args:
+        input (Tensor): the operand.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> F.mish(torch.tensor([-1.0, 2.0]))
+        tensor([-0.3034,  1.9440])
+    """
     return aten.mish_(input) if inplace else aten.mish(input)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """x bounded to [min_val, max_val]; ValueError when min_val is the larger."""
+    """x bounded to [min_val, max_val]; ValueError when min_val is the larger.
+
+    Args:
+        input (Tensor): the operand.
+        min_val (float): the lower bound.
+        max_val (float): the upper bound.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> F.hardtanh(torch.tensor([-1.0, 2.0]))
+        tensor([-1.,  1.])
+    """
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     return aten.hardtanh_(input, min_val, max_val) if inplace else aten.hardtanh(input, min_val, max_val)
 
 
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """hardtanh in place."""
+    """hardtanh in place.
+
+    Args:
+        input (Tensor): the operand.
+        min_val (float): the lower bound.
+        max_val (float): the upper bound.
+
+    Example:
+        >>> F.hardtanh_(torch.tensor([-1.0, 2.0]))
+        tensor([-1.,  1.])
+    """
     return aten.hardtanh_(input, min_val, max_val)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """x * relu6(x + 3) / 6 (Howard et al. 2019)."""
+    """x * relu6(x + 3) / 6 (Howard et al. 2019).
+
+    Args:
+        input (Tensor): the operand.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> F.hardswish(torch.tensor([-1.0, 2.0]))
+        tensor([-0.3333,  1.6667])
+    """
     return aten.hardswish_(input) if inplace else aten.hardswish(input)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """relu6(x + 3) / 6."""
+    """relu6(x + 3) / 6.
+
+    Args:
+        input (Tensor): the operand.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> F.hardsigmoid(torch.tensor([-1.0, 2.0]))
+        tensor([0.3333, 0.8333])
+    """
     return aten.hardsigmoid_(input) if inplace else aten.hardsigmoid(input)
 
 
 def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
-    """log(1 + exp(beta * x)) / beta; x itself where beta * x is above the threshold."""
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x is above the threshold.
+
+    Args:
+        input (Tensor): the operand.
+        beta (float): a scale, or the exponent.
+        threshold (float): the threshold.
+
+    Example:
+        >>> F.softplus(torch.tensor([-1.0, 2.0]))
+        tensor([0.3133, 2.1269])
+    """
     return aten.softplus(input, beta, threshold)
 
 
 def softsign(input: Tensor) -> Tensor:
-    """x / (1 + |x|)."""
+    """x / (1 + |x|).
+
+    Args:
+        input (Tensor): the operand.
+
+    Example:
+        >>> F.softsign(torch.tensor([-1.0, 2.0]))
+        tensor([-0.5000,  0.6667])
+    """
     return input / (input.abs() + 1)
 
 
 def tanh(input: Tensor) -> Tensor:
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent.
+
+    Args:
+        input (Tensor): the operand.
+
+    Example:
+        >>> F.tanh(torch.tensor([-1.0, 2.0]))
+        tensor([-0.7616,  0.9640])
+    """
     return input.tanh()
 
 
 def sigmoid(input: Tensor) -> Tensor:
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)).
+
+    Args:
+        input (Tensor): the operand.
+
+    Example:
+        >>> F.sigmoid(torch.tensor([-1.0, 2.0]))
+        tensor([0.2689, 0.8808])
+    """
     return input.sigmoid()
 
 
 def logsigmoid(input: Tensor) -> Tensor:
-    """log(sigmoid(x)), without overflow."""
+    """log(sigmoid(x)), without overflow.
+
+    Args:
+        input (Tensor): the operand.
+
+    Example:
+        >>> F.logsigmoid(torch.tensor([-1.0, 2.0]))
+        tensor([-1.3133, -0.1269])
+    """
     return aten.log_sigmoid(input)
 
 
 def tanhshrink(input: Tensor) -> Tensor:
-    """x - tanh(x)."""
+    """x - tanh(x).
+
+    Args:
+        input (Tensor): the operand.
+
+    Example:
+        >>> F.tanhshrink(torch.tensor([-1.0, 2.0]))
+        tensor([-0.2384,  1.0360])
+    """
     return input - input.tanh()
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """0 in [-lambd, lambd], x elsewhere."""
+    """0 in [-lambd, lambd], x elsewhere.
+
+    Args:
+        input (Tensor): the operand.
+        lambd (float): the threshold.
+
+    Example:
+        >>> F.hardshrink(torch.tensor([-1.0, 2.0]))
+        tensor([-1.,  2.])
+    """
     return aten.hardshrink(input, lambd)
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """x moved towards 0 by lambd, as far as 0."""
+    """x moved towards 0 by lambd, as far as 0.
+
+    Args:
+        input (Tensor): the operand.
+        lambd (float): the threshold.
+
+    Example:
+        >>> F.softshrink(torch.tensor([-1.0, 2.0]))
+        tensor([-0.5000,  1.5000])
+    """
     return aten.softshrink(input, lambd)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """x where above the threshold, `value` elsewhere."""
+    """x where above the threshold, `value` elsewhere.
+
+    Args:
+        input (Tensor): the operand.
+        threshold (float): the threshold.
+        value (float): what is answered: (..., S, E_v), or a number.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> F.threshold(torch.tensor([-1.0, 2.0]), 0.5, 9.0)
+        tensor([9., 2.])
+    """
     return aten.threshold_(input, threshold, value) if inplace else aten.threshold(input, threshold, value)
 
 
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
-    """threshold in place."""
+    """threshold in place.
+
+    Args:
+        input (Tensor): the operand.
+        threshold (float): the threshold.
+        value (float): what is answered: (..., S, E_v), or a number.
+
+    Example:
+        >>> F.threshold_(torch.tensor([-1.0, 2.0]), 0.5, 9.0)
+        tensor([9., 2.])
+    """
     return aten.threshold_(input, threshold, value)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """The first half of `dim` times the sigmoid of the second (Dauphin et al. 2016)."""
+    """The first half of `dim` times the sigmoid of the second (Dauphin et al. 2016).
+
+    Args:
+        input (Tensor): the operand.
+        dim (int): the dimension along which to work; negative ones count from the last.
+
+    Example:
+        >>> F.glu(torch.tensor([2.0, 0.0]))
+        tensor([1.])
+    """
     return aten.glu(input, dim)
 
 
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: element_type | None = None) -> Tensor:
-    """exp(x) / sum(exp(x)) along `dim`."""
+    """exp(x) / sum(exp(x)) along `dim`.
+
+    Args:
+        input (Tensor): the operand.
+        dim (int | None): the dimension along which to work; negative ones count from the last.
+        dtype (element_type | None): the dtype of the parameters, or of the result.
+
+    Example:
+        >>> F.softmax(torch.tensor([-1.0, 2.0]), dim=0)
+        tensor([0.0474, 0.9526])
+    """
     dim = _implicit_dim("softmax", input, _stacklevel) if dim is None else dim
     return aten.softmax.int(input, dim, dtype)
 
@@ -182,13 +488,33 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: element_type | None = None
 ) -> Tensor:
-    """log(softmax(x)) along `dim`."""
+    """log(softmax(x)) along `dim`.
+
+    Args:
+        input (Tensor): the operand.
+        dim (int | None): the dimension along which to work; negative ones count from the last.
+        dtype (element_type | None): the dtype of the parameters, or of the result.
+
+    Example:
+        >>> F.log_softmax(torch.tensor([-1.0, 2.0]), dim=0)
+        tensor([-3.0486, -0.0486])
+    """
     dim = _implicit_dim("log_softmax", input, _stacklevel) if dim is None else dim
     return aten.log_softmax.int(input, dim, dtype)
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: element_type | None = None) -> Tensor:
-    """softmax(-x) along `dim`."""
+    """softmax(-x) along `dim`.
+
+    Args:
+        input (Tensor): the operand.
+        dim (int | None): the dimension along which to work; negative ones count from the last.
+        dtype (element_type | None): the dtype of the parameters, or of the result.
+
+    Example:
+        >>> F.softmin(torch.tensor([-1.0, 2.0]), dim=0)
+        tensor([0.9526, 0.0474])
+    """
     dim = _implicit_dim("softmin", input, _stacklevel) if dim is None else dim
     return aten.softmax.int(-input, dim, dtype)
 
@@ -205,6 +531,17 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     """A sample of the Gumbel-softmax distribution (Jang et al. 2016); `hard` makes it one-hot, with the soft gradient.
 
     `eps` has no effect; it is there because callers of older torch versions pass it.
+
+    Args:
+        logits (Tensor): unnormalized logarithms of probabilities.
+        tau (float): the temperature: the smaller, the nearer to one-hot.
+        hard (bool): whether results are one-hot, with soft gradients.
+        eps (float): a small number that keeps quotients finite.
+        dim (int): the dimension along which to work; negative ones count from the last.
+
+    Example:
+        >>> F.gumbel_softmax(torch.tensor([-1.0, 2.0])).sum().round()
+        tensor(1.)
     """
     gumbels = -logits.detach().new_empty(logits.shape).exponential_().log()
     soft = ((logits + gumbels) / tau).softmax(dim)

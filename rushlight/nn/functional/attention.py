@@ -27,6 +27,20 @@ def scaled_dot_product_attention(
 
     A bool mask is True where attending is allowed, a float mask is added. `is_causal` allows keys up to the query's own
     place. The scale defaults to 1 / sqrt(features). `enable_gqa` lets fewer key and value heads serve all query heads.
+
+    Args:
+        query (Tensor): what asks: (..., L, E).
+        key (Tensor): what is asked: (..., S, E).
+        value (Tensor): what is answered: (..., S, E_v), or a number.
+        attn_mask (Tensor | None): true where attention is allowed, or numbers that are added to the scores.
+        dropout_p (float): the probability that a weight is dropped.
+        is_causal (bool): whether each place sees only those up to itself.
+        scale (float | None): what scores are multiplied by: 1 / sqrt(E) by default.
+        enable_gqa (bool): whether several query heads share a key head.
+
+    Example:
+        >>> F.scaled_dot_product_attention(torch.ones(1, 2, 3), torch.ones(1, 4, 3), torch.ones(1, 4, 5)).shape
+        torch.Size([1, 2, 5])
     """
     return aten.scaled_dot_product_attention.default(
         query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa

@@ -26,6 +26,19 @@ def ctc_loss(
 
     log_probs: (time, batch, classes) or (time, classes). targets: (batch, longest), or all of them in one row. "mean"
     divides by the target lengths, then takes the mean over the batch.
+
+    Args:
+        log_probs (Tensor): logarithms of probabilities, `(T, N, C)`.
+        targets (Tensor): the labels.
+        input_lengths (Tensor | Sequence[int]): the length of each input.
+        target_lengths (Tensor | Sequence[int]): the length of each target.
+        blank (int): the label that stands for nothing.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        zero_infinity (bool): whether infinite losses count as zero.
+
+    Example:
+        >>> F.ctc_loss(torch.zeros(2, 1, 2), torch.tensor([[1]]), [2], [1])
+        tensor(-1.0986)
     """
     lengths = [value if isinstance(value, Tensor) else list(value) for value in (input_lengths, target_lengths)]
     return aten.ctc_loss(log_probs, targets, *lengths, blank, reduction_code(reduction), zero_infinity)
@@ -78,6 +91,21 @@ def linear_cross_entropy(
 
     linear_weight is (C, features), or (C, d1, ..., features) for targets (N, d1, ...); linear_bias is the same without
     features. `weight` (C) weighs the classes.
+
+    Args:
+        input (Tensor): the operand.
+        linear_weight (Tensor): the weights of the linear layer.
+        target (Tensor): what the input is compared with.
+        linear_bias (Tensor | None): the bias of the linear layer.
+        weight (Tensor | None): the weights, or a factor per class.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        ignore_index (int | None): the target that does not count.
+        label_smoothing (float): the share of the target that is spread over all classes.
+        options (LinearCrossEntropyOptions | None): how the work is cut into parts.
+
+    Example:
+        >>> F.linear_cross_entropy(torch.ones(1, 2), torch.zeros(3, 2), torch.tensor([1]))
+        tensor(1.0986)
     """
     *outputs, features = linear_weight.shape
     _check_linear(input, linear_weight, linear_bias, target, outputs)

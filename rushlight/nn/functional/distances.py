@@ -7,15 +7,47 @@ from rushlight.nn.functional.common import aten
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)) along `dim`."""
+    """x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)) along `dim`.
+
+    Args:
+        x1 (Tensor): the first operand.
+        x2 (Tensor): the second operand.
+        dim (int): the dimension along which to work; negative ones count from the last.
+        eps (float): a small number that keeps quotients finite.
+
+    Example:
+        >>> F.cosine_similarity(torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0]), dim=0)
+        tensor(0.7071)
+    """
     return aten.cosine_similarity(x1, x2, dim, eps)
 
 
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
-    """The p-norm of x1 - x2 + eps over the last dimension."""
+    """The p-norm of x1 - x2 + eps over the last dimension.
+
+    Args:
+        x1 (Tensor): the first operand.
+        x2 (Tensor): the second operand.
+        p (float): the probability, or the exponent of the norm.
+        eps (float): a small number that keeps quotients finite.
+        keepdim (bool): keep reduced dimensions, with size 1.
+
+    Example:
+        >>> F.pairwise_distance(torch.zeros(1, 2), torch.tensor([[3.0, 4.0]]))
+        tensor([5.0000])
+    """
     return aten.pairwise_distance(x1, x2, p, eps, keepdim)
 
 
 def pdist(input: Tensor, p: float = 2) -> Tensor:
-    """The p-norms of the differences between all pairs of rows, of which the second comes later: (N * (N - 1) / 2)."""
+    """The p-norms of the differences between all pairs of rows, of which the second comes later: (N * (N - 1) / 2).
+
+    Args:
+        input (Tensor): the operand.
+        p (float): the probability, or the exponent of the norm.
+
+    Example:
+        >>> F.pdist(torch.tensor([[0.0, 0.0], [3.0, 4.0]]))
+        tensor([5.])
+    """
     return aten.pdist(input, p)

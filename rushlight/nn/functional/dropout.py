@@ -9,19 +9,52 @@ from rushlight.nn.functional.common import aten, check_probability
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zero each element with probability p, and divide the others by 1 - p."""
+    """Zero each element with probability p, and divide the others by 1 - p.
+
+    Args:
+        input (Tensor): the operand.
+        p (float): the probability, or the exponent of the norm.
+        training (bool): whether statistics are those of the batch.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> F.dropout(torch.ones(1, 1, 1, 2), training=False).flatten()
+        tensor([1., 1.])
+    """
     check_probability(p)
     return aten.dropout_(input, p, training) if inplace else aten.dropout(input, p, training)
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """dropout to SELU's saturation value, keeping mean and variance."""
+    """dropout to SELU's saturation value, keeping mean and variance.
+
+    Args:
+        input (Tensor): the operand.
+        p (float): the probability, or the exponent of the norm.
+        training (bool): whether statistics are those of the batch.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> F.alpha_dropout(torch.ones(1, 1, 1, 2), training=False).flatten()
+        tensor([1., 1.])
+    """
     check_probability(p)
     return aten.alpha_dropout_(input, p, training) if inplace else aten.alpha_dropout(input, p, training)
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """dropout of whole channels of (N, C, L) or (C, L)."""
+    """dropout of whole channels of (N, C, L) or (C, L).
+
+    Args:
+        input (Tensor): the operand.
+        p (float): the probability, or the exponent of the norm.
+        training (bool): whether statistics are those of the batch.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> F.dropout1d(torch.ones(1, 1, 2), training=False).flatten()
+        tensor([1., 1.])
+    """
     check_probability(p)
     if input.dim() not in (2, 3):
         raise RuntimeError(
@@ -34,14 +67,36 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """dropout of whole channels of (N, C, H, W)."""
+    """dropout of whole channels of (N, C, H, W).
+
+    Args:
+        input (Tensor): the operand.
+        p (float): the probability, or the exponent of the norm.
+        training (bool): whether statistics are those of the batch.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> F.dropout2d(torch.ones(1, 1, 1, 2), training=False).flatten()
+        tensor([1., 1.])
+    """
     check_probability(p)
     _warn_unless(input, (3, 4), "dropout2d", "2 spatial dimensions")
     return _feature_dropout(input, p, training, inplace)
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
+    """dropout of whole channels of (N, C, D, H, W) or (C, D, H, W).
+
+    Args:
+        input (Tensor): the operand.
+        p (float): the probability, or the exponent of the norm.
+        training (bool): whether statistics are those of the batch.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> F.dropout3d(torch.ones(1, 1, 1, 2, 1), training=False).flatten()
+        tensor([1., 1.])
+    """
     check_probability(p)
     _warn_unless(input, (4, 5), "dropout3d", "3 spatial dimensions")
     batched = input.dim() == 5
@@ -50,7 +105,18 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """alpha_dropout of whole channels."""
+    """alpha_dropout of whole channels.
+
+    Args:
+        input (Tensor): the operand.
+        p (float): the probability, or the exponent of the norm.
+        training (bool): whether statistics are those of the batch.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> F.feature_alpha_dropout(torch.ones(1, 1, 1, 2), training=False).flatten()
+        tensor([1., 1.])
+    """
     check_probability(p)
     drop = aten.feature_alpha_dropout_ if inplace else aten.feature_alpha_dropout
     return drop(input, p, training)

@@ -21,6 +21,17 @@ def fractional_max_pool2d(
     """The maxima of (N, C, H, W) or (C, H, W) in windows at random places, with their places if `return_indices`.
 
     `output_size`, or the input's size times `output_ratio`, says how many. Raises ValueError when neither is given.
+
+    Args:
+        input (Tensor): the operand.
+        kernel_size (Sizes): the size of the window or kernel.
+        output_size (Sizes | None): the size of the result; None keeps that of the input.
+        output_ratio (float | Sequence[float] | None): the share of the input's size.
+        return_indices (bool): whether the places of the largest elements are returned, too.
+
+    Example:
+        >>> F.fractional_max_pool2d(torch.arange(16.0).view(1, 1, 4, 4), 2, output_size=2).shape
+        torch.Size([1, 1, 2, 2])
     """
     result = _pool(2, input, kernel_size, output_size, output_ratio, _random_samples)
     return result if return_indices else result[0]
@@ -34,7 +45,19 @@ def fractional_max_pool3d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """fractional_max_pool2d for (N, C, T, H, W) or (C, T, H, W)."""
+    """fractional_max_pool2d for (N, C, T, H, W) or (C, T, H, W).
+
+    Args:
+        input (Tensor): the operand.
+        kernel_size (Sizes): the size of the window or kernel.
+        output_size (Sizes | None): the size of the result; None keeps that of the input.
+        output_ratio (float | Sequence[float] | None): the share of the input's size.
+        return_indices (bool): whether the places of the largest elements are returned, too.
+
+    Example:
+        >>> F.fractional_max_pool3d(torch.arange(64.0).view(1, 1, 4, 4, 4), 2, output_size=2).shape
+        torch.Size([1, 1, 2, 2, 2])
+    """
     result = _pool(3, input, kernel_size, output_size, output_ratio, _random_samples)
     return result if return_indices else result[0]
 
@@ -47,7 +70,19 @@ def fractional_max_pool2d_with_indices(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """fractional_max_pool2d that always returns the places."""
+    """fractional_max_pool2d that always returns the places.
+
+    Args:
+        input (Tensor): the operand.
+        kernel_size (Sizes): the size of the window or kernel.
+        output_size (Sizes | None): the size of the result; None keeps that of the input.
+        output_ratio (float | Sequence[float] | None): the share of the input's size.
+        return_indices (bool): whether the places of the largest elements are returned, too.
+
+    Example:
+        >>> F.fractional_max_pool2d_with_indices(torch.arange(16.0).view(1, 1, 4, 4), 2, output_size=2)[0].shape
+        torch.Size([1, 1, 2, 2])
+    """
     return _pool(2, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
@@ -59,7 +94,19 @@ def fractional_max_pool3d_with_indices(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """fractional_max_pool3d that always returns the places."""
+    """fractional_max_pool3d that always returns the places.
+
+    Args:
+        input (Tensor): the operand.
+        kernel_size (Sizes): the size of the window or kernel.
+        output_size (Sizes | None): the size of the result; None keeps that of the input.
+        output_ratio (float | Sequence[float] | None): the share of the input's size.
+        return_indices (bool): whether the places of the largest elements are returned, too.
+
+    Example:
+        >>> F.fractional_max_pool3d_with_indices(torch.arange(64.0).view(1, 1, 4, 4, 4), 2, output_size=2)[0].shape
+        torch.Size([1, 1, 2, 2, 2])
+    """
     return _pool(3, input, kernel_size, output_size, output_ratio, _random_samples)
 
 

@@ -9,17 +9,48 @@ from rushlight.ops.composite.network.common import values_of
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """(..., in) @ (out, in)^T + (out,). RuntimeError when the sizes do not fit."""
+    """(..., in) @ (out, in)^T + (out,). RuntimeError when the sizes do not fit.
+
+    Args:
+        input (Tensor): the operand.
+        weight (Tensor): the weights, or a factor per class.
+        bias (Tensor | None): whether something is added to the result, or what.
+
+    Example:
+        >>> F.linear(torch.ones(1, 2), torch.tensor([[1.0, 2.0]]))
+        tensor([[3.]])
+    """
     return aten.linear(input, weight, bias)
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """output[..., k] = input1 @ weight[k] @ input2 + bias[k], for a weight (out, in1, in2)."""
+    """output[..., k] = input1 @ weight[k] @ input2 + bias[k], for a weight (out, in1, in2).
+
+    Args:
+        input1 (Tensor): the first operand.
+        input2 (Tensor): the second operand.
+        weight (Tensor): the weights, or a factor per class.
+        bias (Tensor | None): whether something is added to the result, or what.
+
+    Example:
+        >>> F.bilinear(torch.ones(1, 2), torch.ones(1, 2), torch.ones(1, 2, 2))
+        tensor([[4.]])
+    """
     return aten.bilinear(input1, input2, weight, bias)
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """int64 class numbers (...) to int64 (..., num_classes); -1 counts the classes."""
+    """int64 class numbers (...) to int64 (..., num_classes); -1 counts the classes.
+
+    Args:
+        tensor (Tensor): the operand.
+        num_classes (int): the number of classes; -1 for the largest label plus one.
+
+    Example:
+        >>> F.one_hot(torch.tensor([0, 2]))
+        tensor([[1, 0, 0],
+                [0, 0, 1]])
+    """
     return aten.one_hot(tensor, num_classes)
 
 
@@ -36,6 +67,19 @@ def embedding(
 
     The row `padding_idx` gets no gradient. With `max_norm`, named rows of a larger `norm_type`-norm are first scaled
     down in place. `sparse` is accepted; gradients are dense.
+
+    Args:
+        input (Tensor): the operand.
+        weight (Tensor): the weights, or a factor per class.
+        padding_idx (int | None): the index whose row gets no gradient.
+        max_norm (float | None): the norm to which longer rows are cut.
+        norm_type (float): which norm.
+        scale_grad_by_freq (bool): whether gradients are divided by how often an index occurs.
+        sparse (bool): whether the gradient is sparse.
+
+    Example:
+        >>> F.embedding(torch.tensor([1]), torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor([[3., 4.]])
     """
     padding_idx = _row_number(padding_idx, weight)
     if max_norm is not None:
@@ -77,6 +121,23 @@ def embedding_bag(
     """The sum, mean or maximum of the rows in each bag: (bags, features).
 
     A 2-D input has a bag per row; a 1-D input has bags that start at `offsets`. `padding_idx` does not count.
+
+    Args:
+        input (Tensor): the operand.
+        weight (Tensor): the weights, or a factor per class.
+        offsets (Tensor | None): where each segment begins.
+        max_norm (float | None): the norm to which longer rows are cut.
+        norm_type (float): which norm.
+        scale_grad_by_freq (bool): whether gradients are divided by how often an index occurs.
+        mode (str): a name that says how.
+        sparse (bool): whether the gradient is sparse.
+        per_sample_weights (Tensor | None): a weight per index.
+        include_last_offset (bool): whether the last offset is the number of indices.
+        padding_idx (int | None): the index whose row gets no gradient.
+
+    Example:
+        >>> F.embedding_bag(torch.tensor([[0, 1]]), torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor([[2., 3.]])
     """
     _check_bags(input, offsets, mode, per_sample_weights)
     options = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)

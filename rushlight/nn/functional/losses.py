@@ -46,7 +46,20 @@ def mse_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    """(input - target) ** 2."""
+    """(input - target) ** 2.
+
+    Args:
+        input (Tensor): the operand.
+        target (Tensor): what the input is compared with.
+        size_average (bool | None): deprecated: use `reduction`.
+        reduce (bool | None): deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        weight (Tensor | None): the weights, or a factor per class.
+
+    Example:
+        >>> F.mse_loss(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
+        tensor(0.1250)
+    """
     _warn_about_sizes(input, target)
     reduction = reduction_name(size_average, reduce, reduction)
     if weight is not None:
@@ -62,7 +75,20 @@ def l1_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    """|input - target|."""
+    """|input - target|.
+
+    Args:
+        input (Tensor): the operand.
+        target (Tensor): what the input is compared with.
+        size_average (bool | None): deprecated: use `reduction`.
+        reduce (bool | None): deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        weight (Tensor | None): the weights, or a factor per class.
+
+    Example:
+        >>> F.l1_loss(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
+        tensor(0.2500)
+    """
     _warn_about_sizes(input, target)
     reduction = reduction_name(size_average, reduce, reduction)
     if weight is not None:
@@ -78,7 +104,20 @@ def smooth_l1_loss(
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Tensor:
-    """0.5 * difference ** 2 / beta where |difference| < beta, |difference| - 0.5 * beta elsewhere."""
+    """0.5 * difference ** 2 / beta where |difference| < beta, |difference| - 0.5 * beta elsewhere.
+
+    Args:
+        input (Tensor): the operand.
+        target (Tensor): what the input is compared with.
+        size_average (bool | None): deprecated: use `reduction`.
+        reduce (bool | None): deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        beta (float): a scale, or the exponent.
+
+    Example:
+        >>> F.smooth_l1_loss(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
+        tensor(0.0625)
+    """
     _warn_about_sizes(input, target)
     return aten.smooth_l1_loss(input, target, _code(size_average, reduce, reduction), beta)
 
@@ -86,7 +125,19 @@ def smooth_l1_loss(
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
-    """0.5 * difference ** 2 where |difference| < delta, delta * (|difference| - 0.5 * delta) elsewhere."""
+    """0.5 * difference ** 2 where |difference| < delta, delta * (|difference| - 0.5 * delta) elsewhere.
+
+    Args:
+        input (Tensor): the operand.
+        target (Tensor): what the input is compared with.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        delta (float): where the loss turns from square to linear.
+        weight (Tensor | None): the weights, or a factor per class.
+
+    Example:
+        >>> F.huber_loss(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
+        tensor(0.0625)
+    """
     _warn_about_sizes(input, target)
     if weight is not None:
         return reduced(_weighted(aten.huber_loss(input, target, 0, delta), weight), reduction)
@@ -107,6 +158,20 @@ def cross_entropy(
 
     Targets are class numbers (N, ...) or, with the input's shape, class probabilities. `weight` (C) weighs the classes;
     targets equal to `ignore_index` do not count.
+
+    Args:
+        input (Tensor): the operand.
+        target (Tensor): what the input is compared with.
+        weight (Tensor | None): the weights, or a factor per class.
+        size_average (bool | None): deprecated: use `reduction`.
+        ignore_index (int): the target that does not count.
+        reduce (bool | None): deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        label_smoothing (float): the share of the target that is spread over all classes.
+
+    Example:
+        >>> F.cross_entropy(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
+        tensor(0.6931)
     """
     code = _code(size_average, reduce, reduction)
     return aten.cross_entropy_loss(input, target, weight, code, ignore_index, label_smoothing)
@@ -121,7 +186,21 @@ def nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """-input[target] for log-probabilities, with weights and ignore_index as in cross_entropy."""
+    """-input[target] for log-probabilities, with weights and ignore_index as in cross_entropy.
+
+    Args:
+        input (Tensor): the operand.
+        target (Tensor): what the input is compared with.
+        weight (Tensor | None): the weights, or a factor per class.
+        size_average (bool | None): deprecated: use `reduction`.
+        ignore_index (int): the target that does not count.
+        reduce (bool | None): deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> F.nll_loss(torch.tensor([[-1.0, -2.0]]), torch.tensor([1]))
+        tensor(2.)
+    """
     return aten.nll_loss_nd(input, target, weight, _code(size_average, reduce, reduction), ignore_index)
 
 
@@ -133,7 +212,20 @@ def binary_cross_entropy(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """-target * log(input) - (1 - target) * log(1 - input), each log at least -100."""
+    """-target * log(input) - (1 - target) * log(1 - input), each log at least -100.
+
+    Args:
+        input (Tensor): the operand.
+        target (Tensor): what the input is compared with.
+        weight (Tensor | None): the weights, or a factor per class.
+        size_average (bool | None): deprecated: use `reduction`.
+        reduce (bool | None): deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> F.binary_cross_entropy(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
+        tensor(0.3466)
+    """
     if input.shape != target.shape:
         raise ValueError(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. "
@@ -153,7 +245,21 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """binary_cross_entropy of sigmoid(input); `pos_weight` weighs the positive targets."""
+    """binary_cross_entropy of sigmoid(input); `pos_weight` weighs the positive targets.
+
+    Args:
+        input (Tensor): the operand.
+        target (Tensor): what the input is compared with.
+        weight (Tensor | None): the weights, or a factor per class.
+        size_average (bool | None): deprecated: use `reduction`.
+        reduce (bool | None): deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        pos_weight (Tensor | None): a factor for the positive examples of each class.
+
+    Example:
+        >>> F.binary_cross_entropy_with_logits(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
+        tensor(0.3937)
+    """
     if input.shape != target.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
     code = _code(size_average, reduce, reduction)
@@ -168,7 +274,20 @@ def kl_div(
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:
-    """target * (log(target) - input) for log-probabilities `input`; "batchmean" divides the sum by the batch size."""
+    """target * (log(target) - input) for log-probabilities `input`; "batchmean" divides the sum by the batch size.
+
+    Args:
+        input (Tensor): the operand.
+        target (Tensor): what the input is compared with.
+        size_average (bool | None): deprecated: use `reduction`.
+        reduce (bool | None): deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        log_target (bool): whether the target holds logarithms.
+
+    Example:
+        >>> F.kl_div(torch.zeros(1), torch.ones(1), reduction='sum')
+        tensor(0.)
+    """
     reduction = reduction_name(size_average, reduce, reduction)
     if reduction == "batchmean":
         total = aten.kl_div(input, target, 2, log_target=log_target)
@@ -192,7 +311,22 @@ def poisson_nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """exp(input) - target * input; or input - target * log(input + eps) when not `log_input`."""
+    """exp(input) - target * input; or input - target * log(input + eps) when not `log_input`.
+
+    Args:
+        input (Tensor): the operand.
+        target (Tensor): what the input is compared with.
+        log_input (bool): whether the input is the logarithm of the rate.
+        full (bool): whether the constant term is added.
+        size_average (bool | None): deprecated: use `reduction`.
+        eps (float): a small number that keeps quotients finite.
+        reduce (bool | None): deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> F.poisson_nll_loss(torch.zeros(1), torch.ones(1))
+        tensor(1.)
+    """
     reduction = reduction_name(size_average, reduce, reduction)
     return aten.poisson_nll_loss(input, target, log_input, full, eps, reduction_code(reduction))
 
@@ -205,7 +339,20 @@ def gaussian_nll_loss(
     eps: float = 1e-6,
     reduction: str = "mean",
 ) -> Tensor:
-    """0.5 * (log(var) + (input - target) ** 2 / var), with var at least eps, plus 0.5 * log(2 pi) when `full`."""
+    """0.5 * (log(var) + (input - target) ** 2 / var), with var at least eps, plus 0.5 * log(2 pi) when `full`.
+
+    Args:
+        input (Tensor): the operand.
+        target (Tensor): what the input is compared with.
+        var (Tensor | float): the variances.
+        full (bool): whether the constant term is added.
+        eps (float): a small number that keeps quotients finite.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> F.gaussian_nll_loss(torch.zeros(2), torch.ones(2), torch.ones(2))
+        tensor(0.5000)
+    """
     var = _variance(input, var)
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not valid")
@@ -242,7 +389,19 @@ def soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """log(1 + exp(-target * input)), for targets 1 and -1."""
+    """log(1 + exp(-target * input)), for targets 1 and -1.
+
+    Args:
+        input (Tensor): the operand.
+        target (Tensor): what the input is compared with.
+        size_average (bool | None): deprecated: use `reduction`.
+        reduce (bool | None): deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> F.soft_margin_loss(torch.zeros(1), torch.ones(1))
+        tensor(0.6931)
+    """
     return aten.soft_margin_loss(input, target, _code(size_average, reduce, reduction))
 
 
@@ -254,7 +413,20 @@ def hinge_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """input where the target is 1, max(0, margin - input) where it is -1."""
+    """input where the target is 1, max(0, margin - input) where it is -1.
+
+    Args:
+        input (Tensor): the operand.
+        target (Tensor): what the input is compared with.
+        margin (float): the distance that counts as far enough.
+        size_average (bool | None): deprecated: use `reduction`.
+        reduce (bool | None): deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> F.hinge_embedding_loss(torch.tensor([0.25]), torch.tensor([-1.0]))
+        tensor(0.7500)
+    """
     return aten.hinge_embedding_loss(input, target, margin, _code(size_average, reduce, reduction))
 
 
@@ -267,7 +439,21 @@ def margin_ranking_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """max(0, -target * (input1 - input2) + margin)."""
+    """max(0, -target * (input1 - input2) + margin).
+
+    Args:
+        input1 (Tensor): the first operand.
+        input2 (Tensor): the second operand.
+        target (Tensor): what the input is compared with.
+        margin (float): the distance that counts as far enough.
+        size_average (bool | None): deprecated: use `reduction`.
+        reduce (bool | None): deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> F.margin_ranking_loss(torch.ones(1), torch.ones(1) * 2, torch.ones(1))
+        tensor(1.)
+    """
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
@@ -285,7 +471,21 @@ def cosine_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """1 - cosine where the target is 1, max(0, cosine - margin) where it is -1."""
+    """1 - cosine where the target is 1, max(0, cosine - margin) where it is -1.
+
+    Args:
+        input1 (Tensor): the first operand.
+        input2 (Tensor): the second operand.
+        target (Tensor): what the input is compared with.
+        margin (float): the distance that counts as far enough.
+        size_average (bool | None): deprecated: use `reduction`.
+        reduce (bool | None): deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> F.cosine_embedding_loss(torch.ones(1, 2), torch.ones(1, 2), torch.ones(1))
+        tensor(0.)
+    """
     return aten.cosine_embedding_loss(input1, input2, target, margin, _code(size_average, reduce, reduction))
 
 
@@ -301,7 +501,24 @@ def triplet_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """max(0, margin + distance(anchor, positive) - distance(anchor, negative)), distances being p-norms."""
+    """max(0, margin + distance(anchor, positive) - distance(anchor, negative)), distances being p-norms.
+
+    Args:
+        anchor (Tensor): the examples.
+        positive (Tensor): examples of the same kind.
+        negative (Tensor): examples of other kinds.
+        margin (float): the distance that counts as far enough.
+        p (float): the probability, or the exponent of the norm.
+        eps (float): a small number that keeps quotients finite.
+        swap (bool): whether the distance from positive to negative counts where it is smaller.
+        size_average (bool | None): deprecated: use `reduction`.
+        reduce (bool | None): deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> F.triplet_margin_loss(torch.zeros(1, 2), torch.zeros(1, 2), torch.ones(1, 2) * 9)
+        tensor(0.)
+    """
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     code = _code(size_average, reduce, reduction)
@@ -318,7 +535,22 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """triplet_margin_loss with a distance of the caller's."""
+    """triplet_margin_loss with a distance of the caller's.
+
+    Args:
+        anchor (Tensor): the examples.
+        positive (Tensor): examples of the same kind.
+        negative (Tensor): examples of other kinds.
+        distance_function (Callable[[Tensor, Tensor], Tensor] | None): a function of two tensors; the Euclidean
+            distance by default.
+        margin (float): the distance that counts as far enough.
+        swap (bool): whether the distance from positive to negative counts where it is smaller.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> F.triplet_margin_with_distance_loss(torch.zeros(1, 2), torch.zeros(1, 2), torch.ones(1, 2) * 9)
+        tensor(0.)
+    """
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     dims = anchor.dim(), positive.dim(), negative.dim()
@@ -345,7 +577,22 @@ def multi_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The mean over the other classes of max(0, margin - input[target] + input[other]) ** p."""
+    """The mean over the other classes of max(0, margin - input[target] + input[other]) ** p.
+
+    Args:
+        input (Tensor): the operand.
+        target (Tensor): what the input is compared with.
+        p (int): the probability, or the exponent of the norm.
+        margin (float): the distance that counts as far enough.
+        weight (Tensor | None): the weights, or a factor per class.
+        size_average (bool | None): deprecated: use `reduction`.
+        reduce (bool | None): deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> F.multi_margin_loss(torch.tensor([[1.0, 2.0]]), torch.tensor([0]))
+        tensor(1.)
+    """
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
@@ -360,7 +607,19 @@ def multilabel_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The mean over classes of max(0, 1 - input[label] + input[other]); a target row lists labels up to a -1."""
+    """The mean over classes of max(0, 1 - input[label] + input[other]); a target row lists labels up to a -1.
+
+    Args:
+        input (Tensor): the operand.
+        target (Tensor): what the input is compared with.
+        size_average (bool | None): deprecated: use `reduction`.
+        reduce (bool | None): deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> F.multilabel_margin_loss(torch.tensor([[1.0, 2.0]]), torch.tensor([[0, -1]]))
+        tensor(1.)
+    """
     return aten.multilabel_margin_loss(input, target, _code(size_average, reduce, reduction))
 
 
@@ -372,7 +631,20 @@ def multilabel_soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The mean over classes of binary_cross_entropy_with_logits."""
+    """The mean over classes of binary_cross_entropy_with_logits.
+
+    Args:
+        input (Tensor): the operand.
+        target (Tensor): what the input is compared with.
+        weight (Tensor | None): the weights, or a factor per class.
+        size_average (bool | None): deprecated: use `reduction`.
+        reduce (bool | None): deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> F.multilabel_soft_margin_loss(torch.zeros(1, 2), torch.ones(1, 2))
+        tensor(0.6931)
+    """
     reduction = reduction_name(size_average, reduce, reduction)
     loss = -(target * aten.log_sigmoid(input) + (1 - target) * aten.log_sigmoid(-input))
     if weight is not None:

@@ -16,14 +16,37 @@ def layer_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Zero mean and unit variance over the last dimensions, `normalized_shape`, then times weight plus bias."""
+    """Zero mean and unit variance over the last dimensions, `normalized_shape`, then times weight plus bias.
+
+    Args:
+        input (Tensor): the operand.
+        normalized_shape (Sequence[int]): the sizes of the last dimensions, over which statistics are taken.
+        weight (Tensor | None): the weights, or a factor per class.
+        bias (Tensor | None): whether something is added to the result, or what.
+        eps (float): a small number that keeps quotients finite.
+
+    Example:
+        >>> F.layer_norm(torch.tensor([1.0, 3.0]), (2,))
+        tensor([-1.0000,  1.0000])
+    """
     return aten.layer_norm.default(input, normalized_shape, weight, bias, eps)
 
 
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
-    """x divided by its root mean square over the last dimensions, then times weight; eps defaults to the dtype's."""
+    """x divided by its root mean square over the last dimensions, then times weight; eps defaults to the dtype's.
+
+    Args:
+        input (Tensor): the operand.
+        normalized_shape (Sequence[int]): the sizes of the last dimensions, over which statistics are taken.
+        weight (Tensor | None): the weights, or a factor per class.
+        eps (float | None): a small number that keeps quotients finite.
+
+    Example:
+        >>> F.rms_norm(torch.tensor([3.0, 3.0]), (2,))
+        tensor([1., 1.])
+    """
     return aten.rms_norm(input, normalized_shape, weight, eps)
 
 
@@ -37,7 +60,23 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalise each channel (dimension 1), by the batch's statistics in training and by the running ones otherwise."""
+    """Normalise each channel (dimension 1), by the batch's statistics in training and by the running ones otherwise.
+
+    Args:
+        input (Tensor): the operand.
+        running_mean (Tensor | None): the average of means, which training moves.
+        running_var (Tensor | None): the average of variances, which training moves.
+        weight (Tensor | None): the weights, or a factor per class.
+        bias (Tensor | None): whether something is added to the result, or what.
+        training (bool): whether statistics are those of the batch.
+        momentum (float): how far a step moves the averages; None for the mean of all.
+        eps (float): a small number that keeps quotients finite.
+
+    Example:
+        >>> F.batch_norm(torch.tensor([[1.0], [3.0]]), None, None, training=True)
+        tensor([[-1.0000],
+                [ 1.0000]])
+    """
     if training:
         _check_values_per_channel(input, "Expected more than 1 value per channel when training")
         if eps <= 0:
@@ -61,7 +100,22 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalise each channel of each sample."""
+    """Normalise each channel of each sample.
+
+    Args:
+        input (Tensor): the operand.
+        running_mean (Tensor | None): the average of means, which training moves.
+        running_var (Tensor | None): the average of variances, which training moves.
+        weight (Tensor | None): the weights, or a factor per class.
+        bias (Tensor | None): whether something is added to the result, or what.
+        use_input_stats (bool): whether statistics are those of the input.
+        momentum (float): how far a step moves the averages; None for the mean of all.
+        eps (float): a small number that keeps quotients finite.
+
+    Example:
+        >>> F.instance_norm(torch.tensor([[[1.0, 3.0]]]))
+        tensor([[[-1.0000,  1.0000]]])
+    """
     if use_input_stats and math.prod(input.shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
     return aten.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False)
@@ -70,7 +124,19 @@ def instance_norm(
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
-    """Normalise each of `num_groups` groups of channels of each sample."""
+    """Normalise each of `num_groups` groups of channels of each sample.
+
+    Args:
+        input (Tensor): the operand.
+        num_groups (int): into how many groups the channels fall.
+        weight (Tensor | None): the weights, or a factor per class.
+        bias (Tensor | None): whether something is added to the result, or what.
+        eps (float): a small number that keeps quotients finite.
+
+    Example:
+        >>> F.group_norm(torch.tensor([[[1.0], [3.0]]]), 1).flatten()
+        tensor([-1.0000,  1.0000])
+    """
     if input.dim() < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
     size = input.shape
@@ -80,7 +146,19 @@ def group_norm(
 
 
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """x / (k + alpha * mean of squares over `size` neighbouring channels) ** beta (Krizhevsky et al. 2012)."""
+    """x / (k + alpha * mean of squares over `size` neighbouring channels) ** beta (Krizhevsky et al. 2012).
+
+    Args:
+        input (Tensor): the operand.
+        size (int): the sizes, or the number of neighbours.
+        alpha (float): a scale.
+        beta (float): a scale, or the exponent.
+        k (float): what is added in the denominator.
+
+    Example:
+        >>> F.local_response_norm(torch.ones(1, 2, 2), 2).shape
+        torch.Size([1, 2, 2])
+    """
     if input.dim() < 3:
         raise ValueError(f"Expected 3D or higher dimensionality input (got {input.dim()} dimensions)")
     if input.numel() == 0:
@@ -93,6 +171,18 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
-    """x divided by its p-norm along `dim`, or by eps where that is larger."""
+    """x divided by its p-norm along `dim`, or by eps where that is larger.
+
+    Args:
+        input (Tensor): the operand.
+        p (float): the probability, or the exponent of the norm.
+        dim (int): the dimension along which to work; negative ones count from the last.
+        eps (float): a small number that keeps quotients finite.
+        out (Tensor | None): where the result is written, if given.
+
+    Example:
+        >>> F.normalize(torch.tensor([3.0, 4.0]), dim=0)
+        tensor([0.6000, 0.8000])
+    """
     result = input / input.norm(p, [dim] if isinstance(dim, int) else dim, True).clamp_min(eps).expand_as(input)
     return result if out is None else out.copy_(result)

@@ -12,5 +12,15 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     """Extend by (left, right) per dimension, the last dimension first; negative amounts crop.
 
     `mode` is "constant" (with `value`), "reflect", "replicate" or "circular".
+
+    Args:
+        input (Tensor): the operand.
+        pad (Sequence[int]): amounts for the last dimension first: left, right, then the one before.
+        mode (str): a name that says how.
+        value (float | None): what is answered: (..., S, E_v), or a number.
+
+    Example:
+        >>> F.pad(torch.ones(2), (1, 0))
+        tensor([0., 1., 1.])
     """
     return aten.pad(input, pad, mode, value)

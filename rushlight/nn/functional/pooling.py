@@ -26,7 +26,21 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The maximum of each window, with its place in the input if `return_indices`."""
+    """The maximum of each window, with its place in the input if `return_indices`.
+
+    Args:
+        input (Tensor): the operand.
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        padding (Sizes): how much is added on each side.
+        dilation (Sizes): the distance between the elements of a kernel or window.
+        ceil_mode (bool): whether a window that is only partly inside counts.
+        return_indices (bool): whether the places of the largest elements are returned, too.
+
+    Example:
+        >>> F.max_pool1d(torch.arange(4.0).view(1, 1, 4), 2).flatten()
+        tensor([1., 3.])
+    """
     pool = aten.max_pool1d_with_indices if return_indices else aten.max_pool1d
     return pool(input, kernel_size, _stride(stride), padding, dilation, ceil_mode)
 
@@ -40,7 +54,21 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The maximum of each window, with its place in the flattened image if `return_indices`."""
+    """The maximum of each window, with its place in the flattened image if `return_indices`.
+
+    Args:
+        input (Tensor): the operand.
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        padding (Sizes): how much is added on each side.
+        dilation (Sizes): the distance between the elements of a kernel or window.
+        ceil_mode (bool): whether a window that is only partly inside counts.
+        return_indices (bool): whether the places of the largest elements are returned, too.
+
+    Example:
+        >>> F.max_pool2d(torch.arange(16.0).view(1, 1, 4, 4), 2).flatten()
+        tensor([ 5.,  7., 13., 15.])
+    """
     if not return_indices:
         return aten.max_pool2d.default(input, kernel_size, _stride(stride), padding, dilation, ceil_mode)
     kernel = as_tuple(kernel_size, 2)
@@ -57,7 +85,21 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The maximum of each window, with its place in the flattened volume if `return_indices`."""
+    """The maximum of each window, with its place in the flattened volume if `return_indices`.
+
+    Args:
+        input (Tensor): the operand.
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        padding (Sizes): how much is added on each side.
+        dilation (Sizes): the distance between the elements of a kernel or window.
+        ceil_mode (bool): whether a window that is only partly inside counts.
+        return_indices (bool): whether the places of the largest elements are returned, too.
+
+    Example:
+        >>> F.max_pool3d(torch.arange(64.0).view(1, 1, 4, 4, 4), 2).flatten()
+        tensor([21., 23., 29., 31., 53., 55., 61., 63.])
+    """
     pool = aten.max_pool3d_with_indices if return_indices else aten.max_pool3d
     return pool(input, kernel_size, _stride(stride), padding, dilation, ceil_mode)
 
@@ -71,7 +113,21 @@ def max_pool1d_with_indices(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """max_pool1d that always returns the places."""
+    """max_pool1d that always returns the places.
+
+    Args:
+        input (Tensor): the operand.
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        padding (Sizes): how much is added on each side.
+        dilation (Sizes): the distance between the elements of a kernel or window.
+        ceil_mode (bool): whether a window that is only partly inside counts.
+        return_indices (bool): whether the places of the largest elements are returned, too.
+
+    Example:
+        >>> F.max_pool1d_with_indices(torch.arange(4.0).view(1, 1, 4), 2)[1].flatten()
+        tensor([1, 3])
+    """
     return max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
@@ -84,7 +140,21 @@ def max_pool2d_with_indices(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """max_pool2d that always returns the places."""
+    """max_pool2d that always returns the places.
+
+    Args:
+        input (Tensor): the operand.
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        padding (Sizes): how much is added on each side.
+        dilation (Sizes): the distance between the elements of a kernel or window.
+        ceil_mode (bool): whether a window that is only partly inside counts.
+        return_indices (bool): whether the places of the largest elements are returned, too.
+
+    Example:
+        >>> F.max_pool2d_with_indices(torch.arange(16.0).view(1, 1, 4, 4), 2)[1].flatten()
+        tensor([ 5,  7, 13, 15])
+    """
     return max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
@@ -97,7 +167,21 @@ def max_pool3d_with_indices(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """max_pool3d that always returns the places."""
+    """max_pool3d that always returns the places.
+
+    Args:
+        input (Tensor): the operand.
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        padding (Sizes): how much is added on each side.
+        dilation (Sizes): the distance between the elements of a kernel or window.
+        ceil_mode (bool): whether a window that is only partly inside counts.
+        return_indices (bool): whether the places of the largest elements are returned, too.
+
+    Example:
+        >>> F.max_pool3d_with_indices(torch.arange(64.0).view(1, 1, 4, 4, 4), 2)[1].flatten()
+        tensor([21, 23, 29, 31, 53, 55, 61, 63])
+    """
     return max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
@@ -109,7 +193,20 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:
-    """The mean of each window."""
+    """The mean of each window.
+
+    Args:
+        input (Tensor): the operand.
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        padding (Sizes): how much is added on each side.
+        ceil_mode (bool): whether a window that is only partly inside counts.
+        count_include_pad (bool): whether padding counts in the average.
+
+    Example:
+        >>> F.avg_pool1d(torch.arange(4.0).view(1, 1, 4), 2).flatten()
+        tensor([0.5000, 2.5000])
+    """
     return aten.avg_pool1d(input, kernel_size, _stride(stride), padding, ceil_mode, count_include_pad)
 
 
@@ -122,7 +219,21 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """The mean of each window; or its sum divided by `divisor_override`."""
+    """The mean of each window; or its sum divided by `divisor_override`.
+
+    Args:
+        input (Tensor): the operand.
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        padding (Sizes): how much is added on each side.
+        ceil_mode (bool): whether a window that is only partly inside counts.
+        count_include_pad (bool): whether padding counts in the average.
+        divisor_override (int | None): what sums are divided by, instead of the window's size.
+
+    Example:
+        >>> F.avg_pool2d(torch.arange(16.0).view(1, 1, 4, 4), 2).flatten()
+        tensor([ 2.5000,  4.5000, 10.5000, 12.5000])
+    """
     kernel = as_tuple(kernel_size, 2)
     steps = kernel if stride is None or stride == [] else as_tuple(stride, 2)
     return aten.avg_pool2d.default(
@@ -139,28 +250,78 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """The mean of each window; or its sum divided by `divisor_override`."""
+    """The mean of each window; or its sum divided by `divisor_override`.
+
+    Args:
+        input (Tensor): the operand.
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        padding (Sizes): how much is added on each side.
+        ceil_mode (bool): whether a window that is only partly inside counts.
+        count_include_pad (bool): whether padding counts in the average.
+        divisor_override (int | None): what sums are divided by, instead of the window's size.
+
+    Example:
+        >>> F.avg_pool3d(torch.arange(64.0).view(1, 1, 4, 4, 4), 2).flatten()
+        tensor([10.5000, 12.5000, 18.5000, 20.5000, 42.5000, 44.5000, 50.5000, 52.5000])
+    """
     return aten.avg_pool3d(input, kernel_size, _stride(stride), padding, ceil_mode, count_include_pad, divisor_override)
 
 
 def lp_pool1d(
     input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
 ) -> Tensor:
-    """The `norm_type`-norm of each window."""
+    """The `norm_type`-norm of each window.
+
+    Args:
+        input (Tensor): the operand.
+        norm_type (float): which norm.
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        ceil_mode (bool): whether a window that is only partly inside counts.
+
+    Example:
+        >>> F.lp_pool1d(torch.arange(4.0).view(1, 1, 4), 2.0, 2).shape
+        torch.Size([1, 1, 2])
+    """
     return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
 ) -> Tensor:
-    """The `norm_type`-norm of each window."""
+    """The `norm_type`-norm of each window.
+
+    Args:
+        input (Tensor): the operand.
+        norm_type (float): which norm.
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        ceil_mode (bool): whether a window that is only partly inside counts.
+
+    Example:
+        >>> F.lp_pool2d(torch.arange(16.0).view(1, 1, 4, 4), 2.0, 2).shape
+        torch.Size([1, 1, 2, 2])
+    """
     return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
 ) -> Tensor:
-    """The `norm_type`-norm of each window."""
+    """The `norm_type`-norm of each window.
+
+    Args:
+        input (Tensor): the operand.
+        norm_type (float): which norm.
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        ceil_mode (bool): whether a window that is only partly inside counts.
+
+    Example:
+        >>> F.lp_pool3d(torch.arange(64.0).view(1, 1, 4, 4, 4), 2.0, 2).shape
+        torch.Size([1, 1, 2, 2, 2])
+    """
     return _lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
@@ -185,24 +346,61 @@ def _full_size(output_size: int | Sequence[int | None] | None, input: Tensor, di
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
-    """The mean of each of `output_size` windows."""
+    """The mean of each of `output_size` windows.
+
+    Args:
+        input (Tensor): the operand.
+        output_size (Sizes): the size of the result; None keeps that of the input.
+
+    Example:
+        >>> F.adaptive_avg_pool1d(torch.arange(4.0).view(1, 1, 4), 1).flatten()
+        tensor([1.5000])
+    """
     return aten.adaptive_avg_pool1d(input, output_size)
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
-    """The mean of each of the windows that divide the image into `output_size`."""
+    """The mean of each of the windows that divide the image into `output_size`.
+
+    Args:
+        input (Tensor): the operand.
+        output_size (int | Sequence[int | None] | None): the size of the result; None keeps that of the input.
+
+    Example:
+        >>> F.adaptive_avg_pool2d(torch.arange(16.0).view(1, 1, 4, 4), 1).flatten()
+        tensor([7.5000])
+    """
     return aten.adaptive_avg_pool2d(input, _full_size(output_size, input, 2))
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
-    """The mean of each of the windows that divide the volume into `output_size`."""
+    """The mean of each of the windows that divide the volume into `output_size`.
+
+    Args:
+        input (Tensor): the operand.
+        output_size (int | Sequence[int | None] | None): the size of the result; None keeps that of the input.
+
+    Example:
+        >>> F.adaptive_avg_pool3d(torch.arange(64.0).view(1, 1, 4, 4, 4), 1).flatten()
+        tensor([31.5000])
+    """
     return aten.adaptive_avg_pool3d(input, _full_size(output_size, input, 3))
 
 
 def adaptive_max_pool1d(
     input: Tensor, output_size: Sizes, return_indices: bool = False
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The maximum of each of `output_size` windows."""
+    """The maximum of each of `output_size` windows.
+
+    Args:
+        input (Tensor): the operand.
+        output_size (Sizes): the size of the result; None keeps that of the input.
+        return_indices (bool): whether the places of the largest elements are returned, too.
+
+    Example:
+        >>> F.adaptive_max_pool1d(torch.arange(4.0).view(1, 1, 4), 1).flatten()
+        tensor([3.])
+    """
     result = aten.adaptive_max_pool1d(input, output_size)
     return result if return_indices else result[0]
 
@@ -210,7 +408,17 @@ def adaptive_max_pool1d(
 def adaptive_max_pool2d(
     input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The maximum of each of the windows that divide the image into `output_size`."""
+    """The maximum of each of the windows that divide the image into `output_size`.
+
+    Args:
+        input (Tensor): the operand.
+        output_size (int | Sequence[int | None] | None): the size of the result; None keeps that of the input.
+        return_indices (bool): whether the places of the largest elements are returned, too.
+
+    Example:
+        >>> F.adaptive_max_pool2d(torch.arange(16.0).view(1, 1, 4, 4), 1).flatten()
+        tensor([15.])
+    """
     result = aten.adaptive_max_pool2d(input, _full_size(output_size, input, 2))
     return result if return_indices else result[0]
 
@@ -218,7 +426,17 @@ def adaptive_max_pool2d(
 def adaptive_max_pool3d(
     input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The maximum of each of the windows that divide the volume into `output_size`."""
+    """The maximum of each of the windows that divide the volume into `output_size`.
+
+    Args:
+        input (Tensor): the operand.
+        output_size (int | Sequence[int | None] | None): the size of the result; None keeps that of the input.
+        return_indices (bool): whether the places of the largest elements are returned, too.
+
+    Example:
+        >>> F.adaptive_max_pool3d(torch.arange(64.0).view(1, 1, 4, 4, 4), 1).flatten()
+        tensor([63.])
+    """
     result = aten.adaptive_max_pool3d(input, _full_size(output_size, input, 3))
     return result if return_indices else result[0]
 
@@ -226,21 +444,51 @@ def adaptive_max_pool3d(
 def adaptive_max_pool1d_with_indices(
     input: Tensor, output_size: Sizes, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """adaptive_max_pool1d that always returns the places."""
+    """adaptive_max_pool1d that always returns the places.
+
+    Args:
+        input (Tensor): the operand.
+        output_size (Sizes): the size of the result; None keeps that of the input.
+        return_indices (bool): whether the places of the largest elements are returned, too.
+
+    Example:
+        >>> F.adaptive_max_pool1d_with_indices(torch.arange(4.0).view(1, 1, 4), 1)[1].flatten()
+        tensor([3])
+    """
     return adaptive_max_pool1d(input, output_size, True)
 
 
 def adaptive_max_pool2d_with_indices(
     input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """adaptive_max_pool2d that always returns the places."""
+    """adaptive_max_pool2d that always returns the places.
+
+    Args:
+        input (Tensor): the operand.
+        output_size (int | Sequence[int | None] | None): the size of the result; None keeps that of the input.
+        return_indices (bool): whether the places of the largest elements are returned, too.
+
+    Example:
+        >>> F.adaptive_max_pool2d_with_indices(torch.arange(16.0).view(1, 1, 4, 4), 1)[1].flatten()
+        tensor([15])
+    """
     return adaptive_max_pool2d(input, output_size, True)
 
 
 def adaptive_max_pool3d_with_indices(
     input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """adaptive_max_pool3d that always returns the places."""
+    """adaptive_max_pool3d that always returns the places.
+
+    Args:
+        input (Tensor): the operand.
+        output_size (int | Sequence[int | None] | None): the size of the result; None keeps that of the input.
+        return_indices (bool): whether the places of the largest elements are returned, too.
+
+    Example:
+        >>> F.adaptive_max_pool3d_with_indices(torch.arange(64.0).view(1, 1, 4, 4, 4), 1)[1].flatten()
+        tensor([63])
+    """
     return adaptive_max_pool3d(input, output_size, True)
 
 
@@ -252,7 +500,20 @@ def max_unpool1d(
     padding: Sizes = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """Put maxima back to the places that max_pool1d gave; zero elsewhere."""
+    """Put maxima back to the places that max_pool1d gave; zero elsewhere.
+
+    Args:
+        input (Tensor): the operand.
+        indices (Tensor): positions at which to split, or integer positions.
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        padding (Sizes): how much is added on each side.
+        output_size (Sequence[int] | None): the size of the result; None keeps that of the input.
+
+    Example:
+        >>> F.max_unpool1d(*F.max_pool1d(torch.arange(4.0).view(1, 1, 4), 2, return_indices=True), 2).shape
+        torch.Size([1, 1, 4])
+    """
     return _max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
@@ -264,7 +525,20 @@ def max_unpool2d(
     padding: Sizes = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """Put maxima back to the places that max_pool2d gave; zero elsewhere."""
+    """Put maxima back to the places that max_pool2d gave; zero elsewhere.
+
+    Args:
+        input (Tensor): the operand.
+        indices (Tensor): positions at which to split, or integer positions.
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        padding (Sizes): how much is added on each side.
+        output_size (Sequence[int] | None): the size of the result; None keeps that of the input.
+
+    Example:
+        >>> F.max_unpool2d(*F.max_pool2d(torch.arange(16.0).view(1, 1, 4, 4), 2, return_indices=True), 2).shape
+        torch.Size([1, 1, 4, 4])
+    """
     return _max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
@@ -276,7 +550,20 @@ def max_unpool3d(
     padding: Sizes = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """Put maxima back to the places that max_pool3d gave; zero elsewhere."""
+    """Put maxima back to the places that max_pool3d gave; zero elsewhere.
+
+    Args:
+        input (Tensor): the operand.
+        indices (Tensor): positions at which to split, or integer positions.
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        padding (Sizes): how much is added on each side.
+        output_size (Sequence[int] | None): the size of the result; None keeps that of the input.
+
+    Example:
+        >>> F.max_unpool3d(*F.max_pool3d(torch.arange(64.0).view(1, 1, 4, 4, 4), 2, return_indices=True), 2).shape
+        torch.Size([1, 1, 4, 4, 4])
+    """
     return _max_unpool(3, input, indices, kernel_size, stride, padding, output_size)
 
 

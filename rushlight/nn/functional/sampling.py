@@ -23,6 +23,19 @@ def grid_sample(
 
     -1 and 1 are the centres of the outermost elements if `align_corners`, their outer edges otherwise. Raises ValueError
     for an unknown mode ("bilinear", "nearest", "bicubic") or padding mode ("zeros", "border", "reflection").
+
+    Args:
+        input (Tensor): the operand.
+        grid (Tensor): for each output the place to read, x first, from -1 to 1.
+        mode (str): a name that says how.
+        padding_mode (str): "zeros", "reflect", "replicate" or "circular"; for grids "zeros", "border" or
+            "reflection".
+        align_corners (bool | None): whether -1 and 1, or first and last samples, are the centres of the corner
+            elements.
+
+    Example:
+        >>> F.grid_sample(torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 1, 2), align_corners=False)
+        tensor([[[[1.]]]])
     """
     if mode not in MODES:
         raise ValueError(
@@ -42,6 +55,16 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     """The grid for `grid_sample` that affine maps make: (N, 2, 3) and (N, C, H, W), or (N, 3, 4) and (N, C, D, H, W).
 
     Raises ValueError for shapes that do not fit, for sizes that are not positive and for integer dtypes.
+
+    Args:
+        theta (Tensor): affine maps, `(N, 2, 3)` or `(N, 3, 4)`.
+        size (Sequence[int]): the sizes, or the number of neighbours.
+        align_corners (bool | None): whether -1 and 1, or first and last samples, are the centres of the corner
+            elements.
+
+    Example:
+        >>> F.affine_grid(torch.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]), (1, 1, 2, 2), align_corners=False).shape
+        torch.Size([1, 2, 2, 2])
     """
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")

@@ -17,27 +17,75 @@ _NEAREST = {"nearest": "upsample_nearest{}d", "nearest-exact": "_upsample_neares
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """(..., C * r * r, H, W) to (..., C, H * r, W * r) (Shi et al. 2016)."""
+    """(..., C * r * r, H, W) to (..., C, H * r, W * r) (Shi et al. 2016).
+
+    Args:
+        input (Tensor): the operand.
+        upscale_factor (int): by how much height and width grow.
+
+    Example:
+        >>> F.pixel_shuffle(torch.ones(1, 4, 2, 2), 2).shape
+        torch.Size([1, 1, 4, 4])
+    """
     return aten.pixel_shuffle(input, upscale_factor)
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """(..., C, H * r, W * r) to (..., C * r * r, H, W)."""
+    """(..., C, H * r, W * r) to (..., C * r * r, H, W).
+
+    Args:
+        input (Tensor): the operand.
+        downscale_factor (int): by how much height and width shrink.
+
+    Example:
+        >>> F.pixel_unshuffle(torch.ones(1, 1, 4, 4), 2).shape
+        torch.Size([1, 4, 2, 2])
+    """
     return aten.pixel_unshuffle(input, downscale_factor)
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """Deal the channels of the groups out in turn (Zhang et al. 2017)."""
+    """Deal the channels of the groups out in turn (Zhang et al. 2017).
+
+    Args:
+        input (Tensor): the operand.
+        groups (int): into how many groups the channels fall, each with its own kernels.
+
+    Example:
+        >>> F.channel_shuffle(torch.ones(1, 4, 1, 1), 2).shape
+        torch.Size([1, 4, 1, 1])
+    """
     return aten.channel_shuffle(input, groups)
 
 
 def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """channel_shuffle under the name of its kernel."""
+    """channel_shuffle under the name of its kernel.
+
+    Args:
+        input (Tensor): the operand.
+        groups (int): into how many groups the channels fall, each with its own kernels.
+
+    Example:
+        >>> F.native_channel_shuffle(torch.ones(1, 4, 1, 1), 2).shape
+        torch.Size([1, 4, 1, 1])
+    """
     return aten.channel_shuffle(input, groups)
 
 
 def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> Tensor:
-    """(N, C, H, W) to (N, C * kernel elements, blocks): each sliding block as a column."""
+    """(N, C, H, W) to (N, C * kernel elements, blocks): each sliding block as a column.
+
+    Args:
+        input (Tensor): the operand.
+        kernel_size (Sizes): the size of the window or kernel.
+        dilation (Sizes): the distance between the elements of a kernel or window.
+        padding (Sizes): how much is added on each side.
+        stride (Sizes): the distance between places, or the strides of the result in elements.
+
+    Example:
+        >>> F.unfold(torch.ones(1, 1, 3, 3), 2).shape
+        torch.Size([1, 4, 4])
+    """
     return aten.im2col(input, *(as_tuple(value, 2) for value in (kernel_size, dilation, padding, stride)))
 
 
@@ -49,7 +97,20 @@ def fold(
     padding: Sizes = 0,
     stride: Sizes = 1,
 ) -> Tensor:
-    """(N, C * kernel elements, blocks) to (N, C, H, W): overlapping blocks add up."""
+    """(N, C * kernel elements, blocks) to (N, C, H, W): overlapping blocks add up.
+
+    Args:
+        input (Tensor): the operand.
+        output_size (Sizes): the size of the result; None keeps that of the input.
+        kernel_size (Sizes): the size of the window or kernel.
+        dilation (Sizes): the distance between the elements of a kernel or window.
+        padding (Sizes): how much is added on each side.
+        stride (Sizes): the distance between places, or the strides of the result in elements.
+
+    Example:
+        >>> F.fold(torch.ones(1, 4, 1), (2, 2), 2).shape
+        torch.Size([1, 1, 2, 2])
+    """
     return aten.col2im(input, *(as_tuple(value, 2) for value in (output_size, kernel_size, dilation, padding, stride)))
 
 
@@ -66,6 +127,20 @@ def interpolate(
 
     `mode`: "nearest", "nearest-exact", "area", "linear" (3-D input), "bilinear", "bicubic" (4-D) or "trilinear" (5-D). With
     `antialias` ("bilinear" and "bicubic"), outputs average all inputs under a filter that is as wide as they are.
+
+    Args:
+        input (Tensor): the operand.
+        size (Sizes | None): the sizes, or the number of neighbours.
+        scale_factor (float | Sequence[float] | None): by how much sizes grow.
+        mode (str): a name that says how.
+        align_corners (bool | None): whether -1 and 1, or first and last samples, are the centres of the corner
+            elements.
+        recompute_scale_factor (bool | None): whether the factor is computed anew from the sizes.
+        antialias (bool): whether shrinking averages.
+
+    Example:
+        >>> F.interpolate(torch.tensor([[[1.0, 2.0]]]), scale_factor=2)
+        tensor([[[1., 1., 2., 2.]]])
     """
     weighted = mode in _WEIGHTED
     if align_corners is not None and not weighted:
@@ -126,15 +201,48 @@ def upsample(
     mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """interpolate under its former name."""
+    """interpolate under its former name.
+
+    Args:
+        input (Tensor): the operand.
+        size (Sizes | None): the sizes, or the number of neighbours.
+        scale_factor (float | Sequence[float] | None): by how much sizes grow.
+        mode (str): a name that says how.
+        align_corners (bool | None): whether -1 and 1, or first and last samples, are the centres of the corner
+            elements.
+
+    Example:
+        >>> F.upsample(torch.tensor([[[1.0, 2.0]]]), scale_factor=2)
+        tensor([[[1., 1., 2., 2.]]])
+    """
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Tensor, size: Sizes | None = None, scale_factor=None) -> Tensor:
-    """interpolate with mode="nearest"."""
+    """interpolate with mode="nearest".
+
+    Args:
+        input (Tensor): the operand.
+        size (Sizes | None): the sizes, or the number of neighbours.
+        scale_factor: by how much sizes grow.
+
+    Example:
+        >>> F.upsample_nearest(torch.ones(1, 1, 2, 2), scale_factor=2).shape
+        torch.Size([1, 1, 4, 4])
+    """
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
 def upsample_bilinear(input: Tensor, size: Sizes | None = None, scale_factor=None) -> Tensor:
-    """interpolate with mode="bilinear" and align_corners=True."""
+    """interpolate with mode="bilinear" and align_corners=True.
+
+    Args:
+        input (Tensor): the operand.
+        size (Sizes | None): the sizes, or the number of neighbours.
+        scale_factor: by how much sizes grow.
+
+    Example:
+        >>> F.upsample_bilinear(torch.ones(1, 1, 2, 2), scale_factor=2).shape
+        torch.Size([1, 1, 4, 4])
+    """
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)

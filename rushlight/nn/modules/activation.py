@@ -27,35 +27,75 @@ class _InPlace(Module):
 
 
 class ReLU(_InPlace):
-    """max(0, x)."""
+    """max(0, x).
+
+    Args:
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> torch.nn.ReLU()(torch.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.relu(input, self.inplace)
 
 
 class SiLU(_InPlace):
-    """x * sigmoid(x)."""
+    """x * sigmoid(x).
+
+    Args:
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> torch.nn.SiLU()(torch.tensor([-1.0, 2.0]))
+        tensor([-0.2689,  1.7616])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.silu(input, self.inplace)
 
 
 class Mish(_InPlace):
-    """x * tanh(softplus(x))."""
+    """x * tanh(softplus(x)).
+
+    Args:
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> torch.nn.Mish()(torch.tensor([-1.0, 2.0]))
+        tensor([-0.3034,  1.9440])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.mish(input, self.inplace)
 
 
 class SELU(_InPlace):
-    """ELU with the self-normalising constants."""
+    """ELU with the self-normalising constants.
+
+    Args:
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> torch.nn.SELU()(torch.tensor([-1.0, 2.0]))
+        tensor([-1.1113,  2.1014])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.selu(input, self.inplace)
 
 
 class Hardsigmoid(_InPlace):
-    """relu6(x + 3) / 6."""
+    """relu6(x + 3) / 6.
+
+    Args:
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> torch.nn.Hardsigmoid()(torch.tensor([-1.0, 2.0]))
+        tensor([0.3333, 0.8333])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardsigmoid(input, self.inplace)
@@ -65,7 +105,15 @@ class Hardsigmoid(_InPlace):
 
 
 class Hardswish(_InPlace):
-    """x * relu6(x + 3) / 6."""
+    """x * relu6(x + 3) / 6.
+
+    Args:
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> torch.nn.Hardswish()(torch.tensor([-1.0, 2.0]))
+        tensor([-0.3333,  1.6667])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardswish(input, self.inplace)
@@ -75,7 +123,19 @@ class Hardswish(_InPlace):
 
 
 class Hardtanh(_InPlace):
-    """x bounded to [min_val, max_val]; `min_value` and `max_value` are deprecated names of these."""
+    """x bounded to [min_val, max_val]; `min_value` and `max_value` are deprecated names of these.
+
+    Args:
+        min_val (float): the lower bound.
+        max_val (float): the upper bound.
+        inplace (bool): whether the input itself is changed.
+        min_value (float | None): deprecated: use `min_val`.
+        max_value (float | None): deprecated: use `max_val`.
+
+    Example:
+        >>> torch.nn.Hardtanh()(torch.tensor([-1.0, 2.0]))
+        tensor([-1.,  1.])
+    """
 
     def __init__(
         self,
@@ -103,7 +163,15 @@ class Hardtanh(_InPlace):
 
 
 class ReLU6(Hardtanh):
-    """min(max(0, x), 6)."""
+    """min(max(0, x), 6).
+
+    Args:
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> torch.nn.ReLU6()(torch.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
@@ -113,7 +181,17 @@ class ReLU6(Hardtanh):
 
 
 class Threshold(_InPlace):
-    """x where above the threshold, `value` elsewhere."""
+    """x where above the threshold, `value` elsewhere.
+
+    Args:
+        threshold (float): the threshold.
+        value (float): what is answered: (..., S, E_v), or a number.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> torch.nn.Threshold(0.5, 9.0)(torch.tensor([-1.0, 2.0]))
+        tensor([9., 2.])
+    """
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -137,21 +215,48 @@ class _WithAlpha(_InPlace):
 
 
 class ELU(_WithAlpha):
-    """x where positive, alpha * (exp(x) - 1) elsewhere."""
+    """x where positive, alpha * (exp(x) - 1) elsewhere.
+
+    Args:
+        alpha (float): a scale.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> torch.nn.ELU()(torch.tensor([-1.0, 2.0]))
+        tensor([-0.6321,  2.0000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.elu(input, self.alpha, self.inplace)
 
 
 class CELU(_WithAlpha):
-    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))."""
+    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)).
+
+    Args:
+        alpha (float): a scale.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> torch.nn.CELU()(torch.tensor([-1.0, 2.0]))
+        tensor([-0.6321,  2.0000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.celu(input, self.alpha, self.inplace)
 
 
 class LeakyReLU(_InPlace):
-    """x where positive, negative_slope * x elsewhere."""
+    """x where positive, negative_slope * x elsewhere.
+
+    Args:
+        negative_slope (float): the slope below 0.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> torch.nn.LeakyReLU()(torch.tensor([-1.0, 2.0]))
+        tensor([-0.0100,  2.0000])
+    """
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -165,7 +270,17 @@ class LeakyReLU(_InPlace):
 
 
 class RReLU(_InPlace):
-    """LeakyReLU whose slope is drawn from [lower, upper] per element in training, and their mean otherwise."""
+    """LeakyReLU whose slope is drawn from [lower, upper] per element in training, and their mean otherwise.
+
+    Args:
+        lower (float): the smallest slope.
+        upper (float): the largest slope.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> torch.nn.RReLU().eval()(torch.tensor([-1.0, 2.0]))
+        tensor([-0.2292,  2.0000])
+    """
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -180,7 +295,18 @@ class RReLU(_InPlace):
 
 
 class PReLU(Module):
-    """LeakyReLU with a learned slope, one or one per channel."""
+    """LeakyReLU with a learned slope, one or one per channel.
+
+    Args:
+        num_parameters (int): one weight for all, or the number of channels.
+        init (float): the weight at the beginning.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+
+    Example:
+        >>> torch.nn.PReLU()(torch.tensor([-1.0, 2.0])).detach()
+        tensor([-0.2500,  2.0000])
+    """
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device=None, dtype=None) -> None:
         super().__init__()
@@ -201,7 +327,15 @@ class PReLU(Module):
 
 
 class GELU(Module):
-    """x times the normal distribution's cumulative function; approximate="tanh" estimates it."""
+    """x times the normal distribution's cumulative function; approximate="tanh" estimates it.
+
+    Args:
+        approximate (str): "none", or "tanh" for the approximation.
+
+    Example:
+        >>> torch.nn.GELU()(torch.tensor([-1.0, 2.0]))
+        tensor([-0.1587,  1.9545])
+    """
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
@@ -215,7 +349,16 @@ class GELU(Module):
 
 
 class Softplus(Module):
-    """log(1 + exp(beta * x)) / beta; x itself where beta * x is above the threshold."""
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x is above the threshold.
+
+    Args:
+        beta (float): a scale, or the exponent.
+        threshold (float): the threshold.
+
+    Example:
+        >>> torch.nn.Softplus()(torch.tensor([-1.0, 2.0]))
+        tensor([0.3133, 2.1269])
+    """
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -239,56 +382,125 @@ class _Shrink(Module):
 
 
 class Hardshrink(_Shrink):
-    """0 in [-lambd, lambd], x elsewhere."""
+    """0 in [-lambd, lambd], x elsewhere.
+
+    Args:
+        lambd (float): the threshold.
+
+    Example:
+        >>> torch.nn.Hardshrink()(torch.tensor([-1.0, 2.0]))
+        tensor([-1.,  2.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardshrink(input, self.lambd)
 
 
 class Softshrink(_Shrink):
-    """x moved towards 0 by lambd, as far as 0."""
+    """x moved towards 0 by lambd, as far as 0.
+
+    Args:
+        lambd (float): the threshold.
+
+    Example:
+        >>> torch.nn.Softshrink()(torch.tensor([-1.0, 2.0]))
+        tensor([-0.5000,  1.5000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softshrink(input, self.lambd)
 
 
 class Tanhshrink(Module):
-    """x - tanh(x)."""
+    """x - tanh(x).
+
+    Args:
+        *args (Any): none are needed.
+        **kwargs (Any): none are needed.
+
+    Example:
+        >>> torch.nn.Tanhshrink()(torch.tensor([-1.0, 2.0]))
+        tensor([-0.2384,  1.0360])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.tanhshrink(input)
 
 
 class Tanh(Module):
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent.
+
+    Args:
+        *args (Any): none are needed.
+        **kwargs (Any): none are needed.
+
+    Example:
+        >>> torch.nn.Tanh()(torch.tensor([-1.0, 2.0]))
+        tensor([-0.7616,  0.9640])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return input.tanh()
 
 
 class Sigmoid(Module):
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)).
+
+    Args:
+        *args (Any): none are needed.
+        **kwargs (Any): none are needed.
+
+    Example:
+        >>> torch.nn.Sigmoid()(torch.tensor([-1.0, 2.0]))
+        tensor([0.2689, 0.8808])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return input.sigmoid()
 
 
 class LogSigmoid(Module):
-    """log(sigmoid(x))."""
+    """log(sigmoid(x)).
+
+    Args:
+        *args (Any): none are needed.
+        **kwargs (Any): none are needed.
+
+    Example:
+        >>> torch.nn.LogSigmoid()(torch.tensor([-1.0, 2.0]))
+        tensor([-1.3133, -0.1269])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.logsigmoid(input)
 
 
 class Softsign(Module):
-    """x / (1 + |x|)."""
+    """x / (1 + |x|).
+
+    Args:
+        *args (Any): none are needed.
+        **kwargs (Any): none are needed.
+
+    Example:
+        >>> torch.nn.Softsign()(torch.tensor([-1.0, 2.0]))
+        tensor([-0.5000,  0.6667])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softsign(input)
 
 
 class GLU(Module):
-    """The first half of `dim` times the sigmoid of the second."""
+    """The first half of `dim` times the sigmoid of the second.
+
+    Args:
+        dim (int): the dimension along which to work; negative ones count from the last.
+
+    Example:
+        >>> torch.nn.GLU()(torch.tensor([2.0, 0.0]))
+        tensor([1.])
+    """
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
@@ -302,7 +514,15 @@ class GLU(Module):
 
 
 class Softmin(Module):
-    """softmax(-x) along `dim`."""
+    """softmax(-x) along `dim`.
+
+    Args:
+        dim (int | None): the dimension along which to work; negative ones count from the last.
+
+    Example:
+        >>> torch.nn.Softmin(dim=0)(torch.tensor([-1.0, 2.0]))
+        tensor([0.9526, 0.0474])
+    """
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
@@ -316,7 +536,15 @@ class Softmin(Module):
 
 
 class Softmax(Module):
-    """exp(x) / sum(exp(x)) along `dim`."""
+    """exp(x) / sum(exp(x)) along `dim`.
+
+    Args:
+        dim (int | None): the dimension along which to work; negative ones count from the last.
+
+    Example:
+        >>> torch.nn.Softmax(dim=0)(torch.tensor([-1.0, 2.0]))
+        tensor([0.0474, 0.9526])
+    """
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
@@ -330,7 +558,15 @@ class Softmax(Module):
 
 
 class LogSoftmax(Module):
-    """log(softmax(x)) along `dim`."""
+    """log(softmax(x)) along `dim`.
+
+    Args:
+        dim (int | None): the dimension along which to work; negative ones count from the last.
+
+    Example:
+        >>> torch.nn.LogSoftmax(dim=0)(torch.tensor([-1.0, 2.0]))
+        tensor([-3.0486, -0.0486])
+    """
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
@@ -344,7 +580,16 @@ class LogSoftmax(Module):
 
 
 class Softmax2d(Module):
-    """softmax over the channels of (N, C, H, W) or (C, H, W)."""
+    """softmax over the channels of (N, C, H, W) or (C, H, W).
+
+    Args:
+        *args (Any): none are needed.
+        **kwargs (Any): none are needed.
+
+    Example:
+        >>> torch.nn.Softmax2d()(torch.ones(1, 2, 1, 1)).flatten()
+        tensor([0.5000, 0.5000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         if input.dim() not in (3, 4):

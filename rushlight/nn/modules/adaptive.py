@@ -28,6 +28,19 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     Classes below cutoffs[0] have outputs of their own in the head; the others are in clusters that end at the next cutoffs,
     each with an output in the head and a layer of in_features / div_value ** (cluster + 1) hidden features. Raises
     ValueError unless the cutoffs are increasing integers between 1 and n_classes - 1.
+
+    Args:
+        in_features (int): the features of the input.
+        n_classes (int): the number of classes.
+        cutoffs (Sequence[int]): where clusters of rarer classes begin.
+        div_value (float): by what the features of each further cluster are divided.
+        head_bias (bool): whether the first cluster has a bias.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+
+    Example:
+        >>> torch.nn.AdaptiveLogSoftmaxWithLoss(4, 6, [2])(torch.ones(1, 4), torch.tensor([5])).output.shape
+        torch.Size([1])
     """
 
     def __init__(

@@ -15,6 +15,23 @@ class MultiheadAttention(Module):
 
     Inputs are (tokens, batch, features), (batch, tokens, features) when `batch_first`, or (tokens, features).
     `kdim` and `vdim` are the features of keys and values where they differ from the query's.
+
+    Args:
+        embed_dim (int): the features of tokens.
+        num_heads (int): the number of heads.
+        dropout (float): the probability that a value is dropped.
+        bias (bool): whether something is added to the result, or what.
+        add_bias_kv (bool): whether a learned key and value are added.
+        add_zero_attn (bool): whether a key and value of zeros are added.
+        kdim (int | None): the features of keys.
+        vdim (int | None): the features of values.
+        batch_first (bool): whether the batch is the first dimension, not the second.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+
+    Example:
+        >>> torch.nn.MultiheadAttention(4, 2)(*[torch.ones(3, 1, 4)] * 3)[0].shape
+        torch.Size([3, 1, 4])
     """
 
     def __init__(

@@ -100,7 +100,22 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Normalises the channels of (N, C) or (N, C, L): by the batch in training, by running statistics otherwise."""
+    """Normalises the channels of (N, C) or (N, C, L): by the batch in training, by running statistics otherwise.
+
+    Args:
+        num_features (int): the number of channels.
+        eps (float): a small number that keeps quotients finite.
+        momentum (float | None): how far a step moves the averages; None for the mean of all.
+        affine (bool): whether there are a weight and a bias per channel.
+        track_running_stats (bool): whether averages are kept for evaluation.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+        bias (bool): whether something is added to the result, or what.
+
+    Example:
+        >>> torch.nn.BatchNorm1d(1)(torch.ones(1, 1, 4)).shape
+        torch.Size([1, 1, 4])
+    """
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() not in (2, 3):
@@ -108,7 +123,22 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Normalises the channels of (N, C, H, W): by the batch in training, by running statistics otherwise."""
+    """Normalises the channels of (N, C, H, W): by the batch in training, by running statistics otherwise.
+
+    Args:
+        num_features (int): the number of channels.
+        eps (float): a small number that keeps quotients finite.
+        momentum (float | None): how far a step moves the averages; None for the mean of all.
+        affine (bool): whether there are a weight and a bias per channel.
+        track_running_stats (bool): whether averages are kept for evaluation.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+        bias (bool): whether something is added to the result, or what.
+
+    Example:
+        >>> torch.nn.BatchNorm2d(1)(torch.ones(1, 1, 4, 4)).shape
+        torch.Size([1, 1, 4, 4])
+    """
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() != 4:
@@ -116,7 +146,22 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Normalises the channels of (N, C, D, H, W): by the batch in training, by running statistics otherwise."""
+    """Normalises the channels of (N, C, D, H, W): by the batch in training, by running statistics otherwise.
+
+    Args:
+        num_features (int): the number of channels.
+        eps (float): a small number that keeps quotients finite.
+        momentum (float | None): how far a step moves the averages; None for the mean of all.
+        affine (bool): whether there are a weight and a bias per channel.
+        track_running_stats (bool): whether averages are kept for evaluation.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+        bias (bool): whether something is added to the result, or what.
+
+    Example:
+        >>> torch.nn.BatchNorm3d(1)(torch.ones(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 1, 4, 4, 4])
+    """
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() != 5:
@@ -127,6 +172,21 @@ class SyncBatchNorm(_BatchNorm):
     """Batch normalisation over the batches of several processes, which torch has on GPUs only.
 
     Here it evaluates with running statistics, and raises ValueError when it is asked to train.
+
+    Args:
+        num_features (int): the number of channels.
+        eps (float): a small number that keeps quotients finite.
+        momentum (float | None): how far a step moves the averages; None for the mean of all.
+        affine (bool): whether there are a weight and a bias per channel.
+        track_running_stats (bool): whether averages are kept for evaluation.
+        process_group (Any): unused: there is one process.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+        bias (bool): whether something is added to the result, or what.
+
+    Example:
+        >>> torch.nn.SyncBatchNorm(2).eval()(torch.ones(1, 2, 3)).shape
+        torch.Size([1, 2, 3])
     """
 
     def __init__(
@@ -216,19 +276,64 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Normalises each channel of each sample of (N, C, L) or (C, L)."""
+    """Normalises each channel of each sample of (N, C, L) or (C, L).
+
+    Args:
+        num_features (int): the number of channels.
+        eps (float): a small number that keeps quotients finite.
+        momentum (float): how far a step moves the averages; None for the mean of all.
+        affine (bool): whether there are a weight and a bias per channel.
+        track_running_stats (bool): whether averages are kept for evaluation.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+        bias (bool): whether something is added to the result, or what.
+
+    Example:
+        >>> torch.nn.InstanceNorm1d(1)(torch.ones(1, 1, 4)).shape
+        torch.Size([1, 1, 4])
+    """
 
     dims = 1
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Normalises each channel of each sample of (N, C, H, W) or (C, H, W)."""
+    """Normalises each channel of each sample of (N, C, H, W) or (C, H, W).
+
+    Args:
+        num_features (int): the number of channels.
+        eps (float): a small number that keeps quotients finite.
+        momentum (float): how far a step moves the averages; None for the mean of all.
+        affine (bool): whether there are a weight and a bias per channel.
+        track_running_stats (bool): whether averages are kept for evaluation.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+        bias (bool): whether something is added to the result, or what.
+
+    Example:
+        >>> torch.nn.InstanceNorm2d(1)(torch.ones(1, 1, 4, 4)).shape
+        torch.Size([1, 1, 4, 4])
+    """
 
     dims = 2
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Normalises each channel of each sample of (N, C, D, H, W) or (C, D, H, W)."""
+    """Normalises each channel of each sample of (N, C, D, H, W) or (C, D, H, W).
+
+    Args:
+        num_features (int): the number of channels.
+        eps (float): a small number that keeps quotients finite.
+        momentum (float): how far a step moves the averages; None for the mean of all.
+        affine (bool): whether there are a weight and a bias per channel.
+        track_running_stats (bool): whether averages are kept for evaluation.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+        bias (bool): whether something is added to the result, or what.
+
+    Example:
+        >>> torch.nn.InstanceNorm3d(1)(torch.ones(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 1, 4, 4, 4])
+    """
 
     dims = 3
 

@@ -83,6 +83,13 @@ class Sequential(_ModuleSequence):
     """Modules called one after another: `Sequential(a, b)(x)` is `b(a(x))`.
 
     Takes modules, or one dict from names to modules.
+
+    Args:
+        *args (Any): none are needed.
+
+    Example:
+        >>> torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU())(torch.ones(1, 3)).shape
+        torch.Size([1, 2])
     """
 
     def __init__(self, *args: Any) -> None:
@@ -122,7 +129,15 @@ class Sequential(_ModuleSequence):
 
 
 class ModuleList(_ModuleSequence):
-    """A list of modules. It registers them and leaves calling them to you."""
+    """A list of modules. It registers them and leaves calling them to you.
+
+    Args:
+        modules (Iterable[Module] | None): the modules.
+
+    Example:
+        >>> len(torch.nn.ModuleList([torch.nn.Linear(3, 2), torch.nn.ReLU()]))
+        2
+    """
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
@@ -152,7 +167,15 @@ class ModuleList(_ModuleSequence):
 
 
 class ModuleDict(Module):
-    """A dict of modules, in the order of insertion. It registers them and leaves calling them to you."""
+    """A dict of modules, in the order of insertion. It registers them and leaves calling them to you.
+
+    Args:
+        modules (Mapping[str, Module] | Iterable[tuple[str, Module]] | None): the modules.
+
+    Example:
+        >>> list(torch.nn.ModuleDict({'first': torch.nn.ReLU()}))
+        ['first']
+    """
 
     def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None) -> None:
         super().__init__()

@@ -138,19 +138,76 @@ class _Convolution(_ConvNd):
 
 
 class Conv1d(_Convolution):
-    """(N, in, L) to (N, out, L'): cross-correlation with `weight` (out, in / groups, kernel)."""
+    """(N, in, L) to (N, out, L'): cross-correlation with `weight` (out, in / groups, kernel).
+
+    Args:
+        in_channels (int): the channels of the input.
+        out_channels (int): the channels of the result.
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes): the distance between places, or the strides of the result in elements.
+        padding (Sizes | str): how much is added on each side.
+        dilation (Sizes): the distance between the elements of a kernel or window.
+        groups (int): into how many groups the channels fall, each with its own kernels.
+        bias (bool): whether something is added to the result, or what.
+        padding_mode (str): "zeros", "reflect", "replicate" or "circular"; for grids "zeros", "border" or
+            "reflection".
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+
+    Example:
+        >>> torch.nn.Conv1d(1, 2, 2)(torch.ones(1, 1, 4)).shape
+        torch.Size([1, 2, 3])
+    """
 
     dims = 1
 
 
 class Conv2d(_Convolution):
-    """(N, in, H, W) to (N, out, H', W'): cross-correlation with `weight` (out, in / groups, height, width)."""
+    """(N, in, H, W) to (N, out, H', W'): cross-correlation with `weight` (out, in / groups, height, width).
+
+    Args:
+        in_channels (int): the channels of the input.
+        out_channels (int): the channels of the result.
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes): the distance between places, or the strides of the result in elements.
+        padding (Sizes | str): how much is added on each side.
+        dilation (Sizes): the distance between the elements of a kernel or window.
+        groups (int): into how many groups the channels fall, each with its own kernels.
+        bias (bool): whether something is added to the result, or what.
+        padding_mode (str): "zeros", "reflect", "replicate" or "circular"; for grids "zeros", "border" or
+            "reflection".
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+
+    Example:
+        >>> torch.nn.Conv2d(1, 2, 2)(torch.ones(1, 1, 4, 4)).shape
+        torch.Size([1, 2, 3, 3])
+    """
 
     dims = 2
 
 
 class Conv3d(_Convolution):
-    """(N, in, D, H, W) to (N, out, D', H', W'): cross-correlation with `weight` (out, in / groups, ...)."""
+    """(N, in, D, H, W) to (N, out, D', H', W'): cross-correlation with `weight` (out, in / groups, ...).
+
+    Args:
+        in_channels (int): the channels of the input.
+        out_channels (int): the channels of the result.
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes): the distance between places, or the strides of the result in elements.
+        padding (Sizes | str): how much is added on each side.
+        dilation (Sizes): the distance between the elements of a kernel or window.
+        groups (int): into how many groups the channels fall, each with its own kernels.
+        bias (bool): whether something is added to the result, or what.
+        padding_mode (str): "zeros", "reflect", "replicate" or "circular"; for grids "zeros", "border" or
+            "reflection".
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+
+    Example:
+        >>> torch.nn.Conv3d(1, 2, 2)(torch.ones(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 2, 3, 3, 3])
+    """
 
     dims = 3
 
@@ -209,19 +266,79 @@ class _TransposedConvolution(_ConvNd):
 
 
 class ConvTranspose1d(_TransposedConvolution):
-    """(N, in, L) to (N, out, L'): the adjoint of Conv1d, with `weight` (in, out / groups, kernel)."""
+    """(N, in, L) to (N, out, L'): the adjoint of Conv1d, with `weight` (in, out / groups, kernel).
+
+    Args:
+        in_channels (int): the channels of the input.
+        out_channels (int): the channels of the result.
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes): the distance between places, or the strides of the result in elements.
+        padding (Sizes): how much is added on each side.
+        output_padding (Sizes): what is added to one side of the result.
+        groups (int): into how many groups the channels fall, each with its own kernels.
+        bias (bool): whether something is added to the result, or what.
+        dilation (Sizes): the distance between the elements of a kernel or window.
+        padding_mode (str): "zeros", "reflect", "replicate" or "circular"; for grids "zeros", "border" or
+            "reflection".
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+
+    Example:
+        >>> torch.nn.ConvTranspose1d(1, 2, 2)(torch.ones(1, 1, 4)).shape
+        torch.Size([1, 2, 5])
+    """
 
     dims = 1
 
 
 class ConvTranspose2d(_TransposedConvolution):
-    """(N, in, H, W) to (N, out, H', W'): the adjoint of Conv2d, with `weight` (in, out / groups, height, width)."""
+    """(N, in, H, W) to (N, out, H', W'): the adjoint of Conv2d, with `weight` (in, out / groups, height, width).
+
+    Args:
+        in_channels (int): the channels of the input.
+        out_channels (int): the channels of the result.
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes): the distance between places, or the strides of the result in elements.
+        padding (Sizes): how much is added on each side.
+        output_padding (Sizes): what is added to one side of the result.
+        groups (int): into how many groups the channels fall, each with its own kernels.
+        bias (bool): whether something is added to the result, or what.
+        dilation (Sizes): the distance between the elements of a kernel or window.
+        padding_mode (str): "zeros", "reflect", "replicate" or "circular"; for grids "zeros", "border" or
+            "reflection".
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+
+    Example:
+        >>> torch.nn.ConvTranspose2d(1, 2, 2)(torch.ones(1, 1, 4, 4)).shape
+        torch.Size([1, 2, 5, 5])
+    """
 
     dims = 2
 
 
 class ConvTranspose3d(_TransposedConvolution):
-    """(N, in, D, H, W) to (N, out, D', H', W'): the adjoint of Conv3d, with `weight` (in, out / groups, ...)."""
+    """(N, in, D, H, W) to (N, out, D', H', W'): the adjoint of Conv3d, with `weight` (in, out / groups, ...).
+
+    Args:
+        in_channels (int): the channels of the input.
+        out_channels (int): the channels of the result.
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes): the distance between places, or the strides of the result in elements.
+        padding (Sizes): how much is added on each side.
+        output_padding (Sizes): what is added to one side of the result.
+        groups (int): into how many groups the channels fall, each with its own kernels.
+        bias (bool): whether something is added to the result, or what.
+        dilation (Sizes): the distance between the elements of a kernel or window.
+        padding_mode (str): "zeros", "reflect", "replicate" or "circular"; for grids "zeros", "border" or
+            "reflection".
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+
+    Example:
+        >>> torch.nn.ConvTranspose3d(1, 2, 2)(torch.ones(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 2, 5, 5, 5])
+    """
 
     dims = 3
 

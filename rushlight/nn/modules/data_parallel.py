@@ -9,7 +9,18 @@ from rushlight.nn.modules.module import Module
 
 
 class DataParallel(Module):
-    """Calls `module`. Its state dict has the prefix "module.", as torch's has; devices are not used."""
+    """Calls `module`. Its state dict has the prefix "module.", as torch's has; devices are not used.
+
+    Args:
+        module (Module): the module.
+        device_ids (Sequence[Any] | None): unused: there is one device.
+        output_device (Any): unused: there is one device.
+        dim (int): the dimension along which to work; negative ones count from the last.
+
+    Example:
+        >>> torch.nn.DataParallel(torch.nn.ReLU())(torch.ones(2))
+        tensor([1., 1.])
+    """
 
     def __init__(
         self, module: Module, device_ids: Sequence[Any] | None = None, output_device: Any = None, dim: int = 0

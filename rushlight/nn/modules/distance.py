@@ -8,7 +8,17 @@ from rushlight.nn.modules.module import Module
 
 
 class PairwiseDistance(Module):
-    """The p-norm of x1 - x2 + eps over the last dimension."""
+    """The p-norm of x1 - x2 + eps over the last dimension.
+
+    Args:
+        p (float): the probability, or the exponent of the norm.
+        eps (float): a small number that keeps quotients finite.
+        keepdim (bool): keep reduced dimensions, with size 1.
+
+    Example:
+        >>> torch.nn.PairwiseDistance()(torch.zeros(1, 2), torch.tensor([[3.0, 4.0]]))
+        tensor([5.0000])
+    """
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()
@@ -21,7 +31,16 @@ class PairwiseDistance(Module):
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between x1 and x2 along `dim`."""
+    """The cosine of the angle between x1 and x2 along `dim`.
+
+    Args:
+        dim (int): the dimension along which to work; negative ones count from the last.
+        eps (float): a small number that keeps quotients finite.
+
+    Example:
+        >>> torch.nn.CosineSimilarity(dim=0)(torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0]))
+        tensor(0.7071)
+    """
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         super().__init__()

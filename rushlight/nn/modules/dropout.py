@@ -20,42 +20,96 @@ class _DropoutNd(Module):
 
 
 class Dropout(_DropoutNd):
-    """Zeroes each element with probability p, and divides the others by 1 - p."""
+    """Zeroes each element with probability p, and divides the others by 1 - p.
+
+    Args:
+        p (float): the probability, or the exponent of the norm.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> torch.nn.Dropout().eval()(torch.ones(2))
+        tensor([1., 1.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout(input, self.p, self.training, self.inplace)
 
 
 class Dropout1d(_DropoutNd):
-    """Dropout of whole channels of (N, C, L) or (C, L)."""
+    """Dropout of whole channels of (N, C, L) or (C, L).
+
+    Args:
+        p (float): the probability, or the exponent of the norm.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> torch.nn.Dropout1d().eval()(torch.ones(1, 1, 4)).shape
+        torch.Size([1, 1, 4])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout1d(input, self.p, self.training, self.inplace)
 
 
 class Dropout2d(_DropoutNd):
-    """Dropout of whole channels of (N, C, H, W)."""
+    """Dropout of whole channels of (N, C, H, W).
+
+    Args:
+        p (float): the probability, or the exponent of the norm.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> torch.nn.Dropout2d().eval()(torch.ones(1, 1, 4, 4)).shape
+        torch.Size([1, 1, 4, 4])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout2d(input, self.p, self.training, self.inplace)
 
 
 class Dropout3d(_DropoutNd):
-    """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
+    """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W).
+
+    Args:
+        p (float): the probability, or the exponent of the norm.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> torch.nn.Dropout3d().eval()(torch.ones(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 1, 4, 4, 4])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout3d(input, self.p, self.training, self.inplace)
 
 
 class AlphaDropout(_DropoutNd):
-    """Dropout to SELU's saturation value, keeping mean and variance."""
+    """Dropout to SELU's saturation value, keeping mean and variance.
+
+    Args:
+        p (float): the probability, or the exponent of the norm.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> torch.nn.AlphaDropout().eval()(torch.ones(2))
+        tensor([1., 1.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.alpha_dropout(input, self.p, self.training)
 
 
 class FeatureAlphaDropout(_DropoutNd):
-    """AlphaDropout of whole channels."""
+    """AlphaDropout of whole channels.
+
+    Args:
+        p (float): the probability, or the exponent of the norm.
+        inplace (bool): whether the input itself is changed.
+
+    Example:
+        >>> torch.nn.FeatureAlphaDropout().eval()(torch.ones(1, 1, 2))
+        tensor([[[1., 1.]]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.feature_alpha_dropout(input, self.p, self.training)

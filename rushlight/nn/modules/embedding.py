@@ -41,7 +41,23 @@ class _Table(Module):
 
 
 class Embedding(_Table):
-    """Integers (...) to the rows of `weight` (num_embeddings, embedding_dim) that they name."""
+    """Integers (...) to the rows of `weight` (num_embeddings, embedding_dim) that they name.
+
+    Args:
+        num_embeddings (int): the number of rows.
+        embedding_dim (int): the features of a row.
+        padding_idx (int | None): the index whose row gets no gradient.
+        max_norm (float | None): the norm to which longer rows are cut.
+        norm_type (float): which norm.
+        scale_grad_by_freq (bool): whether gradients are divided by how often an index occurs.
+        sparse (bool): whether the gradient is sparse.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+
+    Example:
+        >>> torch.nn.Embedding(10, 3)(torch.tensor([1, 2])).shape
+        torch.Size([2, 3])
+    """
 
     def __init__(
         self,
@@ -103,7 +119,25 @@ class Embedding(_Table):
 
 
 class EmbeddingBag(_Table):
-    """The sum, mean or maximum of the rows in each bag of integers."""
+    """The sum, mean or maximum of the rows in each bag of integers.
+
+    Args:
+        num_embeddings (int): the number of rows.
+        embedding_dim (int): the features of a row.
+        max_norm (float | None): the norm to which longer rows are cut.
+        norm_type (float): which norm.
+        scale_grad_by_freq (bool): whether gradients are divided by how often an index occurs.
+        mode (str): a name that says how.
+        sparse (bool): whether the gradient is sparse.
+        include_last_offset (bool): whether the last offset is the number of indices.
+        padding_idx (int | None): the index whose row gets no gradient.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+
+    Example:
+        >>> torch.nn.EmbeddingBag(10, 3)(torch.tensor([[1, 2]])).shape
+        torch.Size([1, 3])
+    """
 
     def __init__(
         self,

@@ -9,7 +9,16 @@ from rushlight.nn.modules.module import Module
 
 
 class Flatten(Module):
-    """Makes the dimensions from start_dim to end_dim one."""
+    """Makes the dimensions from start_dim to end_dim one.
+
+    Args:
+        start_dim (int): the first dimension.
+        end_dim (int): the last dimension.
+
+    Example:
+        >>> torch.nn.Flatten()(torch.ones(2, 3, 4)).shape
+        torch.Size([2, 12])
+    """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -24,7 +33,16 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Makes dimension `dim` several."""
+    """Makes dimension `dim` several.
+
+    Args:
+        dim (int): the dimension along which to work; negative ones count from the last.
+        unflattened_size (Sequence[int]): the sizes of the new dimensions.
+
+    Example:
+        >>> torch.nn.Unflatten(1, (2, 3))(torch.ones(1, 6)).shape
+        torch.Size([1, 2, 3])
+    """
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()

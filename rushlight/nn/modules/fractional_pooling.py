@@ -47,12 +47,34 @@ class _FractionalMaxPoolNd(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """(N, C, H, W) to as many maxima as output_size, or the input's size times output_ratio, says."""
+    """(N, C, H, W) to as many maxima as output_size, or the input's size times output_ratio, says.
+
+    Args:
+        kernel_size (Sizes): the size of the window or kernel.
+        output_size (Sizes | None): the size of the result; None keeps that of the input.
+        output_ratio (float | Sequence[float] | None): the share of the input's size.
+        return_indices (bool): whether the places of the largest elements are returned, too.
+
+    Example:
+        >>> torch.nn.FractionalMaxPool2d(2, output_size=2)(torch.arange(16.0).view(1, 1, 4, 4)).shape
+        torch.Size([1, 1, 2, 2])
+    """
 
     dims = 2
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """(N, C, T, H, W) to as many maxima as output_size, or the input's size times output_ratio, says."""
+    """(N, C, T, H, W) to as many maxima as output_size, or the input's size times output_ratio, says.
+
+    Args:
+        kernel_size (Sizes): the size of the window or kernel.
+        output_size (Sizes | None): the size of the result; None keeps that of the input.
+        output_ratio (float | Sequence[float] | None): the share of the input's size.
+        return_indices (bool): whether the places of the largest elements are returned, too.
+
+    Example:
+        >>> torch.nn.FractionalMaxPool3d(2, output_size=2)(torch.arange(64.0).view(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 1, 2, 2, 2])
+    """
 
     dims = 3

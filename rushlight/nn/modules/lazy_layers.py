@@ -35,7 +35,18 @@ from rushlight.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 
 class LazyLinear(LazyModuleMixin, Linear):
-    """Linear whose `in_features` is the last size of its first input."""
+    """Linear whose `in_features` is the last size of its first input.
+
+    Args:
+        out_features (int): the features of the result.
+        bias (bool): whether something is added to the result, or what.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+
+    Example:
+        >>> torch.nn.LazyLinear(2)(torch.ones(4, 3)).shape
+        torch.Size([4, 2])
+    """
 
     cls_to_become = Linear
 

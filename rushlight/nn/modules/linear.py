@@ -14,7 +14,16 @@ from rushlight.nn.modules.module import Module
 
 
 class Identity(Module):
-    """Returns its input; takes any arguments."""
+    """Returns its input; takes any arguments.
+
+    Args:
+        *args (Any): none are needed.
+        **kwargs (Any): none are needed.
+
+    Example:
+        >>> torch.nn.Identity()(torch.tensor([-1.0, 2.0]))
+        tensor([-1.,  2.])
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -24,7 +33,19 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """(..., in_features) to (..., out_features): input @ weight^T + bias."""
+    """(..., in_features) to (..., out_features): input @ weight^T + bias.
+
+    Args:
+        in_features (int): the features of the input.
+        out_features (int): the features of the result.
+        bias (bool): whether something is added to the result, or what.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+
+    Example:
+        >>> torch.nn.Linear(3, 2)(torch.ones(4, 3)).shape
+        torch.Size([4, 2])
+    """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device=None, dtype=None) -> None:
         super().__init__()
@@ -53,7 +74,20 @@ class NonDynamicallyQuantizableLinear(Linear):
 
 
 class Bilinear(Module):
-    """(..., in1_features) and (..., in2_features) to (..., out_features): input1 @ weight[k] @ input2 + bias[k]."""
+    """(..., in1_features) and (..., in2_features) to (..., out_features): input1 @ weight[k] @ input2 + bias[k].
+
+    Args:
+        in1_features (int): the features of the first input.
+        in2_features (int): the features of the second input.
+        out_features (int): the features of the result.
+        bias (bool): whether something is added to the result, or what.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+
+    Example:
+        >>> torch.nn.Bilinear(2, 3, 4)(torch.ones(1, 2), torch.ones(1, 3)).shape
+        torch.Size([1, 4])
+    """
 
     def __init__(
         self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device=None, dtype=None

@@ -31,21 +31,52 @@ class _WeightedLoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """|input - target|."""
+    """|input - target|.
+
+    Args:
+        size_average (bool | None): deprecated: use `reduction`.
+        reduce (bool | None): deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> torch.nn.L1Loss()(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
+        tensor(0.2500)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
 class MSELoss(_Loss):
-    """(input - target) ** 2."""
+    """(input - target) ** 2.
+
+    Args:
+        size_average (bool | None): deprecated: use `reduction`.
+        reduce (bool | None): deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> torch.nn.MSELoss()(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
+        tensor(0.1250)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
 class SmoothL1Loss(_Loss):
-    """Squared where |input - target| is below beta, absolute elsewhere."""
+    """Squared where |input - target| is below beta, absolute elsewhere.
+
+    Args:
+        size_average: deprecated: use `reduction`.
+        reduce: deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        beta (float): a scale, or the exponent.
+
+    Example:
+        >>> torch.nn.SmoothL1Loss()(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
+        tensor(0.0625)
+    """
 
     def __init__(self, size_average=None, reduce=None, reduction: str = "mean", beta: float = 1.0) -> None:
         super().__init__(size_average, reduce, reduction)
@@ -56,7 +87,16 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """SmoothL1Loss times delta."""
+    """SmoothL1Loss times delta.
+
+    Args:
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        delta (float): where the loss turns from square to linear.
+
+    Example:
+        >>> torch.nn.HuberLoss()(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
+        tensor(0.0625)
+    """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
@@ -69,7 +109,19 @@ class HuberLoss(_Loss):
 
 
 class NLLLoss(_WeightedLoss):
-    """-input[target], for log-probabilities (N, C, ...)."""
+    """-input[target], for log-probabilities (N, C, ...).
+
+    Args:
+        weight (Tensor | None): the weights, or a factor per class.
+        size_average: deprecated: use `reduction`.
+        ignore_index (int): the target that does not count.
+        reduce: deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> torch.nn.NLLLoss()(torch.tensor([[-1.0, -2.0]]), torch.tensor([1]))
+        tensor(2.)
+    """
 
     def __init__(
         self,
@@ -87,11 +139,36 @@ class NLLLoss(_WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """The former name of NLLLoss for images."""
+    """The former name of NLLLoss for images.
+
+    Args:
+        weight (Tensor | None): the weights, or a factor per class.
+        size_average: deprecated: use `reduction`.
+        ignore_index (int): the target that does not count.
+        reduce: deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> torch.nn.NLLLoss2d()(torch.zeros(1, 2, 1, 1), torch.zeros(1, 1, 1, dtype=torch.long))
+        tensor(0.)
+    """
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """-log softmax(input)[target], for scores (N, C, ...) and class numbers or probabilities."""
+    """-log softmax(input)[target], for scores (N, C, ...) and class numbers or probabilities.
+
+    Args:
+        weight (Tensor | None): the weights, or a factor per class.
+        size_average: deprecated: use `reduction`.
+        ignore_index (int): the target that does not count.
+        reduce: deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        label_smoothing (float): the share of the target that is spread over all classes.
+
+    Example:
+        >>> torch.nn.CrossEntropyLoss()(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
+        tensor(0.6931)
+    """
 
     def __init__(
         self,
@@ -118,14 +195,37 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 class BCELoss(_WeightedLoss):
-    """-target * log(input) - (1 - target) * log(1 - input)."""
+    """-target * log(input) - (1 - target) * log(1 - input).
+
+    Args:
+        weight (Tensor | None): the weights, or a factor per class.
+        size_average (bool | None): deprecated: use `reduction`.
+        reduce (bool | None): deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> torch.nn.BCELoss()(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
+        tensor(0.3466)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_WeightedLoss):
-    """BCELoss of sigmoid(input); `pos_weight` weighs the positive targets."""
+    """BCELoss of sigmoid(input); `pos_weight` weighs the positive targets.
+
+    Args:
+        weight (Tensor | None): the weights, or a factor per class.
+        size_average: deprecated: use `reduction`.
+        reduce: deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        pos_weight (Tensor | None): a factor for the positive examples of each class.
+
+    Example:
+        >>> torch.nn.BCEWithLogitsLoss()(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
+        tensor(0.3937)
+    """
 
     def __init__(
         self,
@@ -145,7 +245,18 @@ class BCEWithLogitsLoss(_WeightedLoss):
 
 
 class KLDivLoss(_Loss):
-    """target * (log(target) - input), for log-probabilities `input`."""
+    """target * (log(target) - input), for log-probabilities `input`.
+
+    Args:
+        size_average: deprecated: use `reduction`.
+        reduce: deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        log_target (bool): whether the target holds logarithms.
+
+    Example:
+        >>> torch.nn.KLDivLoss(reduction='sum')(torch.zeros(1), torch.ones(1))
+        tensor(0.)
+    """
 
     def __init__(self, size_average=None, reduce=None, reduction: str = "mean", log_target: bool = False) -> None:
         super().__init__(size_average, reduce, reduction)
@@ -156,7 +267,20 @@ class KLDivLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    """The negative log-likelihood of counts under a Poisson distribution."""
+    """The negative log-likelihood of counts under a Poisson distribution.
+
+    Args:
+        log_input (bool): whether the input is the logarithm of the rate.
+        full (bool): whether the constant term is added.
+        size_average: deprecated: use `reduction`.
+        eps (float): a small number that keeps quotients finite.
+        reduce: deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> torch.nn.PoissonNLLLoss()(torch.zeros(1), torch.ones(1))
+        tensor(1.)
+    """
 
     def __init__(
         self,
@@ -179,7 +303,17 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """The negative log-likelihood under a normal distribution of given variance."""
+    """The negative log-likelihood under a normal distribution of given variance.
+
+    Args:
+        full (bool): whether the constant term is added.
+        eps (float): a small number that keeps quotients finite.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> torch.nn.GaussianNLLLoss()(torch.zeros(2), torch.ones(2), torch.ones(2))
+        tensor(0.5000)
+    """
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction=reduction)
@@ -191,14 +325,35 @@ class GaussianNLLLoss(_Loss):
 
 
 class SoftMarginLoss(_Loss):
-    """log(1 + exp(-target * input)), for targets 1 and -1."""
+    """log(1 + exp(-target * input)), for targets 1 and -1.
+
+    Args:
+        size_average (bool | None): deprecated: use `reduction`.
+        reduce (bool | None): deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> torch.nn.SoftMarginLoss()(torch.zeros(1), torch.ones(1))
+        tensor(0.6931)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
 class HingeEmbeddingLoss(_Loss):
-    """input where the target is 1, max(0, margin - input) where it is -1."""
+    """input where the target is 1, max(0, margin - input) where it is -1.
+
+    Args:
+        margin (float): the distance that counts as far enough.
+        size_average: deprecated: use `reduction`.
+        reduce: deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> torch.nn.HingeEmbeddingLoss()(torch.tensor([0.25]), torch.tensor([-1.0]))
+        tensor(0.7500)
+    """
 
     def __init__(self, margin: float = 1.0, size_average=None, reduce=None, reduction: str = "mean") -> None:
         super().__init__(size_average, reduce, reduction)
@@ -209,7 +364,18 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class MarginRankingLoss(_Loss):
-    """max(0, -target * (input1 - input2) + margin)."""
+    """max(0, -target * (input1 - input2) + margin).
+
+    Args:
+        margin (float): the distance that counts as far enough.
+        size_average: deprecated: use `reduction`.
+        reduce: deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> torch.nn.MarginRankingLoss()(torch.ones(1), torch.ones(1) * 2, torch.ones(1))
+        tensor(1.)
+    """
 
     def __init__(self, margin: float = 0.0, size_average=None, reduce=None, reduction: str = "mean") -> None:
         super().__init__(size_average, reduce, reduction)
@@ -220,7 +386,18 @@ class MarginRankingLoss(_Loss):
 
 
 class CosineEmbeddingLoss(_Loss):
-    """1 - cosine where the target is 1, max(0, cosine - margin) where it is -1."""
+    """1 - cosine where the target is 1, max(0, cosine - margin) where it is -1.
+
+    Args:
+        margin (float): the distance that counts as far enough.
+        size_average: deprecated: use `reduction`.
+        reduce: deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> torch.nn.CosineEmbeddingLoss()(torch.ones(1, 2), torch.ones(1, 2), torch.ones(1))
+        tensor(0.)
+    """
 
     def __init__(self, margin: float = 0.0, size_average=None, reduce=None, reduction: str = "mean") -> None:
         super().__init__(size_average, reduce, reduction)
@@ -231,7 +408,21 @@ class CosineEmbeddingLoss(_Loss):
 
 
 class TripletMarginLoss(_Loss):
-    """max(0, margin + distance(anchor, positive) - distance(anchor, negative))."""
+    """max(0, margin + distance(anchor, positive) - distance(anchor, negative)).
+
+    Args:
+        margin (float): the distance that counts as far enough.
+        p (float): the probability, or the exponent of the norm.
+        eps (float): a small number that keeps quotients finite.
+        swap (bool): whether the distance from positive to negative counts where it is smaller.
+        size_average: deprecated: use `reduction`.
+        reduce: deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> torch.nn.TripletMarginLoss()(torch.zeros(1, 2), torch.zeros(1, 2), torch.ones(1, 2) * 9)
+        tensor(0.)
+    """
 
     def __init__(
         self,
@@ -258,7 +449,19 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """TripletMarginLoss with a distance of the caller's."""
+    """TripletMarginLoss with a distance of the caller's.
+
+    Args:
+        distance_function (Callable[[Tensor, Tensor], Tensor] | None): a function of two tensors; the Euclidean
+            distance by default.
+        margin (float): the distance that counts as far enough.
+        swap (bool): whether the distance from positive to negative counts where it is smaller.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> torch.nn.TripletMarginWithDistanceLoss()(torch.zeros(1, 2), torch.zeros(1, 2), torch.ones(1, 2) * 9)
+        tensor(0.)
+    """
 
     def __init__(
         self,
@@ -290,7 +493,20 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 
 class MultiMarginLoss(_WeightedLoss):
-    """The mean over the other classes of max(0, margin - input[target] + input[other]) ** p."""
+    """The mean over the other classes of max(0, margin - input[target] + input[other]) ** p.
+
+    Args:
+        p (int): the probability, or the exponent of the norm.
+        margin (float): the distance that counts as far enough.
+        weight (Tensor | None): the weights, or a factor per class.
+        size_average: deprecated: use `reduction`.
+        reduce: deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> torch.nn.MultiMarginLoss()(torch.tensor([[1.0, 2.0]]), torch.tensor([0]))
+        tensor(1.)
+    """
 
     def __init__(
         self,
@@ -316,14 +532,35 @@ class MultiMarginLoss(_WeightedLoss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """The mean over classes of max(0, 1 - input[label] + input[other])."""
+    """The mean over classes of max(0, 1 - input[label] + input[other]).
+
+    Args:
+        size_average (bool | None): deprecated: use `reduction`.
+        reduce (bool | None): deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> torch.nn.MultiLabelMarginLoss()(torch.tensor([[1.0, 2.0]]), torch.tensor([[0, -1]]))
+        tensor(1.)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """The mean over classes of BCEWithLogitsLoss."""
+    """The mean over classes of BCEWithLogitsLoss.
+
+    Args:
+        weight (Tensor | None): the weights, or a factor per class.
+        size_average (bool | None): deprecated: use `reduction`.
+        reduce (bool | None): deprecated: use `reduction`.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+
+    Example:
+        >>> torch.nn.MultiLabelSoftMarginLoss()(torch.zeros(1, 2), torch.ones(1, 2))
+        tensor(0.6931)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)

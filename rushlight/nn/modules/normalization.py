@@ -20,7 +20,20 @@ def _shape(normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
 
 
 class LayerNorm(Module):
-    """Zero mean and unit variance over the last dimensions, then times weight plus bias."""
+    """Zero mean and unit variance over the last dimensions, then times weight plus bias.
+
+    Args:
+        normalized_shape (int | Sequence[int]): the sizes of the last dimensions, over which statistics are taken.
+        eps (float): a small number that keeps quotients finite.
+        elementwise_affine (bool): whether there are weights (and a bias).
+        bias (bool): whether something is added to the result, or what.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+
+    Example:
+        >>> torch.nn.LayerNorm(2)(torch.tensor([1.0, 3.0])).detach()
+        tensor([-1.0000,  1.0000])
+    """
 
     def __init__(
         self,
@@ -57,7 +70,19 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """x divided by its root mean square over the last dimensions, then times weight."""
+    """x divided by its root mean square over the last dimensions, then times weight.
+
+    Args:
+        normalized_shape (int | Sequence[int]): the sizes of the last dimensions, over which statistics are taken.
+        eps (float | None): a small number that keeps quotients finite.
+        elementwise_affine (bool): whether there are weights (and a bias).
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+
+    Example:
+        >>> torch.nn.RMSNorm(2)(torch.tensor([3.0, 3.0])).detach()
+        tensor([1., 1.])
+    """
 
     def __init__(
         self,
@@ -88,7 +113,21 @@ class RMSNorm(Module):
 
 
 class GroupNorm(Module):
-    """Zero mean and unit variance over each of `num_groups` groups of channels, then weight and bias per channel."""
+    """Zero mean and unit variance over each of `num_groups` groups of channels, then weight and bias per channel.
+
+    Args:
+        num_groups (int): into how many groups the channels fall.
+        num_channels (int): the number of channels.
+        eps (float): a small number that keeps quotients finite.
+        affine (bool): whether there are a weight and a bias per channel.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+        bias (bool): whether something is added to the result, or what.
+
+    Example:
+        >>> torch.nn.GroupNorm(1, 2)(torch.ones(1, 2, 4)).shape
+        torch.Size([1, 2, 4])
+    """
 
     def __init__(
         self,
@@ -128,7 +167,18 @@ class GroupNorm(Module):
 
 
 class LocalResponseNorm(Module):
-    """x / (k + alpha * mean of squares over `size` neighbouring channels) ** beta."""
+    """x / (k + alpha * mean of squares over `size` neighbouring channels) ** beta.
+
+    Args:
+        size (int): the sizes, or the number of neighbours.
+        alpha (float): a scale.
+        beta (float): a scale, or the exponent.
+        k (float): what is added in the denominator.
+
+    Example:
+        >>> torch.nn.LocalResponseNorm(2)(torch.ones(1, 2, 2)).shape
+        torch.Size([1, 2, 2])
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
@@ -148,6 +198,16 @@ class CrossMapLRN2d(Module):
     """LocalResponseNorm of (N, C, H, W) over the (size - 1) // 2 neighbours on each side.
 
     As in torch, the first channel counts in the windows of all later channels.
+
+    Args:
+        size (int): the sizes, or the number of neighbours.
+        alpha (float): a scale.
+        beta (float): a scale, or the exponent.
+        k (float): what is added in the denominator.
+
+    Example:
+        >>> torch.nn.CrossMapLRN2d(2)(torch.ones(1, 2, 2, 2)).shape
+        torch.Size([1, 2, 2, 2])
     """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:

@@ -40,19 +40,46 @@ class _ConstantPadNd(_PadNd):
 
 
 class ConstantPad1d(_ConstantPadNd):
-    """Pads the last dimension with `value`."""
+    """Pads the last dimension with `value`.
+
+    Args:
+        padding (int | Sequence[int]): how much is added on each side.
+        value (float): what is answered: (..., S, E_v), or a number.
+
+    Example:
+        >>> torch.nn.ConstantPad1d(1, 2.0)(torch.arange(4.0).view(1, 1, 4)).shape
+        torch.Size([1, 1, 6])
+    """
 
     dims = 1
 
 
 class ConstantPad2d(_ConstantPadNd):
-    """Pads the last two dimensions with `value`."""
+    """Pads the last two dimensions with `value`.
+
+    Args:
+        padding (int | Sequence[int]): how much is added on each side.
+        value (float): what is answered: (..., S, E_v), or a number.
+
+    Example:
+        >>> torch.nn.ConstantPad2d(1, 2.0)(torch.arange(16.0).view(1, 1, 4, 4)).shape
+        torch.Size([1, 1, 6, 6])
+    """
 
     dims = 2
 
 
 class ConstantPad3d(_ConstantPadNd):
-    """Pads the last three dimensions with `value`."""
+    """Pads the last three dimensions with `value`.
+
+    Args:
+        padding (int | Sequence[int]): how much is added on each side.
+        value (float): what is answered: (..., S, E_v), or a number.
+
+    Example:
+        >>> torch.nn.ConstantPad3d(1, 2.0)(torch.arange(64.0).view(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 1, 6, 6, 6])
+    """
 
     dims = 3
 
@@ -66,55 +93,127 @@ class _ZeroPadNd(_ConstantPadNd):
 
 
 class ZeroPad1d(_ZeroPadNd):
-    """Pads the last dimension with zeros."""
+    """Pads the last dimension with zeros.
+
+    Args:
+        padding (int | Sequence[int]): how much is added on each side.
+
+    Example:
+        >>> torch.nn.ZeroPad1d(1)(torch.arange(4.0).view(1, 1, 4)).shape
+        torch.Size([1, 1, 6])
+    """
 
     dims = 1
 
 
 class ZeroPad2d(_ZeroPadNd):
-    """Pads the last two dimensions with zeros."""
+    """Pads the last two dimensions with zeros.
+
+    Args:
+        padding (int | Sequence[int]): how much is added on each side.
+
+    Example:
+        >>> torch.nn.ZeroPad2d(1)(torch.arange(16.0).view(1, 1, 4, 4)).shape
+        torch.Size([1, 1, 6, 6])
+    """
 
     dims = 2
 
 
 class ZeroPad3d(_ZeroPadNd):
-    """Pads the last three dimensions with zeros."""
+    """Pads the last three dimensions with zeros.
+
+    Args:
+        padding (int | Sequence[int]): how much is added on each side.
+
+    Example:
+        >>> torch.nn.ZeroPad3d(1)(torch.arange(64.0).view(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 1, 6, 6, 6])
+    """
 
     dims = 3
 
 
 class ReflectionPad1d(_PadNd):
-    """Pads the last dimension with its mirror image."""
+    """Pads the last dimension with its mirror image.
+
+    Args:
+        padding (int | Sequence[int]): how much is added on each side.
+
+    Example:
+        >>> torch.nn.ReflectionPad1d(1)(torch.arange(4.0).view(1, 1, 4)).shape
+        torch.Size([1, 1, 6])
+    """
 
     dims, mode = 1, "reflect"
 
 
 class ReflectionPad2d(_PadNd):
-    """Pads the last two dimensions with their mirror images."""
+    """Pads the last two dimensions with their mirror images.
+
+    Args:
+        padding (int | Sequence[int]): how much is added on each side.
+
+    Example:
+        >>> torch.nn.ReflectionPad2d(1)(torch.arange(16.0).view(1, 1, 4, 4)).shape
+        torch.Size([1, 1, 6, 6])
+    """
 
     dims, mode = 2, "reflect"
 
 
 class ReflectionPad3d(_PadNd):
-    """Pads the last three dimensions with their mirror images."""
+    """Pads the last three dimensions with their mirror images.
+
+    Args:
+        padding (int | Sequence[int]): how much is added on each side.
+
+    Example:
+        >>> torch.nn.ReflectionPad3d(1)(torch.arange(64.0).view(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 1, 6, 6, 6])
+    """
 
     dims, mode = 3, "reflect"
 
 
 class ReplicationPad1d(_PadNd):
-    """Pads the last dimension with its border."""
+    """Pads the last dimension with its border.
+
+    Args:
+        padding (int | Sequence[int]): how much is added on each side.
+
+    Example:
+        >>> torch.nn.ReplicationPad1d(1)(torch.arange(4.0).view(1, 1, 4)).shape
+        torch.Size([1, 1, 6])
+    """
 
     dims, mode = 1, "replicate"
 
 
 class ReplicationPad2d(_PadNd):
-    """Pads the last two dimensions with their borders."""
+    """Pads the last two dimensions with their borders.
+
+    Args:
+        padding (int | Sequence[int]): how much is added on each side.
+
+    Example:
+        >>> torch.nn.ReplicationPad2d(1)(torch.arange(16.0).view(1, 1, 4, 4)).shape
+        torch.Size([1, 1, 6, 6])
+    """
 
     dims, mode = 2, "replicate"
 
 
 class ReplicationPad3d(_PadNd):
-    """Pads the last three dimensions with their borders."""
+    """Pads the last three dimensions with their borders.
+
+    Args:
+        padding (int | Sequence[int]): how much is added on each side.
+
+    Example:
+        >>> torch.nn.ReplicationPad3d(1)(torch.arange(64.0).view(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 1, 6, 6, 6])
+    """
 
     dims, mode = 3, "replicate"
 
@@ -132,18 +231,42 @@ class _CircularPadNd(_PadNd):
 
 
 class CircularPad1d(_CircularPadNd):
-    """Pads the last dimension with its opposite end."""
+    """Pads the last dimension with its opposite end.
+
+    Args:
+        padding (int | Sequence[int]): how much is added on each side.
+
+    Example:
+        >>> torch.nn.CircularPad1d(1)(torch.arange(4.0).view(1, 1, 4)).shape
+        torch.Size([1, 1, 6])
+    """
 
     dims = 1
 
 
 class CircularPad2d(_CircularPadNd):
-    """Pads the last two dimensions with their opposite ends."""
+    """Pads the last two dimensions with their opposite ends.
+
+    Args:
+        padding (int | Sequence[int]): how much is added on each side.
+
+    Example:
+        >>> torch.nn.CircularPad2d(1)(torch.arange(16.0).view(1, 1, 4, 4)).shape
+        torch.Size([1, 1, 6, 6])
+    """
 
     dims = 2
 
 
 class CircularPad3d(_CircularPadNd):
-    """Pads the last three dimensions with their opposite ends."""
+    """Pads the last three dimensions with their opposite ends.
+
+    Args:
+        padding (int | Sequence[int]): how much is added on each side.
+
+    Example:
+        >>> torch.nn.CircularPad3d(1)(torch.arange(64.0).view(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 1, 6, 6, 6])
+    """
 
     dims = 3

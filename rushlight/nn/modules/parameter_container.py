@@ -70,7 +70,15 @@ class _ParameterCollection(Module):
 
 
 class ParameterList(_ParameterCollection):
-    """A list of parameters."""
+    """A list of parameters.
+
+    Args:
+        values (Iterable[Any] | None): the parameters.
+
+    Example:
+        >>> len(torch.nn.ParameterList([torch.nn.Parameter(torch.ones(2))]))
+        1
+    """
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -115,7 +123,15 @@ class ParameterList(_ParameterCollection):
 
 
 class ParameterDict(_ParameterCollection):
-    """A dict of parameters, in the order of insertion."""
+    """A dict of parameters, in the order of insertion.
+
+    Args:
+        parameters (Mapping[str, Any] | Iterable[tuple[str, Any]] | None): the parameters.
+
+    Example:
+        >>> list(torch.nn.ParameterDict({'weight': torch.nn.Parameter(torch.ones(2))}))
+        ['weight']
+    """
 
     def __init__(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None) -> None:
         super().__init__()

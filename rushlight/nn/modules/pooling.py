@@ -42,21 +42,60 @@ class _MaxPoolNd(Module):
 
 
 class MaxPool1d(_MaxPoolNd):
-    """The maximum of each window of (N, C, L)."""
+    """The maximum of each window of (N, C, L).
+
+    Args:
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        padding (Sizes): how much is added on each side.
+        dilation (Sizes): the distance between the elements of a kernel or window.
+        return_indices (bool): whether the places of the largest elements are returned, too.
+        ceil_mode (bool): whether a window that is only partly inside counts.
+
+    Example:
+        >>> torch.nn.MaxPool1d(2)(torch.arange(4.0).view(1, 1, 4)).flatten()
+        tensor([1., 3.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.max_pool1d(input, *self._options())
 
 
 class MaxPool2d(_MaxPoolNd):
-    """The maximum of each window of (N, C, H, W)."""
+    """The maximum of each window of (N, C, H, W).
+
+    Args:
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        padding (Sizes): how much is added on each side.
+        dilation (Sizes): the distance between the elements of a kernel or window.
+        return_indices (bool): whether the places of the largest elements are returned, too.
+        ceil_mode (bool): whether a window that is only partly inside counts.
+
+    Example:
+        >>> torch.nn.MaxPool2d(2)(torch.arange(16.0).view(1, 1, 4, 4)).flatten()
+        tensor([ 5.,  7., 13., 15.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.max_pool2d(input, *self._options())
 
 
 class MaxPool3d(_MaxPoolNd):
-    """The maximum of each window of (N, C, D, H, W)."""
+    """The maximum of each window of (N, C, D, H, W).
+
+    Args:
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        padding (Sizes): how much is added on each side.
+        dilation (Sizes): the distance between the elements of a kernel or window.
+        return_indices (bool): whether the places of the largest elements are returned, too.
+        ceil_mode (bool): whether a window that is only partly inside counts.
+
+    Example:
+        >>> torch.nn.MaxPool3d(2)(torch.arange(64.0).view(1, 1, 4, 4, 4)).flatten()
+        tensor([21., 23., 29., 31., 53., 55., 61., 63.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.max_pool3d(input, *self._options())
@@ -80,25 +119,67 @@ class _MaxUnpoolNd(Module):
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
-    """Puts maxima back to the places that MaxPool1d gave."""
+    """Puts maxima back to the places that MaxPool1d gave.
+
+    Args:
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        padding (Sizes): how much is added on each side.
+
+    Example:
+        >>> torch.nn.MaxUnpool1d(2)(*torch.nn.MaxPool1d(2, return_indices=True)(torch.arange(4.0).view(1, 1, 4))).shape
+        torch.Size([1, 1, 4])
+    """
 
     dims = 1
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    """Puts maxima back to the places that MaxPool2d gave."""
+    """Puts maxima back to the places that MaxPool2d gave.
+
+    Args:
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        padding (Sizes): how much is added on each side.
+
+    Example:
+        >>> torch.nn.MaxUnpool2d(2)(*torch.nn.MaxPool2d(2, return_indices=True)(torch.arange(16.0).view(1, 1, 4, 4))).shape
+        torch.Size([1, 1, 4, 4])
+    """
 
     dims = 2
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
-    """Puts maxima back to the places that MaxPool3d gave."""
+    """Puts maxima back to the places that MaxPool3d gave.
+
+    Args:
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        padding (Sizes): how much is added on each side.
+
+    Example:
+        >>> torch.nn.MaxUnpool3d(2)(*torch.nn.MaxPool3d(2, return_indices=True)(torch.arange(64.0).view(1, 1, 4, 4, 4))).shape
+        torch.Size([1, 1, 4, 4, 4])
+    """
 
     dims = 3
 
 
 class AvgPool1d(Module):
-    """The mean of each window of (N, C, L)."""
+    """The mean of each window of (N, C, L).
+
+    Args:
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        padding (Sizes): how much is added on each side.
+        ceil_mode (bool): whether a window that is only partly inside counts.
+        count_include_pad (bool): whether padding counts in the average.
+
+    Example:
+        >>> torch.nn.AvgPool1d(2)(torch.arange(4.0).view(1, 1, 4)).flatten()
+        tensor([0.5000, 2.5000])
+    """
 
     def __init__(
         self,
@@ -149,14 +230,40 @@ class _AvgPoolNd(Module):
 
 
 class AvgPool2d(_AvgPoolNd):
-    """The mean of each window of (N, C, H, W)."""
+    """The mean of each window of (N, C, H, W).
+
+    Args:
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        padding (Sizes): how much is added on each side.
+        ceil_mode (bool): whether a window that is only partly inside counts.
+        count_include_pad (bool): whether padding counts in the average.
+        divisor_override (int | None): what sums are divided by, instead of the window's size.
+
+    Example:
+        >>> torch.nn.AvgPool2d(2)(torch.arange(16.0).view(1, 1, 4, 4)).flatten()
+        tensor([ 2.5000,  4.5000, 10.5000, 12.5000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool2d(input, *self._options())
 
 
 class AvgPool3d(_AvgPoolNd):
-    """The mean of each window of (N, C, D, H, W)."""
+    """The mean of each window of (N, C, D, H, W).
+
+    Args:
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        padding (Sizes): how much is added on each side.
+        ceil_mode (bool): whether a window that is only partly inside counts.
+        count_include_pad (bool): whether padding counts in the average.
+        divisor_override (int | None): what sums are divided by, instead of the window's size.
+
+    Example:
+        >>> torch.nn.AvgPool3d(2)(torch.arange(64.0).view(1, 1, 4, 4, 4)).flatten()
+        tensor([10.5000, 12.5000, 18.5000, 20.5000, 42.5000, 44.5000, 50.5000, 52.5000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool3d(input, *self._options())
@@ -183,21 +290,54 @@ class _LPPoolNd(Module):
 
 
 class LPPool1d(_LPPoolNd):
-    """The norm of each window of (N, C, L)."""
+    """The norm of each window of (N, C, L).
+
+    Args:
+        norm_type (float): which norm.
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        ceil_mode (bool): whether a window that is only partly inside counts.
+
+    Example:
+        >>> torch.nn.LPPool1d(2, 2)(torch.arange(4.0).view(1, 1, 4)).shape
+        torch.Size([1, 1, 2])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool1d(input, *self._options())
 
 
 class LPPool2d(_LPPoolNd):
-    """The norm of each window of (N, C, H, W)."""
+    """The norm of each window of (N, C, H, W).
+
+    Args:
+        norm_type (float): which norm.
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        ceil_mode (bool): whether a window that is only partly inside counts.
+
+    Example:
+        >>> torch.nn.LPPool2d(2, 2)(torch.arange(16.0).view(1, 1, 4, 4)).shape
+        torch.Size([1, 1, 2, 2])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool2d(input, *self._options())
 
 
 class LPPool3d(_LPPoolNd):
-    """The norm of each window of (N, C, D, H, W)."""
+    """The norm of each window of (N, C, D, H, W).
+
+    Args:
+        norm_type (float): which norm.
+        kernel_size (Sizes): the size of the window or kernel.
+        stride (Sizes | None): the distance between places, or the strides of the result in elements.
+        ceil_mode (bool): whether a window that is only partly inside counts.
+
+    Example:
+        >>> torch.nn.LPPool3d(2, 2)(torch.arange(64.0).view(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 1, 2, 2, 2])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool3d(input, *self._options())
@@ -213,21 +353,45 @@ class _AdaptiveAvgPoolNd(Module):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """(N, C, L) to (N, C, output_size): means of even windows."""
+    """(N, C, L) to (N, C, output_size): means of even windows.
+
+    Args:
+        output_size (int | Sequence[int | None] | None): the size of the result; None keeps that of the input.
+
+    Example:
+        >>> torch.nn.AdaptiveAvgPool1d(1)(torch.arange(4.0).view(1, 1, 4)).flatten()
+        tensor([1.5000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool1d(input, self.output_size)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """(N, C, H, W) to (N, C, *output_size): means of even windows."""
+    """(N, C, H, W) to (N, C, *output_size): means of even windows.
+
+    Args:
+        output_size (int | Sequence[int | None] | None): the size of the result; None keeps that of the input.
+
+    Example:
+        >>> torch.nn.AdaptiveAvgPool2d(1)(torch.arange(16.0).view(1, 1, 4, 4)).flatten()
+        tensor([7.5000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool2d(input, self.output_size)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """(N, C, D, H, W) to (N, C, *output_size): means of even windows."""
+    """(N, C, D, H, W) to (N, C, *output_size): means of even windows.
+
+    Args:
+        output_size (int | Sequence[int | None] | None): the size of the result; None keeps that of the input.
+
+    Example:
+        >>> torch.nn.AdaptiveAvgPool3d(1)(torch.arange(64.0).view(1, 1, 4, 4, 4)).flatten()
+        tensor([31.5000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool3d(input, self.output_size)
@@ -244,21 +408,48 @@ class _AdaptiveMaxPoolNd(Module):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """(N, C, L) to (N, C, output_size): maxima of even windows."""
+    """(N, C, L) to (N, C, output_size): maxima of even windows.
+
+    Args:
+        output_size (int | Sequence[int | None] | None): the size of the result; None keeps that of the input.
+        return_indices (bool): whether the places of the largest elements are returned, too.
+
+    Example:
+        >>> torch.nn.AdaptiveMaxPool1d(1)(torch.arange(4.0).view(1, 1, 4)).flatten()
+        tensor([3.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """(N, C, H, W) to (N, C, *output_size): maxima of even windows."""
+    """(N, C, H, W) to (N, C, *output_size): maxima of even windows.
+
+    Args:
+        output_size (int | Sequence[int | None] | None): the size of the result; None keeps that of the input.
+        return_indices (bool): whether the places of the largest elements are returned, too.
+
+    Example:
+        >>> torch.nn.AdaptiveMaxPool2d(1)(torch.arange(16.0).view(1, 1, 4, 4)).flatten()
+        tensor([15.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """(N, C, D, H, W) to (N, C, *output_size): maxima of even windows."""
+    """(N, C, D, H, W) to (N, C, *output_size): maxima of even windows.
+
+    Args:
+        output_size (int | Sequence[int | None] | None): the size of the result; None keeps that of the input.
+        return_indices (bool): whether the places of the largest elements are returned, too.
+
+    Example:
+        >>> torch.nn.AdaptiveMaxPool3d(1)(torch.arange(64.0).view(1, 1, 4, 4, 4)).flatten()
+        tensor([63.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)

@@ -239,7 +239,24 @@ class RNNBase(Module):
 
 
 class RNN(RNNBase):
-    """The RNN of Elman (1990): tanh or relu of the sum of both linear maps."""
+    """The RNN of Elman (1990): tanh or relu of the sum of both linear maps.
+
+    Args:
+        input_size (int): the features of the input.
+        hidden_size (int): the features of the state.
+        num_layers (int): the number of layers.
+        nonlinearity (str): "tanh" or "relu".
+        bias (bool): whether something is added to the result, or what.
+        batch_first (bool): whether the batch is the first dimension, not the second.
+        dropout (float): the probability that a value is dropped.
+        bidirectional (bool): whether a second pass goes backwards.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+
+    Example:
+        >>> torch.nn.RNN(3, 2)(torch.ones(5, 1, 3))[0].shape
+        torch.Size([5, 1, 2])
+    """
 
     def __init__(
         self,
@@ -264,7 +281,23 @@ class RNN(RNNBase):
 
 
 class GRU(RNNBase):
-    """Gated recurrent units (Cho et al. 2014)."""
+    """Gated recurrent units (Cho et al. 2014).
+
+    Args:
+        input_size (int): the features of the input.
+        hidden_size (int): the features of the state.
+        num_layers (int): the number of layers.
+        bias (bool): whether something is added to the result, or what.
+        batch_first (bool): whether the batch is the first dimension, not the second.
+        dropout (float): the probability that a value is dropped.
+        bidirectional (bool): whether a second pass goes backwards.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+
+    Example:
+        >>> torch.nn.GRU(3, 2)(torch.ones(5, 1, 3))[0].shape
+        torch.Size([5, 1, 2])
+    """
 
     def __init__(
         self,
@@ -287,6 +320,22 @@ class LSTM(RNNBase):
     """Long short-term memory (Hochreiter and Schmidhuber 1997), with projections if `proj_size` (Sak et al. 2014).
 
     Its state is a pair: hidden (layers * directions, batch, output size) and cell (..., hidden_size).
+
+    Args:
+        input_size (int): the features of the input.
+        hidden_size (int): the features of the state.
+        num_layers (int): the number of layers.
+        bias (bool): whether something is added to the result, or what.
+        batch_first (bool): whether the batch is the first dimension, not the second.
+        dropout (float): the probability that a value is dropped.
+        bidirectional (bool): whether a second pass goes backwards.
+        proj_size (int): the features of the projected state; 0 for none.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+
+    Example:
+        >>> torch.nn.LSTM(3, 2)(torch.ones(5, 1, 3))[0].shape
+        torch.Size([5, 1, 2])
     """
 
     def __init__(

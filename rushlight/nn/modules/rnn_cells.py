@@ -56,7 +56,20 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """tanh or relu of both linear maps: (batch, input_size) and (batch, hidden_size) to (batch, hidden_size)."""
+    """tanh or relu of both linear maps: (batch, input_size) and (batch, hidden_size) to (batch, hidden_size).
+
+    Args:
+        input_size (int): the features of the input.
+        hidden_size (int): the features of the state.
+        bias (bool): whether something is added to the result, or what.
+        nonlinearity (str): "tanh" or "relu".
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+
+    Example:
+        >>> torch.nn.RNNCell(3, 2)(torch.ones(1, 3)).shape
+        torch.Size([1, 2])
+    """
 
     def __init__(
         self,
@@ -82,7 +95,19 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of an LSTM: (batch, input_size) and the hidden and cell state to the new pair of states."""
+    """One step of an LSTM: (batch, input_size) and the hidden and cell state to the new pair of states.
+
+    Args:
+        input_size (int): the features of the input.
+        hidden_size (int): the features of the state.
+        bias (bool): whether something is added to the result, or what.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+
+    Example:
+        >>> torch.nn.LSTMCell(3, 2)(torch.ones(1, 3))[0].shape
+        torch.Size([1, 2])
+    """
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
@@ -98,7 +123,19 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of a GRU: (batch, input_size) and (batch, hidden_size) to (batch, hidden_size)."""
+    """One step of a GRU: (batch, input_size) and (batch, hidden_size) to (batch, hidden_size).
+
+    Args:
+        input_size (int): the features of the input.
+        hidden_size (int): the features of the state.
+        bias (bool): whether something is added to the result, or what.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+
+    Example:
+        >>> torch.nn.GRUCell(3, 2)(torch.ones(1, 3)).shape
+        torch.Size([1, 2])
+    """
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None) -> None:
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)

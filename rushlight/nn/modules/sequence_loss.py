@@ -13,7 +13,17 @@ from rushlight.nn.modules.loss import _Loss, _WeightedLoss
 
 
 class CTCLoss(_Loss):
-    """Minus the log-probability of target sequences, summed over all alignments with the inputs (Graves et al. 2006)."""
+    """Minus the log-probability of target sequences, summed over all alignments with the inputs (Graves et al. 2006).
+
+    Args:
+        blank (int): the label that stands for nothing.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        zero_infinity (bool): whether infinite losses count as zero.
+
+    Example:
+        >>> torch.nn.CTCLoss()(torch.zeros(2, 1, 2), torch.tensor([[1]]), [2], [1])
+        tensor(-1.0986)
+    """
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
         super().__init__(reduction=reduction)
@@ -37,6 +47,23 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
     The map has outputs (num_classes, *out_features), for targets (N, *out_features). Raises RuntimeError for a `weight`
     that is not (num_classes) and for label_smoothing outside of [0, 1].
+
+    Args:
+        in_features (int): the features of the input.
+        num_classes (int): the number of classes; -1 for the largest label plus one.
+        out_features (tuple[int, ...]): the features of the result.
+        bias (bool): whether something is added to the result, or what.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        weight (Tensor | None): the weights, or a factor per class.
+        ignore_index (int | None): the target that does not count.
+        label_smoothing (float): the share of the target that is spread over all classes.
+        options (LinearCrossEntropyOptions | None): how the work is cut into parts.
+
+    Example:
+        >>> torch.nn.LinearCrossEntropyLoss(4, 3)(torch.ones(1, 4), torch.tensor([1])).shape
+        torch.Size([])
     """
 
     def __init__(

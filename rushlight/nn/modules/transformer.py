@@ -45,7 +45,25 @@ def _is_causal(mask: Tensor | None, is_causal: bool | None) -> bool:
 
 
 class TransformerEncoderLayer(Module):
-    """Self-attention and a feed-forward block, each added to its input and normalised (before, when `norm_first`)."""
+    """Self-attention and a feed-forward block, each added to its input and normalised (before, when `norm_first`).
+
+    Args:
+        d_model (int): the features of tokens.
+        nhead (int): the number of heads.
+        dim_feedforward (int): the features of the hidden layer.
+        dropout (float): the probability that a value is dropped.
+        activation (Activation): "relu", "gelu" or a function.
+        layer_norm_eps (float): what the layer norms add to variances.
+        batch_first (bool): whether the batch is the first dimension, not the second.
+        norm_first (bool): whether norms stand before attention and feedforward, not behind.
+        bias (bool): whether something is added to the result, or what.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+
+    Example:
+        >>> torch.nn.TransformerEncoderLayer(4, 2)(torch.ones(3, 1, 4)).shape
+        torch.Size([3, 1, 4])
+    """
 
     def __init__(
         self,
@@ -99,7 +117,25 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerDecoderLayer(Module):
-    """Self-attention, attention to the encoder's output, and a feed-forward block."""
+    """Self-attention, attention to the encoder's output, and a feed-forward block.
+
+    Args:
+        d_model (int): the features of tokens.
+        nhead (int): the number of heads.
+        dim_feedforward (int): the features of the hidden layer.
+        dropout (float): the probability that a value is dropped.
+        activation (Activation): "relu", "gelu" or a function.
+        layer_norm_eps (float): what the layer norms add to variances.
+        batch_first (bool): whether the batch is the first dimension, not the second.
+        norm_first (bool): whether norms stand before attention and feedforward, not behind.
+        bias (bool): whether something is added to the result, or what.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+
+    Example:
+        >>> torch.nn.TransformerDecoderLayer(4, 2)(torch.ones(3, 1, 4), torch.ones(5, 1, 4)).shape
+        torch.Size([3, 1, 4])
+    """
 
     def __init__(
         self,
@@ -175,6 +211,18 @@ class TransformerEncoder(Module):
 
     With `enable_nested_tensor`, an encoder in eval mode without gradients gives zeros at padded positions, as
     torch's does, where its layers have the common form; with `mask_check`, only where all paddings are at the ends.
+
+    Args:
+        encoder_layer (TransformerEncoderLayer): the layer, of which copies are made.
+        num_layers (int): the number of layers.
+        norm (Module | None): a module that is applied at the end.
+        enable_nested_tensor (bool): whether padding may be left out of the work.
+        mask_check (bool): whether masks are checked for that.
+
+    Example:
+        >>> layer = torch.nn.TransformerEncoderLayer(4, 2, batch_first=True)
+        >>> torch.nn.TransformerEncoder(layer, 2)(torch.ones(1, 3, 4)).shape
+        torch.Size([1, 3, 4])
     """
 
     def __init__(
@@ -238,7 +286,18 @@ def _has_common_form(layer: Module) -> bool:
 
 
 class TransformerDecoder(Module):
-    """`num_layers` copies of a decoder layer, then `norm`."""
+    """`num_layers` copies of a decoder layer, then `norm`.
+
+    Args:
+        decoder_layer (TransformerDecoderLayer): the layer, of which copies are made.
+        num_layers (int): the number of layers.
+        norm (Module | None): a module that is applied at the end.
+
+    Example:
+        >>> decoder = torch.nn.TransformerDecoder(torch.nn.TransformerDecoderLayer(4, 2), 2)
+        >>> decoder(torch.ones(3, 1, 4), torch.ones(5, 1, 4)).shape
+        torch.Size([3, 1, 4])
+    """
 
     def __init__(self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
@@ -273,7 +332,29 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder of source sequences and a decoder of target sequences."""
+    """An encoder of source sequences and a decoder of target sequences.
+
+    Args:
+        d_model (int): the features of tokens.
+        nhead (int): the number of heads.
+        num_encoder_layers (int): the number of encoder layers.
+        num_decoder_layers (int): the number of decoder layers.
+        dim_feedforward (int): the features of the hidden layer.
+        dropout (float): the probability that a value is dropped.
+        activation (Activation): "relu", "gelu" or a function.
+        custom_encoder (Module | None): an encoder of another kind.
+        custom_decoder (Module | None): a decoder of another kind.
+        layer_norm_eps (float): what the layer norms add to variances.
+        batch_first (bool): whether the batch is the first dimension, not the second.
+        norm_first (bool): whether norms stand before attention and feedforward, not behind.
+        bias (bool): whether something is added to the result, or what.
+        device: where the parameters, or the result, lie.
+        dtype: the dtype of the parameters, or of the result.
+
+    Example:
+        >>> torch.nn.Transformer(4, 2, 1, 1)(torch.ones(3, 1, 4), torch.ones(5, 1, 4)).shape
+        torch.Size([5, 1, 4])
+    """
 
     def __init__(
         self,

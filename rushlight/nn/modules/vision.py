@@ -12,7 +12,15 @@ Sizes = int | Sequence[int]
 
 
 class PixelShuffle(Module):
-    """(..., C * r * r, H, W) to (..., C, H * r, W * r)."""
+    """(..., C * r * r, H, W) to (..., C, H * r, W * r).
+
+    Args:
+        upscale_factor (int): by how much height and width grow.
+
+    Example:
+        >>> torch.nn.PixelShuffle(2)(torch.ones(1, 4, 2, 2)).shape
+        torch.Size([1, 1, 4, 4])
+    """
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
@@ -26,7 +34,15 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """(..., C, H * r, W * r) to (..., C * r * r, H, W)."""
+    """(..., C, H * r, W * r) to (..., C * r * r, H, W).
+
+    Args:
+        downscale_factor (int): by how much height and width shrink.
+
+    Example:
+        >>> torch.nn.PixelUnshuffle(2)(torch.ones(1, 1, 4, 4)).shape
+        torch.Size([1, 4, 2, 2])
+    """
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
@@ -40,7 +56,15 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """Deals the channels of the groups out in turn."""
+    """Deals the channels of the groups out in turn.
+
+    Args:
+        groups (int): into how many groups the channels fall, each with its own kernels.
+
+    Example:
+        >>> torch.nn.ChannelShuffle(2)(torch.ones(1, 4, 1, 1)).shape
+        torch.Size([1, 4, 1, 1])
+    """
 
     def __init__(self, groups: int) -> None:
         super().__init__()
@@ -54,7 +78,20 @@ class ChannelShuffle(Module):
 
 
 class Upsample(Module):
-    """Resizes the dimensions after the channels to `size`, or by `scale_factor`."""
+    """Resizes the dimensions after the channels to `size`, or by `scale_factor`.
+
+    Args:
+        size (Sizes | None): the sizes, or the number of neighbours.
+        scale_factor (float | Sequence[float] | None): by how much sizes grow.
+        mode (str): a name that says how.
+        align_corners (bool | None): whether -1 and 1, or first and last samples, are the centres of the corner
+            elements.
+        recompute_scale_factor (bool | None): whether the factor is computed anew from the sizes.
+
+    Example:
+        >>> torch.nn.Upsample(scale_factor=2)(torch.tensor([[[1.0, 2.0]]]))
+        tensor([[[1., 1., 2., 2.]]])
+    """
 
     def __init__(
         self,
@@ -85,21 +122,50 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Upsample of images by the nearest neighbour."""
+    """Upsample of images by the nearest neighbour.
+
+    Args:
+        size (Sizes | None): the sizes, or the number of neighbours.
+        scale_factor (float | Sequence[float] | None): by how much sizes grow.
+
+    Example:
+        >>> torch.nn.UpsamplingNearest2d(scale_factor=2)(torch.ones(1, 1, 2, 2)).shape
+        torch.Size([1, 1, 4, 4])
+    """
 
     def __init__(self, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Upsample of images between neighbours, with the corners kept in place."""
+    """Upsample of images between neighbours, with the corners kept in place.
+
+    Args:
+        size (Sizes | None): the sizes, or the number of neighbours.
+        scale_factor (float | Sequence[float] | None): by how much sizes grow.
+
+    Example:
+        >>> torch.nn.UpsamplingBilinear2d(scale_factor=2)(torch.ones(1, 1, 2, 2)).shape
+        torch.Size([1, 1, 4, 4])
+    """
 
     def __init__(self, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
 
 
 class Unfold(Module):
-    """(N, C, H, W) to (N, C * kernel elements, blocks): each sliding block as a column."""
+    """(N, C, H, W) to (N, C * kernel elements, blocks): each sliding block as a column.
+
+    Args:
+        kernel_size (Sizes): the size of the window or kernel.
+        dilation (Sizes): the distance between the elements of a kernel or window.
+        padding (Sizes): how much is added on each side.
+        stride (Sizes): the distance between places, or the strides of the result in elements.
+
+    Example:
+        >>> torch.nn.Unfold(2)(torch.ones(1, 1, 3, 3)).shape
+        torch.Size([1, 4, 4])
+    """
 
     def __init__(self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> None:
         super().__init__()
@@ -116,7 +182,19 @@ class Unfold(Module):
 
 
 class Fold(Module):
-    """(N, C * kernel elements, blocks) to (N, C, H, W): overlapping blocks add up."""
+    """(N, C * kernel elements, blocks) to (N, C, H, W): overlapping blocks add up.
+
+    Args:
+        output_size (Sizes): the size of the result; None keeps that of the input.
+        kernel_size (Sizes): the size of the window or kernel.
+        dilation (Sizes): the distance between the elements of a kernel or window.
+        padding (Sizes): how much is added on each side.
+        stride (Sizes): the distance between places, or the strides of the result in elements.
+
+    Example:
+        >>> torch.nn.Fold((2, 2), 2)(torch.ones(1, 4, 1)).shape
+        torch.Size([1, 1, 2, 2])
+    """
 
     def __init__(
         self, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
