@@ -24,7 +24,7 @@ def apply_batched(function: type, args: tuple) -> Any:
 
     RuntimeError for a Function without `setup_context`, and for one that says nothing of maps, or two things.
     """
-    name, has_rule = function.__name__, "vmap" in dir(function)
+    name, has_rule = function.__name__, any("vmap" in vars(kind) for kind in function.__mro__[:-2])
     if function.setup_context is None:
         raise RuntimeError(
             "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override "

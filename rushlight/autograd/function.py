@@ -92,6 +92,11 @@ class FunctionBackward(Node):
         if self.ctx.materialize_grads:
             pairs = zip(grads, self.output_info, strict=True)
             grads = tuple(_zeros(info) if grad is None else grad for grad, info in pairs)
+        if not self.function._has_one_backward:
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of "
+                "them."
+            )
         results = self.function.backward(self.ctx, *grads)
         results = results if isinstance(results, tuple | list) else (results,)
         expected = len(self.next_functions)
@@ -158,13 +163,22 @@ class Function:
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )
 
+    @staticmethod
+    def vmap(info: object, in_dims: tuple, *args):
+        """What `torch.vmap` does: (output, out_dims) for arguments whose dimensions `in_dims` are mapped over."""
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap static method or set generate_vmap_rule=True."
+        )
+
     setup_context: Callable | None = None
     generate_vmap_rule = False
     _node_type: type = FunctionBackward
+    _has_one_backward = True
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         cls._node_type = type(f"{cls.__name__}Backward", (FunctionBackward,), {"__module__": cls.__module__})
+        cls._has_one_backward = not ("vjp" in cls.__dict__ and "backward" in cls.__dict__)
         if "vjp" in cls.__dict__ and "backward" not in cls.__dict__:
             cls.backward = cls.__dict__["vjp"]
 

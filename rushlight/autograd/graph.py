@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from rushlight.autograd.node import HookHandle, Node
+from rushlight.autograd.saved_mutation import allow_mutation_on_saved_tensors
 from rushlight.autograd.saved_tensors_hooks import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
 from rushlight.autograd.view_history import gradient_edge
 from rushlight.core.tensor import Tensor
@@ -15,8 +16,8 @@ from rushlight.core.tensor_impl import count_write
 from rushlight.core.thread_state import state
 
 __all__ = [
-    "GradientEdge", "Node", "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
-    "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
+    "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge",
+    "increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
 ]  # fmt: skip
 
 

@@ -137,7 +137,8 @@ class AccumulateGrad(_C.AccumulateNode, Node):
             else:
                 meta.grad.add_(grad)
         for hook in list((meta.post_accumulate_hooks or {}).values()):
-            hook(self.variable)
+            if hook(self.variable) is not None:
+                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
         return ()
 
 

@@ -420,6 +420,11 @@ class Tensor(_C.TensorBase):
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
         impl, new = self._impl, value._impl
+        if value.layout is not self.layout:
+            raise RuntimeError(
+                f"Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type: "
+                f"{self.layout} and {value.layout}."
+            )
         if self.requires_grad and not (new.dtype.is_floating_point or new.dtype.is_complex):
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         if impl.autograd is not None and (impl.dtype is not new.dtype or impl.sizes != new.sizes):
