@@ -167,7 +167,8 @@ class Function:
     def vmap(info: object, in_dims: tuple, *args):
         """What `torch.vmap` does: (output, out_dims) for arguments whose dimensions `in_dims` are mapped over."""
         raise NotImplementedError(
-            "To use autograd.Function with vmap, you must either override the vmap static method or set generate_vmap_rule=True."
+            "To use autograd.Function with vmap, you must either override the vmap static method "
+            "or set generate_vmap_rule=True."
         )
 
     setup_context: Callable | None = None
