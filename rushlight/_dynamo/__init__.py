@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight._dynamo import backends, config, decorators, eval_frame, exc, testing, types, utils
+from rushlight._dynamo.eval_frame import is_dynamo_supported
+from rushlight._dynamo.exporting import export
 from rushlight.compiler.backends import list_backends, register_backend
 from rushlight.compiler.compile import OptimizedModule, compile
 from rushlight.compiler.control import (
@@ -24,7 +26,7 @@ from rushlight.dynamo.dynamic import mark_dynamic, mark_static, maybe_mark_dynam
 
 __all__ = [
     "OptimizedModule", "allow_in_graph", "assume_constant_result", "backends", "config", "decorators", "disable", "eval_frame",
-    "exc", "explain", "graph_break", "is_compiling", "list_backends", "mark_dynamic", "mark_static",
+    "exc", "explain", "export", "graph_break", "is_compiling", "is_dynamo_supported", "list_backends", "mark_dynamic", "mark_static",
     "mark_static_address", "maybe_mark_dynamic", "optimize", "optimize_assert", "register_backend", "reset", "run",
     "set_stance", "substitute_in_graph", "testing", "types", "utils",
 ]  # fmt: skip

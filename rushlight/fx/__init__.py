@@ -15,6 +15,7 @@ __all__ = [
     "Match",
     "Node",
     "Proxy",
+    "ProxyableClassMeta",
     "TraceError",
     "Tracer",
     "Transformer",
@@ -36,6 +37,7 @@ __getattr__, __dir__ = lazy_names(globals(), {
     "rushlight.fx.proxy": ("Proxy", "TraceError"),
     "rushlight.fx.proxy_tensor": ("make_fx",),
     "rushlight.fx.subgraph_rewriter": ("Match", "replace_pattern"),
+    "rushlight.fx.proxyable_classes": ("ProxyableClassMeta",),
     "rushlight.fx.tracer": ("PH", "Tracer", "symbolic_trace"),
     "rushlight.fx.transformer": ("Transformer",),
 })  # fmt: skip

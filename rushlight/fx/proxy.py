@@ -29,10 +29,13 @@ class TraceError(ValueError):
 
 
 class Proxy:
-    """A value of a traced program: the result of `node`. Operators, methods, attributes and functions on it are recorded."""
+    """A value of a traced program: the result of `node`. Operators, methods, attributes and functions on it are recorded.
 
-    def __init__(self, node: Node, tracer: TracerBase) -> None:
-        self.tracer = tracer
+    Without a `tracer`, the nodes are appended to the graph of `node`.
+    """
+
+    def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
+        self.tracer = GraphAppendingTracer(node.graph) if tracer is None else tracer
         self.node = node
 
     def __repr__(self) -> str:
@@ -229,12 +232,16 @@ def find_tracer(values: object) -> TracerBase:
     """The tracer of the first proxy in nested arguments; RuntimeError where there is none, or proxies of two tracers."""
     found: TracerBase | None = None
     for proxy in proxies_in(values):
-        if found is not None and proxy.tracer is not found:
+        if found is not None and proxy.tracer is not found and not _write_to_one_graph(found, proxy.tracer):
             raise RuntimeError("a call has proxies of two tracers among its arguments; trace one program at a time")
         found = proxy.tracer
     if found is None:
         raise RuntimeError("a call was to be recorded, but no proxy is among its arguments")
     return found
+
+
+def _write_to_one_graph(one: TracerBase, other: TracerBase) -> bool:
+    return isinstance(one, GraphAppendingTracer) and isinstance(other, GraphAppendingTracer) and one.graph is other.graph
 
 
 def proxies_in(values: object) -> Iterator[Proxy]:

@@ -13,6 +13,7 @@ from typing import Any
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node, map_arg
+from rushlight.fx.passes.utils.matcher_utils import InternalMatch, SubgraphMatcher
 from rushlight.fx.tracer import symbolic_trace
 from rushlight.nn.modules.module import Module
 
@@ -25,6 +26,15 @@ class Match:
     nodes_map: dict[Node, Any]
 
 
+@dataclass
+class ReplacedPatterns:
+    """One place, as `Match`, and the nodes that are there now."""
+
+    anchor: Node
+    nodes_map: dict[Node, Any]
+    replacements: list[Node]
+
+
 def replace_pattern(
     gm: GraphModule, pattern: Callable | Module | Graph, replacement: Callable | Module | Graph
 ) -> list[Match]:
@@ -33,25 +43,46 @@ def replace_pattern(
     A match is a set of nodes with the pattern's targets and arguments, of which only the results are used outside. The
     inputs of pattern and replacement correspond by position; RuntimeError where their number, or that of results, differs.
     """
-    wanted, made = _graph_of(pattern), _graph_of(replacement)
-    _check_same_interface(wanted, made)
-    for node in made.nodes:
-        if node.op in ("call_module", "get_attr"):
-            _provide(gm, replacement, node.target)
-    matches, taken = [], set()
-    for anchor in list(gm.graph.nodes):
-        found = _match_at(wanted, anchor)
-        inner = {found.nodes_map[node] for node in _inner_nodes(wanted)} if found else set()
-        if found is None or inner & taken:
-            continue
-        taken |= inner
-        matches.append(found)
-    replaced: dict[Node, Any] = {}
-    for match in matches:
-        _replace(gm.graph, wanted, made, match, replaced)
+    return [Match(done.anchor, done.nodes_map) for done in replace_pattern_with_filters(gm, pattern, replacement)]
+
+
+def replace_pattern_with_filters(
+    gm: GraphModule, pattern: Callable | Module | Graph, replacement: Callable | Module | Graph | None = None,
+    match_filters: list[Callable[[InternalMatch, Graph, Graph], bool]] | None = None, ignore_literals: bool = False,
+    replacement_callback: Callable[[InternalMatch, Graph, Graph], Graph] | None = None,
+) -> list[ReplacedPatterns]:  # fmt: skip
+    """As `replace_pattern`, where the matches are chosen, and the replacement may depend on the match.
+
+    Args:
+        match_filters: functions of (match, graph, pattern's graph); a match is replaced where all of them return True.
+        ignore_literals: have constants of the pattern match any constant.
+        replacement_callback: gives the replacement's graph for a match, in place of `replacement`; ValueError without either.
+    """
+    if replacement is None and replacement_callback is None:
+        raise ValueError("Must provide either replacement or replacement_callback")
+    wanted = _graph_of(pattern)
+    if not all(isinstance(value, Node) for value in _results(wanted)):
+        raise RuntimeError("a pattern must return values that it computes")
+    found = [
+        match for match in SubgraphMatcher(wanted, ignore_literals=ignore_literals).match(gm.graph)
+        if all(chooses(match, gm.graph, wanted) for chooses in match_filters or ())
+    ]  # fmt: skip
+    fixed = None if replacement is None else _graph_of(replacement)
+    if fixed is not None:
+        _check_same_interface(wanted, fixed)
+    done, replaced = [], {}
+    for match in found:
+        made = fixed if replacement_callback is None else replacement_callback(match, gm.graph, wanted)
+        _check_same_interface(wanted, made)
+        for node in made.nodes:
+            if node.op in ("call_module", "get_attr"):
+                _provide(gm, replacement if replacement is not None else made.owning_module, node.target)
+        nodes = _replace(gm.graph, wanted, made, match, replaced)
+        done.append(ReplacedPatterns(match.anchors[0], match.nodes_map, nodes))
+    gm.delete_all_unused_submodules()
     gm.graph.lint()
     gm.recompile()
-    return matches
+    return done
 
 
 def _graph_of(program: Callable | Module | Graph) -> Graph:
@@ -79,8 +110,6 @@ def _check_same_interface(wanted: Graph, made: Graph) -> None:
     ):  # fmt: skip
         if one != other:
             raise RuntimeError(f"the pattern has {one} {what} and the replacement {other}; they must be as many")
-    if not all(isinstance(value, Node) for value in _results(wanted)):
-        raise RuntimeError("a pattern must return values that it computes")
 
 
 def _provide(gm: GraphModule, replacement: Any, target: str) -> None:
@@ -106,64 +135,8 @@ def _provide(gm: GraphModule, replacement: Any, target: str) -> None:
         setattr(gm, target, found)
 
 
-def _match_at(pattern: Graph, anchor: Node) -> Match | None:
-    """The match whose node for the pattern's last result is `anchor`."""
-    results = _results(pattern)
-    bound: dict[Node, Any] = {}
-    if not _bind(results[-1], anchor, bound):
-        return None
-    inner = _inner_nodes(pattern)
-    if any(result not in bound for result in results) or len(set(_bound_inner(pattern, bound))) < len(inner):
-        return None
-    return Match(anchor, bound) if _is_closed(pattern, results, bound) else None
-
-
-def _bound_inner(pattern: Graph, bound: dict[Node, Any]) -> list[Any]:
-    return [bound[node] for node in _inner_nodes(pattern) if node in bound]
-
-
-def _bind(wanted: Any, value: Any, bound: dict[Node, Any]) -> bool:
-    """Whether `value` can stand for `wanted`, which is a node of the pattern or a constant; notes what stands for what."""
-    if not isinstance(wanted, Node):
-        return _bind_constant(wanted, value, bound)
-    if wanted in bound:
-        known = bound[wanted]
-        return known is value or (not isinstance(known, Node) and not isinstance(value, Node) and known == value)
-    if isinstance(value, Node) and any(known is value for known in bound.values()):
-        return False  # which stands for another node of the pattern
-    if wanted.op == "placeholder":
-        bound[wanted] = value
-        return True
-    if not isinstance(value, Node) or value.op != wanted.op or value.target != wanted.target:
-        return False
-    if len(value.args) != len(wanted.args) or set(value.kwargs) != set(wanted.kwargs):
-        return False
-    bound[wanted] = value
-    pairs = [*zip(wanted.args, value.args, strict=True), *((wanted.kwargs[key], value.kwargs[key]) for key in wanted.kwargs)]
-    return all(_bind(one, other, bound) for one, other in pairs)
-
-
-def _bind_constant(wanted: Any, value: Any, bound: dict[Node, Any]) -> bool:
-    if isinstance(wanted, list | tuple):
-        same_kind = isinstance(value, list | tuple) and len(value) == len(wanted)
-        return same_kind and all(_bind(one, other, bound) for one, other in zip(wanted, value, strict=True))
-    if isinstance(wanted, slice):
-        return isinstance(value, slice) and all(
-            _bind(getattr(wanted, part), getattr(value, part), bound) for part in ("start", "stop", "step")
-        )
-    return not isinstance(value, Node) and type(value) is type(wanted) and value == wanted
-
-
-def _is_closed(pattern: Graph, results: tuple, bound: dict[Node, Any]) -> bool:
-    """Whether no value inside the match, other than its results, is used outside."""
-    inner = set(_bound_inner(pattern, bound))
-    return all(
-        set(bound[node].users) <= inner for node in _inner_nodes(pattern) if node not in results
-    )
-
-
-def _replace(graph: Graph, pattern: Graph, made: Graph, match: Match, replaced: dict[Node, Any]) -> None:
-    """Insert the replacement after the match's last node, use its results, and erase the match."""
+def _replace(graph: Graph, pattern: Graph, made: Graph, match: InternalMatch, replaced: dict[Node, Any]) -> list[Node]:
+    """Insert the replacement after the match's last node, use its results, and erase the match. Returns the new nodes."""
     for old in _inputs(pattern):
         found = match.nodes_map.get(old)
         match.nodes_map[old] = replaced.get(found, found) if isinstance(found, Node) else found
@@ -180,3 +153,4 @@ def _replace(graph: Graph, pattern: Graph, made: Graph, match: Match, replaced: 
         replaced[node] = new
     for node in reversed([node for node in graph.nodes if node in inner]):
         graph.erase_node(node)
+    return [current[node] for node in _inner_nodes(made)]

@@ -33,6 +33,7 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
 from rushlight.fx.patching import Patches, patched_modules, places_of, wrapped_functions
 from rushlight.fx.proxy import ParameterProxy, Proxy, TracerBase, proxies_in
+from rushlight.fx.proxyable_classes import ProxyableClassMeta, construction_of, noting_constructions
 from rushlight.nn.modules.container import ModuleDict, ModuleList, Sequential
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
@@ -107,6 +108,8 @@ class Tracer(TracerBase):
         if is_dataclass(value) and not isinstance(value, type):
             made = {part.name: self.create_arg(getattr(value, part.name)) for part in fields(value)}
             return self.create_node("call_function", type(value), (), made)
+        if isinstance(type(value), ProxyableClassMeta) and (construction := construction_of(value)) is not None:
+            return self.create_proxy("call_function", type(value), *construction).node
         if not isinstance(value, _ARGUMENTS):
             raise NotImplementedError(f"argument of type: {type(value)}")
         return super().create_arg(value)
@@ -162,7 +165,7 @@ class Tracer(TracerBase):
         self._parameters: dict[str, Proxy] = {}
         self._thread = threading.get_ident()
         self.graph = Graph()
-        with self._patched(function):
+        with self._patched(function), noting_constructions():
             result = self._call_with_inputs(function, concrete_args or {})
         self.create_node("output", "output", (self.create_arg(result),), {}, None, _return_annotation(function))
         return self.graph

@@ -1,0 +1,1 @@
+"""Passes over the graphs of one dialect."""

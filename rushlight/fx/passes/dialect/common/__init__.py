@@ -1,0 +1,1 @@
+"""Passes over graphs of aten operators, whoever captured them."""
