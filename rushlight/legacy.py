@@ -9,6 +9,7 @@ import math
 import os
 from typing import Any
 
+from rushlight.core.overrides import overridable
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import dtype, get_default_dtype, set_default_dtype
 from rushlight.core.storage import UntypedStorage
@@ -85,21 +86,25 @@ def from_file(
     return tensor_from_storage(storage, kind, (size,), (1,)).requires_grad_(requires_grad)
 
 
+@overridable
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether both have the same shape."""
     return input.shape == other.shape
 
 
+@overridable
 def is_signed(input: Tensor) -> bool:
     """Whether the dtype holds negative numbers."""
     return input.is_signed()
 
 
+@overridable
 def is_inference(input: Tensor) -> bool:
     """Whether the tensor was made in inference mode."""
     return input.is_inference()
 
 
+@overridable
 def is_distributed(input: Tensor) -> bool:
     """Whether the tensor lies on several machines: never."""
     return False
@@ -120,6 +125,7 @@ def to_dlpack(input: Tensor) -> Any:
     return input.__dlpack__()
 
 
+@overridable
 def unravel_index(indices: Tensor, shape: int | tuple[int, ...]) -> tuple[Tensor, ...]:
     """The coordinates of flat indices into a row-major tensor of `shape`: an int64 tensor per dimension.
 

@@ -33,6 +33,7 @@ def resize_(self: Tensor, *sizes: object, memory_format: memory_format | None = 
     """
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
+    _refuse_in_recordings("resize_")
     wanted = check_sizes(sizes[0] if len(sizes) == 1 and isinstance(sizes[0], list | tuple) else sizes)
     if self._impl.dtype.category == QUANTIZED:
         DETERMINISM.alert("quantized_resize_cpu_")
@@ -42,6 +43,13 @@ def resize_(self: Tensor, *sizes: object, memory_format: memory_format | None = 
         if DETERMINISM.asked and self._impl.storage.nbytes > before:
             _fill_behind(self._impl, before)
     return self
+
+
+def _refuse_in_recordings(name: str) -> None:
+    if any(mode.is_recording for mode in state.modes):
+        raise RuntimeError(
+            f"{name} changes which memory a tensor shows, and a graph of operators cannot say that; use a view or a new tensor"
+        )
 
 
 def _fill_behind(impl: TensorImpl, begin: int) -> None:
@@ -72,6 +80,7 @@ def set_(
     tensors that require grad.
     """
     impl = self._impl
+    _refuse_in_recordings("set_")
     if state.grad_enabled and (self.requires_grad or (isinstance(source, Tensor) and source.requires_grad)):
         check_inplace(self)
         raise RuntimeError("set_: the derivative is not implemented; use it on detached tensors")

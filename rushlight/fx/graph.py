@@ -72,8 +72,7 @@ class Graph:
     ) -> Node:
         """Add a node at the insert point and return it.
 
-        Raises ValueError for an unknown opcode or an argument of another graph, and TypeError for a target that
-        does not suit the opcode.
+        Raises ValueError for an unknown opcode, an argument of another graph, and a target that does not suit the opcode.
         """
         _check_target(op, target)
         unique = self._namespace.create_name(name or snake_case(short_name(target)))
@@ -163,7 +162,7 @@ class Graph:
         return None
 
     def __deepcopy__(self, memo: dict) -> Graph:
-        made = Graph()
+        made = Graph(tracer_cls=self._tracer_cls, tracer_extras=self._tracer_extras)
         memo[id(self)] = made
         val_map: dict[Node, Node] = {}
         for node in self.nodes:
@@ -307,6 +306,6 @@ def _check_target(op: str, target: Any) -> None:
         raise ValueError(f"unknown opcode {op!r}; expected one of {', '.join(OPCODES)}")
     if op == "call_function":
         if not callable(target):
-            raise TypeError(f"call_function needs a callable target, got {target!r} of type {type(target).__name__}")
+            raise ValueError(f"call_function needs a callable target, got {target!r} of type {type(target).__name__}")
     elif not isinstance(target, str):
-        raise TypeError(f"{op} needs a string target, got {target!r} of type {type(target).__name__}")
+        raise ValueError(f"{op} needs a string target, got {target!r} of type {type(target).__name__}")

@@ -200,7 +200,7 @@ class GraphModule(Module):
 
     def __deepcopy__(self, memo: dict) -> GraphModule:
         made = memo[id(self)] = _rebuild(type(self), type(self).__name__, {}, copy.deepcopy(self._graph, memo))
-        made.__dict__.update(copy.deepcopy(self._packed_state(), memo), meta=dict(self.meta))
+        made.__dict__.update(copy.deepcopy(self._packed_state(), memo), meta=copy.deepcopy(self.meta, memo))
         return made
 
     def __copy__(self) -> GraphModule:

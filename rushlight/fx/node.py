@@ -241,7 +241,8 @@ class Node:
         """
         if self.op == "output":
             return f"return {self.args[0] if self.args else None}"
-        head = f"%{self.name} : [num_users={len(self.users)}] = {self.op}[target={self._printed_target()}]"
+        kind = "" if self.type is None else f"{_printed_type(self.type)} "
+        head = f"%{self.name} : {kind}[num_users={len(self.users)}] = {self.op}[target={self._printed_target()}]"
         if self.op == "placeholder":
             return head + (f"(default={_format(self.args[0])})" if self.args else "")
         if self.op == "get_attr":
@@ -266,6 +267,11 @@ def _freeze(value: Any, inputs: dict[Node, None]) -> Any:
     if isinstance(value, dict):
         return immutable_dict({key: _freeze(item, inputs) for key, item in value.items()})
     return slice(_freeze(value.start, inputs), _freeze(value.stop, inputs), _freeze(value.step, inputs))
+
+
+def _printed_type(kind: Any) -> str:
+    return kind.__name__ if isinstance(kind, type) and kind.__module__ == "builtins" else qualified_name(kind) if isinstance(
+        kind, type) else str(kind)
 
 
 def _format(value: Any) -> str:

@@ -121,7 +121,16 @@ class ParameterProxy(Proxy):
         """The number of the parameter's dimensions."""
         return self.param.dim()
 
+    @property
+    def ndim(self) -> int:
+        """The number of the parameter's dimensions."""
+        return self.param.dim()
+
     def numel(self) -> int:
+        """The number of the parameter's elements."""
+        return self.param.numel()
+
+    def nelement(self) -> int:
         """The number of the parameter's elements."""
         return self.param.numel()
 
@@ -155,6 +164,8 @@ class TracerBase:
         """What stands for a value in a node's arguments: nodes for proxies, nested values item by item."""
         if isinstance(value, Proxy):
             return value.node
+        if hasattr(type(value), "__fx_create_arg__"):
+            return value.__fx_create_arg__(self)
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return type(value)(*[self.create_arg(item) for item in value])
         if isinstance(value, list | tuple):

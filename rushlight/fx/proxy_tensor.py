@@ -39,6 +39,8 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 class ProxyMode(DispatchMode):
     """Records operator calls into `graph`, and computes their results with the fake mode below it."""
 
+    is_recording = True
+
     def __init__(
         self, graph: Graph, fakes: FakeTensorMode, names: dict[TensorImpl, str],
         decompositions: Mapping[OpOverload, Callable] | None = None,
@@ -236,13 +238,15 @@ def capture(
     open_leaves: Sequence[Geometry | SymInt | None] | None = None,
     decompositions: Mapping[OpOverload, Callable] | None = None,
     input_names: Sequence[str] | None = None,
+    every_leaf: bool = False,
 ) -> Capture:
     """Record `function(*args, **kwargs)`: the tensors among the arguments' leaves become inputs, in order.
 
     `open_leaves` says, leaf by leaf, what is to be left open: symbolic sizes and strides for a tensor, a SymInt in place of
     an int, which becomes an input then, or None.
     `names` gives the qualified names of tensors that may be met inside, `input_names` those of the inputs, leaf by leaf, and
-    `decompositions` functions that are recorded in the place of operators, unless they return NotImplemented. Whatever Python
+    `decompositions` functions that are recorded in the place of operators, unless they return NotImplemented. With `every_leaf`,
+    the graph takes what is no tensor, too, and does nothing with it. Whatever Python
     decides while it runs is decided once. DataDependentError when it asks for a value. A GraphModule is run node by node, so
     that the new nodes know the user's lines that theirs come from.
     """
@@ -251,7 +255,7 @@ def capture(
     mode = ProxyMode(graph, fakes, names or {}, decompositions)
     called = input_names or [f"arg{index}_1" for index in range(len(leaves))]
     given = zip(leaves, open_leaves or [None] * len(leaves), called, strict=True)
-    replaced = [_input(mode, leaf, opened, name) for leaf, opened, name in given]
+    replaced = [_input(mode, leaf, opened, name, every_leaf) for leaf, opened, name in given]
     fake_args, fake_kwargs = tree_unflatten(replaced, spec)
     if isinstance(function, GraphModule):
         function = ModuleRunner(function, mode).run
@@ -267,11 +271,13 @@ def capture(
     return Capture(GraphModule(constants, graph, class_name), output_spec, constants)
 
 
-def _input(mode: ProxyMode, leaf: object, opened: Geometry | SymInt | None, name: str) -> object:
+def _input(mode: ProxyMode, leaf: object, opened: Geometry | SymInt | None, name: str, every_leaf: bool) -> object:
     """What the program gets for a leaf of its arguments."""
     if type(opened) is SymInt:
         return mode.new_input(opened, None, name)
     if not isinstance(leaf, Tensor):
+        if every_leaf:
+            mode.graph.placeholder(name)
         return leaf
     fake = mode.fakes.from_tensor(leaf, opened)
     return fake if fake._impl in mode.nodes else mode.new_input(leaf, opened, name)
@@ -286,9 +292,9 @@ def make_fx(
 ) -> Callable[..., GraphModule]:  # fmt: skip
     """A function that, called like `function`, returns the GraphModule of aten operators that `function` runs there.
 
-    The module takes the tensors among the arguments and returns what `function` returns. With `tracing_mode="symbolic"` their
-    sizes are left open, and ints are inputs, too: the module then serves other sizes, as far as the guards of
-    `module.shape_env` admit. "real" and "fake" are one. `decompositions` are functions to record in the place of operators;
+    The module takes the arguments' leaves and returns what `function` returns; of values other than tensors it uses those that
+    it was recorded with. With `tracing_mode="symbolic"` sizes are left open, and ints: the module then serves others, as far as
+    the guards of `module.shape_env` admit. "real" and "fake" are one. `decompositions` are functions to record in the place of operators;
     `names` gives, for the arguments, what their leaves are called. ValueError for another mode.
     """
     if tracing_mode not in TRACING_MODES:
@@ -299,7 +305,7 @@ def make_fx(
         opened = _open_all(environment, tree_flatten((args, kwargs))[0]) if tracing_mode == "symbolic" else None
         called = None if names is None else names(args, kwargs)
         captured = capture(
-            function, args, kwargs, open_leaves=opened, decompositions=decompositions, input_names=called
+            function, args, kwargs, open_leaves=opened, decompositions=decompositions, input_names=called, every_leaf=True
         )
         captured.module.shape_env = environment
         output = captured.module.graph.output_node()

@@ -7,6 +7,7 @@ methods and leaf modules that it calls. Python's control flow is followed once; 
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import math
@@ -66,6 +67,8 @@ class Tracer(TracerBase):
     their arguments. With `param_shapes_constant`, the shapes of parameters are known while tracing.
     """
 
+    traced_func_name = "forward"
+
     def __init__(
         self,
         autowrap_modules: tuple[ModuleType, ...] = (math,),
@@ -77,6 +80,7 @@ class Tracer(TracerBase):
         self._autowrapped = {id(function): function for function in (*functions, *autowrap_functions)}
         self.param_shapes_constant = param_shapes_constant
         self.root: Module = Module()
+        self.module_stack: dict[str, tuple[str, type]] = {}
         self._thread = threading.get_ident()
 
     # What subclasses override
@@ -110,7 +114,7 @@ class Tracer(TracerBase):
             return self.create_node("call_function", type(value), (), made)
         if isinstance(type(value), ProxyableClassMeta) and (construction := construction_of(value)) is not None:
             return self.create_proxy("call_function", type(value), *construction).node
-        if not isinstance(value, _ARGUMENTS):
+        if not isinstance(value, _ARGUMENTS) and not hasattr(type(value), "__fx_create_arg__"):
             raise NotImplementedError(f"argument of type: {type(value)}")
         return super().create_arg(value)
 
@@ -145,15 +149,17 @@ class Tracer(TracerBase):
 
     # Tracing
 
-    def trace(self, root: Module | Callable, concrete_args: dict[str, Any] | None = None) -> Graph:
-        """The graph of a module's `forward`, or of a function.
+    def trace(self, root: Module | Callable, concrete_args: dict[str, Any] | tuple | None = None) -> Graph:
+        """The graph of a module's `forward` (the method that `traced_func_name` names), or of a function.
 
-        `concrete_args` fixes arguments by name; in nested values, `PH` marks what stays open. The graph takes all arguments
-        still, and raises AssertionError for other values than these. TraceError where the program's control flow depends on
-        an input.
+        `concrete_args` fixes arguments by name, or, in a tuple, by position; in nested values, `PH` marks what stays open. The
+        graph takes all arguments still, and raises AssertionError for other values than these. Values of a tuple beyond the
+        parameters are arguments that `*args` takes. TraceError where the program's control flow depends on an input.
         """
-        if isinstance(root, Module) and hasattr(root, "forward"):  # a GraphModule has it from now on
-            function = getattr(type(root), "forward", root.forward)
+        if isinstance(root, Module) and hasattr(root, self.traced_func_name):  # a GraphModule has it from now on
+            function = getattr(type(root), self.traced_func_name, getattr(root, self.traced_func_name))
+        elif isinstance(root, Module):
+            raise AssertionError(f"traced_func_name={self.traced_func_name} doesn't exist in {type(root).__name__}")
         else:
             function = root
         if not callable(function):
@@ -170,11 +176,15 @@ class Tracer(TracerBase):
         self.create_node("output", "output", (self.create_arg(result),), {}, None, _return_annotation(function))
         return self.graph
 
-    def _call_with_inputs(self, function: Callable, concrete: dict[str, Any]) -> Any:
+    def _call_with_inputs(self, function: Callable, concrete: dict[str, Any] | tuple) -> Any:
         wanted = inspect.unwrap(function)
         if not isinstance(wanted, FunctionType):
             raise TypeError(f"trace expects a function written in Python, got {type(function).__name__}")
+        if isinstance(self._subject, Module) and wanted.__code__.co_argcount == 0:
+            raise RuntimeError("``self`` argument cannot be part of *args expansion!")
         parameters = {parameter.name: parameter for parameter in inspect.signature(wanted).parameters.values()}
+        if isinstance(concrete, tuple):
+            return self._call_by_position(function, list(parameters.values()), concrete)
         unknown = set(concrete) - set(parameters)
         if unknown:
             raise RuntimeError(f"concrete_args names {sorted(unknown)}, which are no parameters of {wanted.__qualname__}")
@@ -183,6 +193,19 @@ class Tracer(TracerBase):
         if isinstance(self._subject, Module):
             values.insert(0, self._subject)
         return _plain_parameters(function, wanted)(*values)
+
+    def _call_by_position(self, function: Callable, parameters: list[inspect.Parameter], concrete: tuple) -> Any:
+        owner = [self._subject] if isinstance(self._subject, Module) else []
+        named = [each for each in parameters[len(owner):] if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+        rest = next((each for each in parameters if each.kind is each.VAR_POSITIONAL), None)
+        if len(concrete) > len(named) and rest is None or len(concrete) < len(named):
+            raise RuntimeError(f"Tracing expected {len(named)} arguments but got {len(concrete)} concrete arguments")
+        given = {each.name: value for each, value in zip(named, concrete, strict=False)}
+        values = [self._make_input(each, given) for each in named]
+        for index, value in enumerate(concrete[len(named):]):
+            name = f"{rest.name}_{index}"
+            values.append(self._fixed(value, self.create_proxy("placeholder", name, (), {}, name), name))
+        return function(*owner, *values)
 
     def _make_input(self, parameter: inspect.Parameter, concrete: dict[str, Any]) -> Any:
         default = () if parameter.default is parameter.empty else (parameter.default,)
@@ -217,7 +240,7 @@ class Tracer(TracerBase):
     @contextmanager
     def _patched(self, function: Callable) -> Iterator[None]:
         with Patches() as patches:
-            patched_modules(patches, self._thread, self.call_module, self.module_attribute)
+            patched_modules(patches, self._thread, self._call_inside, self.module_attribute)
             for names, name, original in wrapped_functions():
                 patches.item(names, name, self._recorded(original))
                 for generated in self._generated_namespaces():
@@ -228,6 +251,31 @@ class Tracer(TracerBase):
                     if id(value) in self._autowrapped:
                         patches.item(names, name, self._recorded(value))
             yield
+
+    def _call_inside(self, module: Module, forward: Callable, args: tuple, kwargs: dict) -> Any:
+        """`call_module`, whose nodes know that they belong to the module."""
+        before, path = self.module_stack, self._module_names.get(id(module))
+        if path:
+            self.module_stack = {**before, path: (path, type(module))}
+        try:
+            return self.call_module(module, forward, args, kwargs)
+        finally:
+            self.module_stack = before
+
+    def create_node(self, kind: str, target: Any, args: tuple, kwargs: dict, name: str | None = None,
+                    type_expr: Any = None) -> Node:  # fmt: skip
+        """Add a node to the graph; its `meta["nn_module_stack"]` has the modules around it, (path, type) by path."""
+        node = super().create_node(kind, target, args, kwargs, name, type_expr)
+        if self.module_stack:
+            node.meta["nn_module_stack"] = self.module_stack
+        return node
+
+    def __deepcopy__(self, memo: dict) -> Tracer:
+        made = memo[id(self)] = type(self).__new__(type(self))
+        shared = ("_autowrap_modules", "_autowrapped")
+        for name, value in self.__dict__.items():
+            made.__dict__[name] = value if name in shared else copy.deepcopy(value, memo)
+        return made
 
     def _generated_namespaces(self) -> list[dict]:
         """The globals of the code of GraphModules, which name functions in their own way."""
@@ -277,7 +325,7 @@ def _return_annotation(function: Callable) -> Any:
     return getattr(inspect.unwrap(function), "__annotations__", {}).get("return")
 
 
-def symbolic_trace(root: Module | Callable, concrete_args: dict[str, Any] | None = None) -> GraphModule:
+def symbolic_trace(root: Module | Callable, concrete_args: dict[str, Any] | tuple | None = None) -> GraphModule:
     """A GraphModule that does what `root` did when it was traced: see `Tracer.trace`."""
     tracer = Tracer()
     graph = tracer.trace(root, concrete_args)

@@ -69,6 +69,6 @@ class Transformer(Interpreter):
 
     def transform(self) -> GraphModule:
         """The rewritten module. Shares parameters and submodules with the old one."""
-        result = super().run()
+        result = super().run(enable_io_processing=False)
         self.new_graph.output(self.tracer.create_arg(result))
         return GraphModule(self.module, self.new_graph, type(self.module).__name__)

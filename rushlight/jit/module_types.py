@@ -41,6 +41,7 @@ def concrete_module(module: Module) -> ConcreteModule:
         scripted = module.__dict__.get("_concrete")
         if scripted is not None:
             return scripted
+        getattr(module, "forward", None)  # a GraphModule writes it when it is asked for
         attributes, constants, functions, failed = _inspect(module)
         submodules = {name: concrete_module(child) for name, child in module._modules.items() if child is not None}
         key = _key(module, attributes, constants, functions, submodules)

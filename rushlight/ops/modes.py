@@ -22,6 +22,8 @@ class DispatchMode:
     While the handler runs, the mode itself is inactive, so operators called in it go to the next outer mode.
     """
 
+    is_recording = False
+    """Whether the calls become a graph, which cannot say that a tensor shows other memory from now on."""
     as_called = True
     """Whether arguments come as the library passed them. Users' modes get them as torch gives them: see `as_torch_passes`."""
 

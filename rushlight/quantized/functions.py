@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rushlight.core.overrides import overridable
 from rushlight.core.device import device_for_operator
 from rushlight.core.dtype import dtype
 from rushlight.core.tensor import Tensor
@@ -12,6 +13,7 @@ from rushlight.quantized.operators import aten
 _Element = dtype
 
 
+@overridable
 def quantize_per_tensor(
     input: Tensor | Sequence[Tensor], scale: float | Tensor, zero_point: int | Tensor, dtype: _Element
 ) -> Tensor | list[Tensor]:
@@ -23,6 +25,7 @@ def quantize_per_tensor(
     return aten.quantize_per_tensor(input, scale, zero_point, dtype)
 
 
+@overridable
 def quantize_per_tensor_dynamic(input: Tensor, dtype: _Element, reduce_range: bool) -> Tensor:
     """A float32 tensor as integers, with the scale and the zero point that its least and its largest element ask for.
 
@@ -32,6 +35,7 @@ def quantize_per_tensor_dynamic(input: Tensor, dtype: _Element, reduce_range: bo
     return aten.quantize_per_tensor_dynamic(input, dtype, reduce_range)
 
 
+@overridable
 def quantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor, axis: int, dtype: _Element) -> Tensor:
     """A float32 tensor as integers, with a scale and a zero point for each index of dimension `axis`.
 
@@ -41,36 +45,43 @@ def quantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor, axi
     return aten.quantize_per_channel(input, scales, zero_points, axis, dtype)
 
 
+@overridable
 def dequantize(tensor: Tensor | Sequence[Tensor]) -> Tensor | list[Tensor]:
     """The float32 numbers that a quantized tensor, or each of a list, stands for: (q - zero point) * scale."""
     return aten.dequantize(tensor)
 
 
+@overridable
 def int_repr(input: Tensor) -> Tensor:
     """The integers of a quantized tensor: a copy of dtype uint8, int8 or int32."""
     return aten.int_repr(input)
 
 
+@overridable
 def q_scale(input: Tensor) -> float:
     """The scale of a quantized tensor that has one; RuntimeError for one with a scale per channel."""
     return aten.q_scale(input)
 
 
+@overridable
 def q_zero_point(input: Tensor) -> int:
     """The zero point of a quantized tensor that has one; RuntimeError for one with a zero point per channel."""
     return aten.q_zero_point(input)
 
 
+@overridable
 def q_per_channel_scales(input: Tensor) -> Tensor:
     """The scales of the channels, float64 (float32 where zero points are no integers)."""
     return aten.q_per_channel_scales(input)
 
 
+@overridable
 def q_per_channel_zero_points(input: Tensor) -> Tensor:
     """The zero points of the channels, int64 or float32."""
     return aten.q_per_channel_zero_points(input)
 
 
+@overridable
 def q_per_channel_axis(input: Tensor) -> int:
     """The dimension along which scales differ."""
     return aten.q_per_channel_axis(input)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight.core.overrides import overridable
 from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
 from rushlight.sparse.functions import coalesce, mm
@@ -15,16 +16,19 @@ def _require_coo(self: Tensor, name: str) -> None:
         raise RuntimeError(f"{name}: the first matrix must be of layout torch.sparse_coo, got {self.layout}")
 
 
+@overridable
 def spmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of a sparse matrix and a dense one, dense."""
     return mm(input, mat2)
 
 
+@overridable
 def dsmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of a sparse matrix and a dense one, dense: as `mm`."""
     return mm(input, mat2)
 
 
+@overridable
 def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
     """The product of a COO matrix and a dense one: a COO tensor of the rows that are not all 0, each a dense row."""
     _require_coo(mat1, "hspmm")
@@ -34,11 +38,13 @@ def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
     return aten._sparse_coo_tensor_unsafe(rows.unsqueeze(0), kept, [mat1.size(0), mat2.size(1)], is_coalesced=True)
 
 
+@overridable
 def hsmm(input: Tensor, mat2: Tensor) -> Tensor:
     """As `hspmm`."""
     return hspmm(input, mat2)
 
 
+@overridable
 def smm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of a COO matrix and a dense one: a COO matrix with all elements of the rows that are not all 0."""
     rows = hspmm(input, mat2)
@@ -48,6 +54,7 @@ def smm(input: Tensor, mat2: Tensor) -> Tensor:
     return aten._sparse_coo_tensor_unsafe(found, aten.values(rows).reshape(-1), rows.shape, is_coalesced=True)
 
 
+@overridable
 def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """`beta * input + alpha * (mat1 @ mat2)` of COO matrices `input` and `mat1`, as a COO matrix."""
     _require_coo(input, "sspaddmm")

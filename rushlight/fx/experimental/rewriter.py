@@ -27,7 +27,7 @@ class AST_Rewriter(ast.NodeTransformer):  # noqa: N801 - the name that torch use
     """Has functions call `torch._assert(condition, message)` in place of `assert` statements."""
 
     def rewrite(self, fn: FunctionType) -> FunctionType:
-        """The function with its asserts replaced, with the globals, defaults and closure that it has; OSError without source."""
+        """The function with its asserts replaced, with its globals, defaults and closure; OSError without source."""
         tree = ast.parse(textwrap.dedent(inspect.getsource(fn)))
         definition = self.visit(tree).body[0]
         definition.decorator_list = []

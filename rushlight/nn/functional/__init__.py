@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight.core.lazy_module import lazy_names
 from rushlight.core.overrides import overridable
 from rushlight.nn.functional.activations import (
     celu,
@@ -292,3 +293,10 @@ __all__ = [
 for _name in __all__:
     globals()[_name] = overridable(globals()[_name])
     globals()[_name].__module__ = __name__
+
+# Code written for torch finds these here, too.
+__getattr__ = lazy_names(globals(), {
+    "rushlight.overrides": (
+        "handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic",
+    ),
+})[0]  # fmt: skip

@@ -15,7 +15,7 @@ from rushlight.fx.graph import Graph
 from rushlight.fx.node import Node
 from rushlight.ops.dispatcher import OpOverload
 
-__all__ = ["InternalMatch", "SubgraphMatcher"]
+__all__ = ["InternalMatch", "SubgraphMatcher", "complete_arguments"]
 
 
 @dataclass
@@ -118,7 +118,7 @@ class SubgraphMatcher:
         if not isinstance(value, Node) or value.op != wanted.op or not _same_target(wanted, value):
             return False
         bound[wanted] = value
-        (args, kwargs), (other_args, other_kwargs) = _arguments(wanted), _arguments(value)
+        (args, kwargs), (other_args, other_kwargs) = complete_arguments(wanted), complete_arguments(value)
         if len(args) != len(other_args) or set(kwargs) != set(other_kwargs):
             return False
         pairs = [*zip(args, other_args, strict=True), *((kwargs[key], other_kwargs[key]) for key in kwargs)]
@@ -154,7 +154,7 @@ def _attribute(node: Node) -> Any:
     return found
 
 
-def _arguments(node: Node) -> tuple[tuple, dict[str, Any]]:
+def complete_arguments(node: Node) -> tuple[tuple, dict[str, Any]]:
     """The arguments of a call; those of an operator by its schema, with what the call leaves out."""
     if not isinstance(node.target, OpOverload):
         return node.args, dict(node.kwargs)

@@ -1,7 +1,7 @@
 """CSEPass: calculate a value once that a graph calculates several times.
 
-In: a GraphModule. Out: a new one, in which a call of the same target with the same arguments is the first one's value. Calls that
-write or draw random numbers stay; nothing is shared across a write, since the argument may be another value after it.
+In: a GraphModule. Out: a new one, in which a call of the same target with the same arguments is the first one's value. Calls
+that write or draw random numbers stay; nothing is shared across a write, since the argument may be another value after it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node, map_arg
 from rushlight.fx.passes.infra.pass_base import PassBase, PassResult
+from rushlight.fx.passes.utils.matcher_utils import complete_arguments
 from rushlight.fx.targets import TORCH
 from rushlight.ops.dispatcher import OpOverload
 
@@ -56,7 +57,7 @@ class CSEPass(PassBase):
         packet = node.target.overloadpacket if isinstance(node.target, OpOverload) else node.target
         if node.op != "call_function" or node.is_impure() or packet in self.banned_ops or node.target in self.banned_ops:
             return None
-        arguments = (map_arg(node.args, made.__getitem__), map_arg(dict(node.kwargs), made.__getitem__))
+        arguments = map_arg(complete_arguments(node), made.__getitem__)
         key = (node.target, writes, _told_apart(arguments))
         try:
             hash(key)
