@@ -22,25 +22,43 @@ typedef struct {
     Py_ssize_t device_position; /* where that is in the schema */
 } OperatorBase;
 
-static unsigned long keys_in_sequence(PyObject *sequence)
+/* Whether the type of a value that is no tensor decides what functions do with it, as that of a traced proxy does. */
+static int decides(PyObject *value)
+{
+    static PyObject *name = NULL;
+    if (value == Py_None || PyLong_Check(value) || PyFloat_CheckExact(value) || PyUnicode_CheckExact(value))
+        return 0;
+    if (!name && !(name = PyUnicode_InternFromString("__torch_function__"))) {
+        PyErr_Clear();
+        return 0;
+    }
+    return !PyType_Check(value) && _PyType_Lookup(Py_TYPE(value), name) != NULL;
+}
+
+static unsigned long keys_in_sequence(PyObject *sequence, int *asks)
 {
     unsigned long keys = 0;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence); i++) {
-        const TensorImpl *impl = impl_of(PySequence_Fast_GET_ITEM(sequence, i));
+        PyObject *item = PySequence_Fast_GET_ITEM(sequence, i);
+        const TensorImpl *impl = impl_of(item);
         keys |= impl ? impl->key_set : 0;
+        *asks |= !impl && decides(item);
     }
     return keys;
 }
 
-static unsigned long keys_of(const OperatorBase *self, PyObject *const *arguments, Py_ssize_t count)
+/* The union of the arguments' key sets. Sets `asks` where the type of an argument that is no tensor decides. */
+static unsigned long keys_of(const OperatorBase *self, PyObject *const *arguments, Py_ssize_t count, int *asks)
 {
     unsigned long keys = 0;
     for (Py_ssize_t i = 0; i < count; i++) {
         const TensorImpl *impl = impl_of(arguments[i]);
         if (impl)
             keys |= impl->key_set;
-        else if (self->takes_lists && (PyList_Check(arguments[i]) || PyTuple_Check(arguments[i])))
-            keys |= keys_in_sequence(arguments[i]);
+        else if (!PyList_Check(arguments[i]) && !PyTuple_Check(arguments[i]))
+            *asks |= decides(arguments[i]);
+        else if (self->takes_lists)
+            keys |= keys_in_sequence(arguments[i], asks);
     }
     return keys;
 }
@@ -54,6 +72,23 @@ static PyObject *device_argument(const OperatorBase *op, PyObject *const *argume
     return positional <= op->device_position ? Py_None : NULL;
 }
 
+/* The result of a method of `self` that takes a call's arguments as a tuple and a dict. */
+static PyObject *call_with_packed(PyObject *self, const char *method, PyObject *const *arguments, Py_ssize_t positional,
+                                  PyObject *names)
+{
+    PyObject *tuple = PyTuple_New(positional), *keywords = PyDict_New(), *result = NULL;
+    for (Py_ssize_t i = 0; tuple && i < positional; i++)
+        PyTuple_SET_ITEM(tuple, i, Py_NewRef(arguments[i]));
+    int failed = !tuple || !keywords;
+    for (Py_ssize_t i = 0; !failed && names && i < PyTuple_GET_SIZE(names); i++)
+        failed = PyDict_SetItem(keywords, PyTuple_GET_ITEM(names, i), arguments[positional + i]) < 0;
+    if (!failed)
+        result = PyObject_CallMethod(self, method, "OO", tuple, keywords);
+    Py_XDECREF(tuple);
+    Py_XDECREF(keywords);
+    return result;
+}
+
 /* The backend that a device argument or the lack of any tensor asks for. Returns -1 with an exception set. */
 static int add_factory_backend(PyObject *self, PyObject *const *arguments, Py_ssize_t positional, PyObject *names,
                                unsigned long *keys)
@@ -64,16 +99,7 @@ static int add_factory_backend(PyObject *self, PyObject *const *arguments, Py_ss
         *keys |= *keys & BACKEND_BITS ? 0 : CPU_BIT;
         return 0;
     }
-    PyObject *tuple = PyTuple_New(positional), *keywords = PyDict_New(), *bits = NULL;
-    for (Py_ssize_t i = 0; tuple && i < positional; i++)
-        PyTuple_SET_ITEM(tuple, i, Py_NewRef(arguments[i]));
-    int failed = !tuple || !keywords;
-    for (Py_ssize_t i = 0; !failed && names && i < PyTuple_GET_SIZE(names); i++)
-        failed = PyDict_SetItem(keywords, PyTuple_GET_ITEM(names, i), arguments[positional + i]) < 0;
-    if (!failed)
-        bits = PyObject_CallMethod(self, "_factory_keys", "OO", tuple, keywords);
-    Py_XDECREF(tuple);
-    Py_XDECREF(keywords);
+    PyObject *bits = call_with_packed(self, "_factory_keys", arguments, positional, names);
     if (!bits)
         return -1;
     *keys |= PyLong_AsUnsignedLong(bits);
@@ -116,7 +142,10 @@ static PyObject *operator_call(PyObject *self, PyObject *const *arguments, size_
     const ThreadRecord *record = thread_record();
     if (!record)
         return NULL;
-    unsigned long keys = keys_of(op, arguments, positional + named);
+    int asks = 0;
+    unsigned long keys = keys_of(op, arguments, positional + named, &asks);
+    if (asks)
+        return call_with_packed(self, "_ask_types", arguments, positional, names);
     if ((!(keys & BACKEND_BITS) || (named && op->names_device)) &&
         add_factory_backend(self, arguments, positional, names, &keys) < 0)
         return NULL;

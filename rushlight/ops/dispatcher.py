@@ -15,6 +15,7 @@ from functools import cached_property
 import rushlight._C as _C
 from rushlight.core.device import device_for_operator, present_device
 from rushlight.core.dispatch_key import BACKEND_BITS, DispatchKey
+from rushlight.core.overrides import call_override, overriding_arguments
 from rushlight.ops.schema import FunctionSchema, parse_schema, split_declaration
 
 _lock = threading.RLock()
@@ -128,6 +129,10 @@ class OpOverload(_C.OperatorBase):
     def _factory_keys(self, args: tuple, kwargs: dict) -> int:
         """The backend that a device argument asks for, or CPU."""
         return 1 << _backend_of_factory(self, args, kwargs)
+
+    def _ask_types(self, args: tuple, kwargs: dict) -> object:
+        """What the types of arguments that are no tensors, as traced proxies, make of a call."""
+        return call_override(self, overriding_arguments(args, kwargs), args, kwargs)
 
     def redispatch(self, key_set: int, *args, **kwargs):
         """Run the kernel of the highest key in `key_set`, whatever the thread's state."""

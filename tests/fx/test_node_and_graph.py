@@ -218,9 +218,9 @@ def test_create_node_checks():
     graph = Graph()
     with pytest.raises(ValueError, match="unknown opcode 'call'"):
         graph.create_node("call", "x")
-    with pytest.raises(TypeError, match="call_function needs a callable target, got 'add'"):
+    with pytest.raises(ValueError, match="call_function needs a callable target, got 'add'"):
         graph.call_function("add")
-    with pytest.raises(TypeError, match="call_method needs a string target"):
+    with pytest.raises(ValueError, match="call_method needs a string target"):
         graph.call_method(abs)
     with pytest.raises(ValueError, match="belongs to another graph"):
         graph.call_function(abs, (Graph().placeholder("x"),))

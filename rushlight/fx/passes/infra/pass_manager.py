@@ -143,8 +143,10 @@ class PassManager:
                 ran = ", ".join(done) or "none"
                 raise Exception(f"An error occurred when running the '{_name(one)}' pass after the passes: {ran}") from error
             if not isinstance(result, PassResult):
-                raise TypeError(f"The result of the pass {_name(one)}, run after {', '.join(done) or 'no other'}, should be a "
-                                "PassResult. Please wrap it with pass_result_wrapper()")  # fmt: skip
+                raise TypeError(
+                    f"The result of the pass {_name(one)} should be type PassResult (passes before it: "
+                    f"{', '.join(done) or 'none'}). Please wrap it with pass_result_wrapper()"
+                )
             module, changed = result.graph_module, changed or result.modified
             if isinstance(module, GraphModule):
                 module.recompile()
