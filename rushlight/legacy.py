@@ -9,9 +9,9 @@ import math
 import os
 from typing import Any
 
-from rushlight.core.overrides import overridable
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import dtype, get_default_dtype, set_default_dtype
+from rushlight.core.overrides import overridable
 from rushlight.core.storage import UntypedStorage
 from rushlight.core.tensor import Tensor, tensor_from_storage
 from rushlight.core.typed_storage import TypedStorage

@@ -27,8 +27,8 @@ from rushlight.dynamo.dynamic import mark_dynamic, mark_static, maybe_mark_dynam
 __all__ = [
     "OptimizedModule", "allow_in_graph", "assume_constant_result", "backends", "config", "decorators", "disable", "eval_frame",
     "exc", "explain", "export", "graph_break", "is_compiling", "is_dynamo_supported", "list_backends", "mark_dynamic",
-    "mark_static", "mark_static_address", "maybe_mark_dynamic", "optimize", "optimize_assert", "register_backend", "reset", "run",
-    "set_stance", "substitute_in_graph", "testing", "types", "utils",
+    "mark_static", "mark_static_address", "maybe_mark_dynamic", "optimize", "optimize_assert", "register_backend", "reset",
+    "run", "set_stance", "substitute_in_graph", "testing", "types", "utils",
 ]  # fmt: skip
 
 

@@ -245,8 +245,8 @@ def capture(
     `open_leaves` says, leaf by leaf, what is to be left open: symbolic sizes and strides for a tensor, a SymInt in place of
     an int, which becomes an input then, or None.
     `names` gives the qualified names of tensors that may be met inside, `input_names` those of the inputs, leaf by leaf, and
-    `decompositions` functions that are recorded in the place of operators, unless they return NotImplemented. With `every_leaf`,
-    the graph takes what is no tensor, too, and does nothing with it. Whatever Python
+    `decompositions` functions that are recorded in the place of operators, unless they return NotImplemented. With
+    `every_leaf`, the graph takes what is no tensor, too, and does nothing with it. Whatever Python
     decides while it runs is decided once. DataDependentError when it asks for a value. A GraphModule is run node by node, so
     that the new nodes know the user's lines that theirs come from.
     """
@@ -294,8 +294,8 @@ def make_fx(
 
     The module takes the arguments' leaves and returns what `function` returns; of values other than tensors it uses those that
     it was recorded with. With `tracing_mode="symbolic"` sizes are left open, and ints: the module then serves others, as far as
-    the guards of `module.shape_env` admit. "real" and "fake" are one. `decompositions` are functions to record in the place of operators;
-    `names` gives, for the arguments, what their leaves are called. ValueError for another mode.
+    the guards of `module.shape_env` admit. "real" and "fake" are one. `decompositions` are functions to record in the place of
+    operators; `names` gives, for the arguments, what their leaves are called. ValueError for another mode.
     """
     if tracing_mode not in TRACING_MODES:
         raise ValueError(f"Unexpected tracing type: {tracing_mode}, expected one of {', '.join(TRACING_MODES)}")

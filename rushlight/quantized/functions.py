@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rushlight.core.overrides import overridable
 from rushlight.core.device import device_for_operator
 from rushlight.core.dtype import dtype
+from rushlight.core.overrides import overridable
 from rushlight.core.tensor import Tensor
 from rushlight.quantized.operators import aten
 
