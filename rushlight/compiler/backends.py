@@ -26,7 +26,8 @@ from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.fx.graph_module import GraphModule
 from rushlight.inductor.build import BuildError, CompilerMissing
-from rushlight.inductor.compile_fx import Options, compile_fx
+from rushlight.inductor.compile_fx import compile_fx
+from rushlight.inductor.options import Options
 from rushlight.inductor.sizes import UnsupportedSize
 
 if TYPE_CHECKING:

@@ -21,8 +21,9 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
 from rushlight.fx.targets import qualified_name, resolve
 from rushlight.inductor import plan_cache
-from rushlight.inductor.compile_fx import Options, runner
+from rushlight.inductor.compile_fx import runner
 from rushlight.inductor.compiled import CompiledGraph
+from rushlight.inductor.options import Options
 from rushlight.inductor.plan import Plan
 from rushlight.inductor.plan_cache import Unknown, argument_text
 from rushlight.ops import library

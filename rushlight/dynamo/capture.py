@@ -12,6 +12,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import rushlight.dynamo.standard  # noqa: F401  (fills the table of builtins)
 from rushlight._C import GraphLaunch, skip_code, tail_call
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor

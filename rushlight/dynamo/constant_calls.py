@@ -16,7 +16,7 @@ from rushlight.dynamo.values.function import FunctionValue
 from rushlight.dynamo.values.objects import ObjectValue
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following
 
 MARK = "_dynamo_marked_constant"  # the attribute that PyTorch sets, and that packages set themselves
 
@@ -26,7 +26,7 @@ def is_marked(function: FunctionValue) -> bool:
     return getattr(function.function, MARK, False)
 
 
-def call_at_capture(tx: Translator, function: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def call_at_capture(tx: Following, function: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """The result of a marked function. GraphBreak where an argument is not known; `Raised` where the function raises."""
     values = [_known(value) for value in args]
     named = {name: _known(value) for name, value in kwargs.items()}

@@ -11,7 +11,7 @@ from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.values.base import Value
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.program import ProgramWriter
+    from rushlight.dynamo.values.base import Writer
 
 
 class SideEffects:
@@ -92,7 +92,7 @@ class SideEffects:
         """Whether there is anything to do again."""
         return bool(self._changed or self._globals or self._classes or self._calls)
 
-    def write(self, writer: ProgramWriter) -> None:
+    def write(self, writer: Writer) -> None:
         """Add the statements. Values are read before anything is written."""
         lines: list[str] = []
         for value in self._changed.values():

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from traceback import FrameSummary
 
-    from rushlight.dynamo.values.base import Value
-
 
 class GraphBreak(Exception):
     """The program does what cannot be captured; Python has to run it. `hint` says what a user may do about it.
@@ -51,11 +49,3 @@ class BackendCompilerFailed(RuntimeError):
 
 class RecompileError(RuntimeError):
     """A frame would have been captured again, which the program forbids."""
-
-
-class Raised(Exception):
-    """The followed program raised an exception, which a handler of its own may catch."""
-
-    def __init__(self, value: Value) -> None:
-        super().__init__(str(value))
-        self.value = value

@@ -22,10 +22,11 @@ from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.dynamo.dynamic import ConstraintViolationError, History, OpenSizes
-from rushlight.dynamo.errors import BackendCompilerFailed, Raised, RecompileError
+from rushlight.dynamo.errors import BackendCompilerFailed, RecompileError
 from rushlight.dynamo.guarded_code import GuardedCode, Unsupported
 from rushlight.dynamo.regions import force_eager, is_compiled_wrapper, is_left_alone
 from rushlight.dynamo.rules import RULES, counters
+from rushlight.dynamo.values.base import Raised
 from rushlight.nn.modules.module import Module
 from rushlight.utils.pytree import tree_flatten
 

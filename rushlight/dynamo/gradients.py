@@ -12,12 +12,12 @@ from rushlight.amp.autocast_mode import autocast
 from rushlight.autograd.captured import CapturedBackward
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
-from rushlight.dynamo.errors import GraphBreak, Raised
+from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.graph_apart import GraphApart, check_writes, versions_of
 from rushlight.dynamo.graph_builder import GraphBuilder
 from rushlight.dynamo.regions import disable
 from rushlight.dynamo.translator import Translator
-from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.base import Raised, Value
 from rushlight.dynamo.values.constant import is_none
 from rushlight.dynamo.values.tensor import TensorValue
 from rushlight.fx.graph_module import GraphModule

@@ -13,7 +13,7 @@ from rushlight._C import skip_code
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.dynamo.effects import SideEffects
-from rushlight.dynamo.errors import FrameNeeded, GraphBreak, Raised
+from rushlight.dynamo.errors import FrameNeeded, GraphBreak
 from rushlight.dynamo.graph_builder import GraphBuilder
 from rushlight.dynamo.guards import Guards
 from rushlight.dynamo.instructions import PYTHON
@@ -21,7 +21,7 @@ from rushlight.dynamo.session import Session, is_hashed_by_identity
 from rushlight.dynamo.sources import Attribute, Content, Held, Item, Source
 from rushlight.dynamo.stability import is_stable
 from rushlight.dynamo.values import builtin, operators
-from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.base import Raised, Value
 from rushlight.dynamo.values.classes import ClassValue, PythonModuleValue
 from rushlight.dynamo.values.constant import constant_of, is_constant_value, raised
 from rushlight.dynamo.values.contexts import set_grad_enabled

@@ -68,7 +68,7 @@ from rushlight.ops.construct import tensor
 from rushlight.ops.library import OperatorHandle
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following
 
 _GRAD_KINDS = (no_grad, enable_grad)
 # What is guarded by what it is like, not by identity, where it comes from outside.
@@ -96,7 +96,7 @@ class Session:
         self.has_tensor_keys = False  # whether a dict or set from outside has tensors for keys
         self.has_arrays = False  # whether arrays of NumPy are inputs
         self.asked_grad_mode = False  # whether the program asked whether gradients are recorded, or switched that
-        self.active: Translator | None = None
+        self.active: Following | None = None
         sizes.environment.locate = self._location
         self.followed: dict[int, tuple[types.CodeType, types.FunctionType | None]] = {}
         self.methods: dict[tuple[int, str], tuple[type, Value]] = {}  # the methods of classes, which are kept alive
@@ -113,7 +113,7 @@ class Session:
 
     # Real objects as tracked values
 
-    def wrap(self, tx: Translator, value: Any, source: Source | None) -> Value:
+    def wrap(self, tx: Following, value: Any, source: Source | None) -> Value:
         """The tracked value of a real object: the same one for the same object. What is assumed of it is guarded."""
         known = self._known.get(id(value))
         if known is not None:
@@ -126,7 +126,7 @@ class Session:
                 self.distinct.append(made.source)
         return made
 
-    def later(self, tx: Translator, value: Any, source: Source | None) -> Value:
+    def later(self, tx: Following, value: Any, source: Source | None) -> Value:
         """The same for when something looks at the value: until then nothing is guarded."""
         if source is None:
             return self.wrap(tx, value, None)
@@ -159,7 +159,7 @@ class Session:
         else:
             self.guards.same_place(source, known.source)
 
-    def _make(self, tx: Translator, value: Any, source: Source | None) -> Value:
+    def _make(self, tx: Following, value: Any, source: Source | None) -> Value:
         kind = type(value)
         if isinstance(value, Tensor):
             return self._tensor(value, source)
@@ -242,7 +242,7 @@ class Session:
         """Whether some size or number is left open."""
         return self.sizes.any or bool(self._floats) or bool(self.sizes.environment.unknown)
 
-    def _callable(self, tx: Translator, value: Any, source: Source | None) -> Value | None:
+    def _callable(self, tx: Following, value: Any, source: Source | None) -> Value | None:
         if isinstance(value, types.ModuleType):
             self._identity(source, value)
             return PythonModuleValue(value, source)
@@ -298,7 +298,7 @@ class Session:
             self.guards.same_type(source, value)
         return OpaqueValue(type(value), source or self.hold(value))
 
-    def _partial(self, tx: Translator, value: functools.partial, source: Source | None) -> Value:
+    def _partial(self, tx: Following, value: functools.partial, source: Source | None) -> Value:
         if source is not None:
             self.guards.same_type(source, value)
         function = self.wrap(tx, value.func, Attribute(source, "func") if source else None)
@@ -310,10 +310,10 @@ class Session:
             self.guards.same_items(Attribute(source, "keywords"), list(value.keywords), "keywords", dict)
         return PartialValue(functools.partial, function, args, kwargs, source)
 
-    def _items(self, tx: Translator, values: Any, source: Source | None) -> list[Value]:
+    def _items(self, tx: Following, values: Any, source: Source | None) -> list[Value]:
         return [self.later(tx, item, Item(source, index) if source else None) for index, item in enumerate(values)]
 
-    def _container(self, tx: Translator, value: Any, source: Source | None) -> Value | None:
+    def _container(self, tx: Following, value: Any, source: Source | None) -> Value | None:
         kind = type(value)
         if kind in (list, tuple, collections.deque) or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
             if kind is collections.deque and value.maxlen is not None:
@@ -348,7 +348,7 @@ class Session:
             return SliceValue(parts)
         return None
 
-    def _dict(self, tx: Translator, value: dict, source: Source | None) -> Value:
+    def _dict(self, tx: Following, value: dict, source: Source | None) -> Value:
         if not all(is_key(key) for key in value):
             return self._opaque(value, source)
         self.has_tensor_keys |= any(isinstance(key, Tensor) for key in value)
@@ -377,7 +377,7 @@ class Session:
         self.sizes.modules.add(place)
         return ModuleValue(type(value), value, place)
 
-    def _object(self, tx: Translator, value: Any, source: Source | None) -> Value:
+    def _object(self, tx: Following, value: Any, source: Source | None) -> Value:
         kind = type(value)
         if value is state:
             return ThreadStateValue(source)

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
-from rushlight.dynamo.errors import GraphBreak, Raised
+from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.graph_apart import GraphApart, check_writes, versions_of
 from rushlight.dynamo.translator import Translator
-from rushlight.dynamo.values.base import Value, realized
+from rushlight.dynamo.values.base import Raised, Value, realized
 from rushlight.dynamo.values.constant import ConstantValue
 from rushlight.dynamo.values.inheriting import InheritingValue
 from rushlight.dynamo.values.mappings import DictValue

@@ -18,13 +18,13 @@ from rushlight.core.thread_state import state
 from rushlight.dynamo import opcodes
 from rushlight.dynamo.constant_calls import call_at_capture, is_marked
 from rushlight.dynamo.dynamic import SymbolicFailure
-from rushlight.dynamo.errors import FrameNeeded, GraphBreak, Raised
+from rushlight.dynamo.errors import FrameNeeded, GraphBreak
 from rushlight.dynamo.handlers import CLOSURES
 from rushlight.dynamo.instructions import PYTHON, Instruction
 from rushlight.dynamo.services import Services
 from rushlight.dynamo.session import Session
 from rushlight.dynamo.sources import GLOBALS, Global, Local
-from rushlight.dynamo.values.base import Value, realized
+from rushlight.dynamo.values.base import Raised, Value, realized
 from rushlight.dynamo.values.classes import ClassValue
 from rushlight.dynamo.values.constant import ConstantValue, raised
 from rushlight.dynamo.values.construction import SuperValue, construct

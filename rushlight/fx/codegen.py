@@ -18,7 +18,7 @@ from rushlight.fx.source_values import attribute_path, format_value
 from rushlight.fx.targets import TORCH, path_expression, qualified_name, resolve
 
 if TYPE_CHECKING:
-    from rushlight.fx.graph import Graph
+    from rushlight.fx.node import NodeGraph
 
 _INDENT = "    "
 
@@ -45,7 +45,7 @@ class PythonCode(NamedTuple):
 
 
 def generate(
-    graph: Graph, root_module: str, *, verbose: bool = False, include_stride: bool = False, include_device: bool = False
+    graph: NodeGraph, root_module: str, *, verbose: bool = False, include_stride: bool = False, include_device: bool = False
 ) -> PythonCode:
     """Write `graph` as a function `forward(root_module, *placeholders)`."""
     writer = _Writer(graph, root_module)
@@ -55,7 +55,7 @@ def generate(
     return writer.write()
 
 
-def last_uses(graph: Graph) -> dict[Node, list[Node]]:
+def last_uses(graph: NodeGraph) -> dict[Node, list[Node]]:
     """For each node, the nodes whose value nothing needs after it, in the order of its arguments."""
     seen: set[Node] = set()
     released: dict[Node, list[Node]] = {}
@@ -70,7 +70,7 @@ def last_uses(graph: Graph) -> dict[Node, list[Node]]:
 class _Writer:
     """Collects the parameters, statements and globals of one function."""
 
-    def __init__(self, graph: Graph, root_module: str) -> None:
+    def __init__(self, graph: NodeGraph, root_module: str) -> None:
         self.graph = graph
         self.root_module = root_module
         self.globals: dict[str, Any] = {

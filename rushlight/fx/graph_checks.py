@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from rushlight.fx.node import OPCODES, Node
 
 if TYPE_CHECKING:
-    from rushlight.fx.graph import Graph
+    from rushlight.fx.node import NodeGraph
 
 
-def lint(graph: Graph) -> None:
+def lint(graph: NodeGraph) -> None:
     """Check order, names, links between inputs and users, opcodes, and that targets exist in the owning module.
 
     Raises RuntimeError at the first fault.
@@ -31,11 +31,11 @@ def lint(graph: Graph) -> None:
     _check_output(graph, list(defined))
 
 
-def _fail(graph: Graph, message: str) -> NoReturn:
+def _fail(graph: NodeGraph, message: str) -> NoReturn:
     raise RuntimeError(f"{message}\n{graph}")
 
 
-def _check_identity(graph: Graph, node: Node, names: dict[str, Node]) -> None:
+def _check_identity(graph: NodeGraph, node: Node, names: dict[str, Node]) -> None:
     if node.op not in OPCODES:
         _fail(graph, f"Node {node} has unknown opcode {node.op!r}; expected one of {', '.join(OPCODES)}")
     if node.graph is not graph:
@@ -46,7 +46,7 @@ def _check_identity(graph: Graph, node: Node, names: dict[str, Node]) -> None:
         _fail(graph, f"Node {node} is linked wrongly between {node._prev} and {node._next}")
 
 
-def _check_inputs(graph: Graph, node: Node, defined: dict[Node, None]) -> None:
+def _check_inputs(graph: NodeGraph, node: Node, defined: dict[Node, None]) -> None:
     for used in node._input_nodes:
         if used.graph is not graph:
             _fail(graph, f"Argument '{used}' of Node '{node}' does not belong to this Graph")
@@ -62,13 +62,13 @@ def _check_inputs(graph: Graph, node: Node, defined: dict[Node, None]) -> None:
             _fail(graph, f"Node '{node}' uses '{used}', which does not list it among its users")
 
 
-def _check_users(graph: Graph, node: Node) -> None:
+def _check_users(graph: NodeGraph, node: Node) -> None:
     for user in node.users:
         if user._erased or node not in user._input_nodes:
             _fail(graph, f"Node '{node}' lists '{user}' as a user, but that node does not use it")
 
 
-def _check_output(graph: Graph, nodes: list[Node]) -> None:
+def _check_output(graph: NodeGraph, nodes: list[Node]) -> None:
     outputs = [node for node in nodes if node.op == "output"]
     if len(outputs) > 1:
         _fail(graph, f"the graph has {len(outputs)} output nodes; expected one")
@@ -76,7 +76,7 @@ def _check_output(graph: Graph, nodes: list[Node]) -> None:
         _fail(graph, f"the output must be the last node, but '{nodes[-1]}' follows it")
 
 
-def _check_reference(graph: Graph, node: Node) -> None:
+def _check_reference(graph: NodeGraph, node: Node) -> None:
     if node.op not in ("get_attr", "call_module"):
         return
     found: Any = graph.owning_module

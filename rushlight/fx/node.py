@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rushlight.fx.immutable_collections import CONTAINERS, immutable_dict, immutable_list, map_aggregate, map_tuple
 from rushlight.fx.targets import mutates_arguments, qualified_name, uses_random_state
 
 if TYPE_CHECKING:
-    from rushlight.fx.graph import Graph
+    from rushlight.fx.codegen_hooks import CodeGen
+    from rushlight.fx.namespace import Namespace
 
 Target = Callable[..., Any] | str
 """What a node calls: a function, or the name of a method, module or attribute."""
@@ -30,6 +31,18 @@ _SIDE_EFFECTS = {
     operator.itruediv, operator.ifloordiv, operator.imod, operator.ipow, operator.imatmul, operator.iand,
     operator.ior, operator.ixor, operator.ilshift, operator.irshift, operator.iconcat,
 }  # fmt: skip
+
+
+class NodeGraph(Protocol):
+    """A graph, as its nodes, their checks and the printing of code know it."""
+
+    owning_module: Any
+    _namespace: Namespace
+    _codegen: CodeGen | None
+
+    @property
+    def nodes(self) -> Iterable[Node]:
+        """The nodes in order."""
 
 
 class Node:
@@ -53,7 +66,7 @@ class Node:
 
     def __init__(
         self,
-        graph: Graph,
+        graph: NodeGraph,
         name: str,
         op: str,
         target: Any,

@@ -25,7 +25,7 @@ from rushlight.inductor.compiled import CompiledGraph
 from rushlight.inductor.graph import LoweredGraph, OutputView
 from rushlight.inductor.ir import Buffer, ConstantBuffer, FixedLayout, InputBuffer, TemplateBuffer
 from rushlight.inductor.lowering.convolutions import can_be_winograd
-from rushlight.inductor.plan import plan_of
+from rushlight.inductor.planning import plan_of
 from rushlight.inductor.processor import instructions
 from rushlight.utils.native import cache
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
@@ -17,6 +17,7 @@ from rushlight.inductor import plan_cache
 from rushlight.inductor.build import Library
 from rushlight.inductor.compiled import CompiledGraph
 from rushlight.inductor.late_inputs import as_last_inputs, given_constants, seed_nodes, seeded, written_constants
+from rushlight.inductor.options import Options
 from rushlight.inductor.plan import Plan
 
 if TYPE_CHECKING:
@@ -27,15 +28,6 @@ Observer = Callable[[str, Callable[[], str]], None]
 Details = Callable[[], "tuple[LoweredGraph, Program]"]
 
 interpreter, pieces = map(LazyModule, ("rushlight.fx.interpreter", "rushlight.inductor.pieces"))
-
-
-class Options(NamedTuple):
-    """What compilation depends on besides the graph: the number of threads, whether to build for a debugger, and whether to
-    time several ways to run a template."""
-
-    threads: int
-    debug: bool = False
-    autotune: bool = False
 
 
 def compile_fx(module: GraphModule, options: Options, observe: Observer) -> Callable[..., tuple]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rushlight.core.algebra import Var
     from rushlight.inductor.codegen.program import Program
     from rushlight.inductor.graph import LoweredGraph
-    from rushlight.inductor.profiling import Recorder
+    from rushlight.inductor.observed import Observer
 
 
 pieces = LazyModule("rushlight.inductor.pieces")
@@ -79,7 +79,7 @@ class CompiledGraph:
         self._prepared: _Prepared | None = None
         self._lock = threading.Lock()
         self._launch: _C.GraphLaunch | None = None
-        self._recorder: Recorder | None = None
+        self._recorder: Observer | None = None
         enlist(self)
 
     @property
@@ -87,7 +87,7 @@ class CompiledGraph:
         """A Python program that runs this graph alone, with the C++ that it was compiled from."""
         return pieces.text_of("module", *self.details())
 
-    def divert(self, recorder: Recorder | None) -> None:
+    def divert(self, recorder: Observer | None) -> None:
         """Have a recorder measure all calls, or none."""
         self._recorder = recorder
         if self._launch is not None:

@@ -9,19 +9,44 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from rushlight.inductor.compiled import CompiledGraph
-    from rushlight.inductor.profiling import Recorder
+    from rushlight.core.algebra import Var
+    from rushlight.inductor.build import Library
+
+
+class Observed(Protocol):
+    """A compiled graph, as observers know it."""
+
+    number: int
+    library: Library
+
+    def details(self) -> tuple[Any, Any]:
+        """The lowered graph and its program."""
+
+    def divert(self, observer: Observer | None) -> None:
+        """Have calls ask the observer which code to run."""
+
+
+class Observer(Protocol):
+    """What calls of graphs are diverted to."""
+
+    def entry_for(self, graph: Observed) -> int:
+        """The address to call for one run of a graph."""
+
+    def ran(self, graph: Observed, sizes: Mapping[Var, int]) -> None:
+        """Called after a run, for these values of the size symbols."""
+
 
 _numbers = itertools.count()
-_graphs: weakref.WeakSet[CompiledGraph] = weakref.WeakSet()
+_graphs: weakref.WeakSet[Observed] = weakref.WeakSet()
 _lock = threading.RLock()  # what a collection ends meanwhile may make graphs
-_observer: Recorder | None = None
+_observer: Observer | None = None
 
 
-def enlist(graph: CompiledGraph) -> None:
+def enlist(graph: Observed) -> None:
     """Let observers know of a graph, which is given the next number."""
     with _lock:
         graph.number = next(_numbers)
@@ -35,13 +60,13 @@ def next_number() -> int:
     return next(_numbers)
 
 
-def made_since(number: int) -> list[CompiledGraph]:
+def made_since(number: int) -> list[Observed]:
     """The graphs above a number that are alive, in order."""
     with _lock:
         return sorted((graph for graph in _graphs if graph.number > number), key=lambda graph: graph.number)
 
 
-def observe(observer: Recorder) -> bool:
+def observe(observer: Observer) -> bool:
     """Divert all calls to `observer`; False, and nothing done, while another one is there."""
     with _lock:
         if _observer is not None:
@@ -56,7 +81,7 @@ def leave_alone() -> None:
         _divert(None)
 
 
-def _divert(observer: Recorder | None) -> None:
+def _divert(observer: Observer | None) -> None:
     global _observer
     _observer = observer
     for graph in _graphs:

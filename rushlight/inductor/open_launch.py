@@ -25,7 +25,8 @@ from rushlight.core.symbolic.relations import DIFFERENT, EQUAL, NOT_NEGATIVE
 from rushlight.inductor.build import Library
 from rushlight.inductor.codegen.program import Program
 from rushlight.inductor.launch import Code, NoNativeForm, input_text
-from rushlight.inductor.plan import LONG_WORK, Plan, work_of
+from rushlight.inductor.plan import Plan
+from rushlight.inductor.planning import LONG_WORK, work_of
 from rushlight.inductor.size_symbols import SizeSymbols, TensorInput
 from rushlight.inductor.sizes import Size
 

@@ -17,13 +17,14 @@ from rushlight.inductor.autotune import tune
 from rushlight.inductor.build import build, flags_for, portable_key
 from rushlight.inductor.codegen.module import module_text
 from rushlight.inductor.codegen.program import Program, ProgramWriter
-from rushlight.inductor.compile_fx import Observer, Options, interpreter_of, runner, show
+from rushlight.inductor.compile_fx import Observer, interpreter_of, runner, show
 from rushlight.inductor.compiled import CompiledGraph
 from rushlight.inductor.glue import Glue, Piece
 from rushlight.inductor.graph import GraphLowering, LoweredGraph
 from rushlight.inductor.launch import KnownSizes, NoNativeForm, make_launch
 from rushlight.inductor.open_launch import OpenSizes
-from rushlight.inductor.plan import plan_of
+from rushlight.inductor.options import Options
+from rushlight.inductor.planning import plan_of
 from rushlight.inductor.size_checks import make_binder
 from rushlight.inductor.size_symbols import SizeSymbols
 from rushlight.inductor.spelled_attention import fuse_attention

@@ -21,7 +21,7 @@ from rushlight.inductor.processor import instructions
 from rushlight.utils.native import cache
 
 if TYPE_CHECKING:
-    from rushlight.inductor.compile_fx import Options
+    from rushlight.inductor.options import Options
 
 _LIBRARY = str(Path(__file__).parents[1])
 # Folders with what decides about the text of a program.

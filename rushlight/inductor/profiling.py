@@ -21,7 +21,7 @@ from rushlight.inductor.build import BuildError, CompilerMissing, Library, build
 if TYPE_CHECKING:
     from rushlight.core.algebra import Var
     from rushlight.inductor.codegen.program import Program
-    from rushlight.inductor.compiled import CompiledGraph
+    from rushlight.inductor.observed import Observed
 
 work = LazyModule("rushlight.inductor.work")
 
@@ -74,13 +74,13 @@ class Recorder:
         """End."""
         observed.leave_alone()
 
-    def entry_for(self, graph: CompiledGraph) -> int:
+    def entry_for(self, graph: Observed) -> int:
         """The address to call for one run of a graph; that of the graph itself where no program can measure it."""
         with _lock:
             timed = self._program(graph)
             return graph.library.entry if timed is None else timed.library.entry
 
-    def ran(self, graph: CompiledGraph, sizes: Mapping[Var, int]) -> None:
+    def ran(self, graph: Observed, sizes: Mapping[Var, int]) -> None:
         """Count a run for these values of the size symbols."""
         with _lock:
             timed = self._program(graph)
@@ -96,7 +96,7 @@ class Recorder:
                 times.bytes += work.bytes_of(group, buffers, sizes)
                 times.flops += work.flops_of(group, kernel, sizes)
 
-    def _program(self, graph: CompiledGraph) -> _Timed | None:
+    def _program(self, graph: Observed) -> _Timed | None:
         _, program = graph.details()
         if program.source not in self._timed:
             self._timed[program.source] = _build(program)

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from rushlight.core.dtype import dtype
-from rushlight.inductor.codegen.program import Program as RegionProgram
 
 
 @dataclass(frozen=True)
@@ -288,7 +288,7 @@ class Region:
     """A straight-line piece in C++: its program, the inputs that never change (prepared once, of which the first values of
     `program.constants` are), and its outputs' place among the program's."""
 
-    program: RegionProgram
+    program: Any  # the `codegen.program.Program` of the region, whose text goes into that of the whole
     constants: list[Var]
     outputs: list[str]
 

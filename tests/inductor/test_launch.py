@@ -12,10 +12,11 @@ from rushlight.core.storage import StorageImpl
 from rushlight.core.symbolic import ShapeEnv
 from rushlight.dynamo.frames import debug_cache_entries
 from rushlight.fx.proxy_tensor import capture
-from rushlight.inductor.compile_fx import Options, compile_fx
+from rushlight.inductor.compile_fx import compile_fx
 from rushlight.inductor.compiled import CompiledGraph
 from rushlight.inductor.glue import Glue
 from rushlight.inductor.launch import launch_text
+from rushlight.inductor.options import Options
 from rushlight.inductor.symbolic_graph import SymbolicGraph
 from tests.inductor.open_graphs import compile_open
 

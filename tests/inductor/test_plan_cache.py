@@ -11,7 +11,8 @@ from rushlight import nn
 from rushlight.compiler.passes import PIPELINE
 from rushlight.fx.proxy_tensor import capture
 from rushlight.inductor import pieces, plan_cache
-from rushlight.inductor.compile_fx import Options, compile_fx
+from rushlight.inductor.compile_fx import compile_fx
+from rushlight.inductor.options import Options
 from rushlight.utils.native import cache
 
 

@@ -32,8 +32,9 @@ from rushlight.fx.node import Node
 from rushlight.fx.proxy_tensor import capture
 from rushlight.fx.symbolic_sizes import Geometry
 from rushlight.inductor import plan_cache
-from rushlight.inductor.compile_fx import Options, compile_fx
+from rushlight.inductor.compile_fx import compile_fx
 from rushlight.inductor.late_inputs import as_last_inputs
+from rushlight.inductor.options import Options
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.ir.graph import Node as JitNode

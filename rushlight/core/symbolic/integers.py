@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,10 +19,34 @@ import rushlight._C as _C
 from rushlight.core.algebra import Expr, as_expr
 from rushlight.core.symbolic.relations import Relation, at_least, below, different, equal
 
-if TYPE_CHECKING:
-    from rushlight.core.symbolic.environment import ShapeEnv
-
 _LARGEST_POWER = 8
+
+
+class Environment(Protocol):
+    """What open integers ask of the environment that they belong to."""
+
+    version: int
+
+    def integer(self, expression: Expr) -> Any:
+        """An expression as an integer: an int where it is known."""
+
+    def simplify(self, expression: Expr) -> Expr:
+        """The expression by all that is known."""
+
+    def hint_of(self, expression: Expr) -> int:
+        """Its value in the example."""
+
+    def is_unknown(self, expression: Expr) -> bool:
+        """Whether the example gives it no value."""
+
+    def prove(self, relation: Relation) -> bool | None:
+        """Whether a relation always holds, or never does; None where that is not known."""
+
+    def evaluate(self, relation: Relation) -> bool:
+        """Whether a relation holds in the example, which is guarded."""
+
+    def specialize(self, expression: Expr) -> int:
+        """The value in the example, to which the expression is fixed."""
 
 
 class SymBool:
@@ -30,7 +54,7 @@ class SymBool:
 
     __slots__ = ("environment", "relation")
 
-    def __init__(self, environment: ShapeEnv, relation: Relation):
+    def __init__(self, environment: Environment, relation: Relation):
         self.environment = environment
         self.relation = relation
 
@@ -57,7 +81,7 @@ class SymInt:
 
     __slots__ = ("environment", "_expression", "_hash", "_version")
 
-    def __init__(self, environment: ShapeEnv, expression: Expr):
+    def __init__(self, environment: Environment, expression: Expr):
         self.environment = environment
         self._expression = expression
         self._version = environment.version
@@ -154,7 +178,7 @@ def _power(base: Expr, exponent: int) -> Expr:
     return result
 
 
-def _operand(environment: ShapeEnv, value: object) -> Expr | None:
+def _operand(environment: Environment, value: object) -> Expr | None:
     """`value` as an expression, or None if it is no integer."""
     if type(value) is SymInt:
         # A symbol of another capture means nothing here; its value for its own example does.
@@ -179,7 +203,7 @@ def _give_arithmetic(name: str, rule: Callable[[Expr, Expr], Expr], plain: Calla
     setattr(SymInt, f"__r{name}__", reflected)
 
 
-def _combine(environment: ShapeEnv, rule: Callable, plain: Callable, left: Expr, right: Expr, divides: bool) -> SymInt | int:
+def _combine(environment: Environment, rule: Callable, plain: Callable, left: Expr, right: Expr, divides: bool) -> SymInt | int:
     if divides and not environment.evaluate(at_least(right, as_expr(1))):
         # The algebra divides by what is positive.
         return plain(environment.specialize(left), environment.specialize(right))

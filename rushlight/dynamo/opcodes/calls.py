@@ -18,15 +18,15 @@ from rushlight.dynamo.values.mappings import DictValue
 from rushlight.dynamo.values.sequences import SequenceValue
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.opcodes.table import Frame
 
 
 @opcode("KW_NAMES")
-def _kw_names(tx: Translator, instruction: Instruction) -> None:
+def _kw_names(tx: Frame, instruction: Instruction) -> None:
     tx.keyword_names = instruction.argval
 
 
-def take_call(tx: Translator, count: int, names: tuple[str, ...]) -> tuple[Value, list[Value], dict[str, Value]]:
+def take_call(tx: Frame, count: int, names: tuple[str, ...]) -> tuple[Value, list[Value], dict[str, Value]]:
     """The callable and arguments of a call instruction, taken from the stack."""
     values = tx.popn(count)
     first, second = tx.popn(2)
@@ -42,21 +42,21 @@ def take_call(tx: Translator, count: int, names: tuple[str, ...]) -> tuple[Value
 
 
 @opcode("CALL")
-def _call(tx: Translator, instruction: Instruction) -> None:
+def _call(tx: Frame, instruction: Instruction) -> None:
     names, tx.keyword_names = tx.keyword_names, ()
     function, args, kwargs = take_call(tx, instruction.arg, names)
     tx.push(function.call(tx, args, kwargs))
 
 
 @opcode("CALL_KW")
-def _call_kw(tx: Translator, instruction: Instruction) -> None:
+def _call_kw(tx: Frame, instruction: Instruction) -> None:
     names = tx.pop().constant()
     function, args, kwargs = take_call(tx, instruction.arg, names)
     tx.push(function.call(tx, args, kwargs))
 
 
 @opcode("CALL_FUNCTION_EX")
-def _call_function_ex(tx: Translator, instruction: Instruction) -> None:
+def _call_function_ex(tx: Frame, instruction: Instruction) -> None:
     kwargs = tx.pop() if instruction.arg & 1 else None
     args = tx.pop().items_of(tx)
     first = tx.pop()
@@ -73,7 +73,7 @@ def _mapping(value: Value) -> dict:
 
 
 @opcode("MAKE_FUNCTION")
-def _make_function(tx: Translator, instruction: Instruction) -> None:
+def _make_function(tx: Frame, instruction: Instruction) -> None:
     code = tx.pop().constant()
     flags = instruction.arg or 0
     cells = [] if PYTHON >= (3, 13) or not flags & 8 else tx.pop().items_of(tx)
@@ -86,7 +86,7 @@ def _make_function(tx: Translator, instruction: Instruction) -> None:
 
 
 @opcode("SET_FUNCTION_ATTRIBUTE")
-def _set_function_attribute(tx: Translator, instruction: Instruction) -> None:
+def _set_function_attribute(tx: Frame, instruction: Instruction) -> None:
     value, function = tx.popn(2)
     if instruction.arg == 1:
         function.defaults = value.items_of(tx)
@@ -100,12 +100,12 @@ def _set_function_attribute(tx: Translator, instruction: Instruction) -> None:
 
 
 @opcode("LOAD_BUILD_CLASS")
-def _load_build_class(tx: Translator, instruction: Instruction) -> None:
+def _load_build_class(tx: Frame, instruction: Instruction) -> None:
     tx.push(BuiltinValue(builtins.__build_class__))
 
 
 @opcode("CALL_INTRINSIC_1")
-def _call_intrinsic_1(tx: Translator, instruction: Instruction) -> None:
+def _call_intrinsic_1(tx: Frame, instruction: Instruction) -> None:
     if instruction.arg == 5:
         tx.push(operators.unary(tx, "+", tx.pop()))
     elif instruction.arg == 6:
@@ -116,7 +116,7 @@ def _call_intrinsic_1(tx: Translator, instruction: Instruction) -> None:
         raise GraphBreak(f"intrinsic {instruction.argval}")
 
 
-def _stop_iteration_error(tx: Translator) -> None:
+def _stop_iteration_error(tx: Frame) -> None:
     value = tx.stack[-1]
     if issubclass(value.python_type(), StopIteration):
         tx.stack[-1] = ExceptionValue(RuntimeError, [ConstantValue("generator raised StopIteration")])

@@ -4,61 +4,61 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rushlight.dynamo.errors import GraphBreak, Raised
+from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.instructions import Instruction
 from rushlight.dynamo.opcodes.table import opcode
 from rushlight.dynamo.values import builtin
-from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.base import Raised, Value
 from rushlight.dynamo.values.constant import ConstantValue, raised
 from rushlight.dynamo.values.mappings import DictValue
 from rushlight.dynamo.values.sequences import SequenceValue, SliceValue
 from rushlight.dynamo.values.sets import SetValue
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.opcodes.table import Frame
 
 
 @opcode("BUILD_TUPLE")
-def _build_tuple(tx: Translator, instruction: Instruction) -> None:
+def _build_tuple(tx: Frame, instruction: Instruction) -> None:
     tx.push(SequenceValue(tx.popn(instruction.arg), tuple))
 
 
 @opcode("BUILD_LIST")
-def _build_list(tx: Translator, instruction: Instruction) -> None:
+def _build_list(tx: Frame, instruction: Instruction) -> None:
     tx.push(SequenceValue(tx.popn(instruction.arg), list))
 
 
 @opcode("BUILD_SET")
-def _build_set(tx: Translator, instruction: Instruction) -> None:
+def _build_set(tx: Frame, instruction: Instruction) -> None:
     tx.push(SetValue([tx.key(value) for value in tx.popn(instruction.arg)], set))
 
 
 @opcode("BUILD_MAP")
-def _build_map(tx: Translator, instruction: Instruction) -> None:
+def _build_map(tx: Frame, instruction: Instruction) -> None:
     values = tx.popn(2 * instruction.arg)
     tx.push(DictValue({tx.key(key): value for key, value in zip(values[::2], values[1::2], strict=True)}, dict))
 
 
 @opcode("BUILD_CONST_KEY_MAP")
-def _build_const_key_map(tx: Translator, instruction: Instruction) -> None:
+def _build_const_key_map(tx: Frame, instruction: Instruction) -> None:
     keys = tx.pop().constant()
     tx.push(DictValue(dict(zip(keys, tx.popn(instruction.arg), strict=True)), dict))
 
 
 @opcode("BUILD_SLICE")
-def _build_slice(tx: Translator, instruction: Instruction) -> None:
+def _build_slice(tx: Frame, instruction: Instruction) -> None:
     parts = tx.popn(instruction.arg)
     tx.push(SliceValue([*parts, ConstantValue(None)][:3]))
 
 
 @opcode("LIST_APPEND", "SET_ADD")
-def _append(tx: Translator, instruction: Instruction) -> None:
+def _append(tx: Frame, instruction: Instruction) -> None:
     value = tx.pop()
     tx.stack[-instruction.arg].method(tx, "append" if instruction.opname == "LIST_APPEND" else "add", [value], {})
 
 
 @opcode("LIST_EXTEND", "SET_UPDATE")
-def _extend(tx: Translator, instruction: Instruction) -> None:
+def _extend(tx: Frame, instruction: Instruction) -> None:
     value = tx.pop()
     if instruction.opname == "LIST_EXTEND" and not _is_iterable(value):
         raise raised(TypeError(f"Value after * must be an iterable, not {value.python_type().__name__}"))
@@ -71,7 +71,7 @@ def _is_iterable(value: Value) -> bool:
 
 
 @opcode("DICT_UPDATE")
-def _dict_update(tx: Translator, instruction: Instruction) -> None:
+def _dict_update(tx: Frame, instruction: Instruction) -> None:
     value = tx.pop()
     if not isinstance(value, DictValue):
         raise GraphBreak(f"** of {value}")
@@ -79,7 +79,7 @@ def _dict_update(tx: Translator, instruction: Instruction) -> None:
 
 
 @opcode("DICT_MERGE")
-def _dict_merge(tx: Translator, instruction: Instruction) -> None:
+def _dict_merge(tx: Frame, instruction: Instruction) -> None:
     other, target = tx.pop(), tx.stack[-instruction.arg]
     if not isinstance(other, DictValue):
         raise GraphBreak(f"** of {other}")
@@ -90,18 +90,18 @@ def _dict_merge(tx: Translator, instruction: Instruction) -> None:
 
 
 @opcode("MAP_ADD")
-def _map_add(tx: Translator, instruction: Instruction) -> None:
+def _map_add(tx: Frame, instruction: Instruction) -> None:
     key, value = tx.popn(2)
     tx.stack[-instruction.arg].set_item(tx, key, value)
 
 
 @opcode("LIST_TO_TUPLE")
-def _list_to_tuple(tx: Translator, instruction: Instruction) -> None:
+def _list_to_tuple(tx: Frame, instruction: Instruction) -> None:
     tx.push(SequenceValue(tx.pop().items_of(tx), tuple))
 
 
 @opcode("UNPACK_SEQUENCE")
-def _unpack_sequence(tx: Translator, instruction: Instruction) -> None:
+def _unpack_sequence(tx: Frame, instruction: Instruction) -> None:
     values, count = tx.pop().items_of(tx), instruction.arg
     if len(values) != count:
         if len(values) < count:
@@ -111,7 +111,7 @@ def _unpack_sequence(tx: Translator, instruction: Instruction) -> None:
 
 
 @opcode("UNPACK_EX")
-def _unpack_ex(tx: Translator, instruction: Instruction) -> None:
+def _unpack_ex(tx: Frame, instruction: Instruction) -> None:
     before, after = instruction.arg & 0xFF, instruction.arg >> 8
     values = tx.pop().items_of(tx)
     if len(values) < before + after:
@@ -122,7 +122,7 @@ def _unpack_ex(tx: Translator, instruction: Instruction) -> None:
 
 
 @opcode("GET_LEN")
-def _get_len(tx: Translator, instruction: Instruction) -> None:
+def _get_len(tx: Frame, instruction: Instruction) -> None:
     tx.push(tx.stack[-1].length(tx))
 
 
@@ -137,17 +137,17 @@ _SEQUENCE, _MAPPING = 1 << 5, 1 << 6  # flags of types that match such patterns
 
 
 @opcode("MATCH_MAPPING")
-def _match_mapping(tx: Translator, instruction: Instruction) -> None:
+def _match_mapping(tx: Frame, instruction: Instruction) -> None:
     tx.push(ConstantValue(bool(tx.stack[-1].python_type().__flags__ & _IS_MAPPING)))
 
 
 @opcode("MATCH_SEQUENCE")
-def _match_sequence(tx: Translator, instruction: Instruction) -> None:
+def _match_sequence(tx: Frame, instruction: Instruction) -> None:
     tx.push(ConstantValue(bool(tx.stack[-1].python_type().__flags__ & _IS_SEQUENCE)))
 
 
 @opcode("MATCH_KEYS")
-def _match_keys(tx: Translator, instruction: Instruction) -> None:
+def _match_keys(tx: Frame, instruction: Instruction) -> None:
     owner, keys = tx.stack[-2], tx.stack[-1].items_of(tx)
     if not isinstance(owner, DictValue):
         raise GraphBreak(f"{owner} is matched with a mapping")
@@ -157,7 +157,7 @@ def _match_keys(tx: Translator, instruction: Instruction) -> None:
 
 
 @opcode("MATCH_CLASS")
-def _match_class(tx: Translator, instruction: Instruction) -> None:
+def _match_class(tx: Frame, instruction: Instruction) -> None:
     subject, kind, names = tx.popn(3)
     if not builtin.HANDLERS[isinstance](tx, subject, kind).truth(tx):
         tx.push(ConstantValue(None))

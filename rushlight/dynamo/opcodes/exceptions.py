@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rushlight.dynamo.errors import GraphBreak, Raised
+from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.instructions import Instruction
 from rushlight.dynamo.opcodes.table import opcode
+from rushlight.dynamo.values.base import Raised
 from rushlight.dynamo.values.classes import ClassValue
 from rushlight.dynamo.values.constant import ConstantValue, raised
 from rushlight.dynamo.values.exceptions import HandledValue
 from rushlight.dynamo.values.objects import ObjectValue
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.opcodes.table import Frame
 
 
 @opcode("LOAD_ASSERTION_ERROR")
-def _load_assertion_error(tx: Translator, instruction: Instruction) -> None:
+def _load_assertion_error(tx: Frame, instruction: Instruction) -> None:
     tx.push(tx.wrap_class(AssertionError))
 
 
 @opcode("RAISE_VARARGS")
-def _raise_varargs(tx: Translator, instruction: Instruction) -> None:
+def _raise_varargs(tx: Frame, instruction: Instruction) -> None:
     if instruction.arg == 0:
         frame = tx
         while frame is not None and not frame.handled:
@@ -44,12 +45,12 @@ def _raise_varargs(tx: Translator, instruction: Instruction) -> None:
 
 
 @opcode("RERAISE")
-def _reraise(tx: Translator, instruction: Instruction) -> None:
+def _reraise(tx: Frame, instruction: Instruction) -> None:
     raise Raised(tx.pop())
 
 
 @opcode("PUSH_EXC_INFO")
-def _push_exc_info(tx: Translator, instruction: Instruction) -> None:
+def _push_exc_info(tx: Frame, instruction: Instruction) -> None:
     value = tx.pop()
     tx.push(HandledValue(value))
     tx.handled.append(value)
@@ -57,13 +58,13 @@ def _push_exc_info(tx: Translator, instruction: Instruction) -> None:
 
 
 @opcode("POP_EXCEPT")
-def _pop_except(tx: Translator, instruction: Instruction) -> None:
+def _pop_except(tx: Frame, instruction: Instruction) -> None:
     tx.pop()
     tx.handled.pop()
 
 
 @opcode("CHECK_EXC_MATCH")
-def _check_exc_match(tx: Translator, instruction: Instruction) -> None:
+def _check_exc_match(tx: Frame, instruction: Instruction) -> None:
     kinds = tx.pop().constant()
     try:
         tx.push(ConstantValue(issubclass(tx.stack[-1].python_type(), kinds)))
@@ -72,7 +73,7 @@ def _check_exc_match(tx: Translator, instruction: Instruction) -> None:
 
 
 @opcode("BEFORE_WITH")
-def _before_with(tx: Translator, instruction: Instruction) -> None:
+def _before_with(tx: Frame, instruction: Instruction) -> None:
     manager = tx.pop()
     leave = manager.attribute(tx, "__exit__")
     entered = manager.attribute(tx, "__enter__").call(tx, [], {})
@@ -81,7 +82,7 @@ def _before_with(tx: Translator, instruction: Instruction) -> None:
 
 
 @opcode("WITH_EXCEPT_START")
-def _with_except_start(tx: Translator, instruction: Instruction) -> None:
+def _with_except_start(tx: Frame, instruction: Instruction) -> None:
     # From the top: the exception, the previous one, the offset, __exit__.
     error, leave = tx.stack[-1], tx.stack[-4]
     tx.push(leave.call(tx, [tx.wrap_class(error.python_type()), error, ConstantValue(None)], {}))

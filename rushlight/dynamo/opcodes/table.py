@@ -5,18 +5,46 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rushlight.dynamo.instructions import Instruction, decode
-from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.base import Following, Value
 from rushlight.dynamo.values.constant import ConstantValue
 from rushlight.dynamo.values.sequences import SequenceValue, SliceValue
 from rushlight.dynamo.values.sets import SetValue
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.function import CellValue
 
 HANDLERS: dict[str, Callable[[Any, Instruction], None]] = {}
+
+
+class Frame(Following, Protocol):
+    """The frame whose instructions are followed: what values know of it, and its stack and variables."""
+
+    code: CodeType
+    stack: list[Value]
+    push: Callable[[Value], None]
+    pop: Callable[[], Value]
+    locals: dict[str, Value]
+    cells: dict[str, CellValue]
+    keyword_names: tuple[str, ...]
+    handled: list[Value]
+
+    def popn(self, count: int) -> list[Value]:
+        """Take the `count` values on top of the stack, in the order in which they were pushed."""
+
+    def jump(self, index: int) -> None:
+        """Go on at an instruction."""
+
+    def load_global(self, name: str) -> Value:
+        """A global variable or builtin."""
+
+    def returned(self, value: Value) -> Exception:
+        """What ends the frame with a result."""
+
+    def yielded(self, value: Value) -> Exception:
+        """What suspends the frame with a value."""
 
 
 def opcode(*names: str) -> Callable:
@@ -37,7 +65,7 @@ def handled(code: CodeType) -> tuple[tuple[Instruction, ...], tuple[Callable[[An
     return instructions, tuple([HANDLERS.get(instruction.opname) for instruction in instructions])
 
 
-def constant(tx: Translator, value: Any) -> Value:
+def constant(tx: Frame, value: Any) -> Value:
     """The tracked value of an instruction's constant."""
     if isinstance(value, tuple):
         return SequenceValue([constant(tx, item) for item in value], tuple)

@@ -17,18 +17,17 @@ import numpy as np
 from rushlight.core.dtype import from_numpy_dtype
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor, from_numpy
-from rushlight.dynamo.errors import GraphBreak, Raised
+from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.handlers import HANDLERS
 from rushlight.dynamo.rules import RULES
 from rushlight.dynamo.sources import Source
-from rushlight.dynamo.values.base import BINARY, COMPARISONS, Value
+from rushlight.dynamo.values.base import BINARY, COMPARISONS, Raised, Value
 from rushlight.dynamo.values.constant import NONE, ConstantValue, FixedValue, from_python, raised
 from rushlight.dynamo.values.sequences import SequenceValue, SliceValue
 from rushlight.dynamo.values.tensor import TensorValue
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.program import ProgramWriter
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following, Writer
 
 array_functions = LazyModule("rushlight.dynamo.array_functions")
 _UFUNCS = {
@@ -57,15 +56,15 @@ class ArrayValue(Value):
         """That of the array."""
         return self.tensor.fake.dtype.numpy
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         raise GraphBreak("a branch on the value of an array", "use np.where, or keep the branch outside the compiled part")
 
-    def length(self, tx: Translator) -> Value:
+    def length(self, tx: Following) -> Value:
         if not self.tensor.fake.dim():
             raise raised(TypeError("len() of unsized object"))
         return from_python(self.tensor.fake.shape[0])
 
-    def items_of(self, tx: Translator) -> list[Value]:
+    def items_of(self, tx: Following) -> list[Value]:
         if not self.tensor.fake.dim():
             raise raised(TypeError("iteration over a 0-d array"))
         return [ArrayValue(item) for item in self.tensor.items_of(tx)]
@@ -73,7 +72,7 @@ class ArrayValue(Value):
     def same_as(self, other: Value) -> bool:
         return isinstance(other, ArrayValue) and self.tensor.same_as(other.tensor)
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         fake = self.tensor.fake
         if name == "shape":
             return SequenceValue([from_python(size) for size in fake.shape], tuple)
@@ -91,15 +90,15 @@ class ArrayValue(Value):
             return ArrayMethodValue(self, name)
         raise GraphBreak(f"attribute {name!r} of an array of NumPy")
 
-    def item(self, tx: Translator, key: Value) -> Value:
+    def item(self, tx: Following, key: Value) -> Value:
         return call(tx, array_functions.item, [self, key], {})
 
-    def set_item(self, tx: Translator, key: Value, value: Value) -> None:
+    def set_item(self, tx: Following, key: Value, value: Value) -> None:
         if not isinstance(value, ArrayValue) and not value.is_constant():
             raise GraphBreak(f"writing {value} into an array")
         self.tensor.set_item(tx, _plain(key), _plain(value))
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         text = f"{writer.expression(self.tensor)}.numpy()"
         return text if self.tensor.fake.dim() else f"{text}[()]"
 
@@ -114,7 +113,7 @@ class ArrayMethodValue(Value):
         self.array = array
         self.name = name
 
-    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         function = array_functions.METHODS[self.name]
         if self.name in ("reshape", "transpose") and len(args) > 1:
             args = [SequenceValue(args, tuple)]
@@ -124,10 +123,10 @@ class ArrayMethodValue(Value):
 class ArrayFunctionValue(FixedValue):
     """A function of NumPy that has a counterpart on tensors."""
 
-    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return call(tx, counterparts()[self.value], args, kwargs)
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         return tx.wrap_constant_attribute(self.value, name)
 
     def __str__(self) -> str:
@@ -158,7 +157,7 @@ def is_array(value: object) -> bool:
     return not any(stride < 0 or stride % value.itemsize for stride in value.strides)
 
 
-def call(tx: Translator, function: Callable, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def call(tx: Following, function: Callable, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """A node that calls a function of `array_functions`; what it makes is an array."""
     if any(isinstance(value, TensorValue) for value in args) and function.__name__ not in ("array", "asarray"):
         raise GraphBreak(f"np.{function.__name__} of a tensor", "call it on tensor.numpy()")
@@ -195,7 +194,7 @@ def _is_scalar_type(value: object) -> bool:
     return isinstance(value, type) and (issubclass(value, np.generic) or value in (bool, int, float, complex))
 
 
-def binary(tx: Translator, symbol: str, left: Value, right: Value) -> Value:
+def binary(tx: Following, symbol: str, left: Value, right: Value) -> Value:
     """`left symbol right` where one of them is an array."""
     plain = symbol if symbol in BINARY or symbol in COMPARISONS else symbol[:-1]
     for value in (left, right):
@@ -209,12 +208,12 @@ def binary(tx: Translator, symbol: str, left: Value, right: Value) -> Value:
     return left
 
 
-def unary(tx: Translator, symbol: str, value: ArrayValue) -> Value:
+def unary(tx: Following, symbol: str, value: ArrayValue) -> Value:
     """`-value`, `+value` or `~value` of an array."""
     return call(tx, array_functions.ELEMENTWISE[_UNARY[symbol]], [value], {})
 
 
-def array_of(tx: Translator, tensor: TensorValue, force: Value = NONE) -> Value:
+def array_of(tx: Following, tensor: TensorValue, force: Value = NONE) -> Value:
     """`tensor.numpy()`."""
     if tensor.fake.requires_grad:
         if not (force.is_constant() and force.constant()):
@@ -227,7 +226,7 @@ def array_of(tx: Translator, tensor: TensorValue, force: Value = NONE) -> Value:
     return ArrayValue(tensor)
 
 
-def _from_numpy(tx: Translator, array: Value) -> Value:
+def _from_numpy(tx: Following, array: Value) -> Value:
     if not isinstance(array, ArrayValue):
         raise GraphBreak(f"from_numpy of {array}")
     return array.tensor

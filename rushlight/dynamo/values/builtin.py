@@ -28,7 +28,7 @@ from rushlight.dynamo.values.symbolic import ROUNDINGS
 from rushlight.dynamo.values.tensor import TensorValue
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following
 
 # Functions without effects whose results depend on nothing but constant arguments.
 PURE = frozenset({
@@ -53,10 +53,10 @@ _OPERATORS = {function: symbol for symbol, function in (*BINARY.items(), *COMPAR
 class BuiltinValue(FixedValue):
     """A function or class that is built in or of the standard library."""
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         return tx.wrap_constant_attribute(self.value, name)
 
-    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         handler = HANDLERS.get(self.value)
         if handler is not None:
             try:
@@ -83,7 +83,7 @@ class BuiltinValue(FixedValue):
             return fold(self.value, *args, **kwargs)
         raise GraphBreak(f"a call of {self}, which the capture does not know", "call it outside of the compiled part")
 
-    def node(self, tx: Translator) -> Any:
+    def node(self, tx: Following) -> Any:
         return self.value
 
     def __str__(self) -> str:
@@ -121,12 +121,12 @@ def is_builtin(value: object) -> bool:
 class MethodOfClassValue(FixedValue):
     """A method that is reached by its built-in class: `list.append`, `float.__add__`."""
 
-    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if not args or not issubclass(args[0].python_type(), self.value.__objclass__):
             raise GraphBreak(f"a call of {self} with these arguments")
         return call_plainly(tx, args[0], self.value.__name__, args[1:], kwargs)
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         return tx.wrap_constant_attribute(self.value, name)
 
     def __str__(self) -> str:
@@ -143,12 +143,12 @@ def make_class_value(kind: type, source: Source | None) -> Value:
 class BuiltinClassValue(ClassValue):
     """A builtin class, whose calls have handlers."""
 
-    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if issubclass(self.kind, BaseException):
             return tx.construct(self, args, kwargs)
         return BuiltinValue(self.kind).call(tx, args, kwargs)
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         if name == "fromkeys" and self.kind is dict:
             return BuiltinValue(dict.fromkeys)
         found = look_up(self.kind, name)

@@ -13,7 +13,7 @@ from rushlight.dynamo.values.modules import ModuleValue
 from rushlight.dynamo.values.objects import ObjectValue
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following
 
 
 class CachedFunctionValue(FixedValue):
@@ -23,7 +23,7 @@ class CachedFunctionValue(FixedValue):
     other call is followed as one of the function itself.
     """
 
-    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         try:
             values, named = list(map(_known, args)), {name: _known(value) for name, value in kwargs.items()}
         except GraphBreak:
@@ -37,10 +37,10 @@ class CachedFunctionValue(FixedValue):
         note()
         return tx.wrap_constant(result)
 
-    def _follow(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def _follow(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return tx.wrap_constant(self.value.__wrapped__).call(tx, args, kwargs)
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         return tx.wrap_constant_attribute(self.value, name)
 
     def __str__(self) -> str:

@@ -15,7 +15,7 @@ from rushlight.dynamo.values.constant import ConstantValue, FixedValue, fold, ra
 from rushlight.dynamo.values.function import BoundMethodValue
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following
 
 def is_python_class(kind: type) -> bool:
     """Whether a class and all its bases but `object` are written in Python, so that instances are their attributes; so are
@@ -38,7 +38,7 @@ class ClassValue(FixedValue):
         super().__init__(kind, source)
         self.kind = kind
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         written = tx.effects.class_attribute(self.kind, name)
         if written is not None:
             return written
@@ -53,7 +53,7 @@ class ClassValue(FixedValue):
             raise raised(AttributeError(f"type object '{self.kind.__name__}' has no attribute '{name}'"))
         return tx.wrap_class_attribute(self, name)
 
-    def set_attribute(self, tx: Translator, name: str, value: Value) -> None:
+    def set_attribute(self, tx: Following, name: str, value: Value) -> None:
         found, above = look_up(self.kind, name), look_up(type(self.kind), name)
         is_plain = look_up(type(self.kind), "__setattr__") is type.__setattr__ and not hasattr(type(above), "__set__")
         has_meaning = name.startswith("__") or any(hasattr(kind, "__get__") for kind in (type(found), value.python_type()))
@@ -61,14 +61,14 @@ class ClassValue(FixedValue):
             raise GraphBreak(f"writing attribute {name!r} of {self}")
         tx.effects.store_class_attribute(self, self.kind, name, value)
 
-    def _method_of_metaclass(self, tx: Translator, name: str) -> Value | None:
+    def _method_of_metaclass(self, tx: Following, name: str) -> Value | None:
         """A special method of the class itself that its metaclass defines in Python."""
         found = look_up(type(self.kind), name)
         if not isinstance(found, types.FunctionType) or isinstance(self.kind, EnumType):
             return None
         return BoundMethodValue(self, tx.class_member(type(self.kind), name, found))
 
-    def item(self, tx: Translator, key: Value) -> Value:
+    def item(self, tx: Following, key: Value) -> Value:
         method = self._method_of_metaclass(tx, "__getitem__")
         if method is not None:
             return method.call(tx, [key], {})
@@ -76,29 +76,29 @@ class ClassValue(FixedValue):
             raise GraphBreak("a subscripted class")
         return fold(operator.getitem, self, key)
 
-    def iterator(self, tx: Translator) -> Value | None:
+    def iterator(self, tx: Following) -> Value | None:
         method = self._method_of_metaclass(tx, "__iter__")
         return None if method is None else method.call(tx, [], {})
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         return True if isinstance(self.kind, EnumType) else super().truth(tx)
 
-    def length(self, tx: Translator) -> Value:
+    def length(self, tx: Following) -> Value:
         method = self._method_of_metaclass(tx, "__len__")
         if method is not None:
             return method.call(tx, [], {})
         return ConstantValue(len(self.kind)) if isinstance(self.kind, EnumType) else super().length(tx)
 
-    def items_of(self, tx: Translator) -> list[Value]:
+    def items_of(self, tx: Following) -> list[Value]:
         iterator = self.iterator(tx)
         if iterator is not None:
             return list(tx.drain(iterator))
         return list(map(tx.wrap_constant, self.kind)) if isinstance(self.kind, EnumType) else super().items_of(tx)
 
-    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return tx.construct(self, args, kwargs)
 
-    def node(self, tx: Translator) -> Any:
+    def node(self, tx: Following) -> Any:
         return self.kind
 
     def __str__(self) -> str:
@@ -112,7 +112,7 @@ class PythonModuleValue(FixedValue):
         super().__init__(module, source)
         self.module = module
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         try:
             found = getattr(self.module, name)
         except AttributeError as error:

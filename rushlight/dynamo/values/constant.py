@@ -12,14 +12,13 @@ from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.layout import layout, memory_format
 from rushlight.core.symbolic import UnknownSizeError
-from rushlight.dynamo.errors import GraphBreak, Raised
+from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.process_facts import note, note_text
 from rushlight.dynamo.sources import Source
-from rushlight.dynamo.values.base import BINARY, COMPARISONS, MAKERS, Value
+from rushlight.dynamo.values.base import BINARY, COMPARISONS, MAKERS, Raised, Value
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.program import ProgramWriter
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following, Writer
 
 # Types whose values are compared by value where they come from outside.
 BY_VALUE = (int, float, complex, bool, str, bytes, type(None), type(...), type(NotImplemented))
@@ -44,18 +43,18 @@ class ConstantValue(Value):
     def constant(self) -> Any:
         return self.value
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         return bool(self.value)
 
-    def length(self, tx: Translator) -> Value:
+    def length(self, tx: Following) -> Value:
         return fold(len, self)
 
-    def items_of(self, tx: Translator) -> list[Value]:
+    def items_of(self, tx: Following) -> list[Value]:
         if isinstance(self.value, str | bytes):
             return [ConstantValue(item) for item in self.value]
         raise raised(TypeError(f"'{type(self.value).__name__}' object is not iterable"))
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         if name == "__class__":
             return tx.wrap_class(type(self.value))
         if isinstance(self.value, types.UnionType | types.GenericAlias):
@@ -64,12 +63,12 @@ class ConstantValue(Value):
             return tx.bound_method(self, name)
         return fold(getattr, self, ConstantValue(name))
 
-    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "join" and isinstance(self.value, str) and len(args) == 1:
             args = [constant_list(args[0].items_of(tx))]
         return fold(getattr(self.value, name), *args, **kwargs)
 
-    def item(self, tx: Translator, key: Value) -> Value:
+    def item(self, tx: Following, key: Value) -> Value:
         if not key.is_constant() and hasattr(key.python_type(), "__index__"):
             key = key.method(tx, "__index__", [], {})
         return fold(operator.getitem, self, key)
@@ -79,10 +78,10 @@ class ConstantValue(Value):
             return self.value is other.constant()
         return False
 
-    def node(self, tx: Translator) -> Any:
+    def node(self, tx: Following) -> Any:
         return self.value
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         return writer.literal(self.value)
 
     def __str__(self) -> str:
@@ -113,23 +112,23 @@ class FixedValue(Value):
     def constant(self) -> Any:
         return self.value
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         return True
 
     def same_as(self, other: Value) -> bool:
         return other.is_constant() and other.constant() is self.value
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         return writer.name_of(self.value, getattr(self.value, "__name__", "builtin").replace(".", "_"))
 
 
 class AnnotationValue(FixedValue):
     """What `typing` has for annotations: `Union`, `list[int]`, a type variable."""
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         return tx.wrap_constant_attribute(self.value, name)
 
-    def item(self, tx: Translator, key: Value) -> Value:
+    def item(self, tx: Following, key: Value) -> Value:
         try:
             return tx.wrap_constant(self.value[key.constant()])
         except TypeError as error:

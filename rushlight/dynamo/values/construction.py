@@ -24,13 +24,13 @@ from rushlight.dynamo.values.sequences import SequenceValue
 from rushlight.nn.modules.module import Module
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following
 
 # Classes whose objects are tracked in a way of their own, and how a call makes one.
 CONSTRUCTORS: dict[type, Callable[..., Value]] = {}
 
 
-def construct(tx: Translator, kind: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def construct(tx: Following, kind: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """Call a class."""
     if kind in CONSTRUCTORS:
         return CONSTRUCTORS[kind](tx, *args, **kwargs)
@@ -44,7 +44,7 @@ def construct(tx: Translator, kind: type, args: list[Value], kwargs: dict[str, V
     return construct_plainly(tx, kind, args, kwargs)
 
 
-def construct_plainly(tx: Translator, kind: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def construct_plainly(tx: Following, kind: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """`type.__call__`: make an object by `__new__` and give it to `__init__`."""
     if issubclass(kind, tuple) and hasattr(kind, "_fields") and _is_generated(kind):
         return _named_tuple(tx, kind, args, kwargs)
@@ -63,7 +63,7 @@ def construct_plainly(tx: Translator, kind: type, args: list[Value], kwargs: dic
     return made
 
 
-def allocate(tx: Translator, kind: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def allocate(tx: Following, kind: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """`__new__` of the built-in class on which a class rests: an object without attributes."""
     if inspect.isabstract(kind):
         names = sorted(kind.__abstractmethods__)
@@ -81,7 +81,7 @@ def allocate(tx: Translator, kind: type, args: list[Value], kwargs: dict[str, Va
     return ModuleValue(kind) if issubclass(kind, Module) else ObjectValue(kind)
 
 
-def _initialize(tx: Translator, made: Value, maker: Any, args: list[Value], kwargs: dict[str, Value]) -> None:
+def _initialize(tx: Following, made: Value, maker: Any, args: list[Value], kwargs: dict[str, Value]) -> None:
     kind = made.python_type()
     initializer = look_up(kind, "__init__")
     if isinstance(initializer, types.FunctionType):
@@ -109,7 +109,7 @@ def _is_generated(kind: type) -> bool:
     return "_fields" in owner.__dict__ and not isinstance(look_up(kind, "__init__"), types.FunctionType)
 
 
-def _named_tuple(tx: Translator, kind: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def _named_tuple(tx: Following, kind: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
     fields = list(kind._fields)
     unknown = [name for name in kwargs if name not in fields]
     doubled = [name for name in kwargs if name in fields[: len(args)]]
@@ -131,7 +131,7 @@ class SuperValue(Value):
     def python_type(self) -> type:
         return super
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         order = self.owner.python_type().__mro__
         if isinstance(self.owner, ClassValue) and self.after not in order:
             order = self.owner.kind.__mro__
@@ -145,7 +145,7 @@ class SuperValue(Value):
     def _is_of_class(self) -> bool:
         return isinstance(self.owner, ClassValue) and self.after not in self.owner.python_type().__mro__
 
-    def _bound(self, tx: Translator, base: type, name: str, found: Any) -> Value:
+    def _bound(self, tx: Following, base: type, name: str, found: Any) -> Value:
         if found is Module.__getattr__ and isinstance(self.owner, ModuleValue):
             return PlainMethodValue(self.owner, base, name)
         member = tx.class_member(base, name, found)
@@ -172,10 +172,10 @@ class PlainMethodValue(Value):
         self.base = base
         self.name = name
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         return True
 
-    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if self.name == "__new__":
             return allocate(tx, args[0].constant(), args[1:], kwargs)
         if self.name == "__call__" and isinstance(self.owner, ClassValue):
@@ -183,7 +183,7 @@ class PlainMethodValue(Value):
         return call_plainly(tx, self.owner, self.name, args, kwargs)
 
 
-def call_plainly(tx: Translator, owner: Value, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def call_plainly(tx: Following, owner: Value, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """A method of the built-in class on which an object's class rests, whatever its own class says."""
     if name in ("__init_subclass__", "__subclasshook__"):
         return NONE

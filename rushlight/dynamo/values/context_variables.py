@@ -13,8 +13,7 @@ from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.constant import NONE, ConstantValue, raised
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.program import ProgramWriter
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following, Writer
 
 
 def set_value(variable: ContextVar) -> Any:
@@ -25,7 +24,7 @@ def set_value(variable: ContextVar) -> Any:
 class ContextVariableValue(Value):
     """A context variable. `current` is what it is set to, None where it is not."""
 
-    def __init__(self, tx: Translator, real: ContextVar, source: Source) -> None:
+    def __init__(self, tx: Following, real: ContextVar, source: Source) -> None:
         self.real = real
         self.source = source
         place = Asked(source, tx.guards.name(set_value, "set_value", is_owned=True))
@@ -37,16 +36,16 @@ class ContextVariableValue(Value):
     def python_type(self) -> type:
         return ContextVar
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         return True
 
     def same_as(self, other: Value) -> bool:
         return self is other
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         return ConstantValue(self.real.name) if name == "name" else tx.bound_method(self, name)
 
-    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "get" and not kwargs:
             return self._get(tx, *args)
         if name == "set" and len(args) == 1:
@@ -58,7 +57,7 @@ class ContextVariableValue(Value):
             return NONE
         return super().method(tx, name, args, kwargs)
 
-    def _get(self, tx: Translator, *default: Value) -> Value:
+    def _get(self, tx: Following, *default: Value) -> Value:
         if self.current is not None:
             return self.current
         if default:
@@ -68,11 +67,11 @@ class ContextVariableValue(Value):
         except LookupError as error:
             raise raised(error) from None
 
-    def _change(self, tx: Translator, value: Value | None) -> None:
+    def _change(self, tx: Following, value: Value | None) -> None:
         tx.effects.mutates(self)
         self.current = value
 
-    def _reset(self, tx: Translator, token: Value) -> None:
+    def _reset(self, tx: Following, token: Value) -> None:
         if not isinstance(token, TokenValue):
             raise GraphBreak("a context variable is reset by a token from outside")
         if token.owner is not self:
@@ -82,7 +81,7 @@ class ContextVariableValue(Value):
         token.is_used = True
         self._change(tx, token.before)
 
-    def write_back(self, writer: ProgramWriter, target: str) -> list[str]:
+    def write_back(self, writer: Writer, target: str) -> list[str]:
         """Statements that set the variable `target`."""
         if self.current is self.first:
             return []
@@ -102,7 +101,7 @@ class TokenValue(Value):
     def python_type(self) -> type:
         return contextvars.Token
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         return True
 
     def same_as(self, other: Value) -> bool:

@@ -15,8 +15,7 @@ from rushlight.dynamo.values.constant import NONE, ConstantValue
 from rushlight.fx.node import Node
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.program import ProgramWriter
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following, Writer
 
 
 def set_grad_enabled(enabled: bool) -> None:
@@ -42,7 +41,7 @@ class ThreadStateValue(Value):
     def python_type(self) -> type:
         return type(state)
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         if name == "autocast":
             return tx.wrap_constant(state.autocast) if state.autocast and state.autocast.enabled else ConstantValue(None)
         if name == "default_device":
@@ -65,18 +64,18 @@ class ModeValue(Value):
     def python_type(self) -> type:
         return self.kind
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         return True
 
     def same_as(self, other: Value) -> bool:
         return self is other
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         if name not in ("__enter__", "__exit__", "_fresh", "__call__"):
             raise GraphBreak(f"attribute {name!r} of {self}")
         return tx.bound_method(self, name)
 
-    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return tx.wrap_constant(Mode.__call__).call(tx, [self, *args], kwargs)
 
     def __str__(self) -> str:
@@ -93,12 +92,12 @@ class GradModeValue(ModeValue):
         self.enabled = self.KINDS[kind] if enabled is None else enabled
         self.previous: list[bool] = []
 
-    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if self.kind is grad_switch:  # it switched at once, which was not meant
             tx.set_grad_mode(self.previous[-1])
         return super().call(tx, args, kwargs)
 
-    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "__enter__":
             if self.kind is not grad_switch:
                 self.previous.append(state.grad_enabled)
@@ -113,7 +112,7 @@ class GradModeValue(ModeValue):
             return self.call(tx, args, kwargs)
         raise GraphBreak(f"method {name!r} of {self.kind.__name__}")
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         kind = writer.name_of(self.kind, self.kind.__name__)
         if self.kind is grad_switch:
             return f"{writer.name_of(remade_switch, 'switch')}({self.enabled}, {self.previous[-1]})"
@@ -122,7 +121,7 @@ class GradModeValue(ModeValue):
         return f"{writer.name_of(entered, 'entered')}({kind}(), {self.previous[-1]})"
 
 
-def switched(tx: Translator, enabled: bool) -> GradModeValue:
+def switched(tx: Following, enabled: bool) -> GradModeValue:
     """A call of `set_grad_enabled`, which switches at once."""
     made = GradModeValue(grad_switch, None, enabled)
     made.previous.append(state.grad_enabled)
@@ -164,7 +163,7 @@ class RegionValue(ModeValue):
         self.regions: list[tuple[Mode, Node]] = []
         self.is_written = False
 
-    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "__enter__":
             self._enter(tx)
             return self if self.kind is autocast else NONE
@@ -180,7 +179,7 @@ class RegionValue(ModeValue):
             return self.call(tx, args, kwargs)
         raise GraphBreak(f"method {name!r} of {self.kind.__name__}")
 
-    def _enter(self, tx: Translator) -> None:
+    def _enter(self, tx: Following) -> None:
         if self.source is not None or self.regions:
             raise GraphBreak(f"{self}, an object that is entered more than once")
         if self.kind is autocast:
@@ -190,20 +189,20 @@ class RegionValue(ModeValue):
         self.regions.append((manager, node))
         tx.session.open_modes.append(self)
 
-    def _guard_dtype(self, tx: Translator) -> None:
+    def _guard_dtype(self, tx: Following) -> None:
         device, kind = self.arguments[:2]
         if kind is None:
             wanted = get_autocast_dtype(device)
             test = f"{tx.guards.name(get_autocast_dtype, 'autocast_dtype')}({device!r}) is {tx.guards.name(wanted, 'dtype')}"
             tx.guards.add(test, None, "dtype of autocast")
 
-    def leave(self, tx: Translator) -> None:
+    def leave(self, tx: Following) -> None:
         """End the region, here and in the graph."""
         manager, entry = self.regions.pop()
         node = tx.graph.graph.create_node("call_function", exit_region, (entry,))
         node.meta["example_value"] = exit_region(manager)
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         kind = writer.name_of(self.kind, self.kind.__name__)
         arguments = ", ".join(map(writer.literal, self.arguments))
         if not self.regions:

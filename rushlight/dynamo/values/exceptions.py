@@ -14,8 +14,7 @@ from rushlight.dynamo.values.function import BoundMethodValue, NamedMethodValue
 from rushlight.dynamo.values.sequences import SequenceValue
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.program import ProgramWriter
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following, Writer
 
 
 class ExceptionValue(Value):
@@ -29,13 +28,13 @@ class ExceptionValue(Value):
     def python_type(self) -> type:
         return self.kind
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         return True
 
     def same_as(self, other: Value) -> bool:
         return self is other
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         if name == "args":
             return SequenceValue(list(self.arguments), tuple)
         if name in self.attributes:
@@ -61,7 +60,7 @@ class ExceptionValue(Value):
             return tx.wrap(found, Attribute(tx.class_source(self.kind), name))
         return tx.bound_method(self, name)
 
-    def set_attribute(self, tx: Translator, name: str, value: Value) -> None:
+    def set_attribute(self, tx: Following, name: str, value: Value) -> None:
         if name == "args":
             self.arguments = value.items_of(tx)
             return
@@ -72,7 +71,7 @@ class ExceptionValue(Value):
     def _is_plain(self, name: str) -> bool:
         return look_up(self.kind, name) is MISSING
 
-    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "with_traceback":
             return self
         if name == "__init__" and not self.has_initializer():
@@ -100,7 +99,7 @@ class ExceptionValue(Value):
             raise GraphBreak(f"the text of {self}, whose class has code of its own")
         return self.kind(*[argument.constant() for argument in self.arguments])
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         arguments = ", ".join(writer.expression(argument) for argument in self.arguments)
         kind = writer.name_of(self.kind, self.kind.__name__)
         if not self.attributes and not self.has_initializer():
@@ -121,7 +120,7 @@ class HandledValue(Value):
     def __init__(self, error: Value) -> None:
         self.error = error
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         return writer.expression(self.error)
 
 

@@ -17,8 +17,7 @@ from rushlight.dynamo.values.mappings import DictValue
 from rushlight.dynamo.values.sequences import SequenceValue
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.program import ProgramWriter
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following, Writer
 
 
 _TAKES_MORE = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
@@ -40,16 +39,16 @@ class CellValue(Value):
         self.content = realized(self.content)
         return self.content
 
-    def store(self, tx: Translator, value: Value | None) -> None:
+    def store(self, tx: Following, value: Value | None) -> None:
         """Set the variable, or unbind it."""
         tx.effects.mutates(self)
         self.content = value
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         kind = writer.name_of(types.CellType, "Cell")
         return f"{kind}()" if self.content is None else f"{kind}({writer.expression(self.content)})"
 
-    def write_back(self, writer: ProgramWriter, target: str) -> list[str]:
+    def write_back(self, writer: Writer, target: str) -> list[str]:
         """Statements that set the cell `target`."""
         if self.content is None:
             return [f"del {target}.cell_contents"]
@@ -95,7 +94,7 @@ class FunctionValue(Value):
     def python_type(self) -> type:
         return types.FunctionType
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         return True
 
     def same_as(self, other: Value) -> bool:
@@ -111,10 +110,10 @@ class FunctionValue(Value):
             raise GraphBreak(f"{self} is made by the program, so it is no constant")
         return self.function
 
-    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return tx.inline(self, args, kwargs)
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         if name in self.attributes:
             return self.attributes[name]
         if name in ("__name__", "__qualname__"):
@@ -142,12 +141,12 @@ class FunctionValue(Value):
             raise raised(AttributeError(f"'function' object has no attribute '{name}'"))
         return tx.wrap_constant_attribute(self.function, name, self.source)
 
-    def set_attribute(self, tx: Translator, name: str, value: Value) -> None:
+    def set_attribute(self, tx: Following, name: str, value: Value) -> None:
         if self.function is not None:
             raise GraphBreak(f"writing attribute {name!r} of function {self.name}")
         self.attributes[name] = value
 
-    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "__call__":
             return self.call(tx, args, kwargs)
         if name == "__get__":
@@ -207,7 +206,7 @@ class FunctionValue(Value):
             return error
         raise AssertionError(f"{self} takes these arguments")
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         if self.function is not None:
             return writer.name_of(self.function, self.function.__name__)
         kind, code = writer.name_of(types.FunctionType, "Function"), writer.name_of(self.code, "code")
@@ -226,7 +225,7 @@ class FunctionValue(Value):
         return f"function {self.name}"
 
 
-def wrap_function(tx: Translator, function: types.FunctionType, source: Source | None, by_code: bool) -> FunctionValue:
+def wrap_function(tx: Following, function: types.FunctionType, source: Source | None, by_code: bool) -> FunctionValue:
     """A real function. Its identity is guarded, or with `by_code` its code; defaults and cells are read where they are used."""
     base = source if source is not None else tx.held(function)
     defaults = [
@@ -250,7 +249,7 @@ def wrap_function(tx: Translator, function: types.FunctionType, source: Source |
     )
 
 
-def _guard_by_code(tx: Translator, function: types.FunctionType, source: Source) -> None:
+def _guard_by_code(tx: Following, function: types.FunctionType, source: Source) -> None:
     guards = tx.guards
     guards.same_type(source, function)
     guards.same_object(Attribute(source, "__code__"), function.__code__)
@@ -274,20 +273,20 @@ class BoundMethodValue(Value):
     def python_type(self) -> type:
         return types.MethodType
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         return True
 
-    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return self.function.call(tx, [self.owner, *args], kwargs)
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         if name == "__self__":
             return self.owner
         if name == "__func__":
             return self.function
         return self.function.attribute(tx, name)
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         kind = writer.name_of(types.MethodType, "Method")
         return f"{kind}({writer.expression(self.function)}, {writer.expression(self.owner)})"
 
@@ -305,20 +304,20 @@ class NamedMethodValue(Value):
     def python_type(self) -> type:
         return types.BuiltinMethodType
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         return True
 
-    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return self.owner.method(tx, self.name, args, kwargs)
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         if name == "__self__":
             return self.owner
         if name == "__name__":
             return ConstantValue(self.name)
         return super().attribute(tx, name)
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         return f"{writer.expression(self.owner)}.{self.name}"
 
     def __str__(self) -> str:
@@ -338,13 +337,13 @@ class PartialValue(Value):
     def python_type(self) -> type:
         return self.kind
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         return True
 
-    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return self.function.call(tx, [*realize_all(list(self.args)), *args], {**self.kwargs, **kwargs})
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         if name == "func":
             return self.function
         if name == "args":
@@ -353,7 +352,7 @@ class PartialValue(Value):
             return DictValue(dict(self.kwargs), dict)
         return super().attribute(tx, name)
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         args = [writer.expression(value) for value in (self.function, *self.args)]
         args += [f"{name}={writer.expression(value)}" for name, value in self.kwargs.items()]
         return f"{writer.name_of(self.kind, 'partial')}({', '.join(args)})"

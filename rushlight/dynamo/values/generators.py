@@ -6,21 +6,21 @@ import types
 from typing import TYPE_CHECKING
 
 from rushlight.core.thread_state import state
-from rushlight.dynamo.errors import GraphBreak, Raised
-from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.values.base import Raised, Value
 from rushlight.dynamo.values.classes import ClassValue
 from rushlight.dynamo.values.constant import NONE, ConstantValue, raised
 from rushlight.dynamo.values.exceptions import ExceptionValue
 from rushlight.dynamo.values.iterators import IteratorValue
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following, Suspended
 
 
 class GeneratorValue(IteratorValue):
     """A generator. `frame` is its function's, suspended at a `yield`; `result` what it returned."""
 
-    def __init__(self, frame: Translator) -> None:
+    def __init__(self, frame: Suspended) -> None:
         super().__init__(iter(self.advance, None), types.GeneratorType, runs_code=True)
         self.frame = frame
         self.result: Value = NONE
@@ -41,10 +41,10 @@ class GeneratorValue(IteratorValue):
         if changed or len(session.graph.graph.nodes) != nodes or state.grad_enabled is not grad:
             raise GraphBreak("a generator is left inside of a try or with block")
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         return tx.bound_method(self, name)
 
-    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "send" and len(args) == 1:
             return self._or_stop(self.send(args[0]))
         if name == "throw" and args:
@@ -130,7 +130,7 @@ class GeneratorValue(IteratorValue):
         return found
 
 
-def _made(tx: Translator, error: Value, *more: Value) -> Value:
+def _made(tx: Following, error: Value, *more: Value) -> Value:
     """The exception of the arguments of `throw`."""
     if more:
         raise GraphBreak("throw with a type and a value")

@@ -10,7 +10,7 @@ from rushlight.dynamo.values.base import BINARY, Value
 from rushlight.dynamo.values.constant import ConstantValue
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.program import ProgramWriter
+    from rushlight.dynamo.values.base import Writer
 
 
 class Identity:
@@ -44,7 +44,7 @@ class IdValue(ConstantValue):
     def python_type(self) -> type:
         return int
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         return f"id({writer.expression(self.value.value)})"
 
     def __str__(self) -> str:

@@ -6,10 +6,10 @@ import collections
 import types
 from typing import TYPE_CHECKING, Any
 
-from rushlight.dynamo.errors import GraphBreak, Raised
+from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.sources import Attribute, PlainItem, Source
 from rushlight.dynamo.stability import look_up
-from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.base import Raised, Value
 from rushlight.dynamo.values.constant import NONE, ConstantValue, fold
 from rushlight.dynamo.values.iterators import IteratorValue
 from rushlight.dynamo.values.mappings import DictValue
@@ -18,8 +18,7 @@ from rushlight.dynamo.values.sequences import SequenceValue
 from rushlight.dynamo.values.sets import SetValue
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.program import ProgramWriter
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following, Writer
 
 _FIXED = (int, float, complex, str, bytes)
 _SEQUENCES = (list, tuple, collections.deque)
@@ -39,7 +38,7 @@ def is_written_in_python(kind: type, name: str) -> bool:
     return isinstance(look_up(kind, name), types.FunctionType)
 
 
-def contents_of(tx: Translator, base: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def contents_of(tx: Following, base: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """What `base.__new__` gives an object: mutable containers begin empty."""
     if base in _FIXED:
         return fold(base, *args, **kwargs)
@@ -66,7 +65,7 @@ class InheritingValue(ObjectValue):
     def _is_own(self, name: str) -> bool:
         return is_written_in_python(self.kind, name)
 
-    def initialize(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> None:
+    def initialize(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> None:
         """`__init__` of the built-in class."""
         if self.base is collections.defaultdict:
             self.contents.default_factory, args = (args[0] if args else NONE), args[1:]
@@ -84,32 +83,32 @@ class InheritingValue(ObjectValue):
         """Whether the built-in classes read the contents without asking the class."""
         return not self._is_own("__iter__")
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         return super().truth(tx) if self._is_own("__bool__") or self._is_own("__len__") else self.contents.truth(tx)
 
-    def length(self, tx: Translator) -> Value:
+    def length(self, tx: Following) -> Value:
         return super().length(tx) if self._is_own("__len__") else self.contents.length(tx)
 
-    def items_of(self, tx: Translator) -> list[Value]:
+    def items_of(self, tx: Following) -> list[Value]:
         return super().items_of(tx) if self._is_own("__iter__") else self.contents.items_of(tx)
 
-    def backwards(self, tx: Translator) -> Value:
+    def backwards(self, tx: Following) -> Value:
         """`reversed(value)`."""
         if self._is_own("__reversed__") or self._is_own("__getitem__") or self._is_own("__len__"):
             return super().backwards(tx)
         return IteratorValue(iter(self.items_of(tx)[::-1]), reversed, runs_code=True)
 
-    def iterator(self, tx: Translator) -> Value | None:
+    def iterator(self, tx: Following) -> Value | None:
         if self._is_own("__iter__"):
             return self.method(tx, "__iter__", [], {})
         return self.contents.iterator(tx) or IteratorValue(iter(self.contents.items_of(tx)))
 
-    def item(self, tx: Translator, key: Value) -> Value:
+    def item(self, tx: Following, key: Value) -> Value:
         if self._is_own("__getitem__"):
             return super().item(tx, key)
         return self.plain_item(tx, key)
 
-    def plain_item(self, tx: Translator, key: Value) -> Value:
+    def plain_item(self, tx: Following, key: Value) -> Value:
         """An item as the built-in class finds it, which asks `__missing__`."""
         try:
             return self.contents.item(tx, key)
@@ -118,13 +117,13 @@ class InheritingValue(ObjectValue):
                 return self.method(tx, "__missing__", [key], {})
             raise
 
-    def set_item(self, tx: Translator, key: Value, value: Value) -> None:
+    def set_item(self, tx: Following, key: Value, value: Value) -> None:
         super().set_item(tx, key, value) if self._is_own("__setitem__") else self.contents.set_item(tx, key, value)
 
-    def delete_item(self, tx: Translator, key: Value) -> None:
+    def delete_item(self, tx: Following, key: Value) -> None:
         super().delete_item(tx, key) if self._is_own("__delitem__") else self.contents.delete_item(tx, key)
 
-    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name not in self.written and self._is_of_base(name):
             return self.plain_method(tx, name, args, kwargs)
         return super().method(tx, name, args, kwargs)
@@ -133,7 +132,7 @@ class InheritingValue(ObjectValue):
         found = look_up(self.kind, name)
         return isinstance(found, types.MethodDescriptorType | types.WrapperDescriptorType | types.ClassMethodDescriptorType)
 
-    def plain_method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def plain_method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """A method of the built-in class."""
         if name == "__init__":
             self.initialize(tx, args, kwargs)
@@ -149,12 +148,12 @@ class InheritingValue(ObjectValue):
             return self.contents.constant()
         return super().snapshot()
 
-    def node(self, tx: Translator) -> Any:
+    def node(self, tx: Following) -> Any:
         if self._is_own("__iter__") or self._is_own("__getitem__"):
             return super().node(tx)
         return self.contents.node(tx)
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         kind, base = writer.name_of(self.kind, self.kind.__name__), writer.name_of(self.base, self.base.__name__)
         if self.contents.is_constant() or isinstance(self.contents, SequenceValue) and not self.contents.is_mutable:
             made = writer.begin(self, f"{base}.__new__({kind}, {writer.expression(self.contents)})")
@@ -183,13 +182,13 @@ def is_own_constant(value: Value) -> bool:
     return isinstance(value, InheritingValue) and isinstance(value.contents, ConstantValue)
 
 
-def from_outside(tx: Translator, value: Any, base: type, place: Source) -> InheritingValue | None:
+def from_outside(tx: Following, value: Any, base: type, place: Source) -> InheritingValue | None:
     """A real object whose class rests on `base`; None where what it holds can't be told."""
     contents = _real_contents(tx, value, base, place)
     return None if contents is None else InheritingValue(type(value), contents, value, place)
 
 
-def _real_contents(tx: Translator, value: Any, base: type, place: Source) -> Value | None:
+def _real_contents(tx: Following, value: Any, base: type, place: Source) -> Value | None:
     if base in _FIXED:
         plain = base(*base.__getnewargs__(value))
         tx.guards.add(f"{base.__name__}.__repr__({place}) == {base.__repr__(plain)!r}", place, "value")
@@ -207,7 +206,7 @@ def _real_contents(tx: Translator, value: Any, base: type, place: Source) -> Val
     return made
 
 
-def _real_dict(tx: Translator, value: Any, base: type, place: Source) -> DictValue | None:
+def _real_dict(tx: Following, value: Any, base: type, place: Source) -> DictValue | None:
     keys = list(base.__iter__(value))
     is_asked = base is collections.OrderedDict and is_written_in_python(type(value), "__iter__")  # by the guard of its keys
     if is_asked or not all(map(tx.session.is_key, keys)):
@@ -221,7 +220,7 @@ def _real_dict(tx: Translator, value: Any, base: type, place: Source) -> DictVal
     return DictValue(items, base, place, factory, lambda: tx.guards.same_items(place, keys, "keys", base))
 
 
-def _real_set(tx: Translator, value: Any, base: type, place: Source) -> SetValue | None:
+def _real_set(tx: Following, value: Any, base: type, place: Source) -> SetValue | None:
     items = base.copy(value)
     if is_written_in_python(type(value), "__iter__") or not all(map(tx.session.is_key, items)):
         return None

@@ -10,8 +10,7 @@ from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.constant import NONE
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.program import ProgramWriter
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following, Writer
 
 
 class IteratorValue(Value):
@@ -28,27 +27,27 @@ class IteratorValue(Value):
     def python_type(self) -> type:
         return super().python_type() if self.kind is None else self.kind
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         return True
 
-    def items_of(self, tx: Translator) -> list[Value]:
+    def items_of(self, tx: Following) -> list[Value]:
         return list(self.items)
 
-    def next(self, tx: Translator) -> Value | None:
+    def next(self, tx: Following) -> Value | None:
         """The next value, None at the end."""
         return next(self.items, None)
 
     def same_as(self, other: Value) -> bool:
         return self is other
 
-    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "__iter__":
             return self
         if name == "__next__":
             return tx.next_or_raise(self)
         return unknown_method(self, name)
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         if self.runs_code:
             raise GraphBreak("a generator or lazy iterator that is not at its end cannot be made again")
         remaining = list(self.items)
@@ -70,7 +69,7 @@ class WrappedIteratorValue(IteratorValue):
             self.count += 1
             yield item
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         parts = [writer.expression(value) for value in (*([self.function] if self.function else []), *self.inner)]
         parts += [str(self.count)] if self.kind is enumerate else []
         return f"{writer.name_of(self.kind, self.kind.__name__)}({', '.join(parts)})"
@@ -83,7 +82,7 @@ def advanced(iterator: Iterator, count: int) -> Iterator:
     return iterator
 
 
-def iterate(tx: Translator, value: Value) -> Value:
+def iterate(tx: Following, value: Value) -> Value:
     """`iter(value)`. Lists and dicts are followed while they change; other containers are read at once."""
     return value if isinstance(value, IteratorValue) else value.iterator(tx) or IteratorValue(iter(value.items_of(tx)))
 
@@ -93,7 +92,7 @@ def unknown_method(self: Value, name: str) -> Value:
     raise GraphBreak(f"method {name!r} of {self}")
 
 
-def call_handler(handler: Callable, self: Value, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+def call_handler(handler: Callable, self: Value, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """Run what stands for a builtin method; arguments that do not fit it are Python's to refuse."""
     try:
         return handler(self, tx, *args, **kwargs)
@@ -103,7 +102,7 @@ def call_handler(handler: Callable, self: Value, tx: Translator, args: list[Valu
         raise
 
 
-def special_method(self: Value, tx: Translator, name: str, args: list[Value]) -> Value:
+def special_method(self: Value, tx: Following, name: str, args: list[Value]) -> Value:
     """The special methods of containers, called by name."""
     if name == "__getitem__":
         return self.item(tx, *args)

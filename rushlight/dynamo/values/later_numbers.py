@@ -18,8 +18,7 @@ from rushlight.dynamo.values.symbolic import ROUNDINGS, SymbolicValue
 from rushlight.fx.node import Node
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.program import ProgramWriter
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following, Writer
 
 _HINT = "say what holds of it by torch._check(...), use torch.where, or keep the branch outside of the compiled part"
 
@@ -27,15 +26,15 @@ _HINT = "say what holds of it by torch._check(...), use torch.where, or keep the
 class UnknownIntegerValue(SymbolicValue):
     """An integer that the graph calculates, or what is computed of one: arithmetic stays symbolic."""
 
-    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "__float__" and not args:
             return later(tx, float, [self])
         return super().method(tx, name, args, kwargs)
 
-    def node(self, tx: Translator) -> Any:
+    def node(self, tx: Following) -> Any:
         return tx.graph.symbols.node_of(self.number)
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         return writer.result(writer.node_of(self.number))
 
 
@@ -48,7 +47,7 @@ class UnknownTruthValue(Value):
     def python_type(self) -> type:
         return bool
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         raise GraphBreak(f"a branch on {self.question}, which depends on values that the graph computes", _HINT)
 
     def __str__(self) -> str:
@@ -65,13 +64,13 @@ class LaterNumberValue(Value):
     def python_type(self) -> type:
         return type(self.hint)
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         raise GraphBreak("a branch on a number that the graph computes from tensors", _HINT)
 
     def same_as(self, other: Value) -> bool:
         return self is other
 
-    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name in ("__float__", "item") and not args:
             return self
         if name in ROUNDINGS and not args:
@@ -81,10 +80,10 @@ class LaterNumberValue(Value):
             return UnknownIntegerValue(number)
         raise GraphBreak(f"{name}() of a number that the graph computes")
 
-    def node(self, tx: Translator) -> Any:
+    def node(self, tx: Following) -> Any:
         return self.graph_node
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         return writer.result(self.graph_node)
 
     def __str__(self) -> str:
@@ -96,7 +95,7 @@ def is_later(value: Value) -> bool:
     return isinstance(value, LaterNumberValue | UnknownIntegerValue)
 
 
-def later(tx: Translator, function: Callable, values: list[Value]) -> Value | None:
+def later(tx: Following, function: Callable, values: list[Value]) -> Value | None:
     """A pure function of numbers as a node; None where none of them is calculated by the graph, or integers stay symbolic."""
     if not any(map(is_later, values)) or not all(is_later(value) or _is_number(value) for value in values):
         return None

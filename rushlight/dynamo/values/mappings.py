@@ -9,17 +9,16 @@ import collections
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from rushlight.dynamo.errors import GraphBreak, Raised
+from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.sources import Source
-from rushlight.dynamo.values.base import MAKERS, PendingValue, Value, realized
+from rushlight.dynamo.values.base import MAKERS, PendingValue, Raised, Value, realized
 from rushlight.dynamo.values.constant import NONE, ConstantValue, from_python, raised
 from rushlight.dynamo.values.iterators import IteratorValue, advanced, call_handler, special_method
 from rushlight.dynamo.values.sequences import SequenceValue
 from rushlight.dynamo.values.sets import SetValue
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.program import ProgramWriter
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following, Writer
 
 
 class DictValue(Value):
@@ -55,11 +54,11 @@ class DictValue(Value):
             self.assume = None
         return self.held
 
-    def as_dict(self, tx: Translator) -> DictValue:
+    def as_dict(self, tx: Following) -> DictValue:
         """All items, as a dict that holds them."""
         return self
 
-    def find(self, tx: Translator, key: Any) -> Value | None:
+    def find(self, tx: Following, key: Any) -> Value | None:
         """The value of a key, None where there is none; only this is guarded."""
         found = self.held.get(key)
         if self.assume is not None:
@@ -78,22 +77,22 @@ class DictValue(Value):
             return self.kind(items)
         return self.kind(self.default_factory.constant(), items)
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         return bool(self.keyed())
 
-    def length(self, tx: Translator) -> Value:
+    def length(self, tx: Following) -> Value:
         return ConstantValue(len(self.keyed()))
 
-    def items_of(self, tx: Translator) -> list[Value]:
+    def items_of(self, tx: Following) -> list[Value]:
         return [tx.key_value(key) for key in self.keyed()]
 
     def same_as(self, other: Value) -> bool:
         return self is other
 
-    def iterator(self, tx: Translator) -> Value:
+    def iterator(self, tx: Following) -> Value:
         return DictIteratorValue(self, "keys", self.items_of(tx))
 
-    def item(self, tx: Translator, key: Value) -> Value:
+    def item(self, tx: Following, key: Value) -> Value:
         found = self.find(tx, tx.key(key))
         if found is not None:
             return realized(found)
@@ -103,33 +102,33 @@ class DictValue(Value):
             return made
         raise raised(KeyError(tx.key(key)))
 
-    def store(self, tx: Translator, key: Any, value: Value) -> None:
+    def store(self, tx: Following, key: Any, value: Value) -> None:
         """Write an item."""
         self.find(tx, key)
         tx.effects.mutates(self)
         self.held[key] = value
         self.stored[key] = None
 
-    def remove(self, tx: Translator, key: Any) -> Value:
+    def remove(self, tx: Following, key: Any) -> Value:
         """Take an item that is there."""
         tx.effects.mutates(self)
         self.is_rebuilt = True
         return realized(self.keyed().pop(key))
 
-    def set_item(self, tx: Translator, key: Value, value: Value) -> None:
+    def set_item(self, tx: Following, key: Value, value: Value) -> None:
         self.store(tx, tx.key(key), value)
 
-    def delete_item(self, tx: Translator, key: Value) -> None:
+    def delete_item(self, tx: Following, key: Value) -> None:
         if self.find(tx, tx.key(key)) is None:
             raise raised(KeyError(tx.key(key)))
         self.remove(tx, tx.key(key))
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         if name == "default_factory" and self.default_factory is not None:
             return self.default_factory
         return tx.bound_method(self, name)
 
-    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         handler = _DICT_METHODS.get(name)
         if handler is None:
             if not hasattr(self.kind, name):
@@ -141,10 +140,10 @@ class DictValue(Value):
             return call_handler(_ordered_popitem, self, tx, args, kwargs)
         return call_handler(handler, self, tx, args, kwargs)
 
-    def node(self, tx: Translator) -> Any:
+    def node(self, tx: Following) -> Any:
         return {key: value.node(tx) for key, value in self.items.items()}
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         text = self._literal(writer)
         if self.kind is dict:
             return text
@@ -153,10 +152,10 @@ class DictValue(Value):
             return f"{name}({writer.expression(self.default_factory)}, {text})"
         return f"{name}({text})"
 
-    def _literal(self, writer: ProgramWriter) -> str:
+    def _literal(self, writer: Writer) -> str:
         return "{" + ", ".join(f"{writer.key(key)}: {writer.expression(value)}" for key, value in self.keyed().items()) + "}"
 
-    def write_back(self, writer: ProgramWriter, target: str) -> list[str]:
+    def write_back(self, writer: Writer, target: str) -> list[str]:
         """Statements that give the object `target` these items."""
         if self.is_part:
             kind = writer.name_of(self.kind, self.kind.__name__)
@@ -174,16 +173,16 @@ def _is_none(value: Value) -> bool:
     return value.is_constant() and value.constant() is None
 
 
-def _pairs(self: DictValue, tx: Translator) -> list[Value]:
+def _pairs(self: DictValue, tx: Following) -> list[Value]:
     return [SequenceValue([tx.key_value(key), value], tuple) for key, value in self.items.items()]
 
 
-def _get(self: DictValue, tx: Translator, key: Value, default: Value = NONE) -> Value:
+def _get(self: DictValue, tx: Following, key: Value, default: Value = NONE) -> Value:
     found = self.find(tx, tx.key(key))
     return default if found is None else realized(found)
 
 
-def _setdefault(self: DictValue, tx: Translator, key: Value, default: Value = NONE) -> Value:
+def _setdefault(self: DictValue, tx: Following, key: Value, default: Value = NONE) -> Value:
     found = self.find(tx, tx.key(key))
     if found is None:
         self.set_item(tx, key, default)
@@ -191,7 +190,7 @@ def _setdefault(self: DictValue, tx: Translator, key: Value, default: Value = NO
     return realized(found)
 
 
-def _dict_pop(self: DictValue, tx: Translator, key: Value, default: Value | None = None) -> Value:
+def _dict_pop(self: DictValue, tx: Following, key: Value, default: Value | None = None) -> Value:
     if self.find(tx, tx.key(key)) is not None:
         return self.remove(tx, tx.key(key))
     if default is None:
@@ -199,7 +198,7 @@ def _dict_pop(self: DictValue, tx: Translator, key: Value, default: Value | None
     return default
 
 
-def _update(self: DictValue, tx: Translator, other: Value | None = None, **named: Value) -> Value:
+def _update(self: DictValue, tx: Following, other: Value | None = None, **named: Value) -> Value:
     pairs: list[tuple[Any, Value]] = []
     inherited = getattr(other, "contents", other)
     if isinstance(inherited, DictValue) and (inherited is other or other.is_iterated_plainly()):
@@ -215,7 +214,7 @@ def _update(self: DictValue, tx: Translator, other: Value | None = None, **named
     return NONE
 
 
-def _pair(tx: Translator, index: int, item: Value) -> list[Value]:
+def _pair(tx: Following, index: int, item: Value) -> list[Value]:
     try:
         parts = item.items_of(tx)
     except Raised:
@@ -226,21 +225,21 @@ def _pair(tx: Translator, index: int, item: Value) -> list[Value]:
     return parts
 
 
-def _popitem(self: DictValue, tx: Translator) -> Value:
+def _popitem(self: DictValue, tx: Following) -> Value:
     if not self.items:
         raise raised(KeyError("popitem(): dictionary is empty"))
     key = next(reversed(self.items))
     return SequenceValue([tx.key_value(key), self.remove(tx, key)], tuple)
 
 
-def _ordered_popitem(self: DictValue, tx: Translator, last: Value = ConstantValue(True)) -> Value:  # noqa: B008
+def _ordered_popitem(self: DictValue, tx: Following, last: Value = ConstantValue(True)) -> Value:  # noqa: B008
     if last.truth(tx) or not self.items:
         return _popitem(self, tx)
     key = next(iter(self.items))
     return SequenceValue([tx.key_value(key), self.remove(tx, key)], tuple)
 
 
-def _move_to_end(self: DictValue, tx: Translator, key: Value, last: Value = ConstantValue(True)) -> Value:  # noqa: B008
+def _move_to_end(self: DictValue, tx: Following, key: Value, last: Value = ConstantValue(True)) -> Value:  # noqa: B008
     if tx.key(key) not in self.items:
         raise raised(KeyError(tx.key(key)))
     value = self.remove(tx, tx.key(key))
@@ -249,7 +248,7 @@ def _move_to_end(self: DictValue, tx: Translator, key: Value, last: Value = Cons
     return NONE
 
 
-def _clear(self: DictValue, tx: Translator) -> Value:
+def _clear(self: DictValue, tx: Following) -> Value:
     for key in list(self.keyed()):
         self.remove(tx, key)
     return NONE
@@ -275,21 +274,21 @@ class DictViewValue(Value):
     def python_type(self) -> type:
         return type(getattr({}, self.which)())
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         return bool(self.owner.keyed())
 
-    def length(self, tx: Translator) -> Value:
+    def length(self, tx: Following) -> Value:
         return ConstantValue(len(self.owner.keyed()))
 
-    def items_of(self, tx: Translator) -> list[Value]:
+    def items_of(self, tx: Following) -> list[Value]:
         if self.which == "keys":
             return self.owner.items_of(tx)
         return list(self.owner.items.values()) if self.which == "values" else _pairs(self.owner, tx)
 
-    def iterator(self, tx: Translator) -> Value:
+    def iterator(self, tx: Following) -> Value:
         return DictIteratorValue(self.owner, self.which, self.items_of(tx))
 
-    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "__contains__" and self.which == "keys":
             return ConstantValue(self.owner.find(tx, tx.key(args[0])) is not None)
         if name == "__contains__":
@@ -298,7 +297,7 @@ class DictViewValue(Value):
             return SetValue([tx.key(item) for item in self.items_of(tx)], set).method(tx, name, args, kwargs)
         return special_method(self, tx, name, args)
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         return f"{writer.expression(self.owner)}.{self.which}()"
 
 
@@ -324,7 +323,7 @@ class DictIteratorValue(IteratorValue):
         if len(self.owner.held) != self.size:
             raise raised(RuntimeError("dictionary changed size during iteration"))
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         if self.index < 0:
             return "iter(())"
         if self.owner.source is not None and writer.is_changed(self.owner) or len(self.owner.held) != self.size:

@@ -24,7 +24,7 @@ from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Buffer, Parameter
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following
 
 GROUPS = ("_parameters", "_buffers", "_modules")
 _MEMBERS = (Tensor, Module, type(None))
@@ -43,14 +43,14 @@ class ModuleValue(ObjectValue):
         self.replaced: dict[str, Value] = {}  # members in whose place a call has other tensors
         self.path = kind.__name__ if source is None else _path_of(source) or kind.__name__
 
-    def own_attribute(self, tx: Translator, name: str) -> Value | None:
+    def own_attribute(self, tx: Following, name: str) -> Value | None:
         if name in self.written:
             return self.written[name]
         if name in GROUPS and self.real is not None and name in self.real.__dict__:
             return self._group(tx, name)
         return super().own_attribute(tx, name)
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         own = self.real.__dict__ if self.real is not None else {}
         if name not in own and name not in self.written and look_up(self.kind, name) is MISSING:
             found = self.member(tx, name)
@@ -58,7 +58,7 @@ class ModuleValue(ObjectValue):
                 return found
         return super().attribute(tx, name)
 
-    def member(self, tx: Translator, name: str) -> Value | None:
+    def member(self, tx: Following, name: str) -> Value | None:
         """A parameter, buffer or submodule; None where there is none of that name."""
         if name in self.replaced:
             return self.replaced[name]
@@ -68,12 +68,12 @@ class ModuleValue(ObjectValue):
                 return realized(held.held[name])
         return None
 
-    def _group_with(self, tx: Translator, group: str, name: str) -> Value | None:
+    def _group_with(self, tx: Following, group: str, name: str) -> Value | None:
         """The group that may have a member of that name; None where the real dict has none, and nothing can have changed it."""
         real = self.real.__dict__.get(group, ())
         return self._group(tx, group) if name in real or tx.session.known(real) is not None else None
 
-    def _group(self, tx: Translator, name: str) -> Value | None:
+    def _group(self, tx: Following, name: str) -> Value | None:
         real = self.real.__dict__.get(name)
         if type(real) is not dict:
             return None
@@ -83,7 +83,7 @@ class ModuleValue(ObjectValue):
             tx.session.remember(real, known)
         return known
 
-    def set_attribute(self, tx: Translator, name: str, value: Value) -> None:
+    def set_attribute(self, tx: Following, name: str, value: Value) -> None:
         kind = value.python_type()
         is_registered = any(name in self.real.__dict__.get(group, ()) for group in GROUPS) if self.real is not None else (
             self.member(tx, name) is not None)  # fmt: skip
@@ -95,7 +95,7 @@ class ModuleValue(ObjectValue):
         else:
             super().set_attribute(tx, name, value)
 
-    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if self.kind.__call__ is not Module.__call__ or self.real is None:
             return super().call(tx, args, kwargs)
         if self._has_hooks(tx):
@@ -104,7 +104,7 @@ class ModuleValue(ObjectValue):
             return self.method(tx, "_call_with_hooks", [SequenceValue(list(args), tuple), DictValue(dict(kwargs), dict)], {})
         return self.method(tx, "forward", args, kwargs)
 
-    def _has_hooks(self, tx: Translator) -> bool:
+    def _has_hooks(self, tx: Following) -> bool:
         held = self.real.__dict__
         if not call_hooks:
             tx.guards.empty(Held(tx.guards.name(call_hooks, "hooks_of_all_modules")), "no hooks on all modules")
@@ -117,12 +117,12 @@ class ModuleValue(ObjectValue):
         tx.guards.no_hooks(self.source, empty)
         return bool(call_hooks) or len(empty) < len(groups)
 
-    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "__getattr__" and look_up(self.kind, name) is Module.__getattr__:
             return self.missing_attribute(tx, *args)
         return super().method(tx, name, args, kwargs)
 
-    def missing_attribute(self, tx: Translator, name: Value) -> Value:
+    def missing_attribute(self, tx: Following, name: Value) -> Value:
         """`Module.__getattr__`."""
         found = self.member(tx, name.constant())
         if found is None:
@@ -133,7 +133,7 @@ class ModuleValue(ObjectValue):
 class MembersValue(DictValue):
     """The dict of a module's parameters, buffers or submodules."""
 
-    def __init__(self, tx: Translator, owner: ModuleValue, group: str, real: dict[str, Any]) -> None:
+    def __init__(self, tx: Following, owner: ModuleValue, group: str, real: dict[str, Any]) -> None:
         source = Attribute(owner.source, group)
         keys = list(real)
         own = Item(OwnDict(owner.source), group)  # the quicker way to the dict
@@ -142,11 +142,11 @@ class MembersValue(DictValue):
         self.owner = owner
         self.group = group
 
-    def find(self, tx: Translator, key: Any) -> Value | None:
+    def find(self, tx: Following, key: Any) -> Value | None:
         found = self.owner.replaced.get(key) or self.held.get(key)
         return super().find(tx, key) if found is None else realized(found)
 
-    def store(self, tx: Translator, key: Any, value: Value) -> None:
+    def store(self, tx: Following, key: Any, value: Value) -> None:
         self._will_change(key)
         super().store(tx, key, value)
 
@@ -161,11 +161,11 @@ class MembersValue(DictValue):
             raise Restart
 
 
-def _pending_member(tx: Translator, owner: ModuleValue, own: Item, value: Any, source: Item) -> Value:
+def _pending_member(tx: Following, owner: ModuleValue, own: Item, value: Any, source: Item) -> Value:
     return PendingValue(lambda: _wrap_member(tx, owner, own, value, source), source, type(value))
 
 
-def _wrap_member(tx: Translator, owner: ModuleValue, own: Item, found: Any, source: Item) -> Value:
+def _wrap_member(tx: Following, owner: ModuleValue, own: Item, found: Any, source: Item) -> Value:
     """A parameter, buffer or submodule as tracked value."""
     name = source.key
     is_replaced = found is not None and name in _replaced.get(owner.real, ())

@@ -21,7 +21,7 @@ from rushlight.dynamo.values.tensor import TensorValue
 from rushlight.ops.construct import tensor
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following
 
 _OPEN = (OpenFloatValue, OpenQuotientValue)
 # What the library's operations on a tensor and a number are called: operators, functions and methods.
@@ -37,7 +37,7 @@ _OPERANDS = frozenset("other exponent min max value".split())  # what numbers ar
 _HALVES, _EXACT = (float16, bfloat16), (float32, float64)
 
 
-def call_with_tensors(tx: Translator, op: str, target: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
+def call_with_tensors(tx: Following, op: str, target: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
     """The call with tensors in the place of numbers; None where it takes none, or where that would change results."""
     name = target if isinstance(target, str) else getattr(target, "__name__", "")
     if name in _FILLS:
@@ -66,7 +66,7 @@ def _has_mixed_bounds(values: list[Value]) -> bool:
 
 
 def _filled(
-    tx: Translator, op: str, target: Any, args: list[Value], kwargs: dict[str, Value], position: int
+    tx: Following, op: str, target: Any, args: list[Value], kwargs: dict[str, Value], position: int
 ) -> Value | None:  # fmt: skip
     """`full` and its like, where they are given what is no constant."""
     fill = kwargs.get("fill_value", args[position] if len(args) > position else None)
@@ -93,7 +93,7 @@ def _of_number(kind: dtype) -> dtype:
 
 
 def _with_numbers_as_tensors(
-    tx: Translator, name: str, op: str, target: Any, args: list[Value], kwargs: dict[str, Value]
+    tx: Following, name: str, op: str, target: Any, args: list[Value], kwargs: dict[str, Value]
 ) -> Value | None:  # fmt: skip
     if name in _SUMS and list(kwargs) == ["alpha"] and len(args) == 2:
         return _scaled(tx, op, target, args, kwargs["alpha"])
@@ -121,7 +121,7 @@ def _promoted(name: str, args: list[Value]) -> list[Value]:
     return args[:1] if name in _SELECTIONS | _BOUNDED else args
 
 
-def _scaled(tx: Translator, op: str, target: Any, args: list[Value], alpha: Value) -> Value | None:
+def _scaled(tx: Following, op: str, target: Any, args: list[Value], alpha: Value) -> Value | None:
     """`add` or `sub` of a multiple."""
     if not all(isinstance(value, TensorValue) and value.fake.dtype in _EXACT for value in args):
         return None
@@ -129,7 +129,7 @@ def _scaled(tx: Translator, op: str, target: Any, args: list[Value], alpha: Valu
     return tx.call_in_graph(op, target, [args[0], multiple], {})
 
 
-def _of_halves(tx: Translator, op: str, target: Any, args: list[Value], kwargs: dict[str, Value], kind: dtype) -> Value:
+def _of_halves(tx: Following, op: str, target: Any, args: list[Value], kwargs: dict[str, Value], kind: dtype) -> Value:
     """A call on a half and a number behind it: eager computes in float32, where a number in front is rounded first."""
     wide = [
         tx.call_in_graph("call_method", "to", [value, ConstantValue(float32)], {}) if isinstance(value, TensorValue) else value
@@ -138,25 +138,25 @@ def _of_halves(tx: Translator, op: str, target: Any, args: list[Value], kwargs: 
     return tx.call_in_graph("call_method", "to", [tx.call_in_graph(op, target, wide, kwargs), ConstantValue(kind)], {})
 
 
-def _as_tensor(tx: Translator, value: Value, kind: dtype, constants_too: bool) -> Value:
+def _as_tensor(tx: Following, value: Value, kind: dtype, constants_too: bool) -> Value:
     if type(value) in (*_OPEN, SymbolicValue) or (constants_too and type(value) is ConstantValue and value.value is not None):
         number = open_float(value)
         return value if number is None else number_tensor(tx, number, kind)
     return value
 
 
-def number_tensor(tx: Translator, number: OpenFloat, kind: dtype) -> Value:
+def number_tensor(tx: Following, number: OpenFloat, kind: dtype) -> Value:
     """A number as an input of the graph."""
     return _input(tx, number.hint, number.text, number.symbols, kind)
 
 
-def _input(tx: Translator, hint: Any, text: str, symbols: frozenset, kind: dtype) -> Value:
+def _input(tx: Following, hint: Any, text: str, symbols: frozenset, kind: dtype) -> Value:
     make = tx.guards.name(tensor, "tensor")
     source = NumberTensor(text, f"{make}({text}, dtype={tx.guards.name(kind, kind.name)})", symbols)
     return tx.session.number_tensor(hint, kind, source)
 
 
-def tensor_of_numbers(tx: Translator, data: Value, kind: dtype | None) -> Value | None:
+def tensor_of_numbers(tx: Following, data: Value, kind: dtype | None) -> Value | None:
     """`torch.tensor(data)` where numbers in it are open: an input of the graph; None where none is, or not all are numbers."""
     found = _written(data)
     if found is None or not found[2]:

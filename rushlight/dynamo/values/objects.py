@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from rushlight.dynamo.errors import GraphBreak, Raised
+from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.sources import Attribute, Item, OwnDict, Source
 from rushlight.dynamo.stability import MISSING, look_up
-from rushlight.dynamo.values.base import MAKERS, Value
+from rushlight.dynamo.values.base import MAKERS, Raised, Value
 from rushlight.dynamo.values.constant import NONE, ConstantValue, raised
 from rushlight.dynamo.values.function import BoundMethodValue, NamedMethodValue
 from rushlight.dynamo.values.iterators import IteratorValue
@@ -20,8 +20,7 @@ from rushlight.dynamo.values.mappings import DictValue
 from rushlight.nn.modules.module import Module
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.program import ProgramWriter
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following, Writer
 
 CACHED = type(functools.lru_cache(int))  # functions that remember their results
 _OF_OBJECT = ("__init__", "__setattr__", "__delattr__", "__hash__", "__eq__", "__ne__")
@@ -45,7 +44,7 @@ class ObjectValue(Value):
         plain = self.kind.__hash__ is object.__hash__ and self.kind.__eq__ is object.__eq__
         return self.real is not None and plain and not self.written
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         for name in ("__bool__", "__len__"):
             if isinstance(look_up(self.kind, name), types.FunctionType):
                 return self.method(tx, name, [], {}).truth(tx)
@@ -53,13 +52,13 @@ class ObjectValue(Value):
             return True
         raise GraphBreak(f"the truth value of {self}")
 
-    def length(self, tx: Translator) -> Value:
+    def length(self, tx: Following) -> Value:
         return self.method(tx, "__len__", [], {})
 
     def same_as(self, other: Value) -> bool:
         return self is other
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         try:
             if self.answers_by_itself:
                 getter = tx.class_member(self.kind, "__getattribute__", look_up(self.kind, "__getattribute__"))
@@ -71,7 +70,7 @@ class ObjectValue(Value):
                 raise
         return tx.class_member(self.kind, "__getattr__", fallback).call(tx, [self, ConstantValue(name)], {})
 
-    def plain_attribute(self, tx: Translator, name: str) -> Value:
+    def plain_attribute(self, tx: Following, name: str) -> Value:
         """`object.__getattribute__`. `Raised` with an AttributeError where there is none of that name."""
         if name == "__class__":
             return tx.wrap_class(self.kind)
@@ -100,7 +99,7 @@ class ObjectValue(Value):
             return None
         return Item(OwnDict(self.source), name) if self.answers_by_itself else Attribute(self.source, name)
 
-    def own_attribute(self, tx: Translator, name: str) -> Value | None:
+    def own_attribute(self, tx: Following, name: str) -> Value | None:
         """An attribute of the object itself; None where it has none."""
         if name in self.written:
             return self.written[name]
@@ -111,7 +110,7 @@ class ObjectValue(Value):
             tx.guards.no_own_attribute(self.source, name)
         return None
 
-    def own_names(self, tx: Translator) -> list[str]:
+    def own_names(self, tx: Following) -> list[str]:
         """The names of all attributes of the object itself."""
         held = list(getattr(self.real, "__dict__", {})) if self.real is not None else []
         if self.moved:
@@ -120,7 +119,7 @@ class ObjectValue(Value):
             tx.guards.same_items(OwnDict(self.source), held, "names of attributes", dict)
         return [name for name in dict.fromkeys([*held, *self.written]) if self.written.get(name, self) is not None]
 
-    def write_attribute(self, tx: Translator, name: str, value: Value) -> None:
+    def write_attribute(self, tx: Following, name: str, value: Value) -> None:
         """Set an attribute of the object itself."""
         tx.effects.mutates(self)
         if name in self.written and self.written[name] is None:
@@ -128,7 +127,7 @@ class ObjectValue(Value):
             self.moved.update([name] if self.real is not None else [])
         self.written[name] = value
 
-    def _descriptor(self, tx: Translator, name: str, found: Any) -> Value:
+    def _descriptor(self, tx: Following, name: str, found: Any) -> Value:
         if isinstance(found, property):
             if not isinstance(found.fget, types.FunctionType):
                 raise GraphBreak(f"property {name!r} of {self}")
@@ -153,7 +152,7 @@ class ObjectValue(Value):
             return AttributesValue(self)
         raise GraphBreak(f"descriptor {name!r} of {self}")
 
-    def _class_attribute(self, tx: Translator, name: str, found: Any) -> Value:
+    def _class_attribute(self, tx: Following, name: str, found: Any) -> Value:
         member = tx.class_member(self.kind, name, found)
         if isinstance(found, types.FunctionType):
             return BoundMethodValue(self, member)
@@ -177,14 +176,14 @@ class ObjectValue(Value):
             return NamedMethodValue(self, name)
         return tx.wrap(found, Attribute(tx.class_source(self.kind), name))
 
-    def set_attribute(self, tx: Translator, name: str, value: Value) -> None:
+    def set_attribute(self, tx: Following, name: str, value: Value) -> None:
         setter = look_up(self.kind, "__setattr__")
         if isinstance(setter, types.FunctionType) and setter is not Module.__setattr__:
             tx.class_member(self.kind, "__setattr__", setter).call(tx, [self, ConstantValue(name), value], {})
             return
         self.set_plainly(tx, name, value)
 
-    def set_plainly(self, tx: Translator, name: str, value: Value) -> None:
+    def set_plainly(self, tx: Following, name: str, value: Value) -> None:
         """`object.__setattr__`."""
         found = look_up(self.kind, name)
         if isinstance(found, property):
@@ -207,14 +206,14 @@ class ObjectValue(Value):
             raise raised(AttributeError(text if found is MISSING else read_only))
         self.write_attribute(tx, name, value)
 
-    def delete_attribute(self, tx: Translator, name: str) -> None:
+    def delete_attribute(self, tx: Following, name: str) -> None:
         deleter = look_up(self.kind, "__delattr__")
         if isinstance(deleter, types.FunctionType):
             tx.class_member(self.kind, "__delattr__", deleter).call(tx, [self, ConstantValue(name)], {})
         else:
             self.delete_plainly(tx, name)
 
-    def delete_plainly(self, tx: Translator, name: str) -> None:
+    def delete_plainly(self, tx: Following, name: str) -> None:
         """`object.__delattr__`."""
         found = look_up(self.kind, name)
         if isinstance(found, property) and found.fdel is not None:
@@ -229,7 +228,7 @@ class ObjectValue(Value):
             raise raised(AttributeError(f"'{self.kind.__name__}' object has no attribute '{name}'"))
         self.remove_attribute(tx, name)
 
-    def remove_attribute(self, tx: Translator, name: str) -> None:
+    def remove_attribute(self, tx: Following, name: str) -> None:
         """Delete an attribute of the object itself, which is there."""
         tx.effects.mutates(self)
         if self.real is None and name not in getattr(self.kind, "__slots__", ()):
@@ -237,10 +236,10 @@ class ObjectValue(Value):
         else:
             self.written[name] = None
 
-    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return self.method(tx, "__call__", args, kwargs)
 
-    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         found = look_up(self.kind, name)
         if found is MISSING and name.startswith("__"):
             raise raised(TypeError(f"'{self.kind.__name__}' object does not support {name}"))
@@ -253,7 +252,7 @@ class ObjectValue(Value):
             raise GraphBreak(f"method {name!r} of {self}, which is not written in Python")
         return value.call(tx, args, kwargs)
 
-    def method_of_object(self, tx: Translator, name: str, args: list[Value]) -> Value:
+    def method_of_object(self, tx: Following, name: str, args: list[Value]) -> Value:
         """A method of `object`."""
         if name == "__setattr__":
             self.set_plainly(tx, args[0].constant(), args[1])
@@ -267,23 +266,23 @@ class ObjectValue(Value):
             raise GraphBreak(f"{name} of {self}")
         return NONE
 
-    def item(self, tx: Translator, key: Value) -> Value:
+    def item(self, tx: Following, key: Value) -> Value:
         return self.method(tx, "__getitem__", [key], {})
 
-    def set_item(self, tx: Translator, key: Value, value: Value) -> None:
+    def set_item(self, tx: Following, key: Value, value: Value) -> None:
         self.method(tx, "__setitem__", [key, value], {})
 
-    def delete_item(self, tx: Translator, key: Value) -> None:
+    def delete_item(self, tx: Following, key: Value) -> None:
         self.method(tx, "__delitem__", [key], {})
 
-    def iterator(self, tx: Translator) -> Value | None:
+    def iterator(self, tx: Following) -> Value | None:
         if look_up(self.kind, "__iter__") not in (MISSING, None):
             return self.method(tx, "__iter__", [], {})
         if look_up(self.kind, "__getitem__") is not MISSING and look_up(self.kind, "__iter__") is MISSING:
             return IteratorValue(self._by_index(tx, itertools.count()), runs_code=True)
         raise raised(TypeError(f"'{self.kind.__name__}' object is not iterable"))
 
-    def _by_index(self, tx: Translator, indices: Iterable[int]) -> Iterator[Value]:
+    def _by_index(self, tx: Following, indices: Iterable[int]) -> Iterator[Value]:
         for index in indices:
             try:
                 yield self.item(tx, ConstantValue(index))
@@ -292,7 +291,7 @@ class ObjectValue(Value):
                     return
                 raise
 
-    def backwards(self, tx: Translator) -> Value:
+    def backwards(self, tx: Following) -> Value:
         """`reversed(value)`."""
         if look_up(self.kind, "__reversed__") not in (MISSING, None):
             return self.method(tx, "__reversed__", [], {})
@@ -301,10 +300,10 @@ class ObjectValue(Value):
         count = self.length(tx).constant()
         return IteratorValue(self._by_index(tx, range(count - 1, -1, -1)), reversed, runs_code=True)
 
-    def items_of(self, tx: Translator) -> list[Value]:
+    def items_of(self, tx: Following) -> list[Value]:
         return list(tx.drain(self.iterator(tx)))
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         kind = writer.name_of(self.kind, self.kind.__name__)
         base = types.SimpleNamespace if issubclass(self.kind, types.SimpleNamespace) else object
         made = writer.begin(self, f"{writer.name_of(base, base.__name__)}.__new__({kind})")
@@ -312,7 +311,7 @@ class ObjectValue(Value):
             writer.statement(line)
         return made
 
-    def write_back(self, writer: ProgramWriter, target: str) -> list[str]:
+    def write_back(self, writer: Writer, target: str) -> list[str]:
         """Statements that set the written attributes of the object `target`."""
         plain = writer.name_of(object, "object")
         lines = []
@@ -338,48 +337,48 @@ class AttributesValue(DictValue):
     def keyed(self) -> dict[Any, Value]:
         raise GraphBreak(f"all attributes of {self.owner} in this way")
 
-    def as_dict(self, tx: Translator) -> DictValue:
+    def as_dict(self, tx: Following) -> DictValue:
         return DictValue({name: self.owner.own_attribute(tx, name) for name in self.owner.own_names(tx)}, dict)
 
-    def find(self, tx: Translator, key: Any) -> Value | None:
+    def find(self, tx: Following, key: Any) -> Value | None:
         return self.owner.own_attribute(tx, key) if isinstance(key, str) else None
 
-    def store(self, tx: Translator, key: Any, value: Value) -> None:
+    def store(self, tx: Following, key: Any, value: Value) -> None:
         self.owner.write_attribute(tx, key, value)
 
-    def remove(self, tx: Translator, key: Any) -> Value:
+    def remove(self, tx: Following, key: Any) -> Value:
         found = self.owner.own_attribute(tx, key)
         self.owner.remove_attribute(tx, key)
         return found
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         return bool(self.owner.own_names(tx))
 
-    def length(self, tx: Translator) -> Value:
+    def length(self, tx: Following) -> Value:
         return ConstantValue(len(self.owner.own_names(tx)))
 
-    def items_of(self, tx: Translator) -> list[Value]:
+    def items_of(self, tx: Following) -> list[Value]:
         return [ConstantValue(name) for name in self.owner.own_names(tx)]
 
-    def iterator(self, tx: Translator) -> Value:
+    def iterator(self, tx: Following) -> Value:
         return self.as_dict(tx).iterator(tx)
 
     def same_as(self, other: Value) -> bool:
         return isinstance(other, AttributesValue) and other.owner is self.owner
 
-    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name in ("keys", "values", "items", "copy"):
             return self.as_dict(tx).method(tx, name, args, kwargs)
         return super().method(tx, name, args, kwargs)
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         return f"{writer.expression(self.owner)}.__dict__"
 
 
 class EnumValue(ConstantValue):
     """A member of an enumeration."""
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         kind = type(self.value)
         found = look_up(kind, name)
         if name in ("name", "value") or found is MISSING or not isinstance(found, types.FunctionType | property):
@@ -389,7 +388,7 @@ class EnumValue(ConstantValue):
             return tx.wrap_constant(found.fget).call(tx, [self], {})
         return BoundMethodValue(self, tx.wrap_constant(found))
 
-    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if isinstance(look_up(type(self.value), name), types.FunctionType):
             return self.attribute(tx, name).call(tx, args, kwargs)
         return super().method(tx, name, args, kwargs)

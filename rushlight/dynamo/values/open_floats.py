@@ -23,8 +23,7 @@ from rushlight.dynamo.values.open_quotients import OpenQuotientValue, fraction, 
 from rushlight.dynamo.values.symbolic import SymbolicValue
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.program import ProgramWriter
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following, Writer
 
 _LARGEST_EXPONENT = 8  # of which no power of a size leaves the range of floats
 _SYMBOL = re.compile(r"\b__(s\d+)\b")
@@ -54,7 +53,7 @@ class OpenFloat:
         self._fix()
         return float(self.hint)
 
-    def assume(self, tx: Translator, form: str) -> None:
+    def assume(self, tx: Following, form: str) -> None:
         """Guard what a form says of the number."""
         places = {symbol.name: source for symbol, source in tx.session.sizes.places().items()}
         text = _SYMBOL.sub(lambda name: places[name[1]].expression(), self.text)
@@ -163,7 +162,7 @@ _FUNCTIONS: dict[Callable, tuple[int, ...]] = {
 }  # fmt: skip
 
 
-def function_of(tx: Translator, function: Callable, args: list[Value]) -> Value | None:
+def function_of(tx: Following, function: Callable, args: list[Value]) -> Value | None:
     """A call of a function of math on an open number, as an open float; None for anything else, or what may raise."""
     if function not in (*_FUNCTIONS, round) or not args or not is_open_float(args[0]):
         return None
@@ -178,7 +177,7 @@ def function_of(tx: Translator, function: Callable, args: list[Value]) -> Value 
     return OpenFloatValue(_made(function, form, [number], int(function in (math.sqrt, math.exp))))
 
 
-def _to_digits(tx: Translator, value: Value, digits: Value = NONE) -> Value | None:
+def _to_digits(tx: Following, value: Value, digits: Value = NONE) -> Value | None:
     """`round(value, digits)`."""
     if type(value) is SymbolicValue:
         return value if digits is NONE else None
@@ -200,7 +199,7 @@ def extreme(name: str, values: list[Value]) -> Value | None:
     return OpenFloatValue(_made({"min": min, "max": max}[name], form, parts, signs.pop() if len(signs) == 1 else 0))
 
 
-def compared(tx: Translator, symbol: str, left: Value, right: Value) -> Value | None:
+def compared(tx: Following, symbol: str, left: Value, right: Value) -> Value | None:
     """A comparison with an open float, whose answer is guarded; None for anything else."""
     if not any(type(value) in (OpenFloatValue, OpenQuotientValue) for value in (left, right)):
         return None
@@ -216,7 +215,7 @@ def compared(tx: Translator, symbol: str, left: Value, right: Value) -> Value | 
     return ConstantValue(question.hint)
 
 
-def converted(tx: Translator, kind: type, value: Value) -> Value:
+def converted(tx: Following, kind: type, value: Value) -> Value:
     """`int(value)` or `float(value)` of an open number."""
     if kind is int:
         return value.method(tx, "__int__", [], {})
@@ -277,24 +276,24 @@ class OpenFloatValue(ConstantValue):
     def python_type(self) -> type:
         return float
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         return compared(tx, "!=", self, ConstantValue(0)).value
 
     def same_as(self, other: Value) -> bool:
         return self is other or super().same_as(other)
 
-    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name in _ROUND and not args and math.isfinite(self.number.hint):
             return self._rounded(tx, name)
         return super().method(tx, name, args, kwargs)
 
-    def _rounded(self, tx: Translator, name: str) -> Value:
+    def _rounded(self, tx: Following, name: str) -> Value:
         """The integer that rounding gives, which is guarded: the float may be another one. What is not finite has none."""
         found = getattr(float, name)(self.number.hint)
         self.number.assume(tx, f"abs({{0}}) < 1e308 and {_ROUND[name]} == {found}")
         return ConstantValue(found)
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         writer.symbols.update(self.number.symbols)
         return writer.keep(self.number.text)  # before anything that it is computed from is written to
 

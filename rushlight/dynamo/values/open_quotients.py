@@ -17,8 +17,7 @@ from rushlight.dynamo.values.constant import ConstantValue, from_python
 from rushlight.dynamo.values.symbolic import SymbolicValue
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.program import ProgramWriter
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following, Writer
 
 Integer = SymInt | int
 
@@ -40,20 +39,20 @@ class OpenQuotientValue(ConstantValue):
     def python_type(self) -> type:
         return float
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         return bool(self.numerator)
 
     def same_as(self, other: Value) -> bool:
         return self is other or super().same_as(other)
 
-    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name in ("__int__", "__trunc__", "__floor__"):
             return from_python(self.numerator // self.denominator)
         if name == "__ceil__":
             return from_python((self.numerator + self.denominator - 1) // self.denominator)
         return super().method(tx, name, args, kwargs)
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         parts = [str(part) if type(part) is int else writer.symbolic(part) for part in (self.numerator, self.denominator)]
         return f"({' / '.join(parts)})"
 

@@ -24,10 +24,10 @@ from rushlight.dynamo.values.tensor import TensorValue
 from rushlight.dynamo.values.texts import text_of
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following
 
 
-def binary(tx: Translator, symbol: str, left: Value, right: Value) -> Value:
+def binary(tx: Following, symbol: str, left: Value, right: Value) -> Value:
     """`left symbol right`, for arithmetic; symbols that end in "=" are in place."""
     in_place = symbol.endswith("=")
     function = (IN_PLACE if in_place else BINARY)[symbol]
@@ -70,7 +70,7 @@ def _is_open(value: Value) -> bool:
     return isinstance(value, SequenceValue) and value.is_open()
 
 
-def _inherited(tx: Translator, symbol: str, left: Value, right: Value, name: str) -> Value | None:
+def _inherited(tx: Following, symbol: str, left: Value, right: Value, name: str) -> Value | None:
     """An operation that a class of the user's leaves to its built-in base; None where it has a method for it."""
     in_place = symbol.endswith("=")
     methods = (f"__{name}__", f"__r{name}__", *([f"__i{name}__"] if in_place else []))
@@ -84,7 +84,7 @@ def _inherited(tx: Translator, symbol: str, left: Value, right: Value, name: str
     return left if in_place and found is one and left is not one else found
 
 
-def _formatting_values(tx: Translator, right: Value) -> Any:
+def _formatting_values(tx: Following, right: Value) -> Any:
     """The right side of `%`. Objects in it are formatted as their text, which `%d` and its like refuse."""
     if isinstance(right, SequenceValue) and right.kind is tuple:
         return tuple(_formatting_values(tx, item) for item in right.items)
@@ -94,7 +94,7 @@ def _formatting_values(tx: Translator, right: Value) -> Any:
 _OF_SETS = {"|": "union", "&": "intersection", "-": "difference", "^": "symmetric_difference"}
 
 
-def _set_arithmetic(tx: Translator, symbol: str, in_place: bool, left: Value, right: Value) -> Value:
+def _set_arithmetic(tx: Following, symbol: str, in_place: bool, left: Value, right: Value) -> Value:
     name = _OF_SETS[symbol]
     if in_place and left.python_type() is set:
         left.method(tx, "update" if name == "union" else f"{name}_update", [right], {})
@@ -103,7 +103,7 @@ def _set_arithmetic(tx: Translator, symbol: str, in_place: bool, left: Value, ri
     return made.method(tx, name, [right], {})
 
 
-def by_methods(tx: Translator, function: Callable, in_place: bool, left: Value, right: Value) -> Value:
+def by_methods(tx: Following, function: Callable, in_place: bool, left: Value, right: Value) -> Value:
     """By the special methods of objects."""
     name = function.__name__.strip("_")
     base = name[1:] if in_place else name
@@ -127,7 +127,7 @@ def by_methods(tx: Translator, function: Callable, in_place: bool, left: Value, 
     raise raised(TypeError(f"unsupported operand type(s) for {symbol}: '{left_name}' and '{right_name}'"))
 
 
-def _sequence_arithmetic(tx: Translator, symbol: str, left: SequenceValue, right: Value) -> Value:
+def _sequence_arithmetic(tx: Following, symbol: str, left: SequenceValue, right: Value) -> Value:
     if symbol.startswith("*"):
         items = left.items * right.constant()
     elif symbol == "+=" and left.is_mutable:
@@ -145,7 +145,7 @@ def _sequence_arithmetic(tx: Translator, symbol: str, left: SequenceValue, right
     return SequenceValue(items, tuple if hasattr(kind, "_fields") else kind)
 
 
-def compare(tx: Translator, symbol: str, left: Value, right: Value) -> Value:
+def compare(tx: Following, symbol: str, left: Value, right: Value) -> Value:
     """`left symbol right`, for comparisons."""
     function = COMPARISONS[symbol]
     name = f"__{function.__name__}__"
@@ -192,7 +192,7 @@ def _compare_without_methods(symbol: str, left: Value, right: Value) -> Value:
     raise raised(TypeError(f"'{symbol}' not supported between instances of {kinds}"))
 
 
-def _compare_objects(tx: Translator, symbol: str, left: Value, right: Value) -> Value:
+def _compare_objects(tx: Following, symbol: str, left: Value, right: Value) -> Value:
     reflected = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
     name = COMPARISONS[symbol].__name__
     for owner, method, other in ((left, name, right), (right, reflected[name], left)):
@@ -209,7 +209,7 @@ def _compare_objects(tx: Translator, symbol: str, left: Value, right: Value) -> 
     return _compare_without_methods(symbol, left, right)
 
 
-def _compare_sequences(tx: Translator, symbol: str, left: SequenceValue, right: SequenceValue) -> Value:
+def _compare_sequences(tx: Following, symbol: str, left: SequenceValue, right: SequenceValue) -> Value:
     if left.is_mutable != right.is_mutable and symbol in ("==", "!="):
         return ConstantValue(symbol == "!=")
     for one, other in zip(left.items, right.items, strict=False):
@@ -218,7 +218,7 @@ def _compare_sequences(tx: Translator, symbol: str, left: SequenceValue, right: 
     return fold(COMPARISONS[symbol], ConstantValue(len(left.items)), ConstantValue(len(right.items)))
 
 
-def unary(tx: Translator, symbol: str, value: Value) -> Value:
+def unary(tx: Following, symbol: str, value: Value) -> Value:
     """`-value`, `+value` or `~value`."""
     function = {"-": operator.neg, "+": operator.pos, "~": operator.invert}[symbol]
     if isinstance(value, TensorValue):
@@ -230,7 +230,7 @@ def unary(tx: Translator, symbol: str, value: Value) -> Value:
     return later(tx, function, [value]) or fold(function, value)
 
 
-def contains(tx: Translator, values: Value, wanted: Value) -> Value:
+def contains(tx: Following, values: Value, wanted: Value) -> Value:
     """`wanted in values`."""
     if isinstance(values, TensorValue):
         raise GraphBreak("whether a tensor contains a value")

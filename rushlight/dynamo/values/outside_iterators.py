@@ -11,8 +11,7 @@ from rushlight.dynamo.values.iterators import IteratorValue
 from rushlight.dynamo.values.sequences import SequenceIteratorValue
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.program import ProgramWriter
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following, Writer
 
 KINDS = (type(iter([])), type(iter(())), type(iter(range(0))))
 
@@ -30,7 +29,7 @@ def position_of(iterator: Any) -> int:
 class OutsideIteratorValue(SequenceIteratorValue):
     """An iterator from outside. What the program takes from it is taken from the real one after the graph has run."""
 
-    def __init__(self, tx: Translator, real: Any, source: Source) -> None:
+    def __init__(self, tx: Following, real: Any, source: Source) -> None:
         guards = tx.guards
         guards.same_type(source, real)
         name = guards.name(values_of, "values_of", is_owned=True)
@@ -48,17 +47,17 @@ class OutsideIteratorValue(SequenceIteratorValue):
             yield value
         self.effects.mutates(self)
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         return self.source.expression()
 
-    def write_back(self, writer: ProgramWriter, target: str) -> list[str]:
+    def write_back(self, writer: Writer, target: str) -> list[str]:
         """Statements that bring the iterator `target` to where the program left it."""
         if self.index < 0:
             return [f"for _ in {target}: pass"]
         return [f"for _ in range({self.index - self.first}): next({target})"]
 
 
-def from_outside(tx: Translator, value: Any, source: Source) -> IteratorValue | None:
+def from_outside(tx: Following, value: Any, source: Source) -> IteratorValue | None:
     """The tracked value of a real iterator; None for kinds that are not followed.
 
     Python goes on with the loops of a frame that a graph break left: what runs for one value serves the following, too.

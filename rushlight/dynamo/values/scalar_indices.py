@@ -14,8 +14,7 @@ from rushlight.dynamo.values.sequences import SequenceValue
 from rushlight.ops.registry import aten
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.translator import Translator
-    from rushlight.dynamo.values.tensor import TensorValue
+    from rushlight.dynamo.values.base import Following
 
 _INDEX = aten("index.Tensor")
 
@@ -28,7 +27,7 @@ def is_scalar_index(value: Value) -> bool:
     return not (fake.dtype.is_floating_point or fake.dtype.is_complex or fake.dtype is bool_)
 
 
-def by_scalars(tx: Translator, owner: TensorValue, key: Value) -> tuple[Value, Value | None]:
+def by_scalars(tx: Following, owner: Value, key: Value) -> tuple[Value, Value | None]:
     """The tensor after its dimensions that are indexed so, and the key for the others; None where nothing is left of it."""
     parts = key.items_of(tx) if isinstance(key, SequenceValue) and key.kind is tuple else [key]
     if not any(map(is_scalar_index, parts)) or any(_is_mask_or_many(part) for part in parts):

@@ -20,8 +20,7 @@ from rushlight.dynamo.values.iterators import IteratorValue, call_handler, speci
 from rushlight.dynamo.values.symbolic import SymbolicValue
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.program import ProgramWriter
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following, Writer
 
 
 class SequenceValue(Value):
@@ -80,22 +79,22 @@ class SequenceValue(Value):
         items = [item.snapshot() for item in self.items]
         return self.kind(*items) if hasattr(self.kind, "_fields") else self.kind(items)
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         return bool(self.counted())
 
-    def length(self, tx: Translator) -> Value:
+    def length(self, tx: Following) -> Value:
         return ConstantValue(len(self.counted()))
 
-    def items_of(self, tx: Translator) -> list[Value]:
+    def items_of(self, tx: Following) -> list[Value]:
         return list(self.items)
 
     def same_as(self, other: Value) -> bool:
         return self is other
 
-    def iterator(self, tx: Translator) -> Value | None:
+    def iterator(self, tx: Following) -> Value | None:
         return SequenceIteratorValue(self) if self.kind in (list, tuple) else None
 
-    def item(self, tx: Translator, key: Value) -> Value:
+    def item(self, tx: Following, key: Value) -> Value:
         index = self._index_of(tx, key)
         if isinstance(index, slice):
             kind = tuple if hasattr(self.kind, "_fields") else self.kind
@@ -114,7 +113,7 @@ class SequenceValue(Value):
         except TypeError as error:
             raise raised(TypeError(str(error).replace("list", self.kind.__name__))) from None
 
-    def _index_of(self, tx: Translator, key: Value) -> Any:
+    def _index_of(self, tx: Following, key: Value) -> Any:
         """An index as a number or slice; objects give theirs by `__index__`."""
         if not key.is_constant() and not isinstance(key, SliceValue):
             kind = key.python_type()
@@ -124,7 +123,7 @@ class SequenceValue(Value):
             key = key.method(tx, "__index__", [], {})
         return key.constant()
 
-    def set_item(self, tx: Translator, key: Value, value: Value) -> None:
+    def set_item(self, tx: Following, key: Value, value: Value) -> None:
         self._check_mutable("assignment")
         index = self._index_of(tx, key)
         added = value.items_of(tx) if isinstance(index, slice) else value
@@ -134,7 +133,7 @@ class SequenceValue(Value):
         except (IndexError, ValueError, TypeError) as error:
             raise raised(self._spoken(error)) from None
 
-    def delete_item(self, tx: Translator, key: Value) -> None:
+    def delete_item(self, tx: Following, key: Value) -> None:
         self._check_mutable("deletion")
         index = self._index_of(tx, key)
         tx.effects.mutates(self)
@@ -152,7 +151,7 @@ class SequenceValue(Value):
             verb = "doesn't" if what == "deletion" else "does not"
             raise raised(TypeError(f"'{self.kind.__name__}' object {verb} support item {what}"))
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         fields = getattr(self.kind, "_fields", ())
         if name in fields:
             return realized(self.held[fields.index(name)])
@@ -165,7 +164,7 @@ class SequenceValue(Value):
             return ConstantValue(self.limit)
         return tx.bound_method(self, name)
 
-    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         handler = _SEQUENCE_METHODS.get(name)
         if handler is not None and (self.is_mutable or name in ("index", "count", "__contains__")) and hasattr(self.kind, name):
             return call_handler(handler, self, tx, args, kwargs)
@@ -182,13 +181,13 @@ class SequenceValue(Value):
             return special_method(self, tx, name, args)
         return self.attribute(tx, name).call(tx, args, kwargs)
 
-    def node(self, tx: Translator) -> Any:
+    def node(self, tx: Following) -> Any:
         items = [item.node(tx) for item in self.items]
         if hasattr(self.kind, "_fields"):
             return self.kind(*items)
         return items if self.is_mutable else tuple(items)
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         items = ", ".join(writer.expression(item) for item in self.counted())
         if self.kind is list:
             return f"[{items}]"
@@ -199,7 +198,7 @@ class SequenceValue(Value):
             return f"{name}([{items}], {self.limit})"
         return f"{name}({items})" if hasattr(self.kind, "_fields") else f"{name}([{items}])"
 
-    def write_back(self, writer: ProgramWriter, target: str) -> list[str]:
+    def write_back(self, writer: Writer, target: str) -> list[str]:
         """Statements that give the object `target` these items."""
         items = ", ".join(writer.expression(item) for item in self.counted())
         kind = writer.name_of(self.kind, self.kind.__name__)
@@ -210,13 +209,13 @@ class SequenceValue(Value):
         return [f"{target}.clear()", f"{target}.extend([{items}])"]
 
 
-def _find(self: SequenceValue, tx: Translator, wanted: Value) -> Iterator[int]:
+def _find(self: SequenceValue, tx: Following, wanted: Value) -> Iterator[int]:
     for index, item in enumerate(self.items):
         if item is wanted or tx.compare("==", item, wanted).truth(tx):
             yield index
 
 
-def _append(self: SequenceValue, tx: Translator, value: Value) -> Value:
+def _append(self: SequenceValue, tx: Following, value: Value) -> Value:
     tx.effects.mutates(self)
     self.items.append(value)
     return _within_limit(self)
@@ -229,27 +228,27 @@ def _within_limit(self: SequenceValue, at_end: bool = False) -> Value:
     return NONE
 
 
-def _appendleft(self: SequenceValue, tx: Translator, value: Value) -> Value:
+def _appendleft(self: SequenceValue, tx: Following, value: Value) -> Value:
     tx.effects.mutates(self)
     self.items.insert(0, value)
     return _within_limit(self, at_end=True)
 
 
-def _extend(self: SequenceValue, tx: Translator, values: Value) -> Value:
+def _extend(self: SequenceValue, tx: Following, values: Value) -> Value:
     added = values.items_of(tx)
     tx.effects.mutates(self)
     self.items.extend(added)
     return _within_limit(self)
 
 
-def _extendleft(self: SequenceValue, tx: Translator, values: Value) -> Value:
+def _extendleft(self: SequenceValue, tx: Following, values: Value) -> Value:
     added = values.items_of(tx)
     tx.effects.mutates(self)
     self.items[:0] = added[::-1]
     return _within_limit(self, at_end=True)
 
 
-def _rotate(self: SequenceValue, tx: Translator, steps: Value = ConstantValue(1)) -> Value:  # noqa: B008
+def _rotate(self: SequenceValue, tx: Following, steps: Value = ConstantValue(1)) -> Value:  # noqa: B008
     tx.effects.mutates(self)
     rotated = collections.deque(self.items)
     rotated.rotate(steps.constant())
@@ -257,7 +256,7 @@ def _rotate(self: SequenceValue, tx: Translator, steps: Value = ConstantValue(1)
     return NONE
 
 
-def _insert(self: SequenceValue, tx: Translator, index: Value, value: Value) -> Value:
+def _insert(self: SequenceValue, tx: Following, index: Value, value: Value) -> Value:
     if self.limit is not None and len(self.items) >= self.limit:
         raise raised(IndexError("deque already at its maximum size"))
     tx.effects.mutates(self)
@@ -265,7 +264,7 @@ def _insert(self: SequenceValue, tx: Translator, index: Value, value: Value) -> 
     return NONE
 
 
-def _pop(self: SequenceValue, tx: Translator, index: Value | None = None) -> Value:
+def _pop(self: SequenceValue, tx: Following, index: Value | None = None) -> Value:
     tx.effects.mutates(self)
     try:
         return self.items.pop(-1 if index is None else index.constant())
@@ -273,11 +272,11 @@ def _pop(self: SequenceValue, tx: Translator, index: Value | None = None) -> Val
         raise raised(error) from None
 
 
-def _popleft(self: SequenceValue, tx: Translator) -> Value:
+def _popleft(self: SequenceValue, tx: Following) -> Value:
     return _pop(self, tx, ConstantValue(0))
 
 
-def _remove(self: SequenceValue, tx: Translator, value: Value) -> Value:
+def _remove(self: SequenceValue, tx: Following, value: Value) -> Value:
     index = next(_find(self, tx, value), None)
     if index is None:
         raise raised(ValueError("list.remove(x): x not in list"))
@@ -286,32 +285,32 @@ def _remove(self: SequenceValue, tx: Translator, value: Value) -> Value:
     return NONE
 
 
-def _clear(self: SequenceValue, tx: Translator) -> Value:
+def _clear(self: SequenceValue, tx: Following) -> Value:
     tx.effects.mutates(self)
     self.items.clear()
     return NONE
 
 
-def _reverse(self: SequenceValue, tx: Translator) -> Value:
+def _reverse(self: SequenceValue, tx: Following) -> Value:
     tx.effects.mutates(self)
     self.items.reverse()
     return NONE
 
 
-def _sort(self: SequenceValue, tx: Translator, key: Value = NONE, reverse: Value = ConstantValue(False)) -> Value:  # noqa: B008
+def _sort(self: SequenceValue, tx: Following, key: Value = NONE, reverse: Value = ConstantValue(False)) -> Value:  # noqa: B008
     ordered = sort_values(tx, self.items, key, reverse)
     tx.effects.mutates(self)
     self.items[:] = ordered
     return NONE
 
 
-def _copy(self: SequenceValue, tx: Translator) -> Value:
+def _copy(self: SequenceValue, tx: Following) -> Value:
     made = SequenceValue(list(self.items), self.kind)
     made.limit = self.limit
     return made
 
 
-def _index(self: SequenceValue, tx: Translator, value: Value) -> Value:
+def _index(self: SequenceValue, tx: Following, value: Value) -> Value:
     index = next(_find(self, tx, value), None)
     if index is None:
         text = f"{value} is not in {self.kind.__name__}" if self.is_mutable else "tuple.index(x): x not in tuple"
@@ -319,11 +318,11 @@ def _index(self: SequenceValue, tx: Translator, value: Value) -> Value:
     return ConstantValue(index)
 
 
-def _count(self: SequenceValue, tx: Translator, value: Value) -> Value:
+def _count(self: SequenceValue, tx: Following, value: Value) -> Value:
     return ConstantValue(sum(1 for _ in _find(self, tx, value)))
 
 
-def _contains(self: SequenceValue, tx: Translator, value: Value) -> Value:
+def _contains(self: SequenceValue, tx: Following, value: Value) -> Value:
     return ConstantValue(next(_find(self, tx, value), None) is not None)
 
 
@@ -337,7 +336,7 @@ _SEQUENCE_METHODS: dict[str, Callable] = {
 class _Compared:
     """A sort key that is compared as the followed program would."""
 
-    def __init__(self, tx: Translator, value: Value) -> None:
+    def __init__(self, tx: Following, value: Value) -> None:
         self.tx = tx
         self.value = value
 
@@ -345,7 +344,7 @@ class _Compared:
         return self.tx.compare("<", self.value, other.value).truth(self.tx)
 
 
-def sort_values(tx: Translator, values: list[Value], key: Value, reverse: Value) -> list[Value]:
+def sort_values(tx: Following, values: list[Value], key: Value, reverse: Value) -> list[Value]:
     """The values sorted as `sorted` does."""
     is_plain = key.is_constant() and key.constant() is None
     keyed = values if is_plain else [key.call(tx, [value], {}) for value in values]
@@ -357,14 +356,14 @@ def sort_values(tx: Translator, values: list[Value], key: Value, reverse: Value)
 class RangeValue(ConstantValue):
     """A range of known numbers."""
 
-    def length(self, tx: Translator) -> Value:
+    def length(self, tx: Following) -> Value:
         return ConstantValue(len(self.value))
 
-    def items_of(self, tx: Translator) -> list[Value]:
+    def items_of(self, tx: Following) -> list[Value]:
         self.check_length()
         return [ConstantValue(number) for number in self.value]
 
-    def iterator(self, tx: Translator) -> Value:
+    def iterator(self, tx: Following) -> Value:
         self.check_length()
         return SequenceIteratorValue(self)
 
@@ -393,18 +392,18 @@ class SliceValue(Value):
     def constant(self) -> Any:
         return slice(*[part.constant() for part in self.parts])
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         if name in ("start", "stop", "step"):
             return self.parts[("start", "stop", "step").index(name)]
         return tx.bound_method(self, name)
 
-    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return fold(getattr(self.constant(), name), *args, **kwargs)
 
-    def node(self, tx: Translator) -> Any:
+    def node(self, tx: Following) -> Any:
         return slice(*[part.node(tx) for part in self.parts])
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         return f"slice({', '.join(writer.expression(part) for part in self.parts)})"
 
 
@@ -428,7 +427,7 @@ class SequenceIteratorValue(IteratorValue):
     def _count(self) -> int:
         return len(self.owner.value if isinstance(self.owner, RangeValue) else self.owner.counted())
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         if self.index < 0:
             return "iter(())"
         made = writer.keep(f"iter({writer.expression(self.owner)})")

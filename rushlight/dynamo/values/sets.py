@@ -13,8 +13,7 @@ from rushlight.dynamo.values.constant import NONE, ConstantValue, from_python, r
 from rushlight.dynamo.values.iterators import special_method
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.program import ProgramWriter
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following, Writer
 
 READING = frozenset({
     "union", "intersection", "difference", "symmetric_difference", "copy", "issubset", "issuperset", "isdisjoint",
@@ -59,22 +58,22 @@ class SetValue(Value):
             raise GraphBreak("the order of a set that was changed")
         return self.model
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         return bool(self.model)
 
-    def length(self, tx: Translator) -> Value:
+    def length(self, tx: Following) -> Value:
         return ConstantValue(len(self.model))
 
-    def items_of(self, tx: Translator) -> list[Value]:
+    def items_of(self, tx: Following) -> list[Value]:
         return [tx.key_value(key) for key in self.items]
 
     def same_as(self, other: Value) -> bool:
         return self is other
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         return tx.bound_method(self, name)
 
-    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if not hasattr(self.kind, name):
             raise raised(AttributeError(f"'{self.kind.__name__}' object has no attribute '{name}'"))
         if kwargs:
@@ -98,7 +97,7 @@ class SetValue(Value):
         except (KeyError, TypeError) as error:
             raise raised(error) from None
 
-    def _change(self, tx: Translator, name: str, arguments: list) -> Value:
+    def _change(self, tx: Following, name: str, arguments: list) -> Value:
         if name == "pop" and self.items != list(self.model):
             raise GraphBreak("the order of a set that is changed")
         found = self._run(name, arguments)
@@ -109,7 +108,7 @@ class SetValue(Value):
         self.changes.append((name, arguments))
         return NONE
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         if self.kind is frozenset:
             return writer.name_of(self.model, "frozenset")
         made = writer.begin(self, f"{writer.name_of(set, 'set')}({_listed(writer, self.first)})")
@@ -117,7 +116,7 @@ class SetValue(Value):
             writer.statement(line)
         return made
 
-    def write_back(self, writer: ProgramWriter, target: str) -> list[str]:
+    def write_back(self, writer: Writer, target: str) -> list[str]:
         """Statements that change the object `target` in the same way."""
         lines = []
         for name, arguments in self.changes:
@@ -127,16 +126,16 @@ class SetValue(Value):
         return lines
 
 
-def operand(tx: Translator, value: Value) -> Any:
+def operand(tx: Following, value: Value) -> Any:
     """An argument of a set's method: a real set, or a list of keys."""
     return value.model if isinstance(value, SetValue) else [tx.key(item) for item in value.items_of(tx)]
 
 
-def _listed(writer: ProgramWriter, items: list) -> str:
+def _listed(writer: Writer, items: list) -> str:
     return f"[{', '.join(map(writer.key, items))}]"
 
 
-def _text(writer: ProgramWriter, argument: Any) -> str:
+def _text(writer: Writer, argument: Any) -> str:
     return _listed(writer, argument) if isinstance(argument, list) else f"{{*{_listed(writer, list(argument))}}}"
 
 

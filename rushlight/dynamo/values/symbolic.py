@@ -14,8 +14,7 @@ from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.constant import ConstantValue
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.program import ProgramWriter
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following, Writer
 
 
 # What makes an integer of a number.
@@ -40,19 +39,19 @@ class SymbolicValue(ConstantValue):
     def python_type(self) -> type:
         return int
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         return bool(self.number)
 
     def same_as(self, other: Value) -> bool:
         return self is other or super().same_as(other)
 
-    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return self if name in ROUNDINGS else super().method(tx, name, args, kwargs)
 
-    def node(self, tx: Translator) -> Any:
+    def node(self, tx: Following) -> Any:
         return tx.graph.symbols.node_of(self.number)
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         return writer.symbolic(self.number)
 
     def __str__(self) -> str:

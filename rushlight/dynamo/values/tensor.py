@@ -29,8 +29,7 @@ from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.packet import OpOverloadPacket
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.program import ProgramWriter
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following, Writer
 
 # Attributes that a fake tensor answers as the real one would.
 _KNOWN_ATTRIBUTES = frozenset({
@@ -79,15 +78,15 @@ class TensorValue(Value):
     def python_type(self) -> type:
         return self.kind
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         raise GraphBreak("a branch on the value of a tensor", "use torch.where, or keep the branch outside the compiled part")
 
-    def length(self, tx: Translator) -> Value:
+    def length(self, tx: Following) -> Value:
         if not self.fake.dim():
             raise raised(TypeError("len() of a 0-d tensor"))
         return from_python(self.fake.shape[0])
 
-    def items_of(self, tx: Translator) -> list[Value]:
+    def items_of(self, tx: Following) -> list[Value]:
         if not self.fake.dim():
             raise raised(TypeError("iteration over a 0-d tensor"))
         return tx.call_in_graph("call_method", "unbind", [self, ConstantValue(0)], {}).items_of(tx)
@@ -95,7 +94,7 @@ class TensorValue(Value):
     def same_as(self, other: Value) -> bool:
         return isinstance(other, TensorValue) and self.graph_node is other.graph_node
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         if name == "is_leaf" and self.source is not None and self.fake.requires_grad:
             raise GraphBreak("whether a tensor from outside is a leaf")
         if name in _KNOWN_ATTRIBUTES:
@@ -119,18 +118,18 @@ class TensorValue(Value):
             raise GraphBreak(f"attribute {name!r} of a tensor")
         return tx.bound_method(self, name)
 
-    def set_attribute(self, tx: Translator, name: str, value: Value) -> None:
+    def set_attribute(self, tx: Following, name: str, value: Value) -> None:
         if hasattr(Tensor, name) or self.kind is not Tensor:
             super().set_attribute(tx, name, value)
         tx.effects.mutates(self)
         self.attributes[name] = value
 
-    def delete_attribute(self, tx: Translator, name: str) -> None:
+    def delete_attribute(self, tx: Following, name: str) -> None:
         if name not in self.attributes or self.source is not None:
             super().delete_attribute(tx, name)
         del self.attributes[name]
 
-    def _gradient(self, tx: Translator) -> Value:
+    def _gradient(self, tx: Following) -> Value:
         """`.grad` of a tensor from outside. Nothing that is captured sets it: what does so ends the graph."""
         if tx.session.sizes.history.is_unsteady:
             hint = "keep rates and step counts in tensors"
@@ -140,11 +139,11 @@ class TensorValue(Value):
             raise GraphBreak("attribute 'grad' of a tensor that may be no leaf")
         return tx.wrap(real.grad, Attribute(self.source, "grad"))
 
-    def _guard_missing(self, tx: Translator, name: str) -> None:
+    def _guard_missing(self, tx: Following, name: str) -> None:
         if self.source is not None and name.isidentifier():
             tx.guards.no_attribute(self.source, name)
 
-    def _become(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def _become(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """`x.t_()` and others that change sizes and strides: a view takes the tensor's place, and one from outside is changed
         after the graph has run."""
         if self.is_from_outside:
@@ -162,17 +161,17 @@ class TensorValue(Value):
         if self.source is None or isinstance(self.source, Held) or self.fake.requires_grad:
             raise GraphBreak(f"Tensor.{name}() of a tensor that autograd or a module holds")
 
-    def write_back(self, writer: ProgramWriter, target: str) -> list[str]:
+    def write_back(self, writer: Writer, target: str) -> list[str]:
         """Statements that change sizes, strides and attributes of the tensor `target`."""
         changes = [f"{target}.{change}" for change in self.changes]
         return changes + [f"{target}.{name} = {writer.expression(value)}" for name, value in self.attributes.items()]
 
-    def _was_made_in_inference_mode(self, tx: Translator) -> Value:
+    def _was_made_in_inference_mode(self, tx: Following) -> Value:
         if self.source is not None:
             tx.guards.add(f"{self.source.expression()}.is_inference() is {self.is_inference}", self.source, "is_inference")
         return ConstantValue(self.is_inference)
 
-    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name in self.attributes or name in self.own_attributes:
             return self.attribute(tx, name).call(tx, args, kwargs)
         if name in _NUMBERS and RULES.capture_scalar_outputs:
@@ -204,19 +203,19 @@ class TensorValue(Value):
         asked = [*args, *kwargs.values()] or [ConstantValue(True)]
         return name == "requires_grad_" and asked[0].is_constant() and asked[0].constant() is self.fake.requires_grad
 
-    def item(self, tx: Translator, key: Value) -> Value:
+    def item(self, tx: Following, key: Value) -> Value:
         owner, key = by_scalars(tx, self, key) if tx.session.maps else (self, key)
         if key is None or owner is not self:
             return owner if key is None else owner.item(tx, key)
         return tx.call_in_graph("call_function", operator.getitem, [self, key], {})
 
-    def set_item(self, tx: Translator, key: Value, value: Value) -> None:
+    def set_item(self, tx: Following, key: Value, value: Value) -> None:
         tx.call_in_graph("call_function", operator.setitem, [self, key, value], {})
 
-    def node(self, tx: Translator) -> Any:
+    def node(self, tx: Following) -> Any:
         return self.graph_node
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         text = writer.output(self)
         if not self.attributes:
             return text
@@ -229,7 +228,7 @@ class TensorValue(Value):
         return f"a tensor {self.graph_node.name} of shape {list(self.fake.shape)}"
 
 
-def number_of(tx: Translator, value: TensorValue, name: str) -> Value:
+def number_of(tx: Following, value: TensorValue, name: str) -> Value:
     """`item()`, `tolist()`, `int(x)` or `float(x)` of a tensor, as numbers that are known when the graph runs."""
     fake = value.fake
     if name == "tolist" and fake.dim():
@@ -251,13 +250,13 @@ def _is_one(fake: Tensor) -> bool:
 class LibraryFunctionValue(FixedValue):
     """A function of the library that computes with tensors: a call of it is one node."""
 
-    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return tx.call_in_graph("call_function", self.value, args, kwargs)
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         return tx.wrap_constant_attribute(self.value, name)
 
-    def node(self, tx: Translator) -> Any:
+    def node(self, tx: Following) -> Any:
         return self.value
 
     def __str__(self) -> str:
@@ -267,12 +266,12 @@ class LibraryFunctionValue(FixedValue):
 class TensorMethodValue(FixedValue):
     """A method that is reached by the class: `Tensor.add`, `Tensor.__mul__`."""
 
-    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if not args or not isinstance(args[0], TensorValue):
             raise GraphBreak(f"a call of {self} with these arguments")
         return args[0].method(tx, _METHODS[id(self.value)], args[1:], kwargs)
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         return tx.wrap_constant_attribute(self.value, name)
 
     def __str__(self) -> str:
@@ -309,7 +308,7 @@ def is_tensor_method(value: object) -> bool:
     return id(value) in _METHODS
 
 
-def wrap_result(tx: Translator, node: Node, result: Any) -> Value:
+def wrap_result(tx: Following, node: Node, result: Any) -> Value:
     """The tracked value of a node's result."""
     if isinstance(result, Tensor):
         if type(result) not in (Tensor, Parameter, Buffer):

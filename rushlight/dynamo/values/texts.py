@@ -17,10 +17,10 @@ from rushlight.dynamo.values.inheriting import InheritingValue, is_written_in_py
 from rushlight.dynamo.values.objects import ObjectValue
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following
 
 
-def formatted(tx: Translator, value: Value, conversion: Callable | None, specification: Value) -> Value:
+def formatted(tx: Following, value: Value, conversion: Callable | None, specification: Value) -> Value:
     """What an f-string has for `{value!conversion:specification}`."""
     if conversion is not None:
         value = text_of(tx, value, conversion)
@@ -35,7 +35,7 @@ def formatted(tx: Translator, value: Value, conversion: Callable | None, specifi
     return fold(format, value, specification)
 
 
-def text_of(tx: Translator, value: Value, how: Callable) -> Value:
+def text_of(tx: Following, value: Value, how: Callable) -> Value:
     """`str`, `repr` or `ascii` of a value."""
     if isinstance(value, ObjectValue):
         return _text_of_object(tx, value, how)
@@ -46,7 +46,7 @@ def text_of(tx: Translator, value: Value, how: Callable) -> Value:
     return ConstantValue(text)
 
 
-def _text_of_object(tx: Translator, value: ObjectValue, how: Callable) -> Value:
+def _text_of_object(tx: Following, value: ObjectValue, how: Callable) -> Value:
     if isinstance(value, InheritingValue) and is_told_plainly(value, how):
         return text_of(tx, value.contents, how)
     for name in ("__str__", "__repr__") if how is str else ("__repr__",):

@@ -17,7 +17,7 @@ from rushlight.dynamo.values.later_numbers import UnknownIntegerValue, UnknownTr
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following
 
 _ERRORS = {
     sizes._check: RuntimeError, sizes._check_index: IndexError, sizes._check_value: ValueError,
@@ -25,13 +25,13 @@ _ERRORS = {
 }  # fmt: skip
 
 
-def _learn(tx: Translator, relation: Relation, message: str, error: type[Exception]) -> None:
+def _learn(tx: Following, relation: Relation, message: str, error: type[Exception]) -> None:
     tx.graph.check(relation, message, error)
     tx.graph.environment.learn(relation)
 
 
 def _condition(error: type[Exception]) -> Callable:
-    def check(tx: Translator, cond: Value, message: Value = NONE) -> Value:
+    def check(tx: Following, cond: Value, message: Value = NONE) -> Value:
         if not isinstance(cond, UnknownTruthValue):
             return tx.wrap_constant(sizes._check_with).call(tx, [tx.wrap_constant(error), cond, message], {})
         relation = cond.question.relation
@@ -43,7 +43,7 @@ def _condition(error: type[Exception]) -> Callable:
     return check
 
 
-def _is_size(tx: Translator, i: Value, message: Value = NONE, *, max: Value = NONE) -> Value:
+def _is_size(tx: Following, i: Value, message: Value = NONE, *, max: Value = NONE) -> Value:
     if not isinstance(i, UnknownIntegerValue):
         number = i.number if hasattr(i, "number") else i.constant()
         holds = number >= 0 and (max.constant() is None or number <= max.constant())

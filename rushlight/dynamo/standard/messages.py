@@ -18,7 +18,7 @@ from rushlight.dynamo.values.constant import NONE, ConstantValue
 from rushlight.dynamo.values.objects import ObjectValue
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following
 
 _USER_WARNING = ClassValue(UserWarning)
 _FIRST = ConstantValue(1)
@@ -29,7 +29,7 @@ _FIRST = ConstantValue(1)
 
 @handles(warnings.warn)
 def _warn(
-    tx: Translator, message: Value, category: Value = _USER_WARNING, stacklevel: Value = _FIRST, source: Value = NONE,
+    tx: Following, message: Value, category: Value = _USER_WARNING, stacklevel: Value = _FIRST, source: Value = NONE,
     **options: Value,
 ) -> Value:  # fmt: skip
     kind = category.constant() or UserWarning
@@ -55,10 +55,10 @@ def warn_at(text: str, kind: type[Warning], file: str, line: int, module: str, n
     warnings.warn_explicit(text, kind, file, line, module, registry, namespace)
 
 
-def _frames(tx: Translator) -> list[Translator]:
+def _frames(tx: Following) -> list[Following]:
     """The frames that are followed, innermost first."""
-    found: list[Translator] = []
-    frame: Translator | None = tx
+    found: list[Following] = []
+    frame: Following | None = tx
     while frame is not None:
         found.append(frame)
         frame = frame.parent
@@ -82,7 +82,7 @@ def _matches(pattern: Any, text: str) -> bool:
 
 
 @handles(logging.Logger.isEnabledFor)
-def _is_enabled(tx: Translator, logger: Value, level: Value) -> Value:
+def _is_enabled(tx: Following, logger: Value, level: Value) -> Value:
     asked = operator.methodcaller("isEnabledFor", level.constant())
     answer = _real(logger).isEnabledFor(level.constant())
     tx.guards.same_value(Asked(logger.source, tx.guards.name(asked, "is_enabled", is_owned=True)), answer)
@@ -90,7 +90,7 @@ def _is_enabled(tx: Translator, logger: Value, level: Value) -> Value:
 
 
 @handles(logging.Logger._log)
-def _log(tx: Translator, logger: Value, level: Value, message: Value, values: Value, **options: Value) -> Value:
+def _log(tx: Following, logger: Value, level: Value, message: Value, values: Value, **options: Value) -> Value:
     given = [value.constant() for value in (level, message, values)]
     if options:
         raise GraphBreak("a log record with options")

@@ -20,19 +20,18 @@ from rushlight.dynamo.values.sequences import SequenceValue
 from rushlight.dynamo.values.tensor import TensorValue
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.program import ProgramWriter
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following, Writer
 
 
 @handles(functools.partial)
-def _partial(tx: Translator, function: Value, *args: Value, **kwargs: Value) -> Value:
+def _partial(tx: Following, function: Value, *args: Value, **kwargs: Value) -> Value:
     if isinstance(function, PartialValue):
         return PartialValue(functools.partial, function.function, [*function.args, *args], {**function.kwargs, **kwargs})
     return PartialValue(functools.partial, function, list(args), kwargs)
 
 
 @handles(functools.reduce)
-def _reduce(tx: Translator, function: Value, values: Value, *start: Value) -> Value:
+def _reduce(tx: Following, function: Value, values: Value, *start: Value) -> Value:
     source = iter([*start, *values.items_of(tx)])
     total = next(source, None)
     if total is None:
@@ -60,23 +59,23 @@ class GetterValue(Value):
     def python_type(self) -> type:
         return self.kind
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         return True
 
-    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if len(args) != 1 or kwargs:
             raise GraphBreak(f"{self.kind.__name__} with these arguments")
         found = [self._get(tx, args[0], key) for key in self.keys]
         return found[0] if len(found) == 1 else SequenceValue(found, tuple)
 
-    def _get(self, tx: Translator, value: Value, key: Value) -> Value:
+    def _get(self, tx: Following, value: Value, key: Value) -> Value:
         if self.kind is operator.itemgetter:
             return tx.item(value, key)
         for name in key.constant().split("."):
             value = value.attribute(tx, name)
         return value
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         return f"{writer.name_of(self.kind, self.kind.__name__)}({', '.join(writer.expression(key) for key in self.keys)})"
 
 
@@ -91,15 +90,15 @@ class MethodCallerValue(Value):
     def python_type(self) -> type:
         return operator.methodcaller
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         return True
 
-    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if len(args) != 1 or kwargs:
             raise GraphBreak("methodcaller with these arguments")
         return args[0].method(tx, self.name, self.args, self.kwargs)
 
-    def write(self, writer: ProgramWriter) -> str:
+    def write(self, writer: Writer) -> str:
         parts = [repr(self.name), *(writer.expression(value) for value in self.args)]
         parts += [f"{name}={writer.expression(value)}" for name, value in self.kwargs.items()]
         return f"{writer.name_of(operator.methodcaller, 'methodcaller')}({', '.join(parts)})"
@@ -111,7 +110,7 @@ HANDLERS[operator.attrgetter] = lambda tx, name, *more: GetterValue(operator.att
 
 
 @handles(divmod)
-def _divmod(tx: Translator, left: Value, right: Value) -> Value:
+def _divmod(tx: Following, left: Value, right: Value) -> Value:
     if left.is_constant() and right.is_constant():
         return fold(divmod, left, right)
     if isinstance(left, TensorValue) or isinstance(right, TensorValue):

@@ -15,7 +15,7 @@ from rushlight.dynamo.values.function import BoundMethodValue, FunctionValue
 from rushlight.dynamo.values.objects import ObjectValue
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following
 
 
 def _real(value: Value) -> Any:
@@ -33,7 +33,7 @@ def _real(value: Value) -> Any:
 
 
 def _answered(function: Callable) -> Callable:
-    def handler(tx: Translator, asked: Value, **options: Value) -> Value:
+    def handler(tx: Following, asked: Value, **options: Value) -> Value:
         given = {name: value.constant() for name, value in options.items()}
         try:
             return tx.wrap_constant(function(_real(asked), **given))

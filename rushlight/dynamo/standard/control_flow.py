@@ -15,14 +15,14 @@ from rushlight.func.control_flow import cond, described, while_loop
 
 if TYPE_CHECKING:
     from rushlight.dynamo.subgraphs import Subgraph, Tree
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following
     from rushlight.fx.node import Node
 
 operators = LazyModule("rushlight.library.control_flow")
 subgraphs = LazyModule("rushlight.dynamo.subgraphs")  # which follows code, and so needs all kinds of values
 
 
-def _cond(tx: Translator, pred: Value, true_fn: Value, false_fn: Value, operands: Value | None = None) -> Value:
+def _cond(tx: Following, pred: Value, true_fn: Value, false_fn: Value, operands: Value | None = None) -> Value:
     args = [] if operands is None else operands.items_of(tx)
     if not isinstance(pred, TensorValue):  # known now
         return (true_fn if pred.truth(tx) else false_fn).call(tx, args, {})
@@ -54,7 +54,7 @@ def _same_form(one: object, other: object) -> bool:
     return type(one) is type(other) and (hasattr(one, "_impl") or one == other)
 
 
-def _while_loop(tx: Translator, cond_fn: Value, body_fn: Value, carried_inputs: Value) -> Value:
+def _while_loop(tx: Following, cond_fn: Value, body_fn: Value, carried_inputs: Value) -> Value:
     carried = subgraphs.Tree(SequenceValue(carried_inputs.items_of(tx), tuple))
     if not carried.tensors or any(not isinstance(leaf, TensorValue) for leaf in _leaves(tx, carried.value)):
         raise GraphBreak("while_loop that carries other values than tensors", "carry numbers as tensors")
@@ -77,7 +77,7 @@ def _while_loop(tx: Translator, cond_fn: Value, body_fn: Value, carried_inputs: 
     return _loop(tx, carried, test, body)
 
 
-def _loop(tx: Translator, carried: Tree, test: Subgraph, body: Subgraph) -> Value:
+def _loop(tx: Following, carried: Tree, test: Subgraph, body: Subgraph) -> Value:
     outer: list[Node] = list(dict.fromkeys([*test.outer, *body.outer]))
     count = len(carried.tensors)
     functions = [
@@ -89,7 +89,7 @@ def _loop(tx: Translator, carried: Tree, test: Subgraph, body: Subgraph) -> Valu
     return carried.rebuilt(wrap_result(tx, node, found).items_of(tx))
 
 
-def _leaves(tx: Translator, value: Value) -> list[Value]:
+def _leaves(tx: Following, value: Value) -> list[Value]:
     if isinstance(value, SequenceValue):
         return [leaf for item in value.items for leaf in _leaves(tx, item)]
     items = getattr(value, "items", None)

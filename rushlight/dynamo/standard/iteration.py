@@ -6,10 +6,9 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from rushlight.dynamo.errors import Raised
 from rushlight.dynamo.handlers import HANDLERS
 from rushlight.dynamo.values import open_floats
-from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.base import Raised, Value
 from rushlight.dynamo.values.builtin import handles
 from rushlight.dynamo.values.constant import NONE, ConstantValue, raised
 from rushlight.dynamo.values.iterators import IteratorValue, WrappedIteratorValue, iterate
@@ -19,18 +18,18 @@ from rushlight.dynamo.values.polyfills import until
 from rushlight.dynamo.values.sequences import RangeValue, SequenceValue, sort_values
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following
 
 
 @handles(iter)
-def _iter(tx: Translator, value: Value, sentinel: Value | None = None) -> Value:
+def _iter(tx: Following, value: Value, sentinel: Value | None = None) -> Value:
     if sentinel is not None:
         return tx.wrap_constant(until).call(tx, [value, sentinel], {})
     return iterate(tx, value)
 
 
 @handles(next)
-def _next(tx: Translator, iterator: Value, *default: Value) -> Value:
+def _next(tx: Following, iterator: Value, *default: Value) -> Value:
     try:
         return tx.next_or_raise(iterator)
     except Raised as error:
@@ -40,7 +39,7 @@ def _next(tx: Translator, iterator: Value, *default: Value) -> Value:
 
 
 @handles(reversed)
-def _reversed(tx: Translator, values: Value) -> Value:
+def _reversed(tx: Following, values: Value) -> Value:
     if isinstance(values, ObjectValue):
         return values.backwards(tx)
     is_list = isinstance(values, SequenceValue) and values.is_mutable
@@ -48,14 +47,14 @@ def _reversed(tx: Translator, values: Value) -> Value:
 
 
 @handles(enumerate)
-def _enumerate(tx: Translator, values: Value, start: Value = ConstantValue(0)) -> Value:  # noqa: B008
+def _enumerate(tx: Following, values: Value, start: Value = ConstantValue(0)) -> Value:  # noqa: B008
     first, inner = start.constant(), _iter(tx, values)
     pairs = (SequenceValue([ConstantValue(first + i), value], tuple) for i, value in enumerate(tx.drain(inner)))
     return WrappedIteratorValue(enumerate, pairs, [inner], start=first)
 
 
 @handles(zip)
-def _zip(tx: Translator, *values: Value, strict: Value = ConstantValue(False)) -> Value:  # noqa: B008
+def _zip(tx: Following, *values: Value, strict: Value = ConstantValue(False)) -> Value:  # noqa: B008
     inner = [_iter(tx, value) for value in values]
     if strict.truth(tx):
         return IteratorValue(_strictly(zip(*map(tx.drain, inner), strict=True)), zip, runs_code=True)
@@ -72,14 +71,14 @@ def _strictly(groups: Iterator[tuple]) -> Iterator[Value]:
 
 
 @handles(map)
-def _map(tx: Translator, function: Value, *values: Value) -> Value:
+def _map(tx: Following, function: Value, *values: Value) -> Value:
     inner = [_iter(tx, value) for value in values]
     results = (function.call(tx, list(group), {}) for group in zip(*map(tx.drain, inner), strict=False))
     return WrappedIteratorValue(map, results, inner, function)
 
 
 @handles(filter)
-def _filter(tx: Translator, function: Value, values: Value) -> Value:
+def _filter(tx: Following, function: Value, values: Value) -> Value:
     keeps_true = function.is_constant() and function.constant() is None
     inner = _iter(tx, values)
     kept = (v for v in tx.drain(inner) if (v if keeps_true else function.call(tx, [v], {})).truth(tx))
@@ -92,12 +91,12 @@ def _runs_code(values: Value) -> bool:
 
 
 @handles(sorted)
-def _sorted(tx: Translator, values: Value, key: Value = NONE, reverse: Value = ConstantValue(False)) -> Value:  # noqa: B008
+def _sorted(tx: Following, values: Value, key: Value = NONE, reverse: Value = ConstantValue(False)) -> Value:  # noqa: B008
     return SequenceValue(sort_values(tx, values.items_of(tx), key, reverse), list)
 
 
 @handles(sum)
-def _sum(tx: Translator, values: Value, start: Value = ConstantValue(0)) -> Value:  # noqa: B008
+def _sum(tx: Following, values: Value, start: Value = ConstantValue(0)) -> Value:  # noqa: B008
     total = start
     for value in tx.lazily(values):
         total = binary(tx, "+", total, value)
@@ -105,17 +104,17 @@ def _sum(tx: Translator, values: Value, start: Value = ConstantValue(0)) -> Valu
 
 
 @handles(any)
-def _any(tx: Translator, values: Value) -> Value:
+def _any(tx: Following, values: Value) -> Value:
     return ConstantValue(any(value.truth(tx) for value in tx.lazily(values)))
 
 
 @handles(all)
-def _all(tx: Translator, values: Value) -> Value:
+def _all(tx: Following, values: Value) -> Value:
     return ConstantValue(all(value.truth(tx) for value in tx.lazily(values)))
 
 
 def _extreme(symbol: str, name: str) -> Callable:
-    def extreme(tx: Translator, *values: Value, key: Value = NONE, default: Value | None = None) -> Value:
+    def extreme(tx: Following, *values: Value, key: Value = NONE, default: Value | None = None) -> Value:
         candidates = values[0].items_of(tx) if len(values) == 1 else list(values)
         if not candidates:
             if default is not None:
@@ -140,25 +139,25 @@ HANDLERS[min], HANDLERS[max] = _extreme("<", "min"), _extreme(">", "max")
 
 
 @handles(itertools.chain)
-def _chain(tx: Translator, *values: Value) -> Value:
+def _chain(tx: Following, *values: Value) -> Value:
     chained = itertools.chain.from_iterable(map(tx.lazily, values))
     return IteratorValue(chained, itertools.chain, any(map(_runs_code, values)))
 
 
 @handles(itertools.product)
-def _product(tx: Translator, *values: Value, repeat: Value = ConstantValue(1)) -> Value:  # noqa: B008
+def _product(tx: Following, *values: Value, repeat: Value = ConstantValue(1)) -> Value:  # noqa: B008
     groups = itertools.product(*[value.items_of(tx) for value in values], repeat=repeat.constant())
     return IteratorValue(SequenceValue(list(group), tuple) for group in groups)
 
 
 @handles(itertools.islice)
-def _islice(tx: Translator, values: Value, *bounds: Value) -> Value:
+def _islice(tx: Following, values: Value, *bounds: Value) -> Value:
     taken = itertools.islice(tx.lazily(values), *[bound.constant() for bound in bounds])
     return IteratorValue(taken, itertools.islice, _runs_code(values))
 
 
 @handles(itertools.accumulate)
-def _accumulate(tx: Translator, iterable: Value, func: Value = NONE, initial: Value = NONE) -> Value:
+def _accumulate(tx: Following, iterable: Value, func: Value = NONE, initial: Value = NONE) -> Value:
     def combine(left: Value, right: Value) -> Value:
         return binary(tx, "+", left, right) if func is NONE else func.call(tx, [left, right], {})
 
@@ -168,7 +167,7 @@ def _accumulate(tx: Translator, iterable: Value, func: Value = NONE, initial: Va
 
 
 def _of_tuples(kind: type) -> Callable:
-    def make(tx: Translator, iterable: Value, *count: Value, **named: Value) -> Value:
+    def make(tx: Following, iterable: Value, *count: Value, **named: Value) -> Value:
         options = {name: value.constant() for name, value in named.items()}
         groups = kind(iterable.items_of(tx), *[value.constant() for value in count], **options)
         return IteratorValue((SequenceValue(list(group), tuple) for group in groups), kind)
@@ -181,7 +180,7 @@ for _kind in (itertools.permutations, itertools.combinations, itertools.combinat
 
 
 @handles(itertools.zip_longest)
-def _zip_longest(tx: Translator, *values: Value, fillvalue: Value = NONE) -> Value:
+def _zip_longest(tx: Following, *values: Value, fillvalue: Value = NONE) -> Value:
     groups = itertools.zip_longest(*map(tx.lazily, values), fillvalue=fillvalue)
     found = (SequenceValue(list(group), tuple) for group in groups)
     return IteratorValue(found, itertools.zip_longest, any(map(_runs_code, values)))

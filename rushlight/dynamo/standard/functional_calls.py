@@ -16,13 +16,13 @@ from rushlight.func import functional_call
 from rushlight.nn.utils import stateless
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following
 
 _TRUE = ConstantValue(True)
 
 
 def _functional_call(
-    tx: Translator, module: Value, tensors: Value, args: Value = NONE, kwargs: Value = NONE, *, tie_weights: Value = _TRUE,
+    tx: Following, module: Value, tensors: Value, args: Value = NONE, kwargs: Value = NONE, *, tie_weights: Value = _TRUE,
     strict: Value | None = None,
 ) -> Value:  # fmt: skip
     if not isinstance(module, ModuleValue) or module.real is None or strict is not None and strict.truth(tx):
@@ -38,13 +38,13 @@ def _functional_call(
         return module.call(tx, positional, named)
 
 
-def _pairs(tx: Translator, mapping: Value) -> Iterator[list[Value]]:
+def _pairs(tx: Following, mapping: Value) -> Iterator[list[Value]]:
     for pair in mapping.method(tx, "items", [], {}).items_of(tx):
         yield pair.items_of(tx)
 
 
 @contextmanager
-def _replaced(tx: Translator, module: ModuleValue, tensors: dict[str, Value], tie_weights: bool) -> Iterator[None]:
+def _replaced(tx: Following, module: ModuleValue, tensors: dict[str, Value], tie_weights: bool) -> Iterator[None]:
     """In the block, members of the module and its submodules are these."""
     slots = stateless.slots_of(module.real)
     if not tensors.keys() <= slots.keys():
@@ -72,7 +72,7 @@ def _with_tied(tensors: dict[str, Value], slots: dict) -> dict[str, Value]:
     return tied | tensors
 
 
-def _owner(tx: Translator, module: ModuleValue, name: str) -> ModuleValue:
+def _owner(tx: Following, module: ModuleValue, name: str) -> ModuleValue:
     for part in name.split(".")[:-1]:
         module = module.member(tx, part)
     return module

@@ -9,12 +9,12 @@ from types import FunctionType
 from typing import TYPE_CHECKING
 
 from rushlight.core.dtype import finfo, iinfo
-from rushlight.dynamo.errors import FrameNeeded, GraphBreak, Raised
+from rushlight.dynamo.errors import FrameNeeded, GraphBreak
 from rushlight.dynamo.handlers import HANDLERS
 from rushlight.dynamo.process_facts import note
 from rushlight.dynamo.rules import RULES
 from rushlight.dynamo.stability import is_stable
-from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.base import Raised, Value
 from rushlight.dynamo.values.builtin import handles
 from rushlight.dynamo.values.constant import NONE, ConstantValue, fold, raised
 from rushlight.dynamo.values.construction import SuperValue
@@ -25,16 +25,16 @@ from rushlight.dynamo.values.tensor import TensorValue
 from rushlight.dynamo.values.texts import formatted, text_of
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following
 
 
 @handles(len)
-def _len(tx: Translator, value: Value) -> Value:
+def _len(tx: Following, value: Value) -> Value:
     return value.length(tx)
 
 
 @handles(isinstance)
-def _isinstance(tx: Translator, value: Value, kinds: Value) -> Value:
+def _isinstance(tx: Following, value: Value, kinds: Value) -> Value:
     wanted = kinds.constant()
     kind = value.python_type()
     for one in wanted if isinstance(wanted, tuple) else (wanted,):
@@ -56,12 +56,12 @@ def _isinstance(tx: Translator, value: Value, kinds: Value) -> Value:
 
 
 @handles(issubclass)
-def _issubclass(tx: Translator, kind: Value, kinds: Value) -> Value:
+def _issubclass(tx: Following, kind: Value, kinds: Value) -> Value:
     return fold(issubclass, kind, kinds)
 
 
 @handles(getattr)
-def _getattr(tx: Translator, value: Value, name: Value, *default: Value) -> Value:
+def _getattr(tx: Following, value: Value, name: Value, *default: Value) -> Value:
     try:
         return value.attribute(tx, name.constant())
     except Raised as error:
@@ -71,7 +71,7 @@ def _getattr(tx: Translator, value: Value, name: Value, *default: Value) -> Valu
 
 
 @handles(hasattr)
-def _hasattr(tx: Translator, value: Value, name: Value) -> Value:
+def _hasattr(tx: Following, value: Value, name: Value) -> Value:
     try:
         value.attribute(tx, name.constant())
     except Raised as error:
@@ -82,24 +82,24 @@ def _hasattr(tx: Translator, value: Value, name: Value) -> Value:
 
 
 @handles(setattr)
-def _setattr(tx: Translator, value: Value, name: Value, new: Value) -> Value:
+def _setattr(tx: Following, value: Value, name: Value, new: Value) -> Value:
     value.set_attribute(tx, name.constant(), new)
     return NONE
 
 
 @handles(delattr)
-def _delattr(tx: Translator, value: Value, name: Value) -> Value:
+def _delattr(tx: Following, value: Value, name: Value) -> Value:
     value.delete_attribute(tx, name.constant())
     return NONE
 
 
 @handles(bool)
-def to_bool(tx: Translator, value: Value = ConstantValue(False)) -> Value:  # noqa: B008
+def to_bool(tx: Following, value: Value = ConstantValue(False)) -> Value:  # noqa: B008
     return ConstantValue(value.truth(tx))
 
 
 @handles(operator.not_)
-def _not(tx: Translator, value: Value) -> Value:
+def _not(tx: Following, value: Value) -> Value:
     return ConstantValue(not value.truth(tx))
 
 
@@ -108,7 +108,7 @@ def _has_later_number(value: Value) -> bool:
 
 
 def _conversion(kind: type) -> Callable:
-    def convert(tx: Translator, *args: Value, **kwargs: Value) -> Value:
+    def convert(tx: Following, *args: Value, **kwargs: Value) -> Value:
         if args and isinstance(args[0], ObjectValue):
             return args[0].method(tx, f"__{kind.__name__}__", [], {})
         if len(args) == 1 and not kwargs and (is_later(args[0]) or _has_later_number(args[0])):
@@ -125,32 +125,32 @@ for _kind in (int, float):
 
 
 @handles(str)
-def _str(tx: Translator, *args: Value, **kwargs: Value) -> Value:
+def _str(tx: Following, *args: Value, **kwargs: Value) -> Value:
     return text_of(tx, args[0], str) if len(args) == 1 and not kwargs else fold(str, *args, **kwargs)
 
 
 @handles(repr)
-def _repr(tx: Translator, value: Value) -> Value:
+def _repr(tx: Following, value: Value) -> Value:
     return text_of(tx, value, repr)
 
 
 @handles(ascii)
-def _ascii(tx: Translator, value: Value) -> Value:
+def _ascii(tx: Following, value: Value) -> Value:
     return text_of(tx, value, ascii)
 
 
 @handles(format)
-def _format(tx: Translator, value: Value, specification: Value = ConstantValue("")) -> Value:  # noqa: B008
+def _format(tx: Following, value: Value, specification: Value = ConstantValue("")) -> Value:  # noqa: B008
     return formatted(tx, value, None, specification)
 
 
 @handles(type)
-def _type(tx: Translator, value: Value) -> Value:
+def _type(tx: Following, value: Value) -> Value:
     return tx.wrap_class(value.python_type())
 
 
 @handles(id)
-def _id(tx: Translator, value: Value) -> Value:
+def _id(tx: Following, value: Value) -> Value:
     held = tx.held_object(value)
     if held is None:
         return tx.identity(value)
@@ -159,14 +159,14 @@ def _id(tx: Translator, value: Value) -> Value:
 
 
 @handles(super)
-def _super(tx: Translator, *args: Value) -> Value:
+def _super(tx: Following, *args: Value) -> Value:
     if not args:
         return tx.implicit_super()
     return SuperValue(args[0].constant(), args[1])
 
 
 @handles(object.__setattr__)
-def _plain_setattr(tx: Translator, owner: Value, name: Value, value: Value) -> Value:
+def _plain_setattr(tx: Following, owner: Value, name: Value, value: Value) -> Value:
     if not isinstance(owner, ObjectValue):
         raise GraphBreak(f"object.__setattr__ of {owner}")
     owner.set_plainly(tx, name.constant(), value)
@@ -174,23 +174,23 @@ def _plain_setattr(tx: Translator, owner: Value, name: Value, value: Value) -> V
 
 
 @handles(vars)
-def _vars(tx: Translator, *args: Value) -> Value:
+def _vars(tx: Following, *args: Value) -> Value:
     return args[0].attribute(tx, "__dict__") if args else _frame(tx)
 
 
 @handles(eval, exec, globals, locals, dir, breakpoint, sys._getframe, sys.exc_info, sys._current_frames)
-def _frame(tx: Translator, *args: Value, **kwargs: Value) -> Value:
+def _frame(tx: Following, *args: Value, **kwargs: Value) -> Value:
     kind = FrameNeeded if tx.parent is None else GraphBreak
     raise kind("a call that looks at the frame", "move it out of the compiled function")
 
 
 @handles(print, input, open, compile)
-def _effect(tx: Translator, *args: Value, **kwargs: Value) -> Value:
+def _effect(tx: Following, *args: Value, **kwargs: Value) -> Value:
     raise GraphBreak("a call with an effect on the world", "move it out of the compiled function")
 
 
 @handles(callable)
-def _callable(tx: Translator, value: Value) -> Value:
+def _callable(tx: Following, value: Value) -> Value:
     return ConstantValue("__call__" in dir(value.python_type()))
 
 

@@ -13,11 +13,11 @@ from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.dynamo.handlers import HANDLERS
+from rushlight.dynamo.standard.gradients import item_of, nodes_of
 from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.constant import is_none
 from rushlight.dynamo.values.objects import ObjectValue
 from rushlight.dynamo.values.sequences import SequenceValue
-from rushlight.dynamo.values.standard.gradients import item_of, nodes_of
 from rushlight.dynamo.values.tensor import TensorValue
 from rushlight.fx.node import Node
 from rushlight.nn.modules.backward_hooks import BackwardBoundary, _pass_through
@@ -25,7 +25,7 @@ from rushlight.nn.modules.captured_boundary import LeaveModule, enter_module
 
 if TYPE_CHECKING:
     from rushlight.autograd.captured import CapturedBackward
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following
 
 gradients = LazyModule("rushlight.dynamo.gradients")  # which follows code, and so needs all kinds of values
 
@@ -38,7 +38,7 @@ class CrossingValue(Value):
         self.fakes = fakes
 
 
-def _cross(tx: Translator, values: Value, positions: Value, on_gradients: Value) -> Value:
+def _cross(tx: Following, values: Value, positions: Value, on_gradients: Value) -> Value:
     """`_pass_through` of a BackwardBoundary: the tensors at `positions` pass into a module, or out of it."""
     places = [value.constant() for value in positions.items_of(tx)]
     if not places or not state.grad_enabled:
@@ -49,7 +49,7 @@ def _cross(tx: Translator, values: Value, positions: Value, on_gradients: Value)
     return SequenceValue([passed.get(place, value) for place, value in enumerate(items)], tuple)
 
 
-def _enter(tx: Translator, boundary: ObjectValue, tensors: list[TensorValue], places: list[int]) -> list[Value]:
+def _enter(tx: Following, boundary: ObjectValue, tensors: list[TensorValue], places: list[int]) -> list[Value]:
     node, (crossing, *results) = tx.add_call("call_function", enter_module, nodes_of(tensors), {})
     entry = tx.graph.graph.create_node("call_function", operator.getitem, (node, 0))
     entry.meta["example_value"] = crossing
@@ -57,7 +57,7 @@ def _enter(tx: Translator, boundary: ObjectValue, tensors: list[TensorValue], pl
     return [item_of(tx, node, index, *pair) for index, pair in enumerate(zip(tensors, results, strict=True), 1)]
 
 
-def _leave(tx: Translator, boundary: ObjectValue, tensors: list[TensorValue], places: list[int]) -> list[Value]:
+def _leave(tx: Following, boundary: ObjectValue, tensors: list[TensorValue], places: list[int]) -> list[Value]:
     crossing = boundary.written.get("crossing")
     pre_hooks, before, arrived = _follow_outputs(tx, boundary, tensors)
     hooks, after = (None, []) if crossing is None else _follow_inputs(tx, boundary, crossing, arrived)
@@ -68,7 +68,7 @@ def _leave(tx: Translator, boundary: ObjectValue, tensors: list[TensorValue], pl
 
 
 def _follow_outputs(
-    tx: Translator, boundary: ObjectValue, tensors: list[TensorValue]
+    tx: Following, boundary: ObjectValue, tensors: list[TensorValue]
 ) -> tuple[CapturedBackward, list[Node], list[Value]]:
     """The pre-hooks, the nodes that they read, and the gradients of all outputs after them."""
     arrived: list[Value] = []
@@ -84,7 +84,7 @@ def _follow_outputs(
 
 
 def _follow_inputs(
-    tx: Translator, boundary: ObjectValue, crossing: CrossingValue, arrived: list[Value]
+    tx: Following, boundary: ObjectValue, crossing: CrossingValue, arrived: list[Value]
 ) -> tuple[CapturedBackward, list[Node]]:
     """The hooks, given the gradients of the inputs, then those of the outputs that arrived; and the nodes that they read."""
     count = len(crossing.fakes)
@@ -99,7 +99,7 @@ def _follow_inputs(
     return gradients.capture_backward(tx, _name(tx, boundary), like, follow, own=boundary)
 
 
-def _name(tx: Translator, boundary: ObjectValue) -> str:
+def _name(tx: Following, boundary: ObjectValue) -> str:
     return f"the backward hooks of {boundary.attribute(tx, 'module').python_type().__name__}"
 
 

@@ -21,10 +21,10 @@ from rushlight.utils.pytree import tree_flatten
 
 if TYPE_CHECKING:
     from rushlight.dynamo.subgraphs import Tree
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following
 
 subgraphs = LazyModule("rushlight.dynamo.subgraphs")  # which follows code, and so needs all kinds of values
-Call = Callable[["Translator", Value, list[Value], dict[str, Value]], Value]
+Call = Callable[["Following", Value, list[Value], dict[str, Value]], Value]
 
 
 class TransformedValue(Value):
@@ -38,16 +38,16 @@ class TransformedValue(Value):
     def python_type(self) -> type:
         return types.FunctionType
 
-    def truth(self, tx: Translator) -> bool:
+    def truth(self, tx: Following) -> bool:
         return True
 
     def same_as(self, other: Value) -> bool:
         return self is other
 
-    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return self.run(tx, self.function, args, kwargs)
 
-    def attribute(self, tx: Translator, name: str) -> Value:
+    def attribute(self, tx: Following, name: str) -> Value:
         return self.function.attribute(tx, name)
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ def _map_options(options: dict[str, Value]) -> dict[str, Any]:
     return {name: subgraphs.constant_or(options.get(name), default) for name, default in names.items()}
 
 
-def _mapped(tx: Translator, function: Value, args: list[Value], kwargs: dict[str, Value], options: dict[str, Any]) -> Value:
+def _mapped(tx: Following, function: Value, args: list[Value], kwargs: dict[str, Value], options: dict[str, Any]) -> Value:
     tree = subgraphs.Tree(SequenceValue(args, tuple))
     leaves, spec = tree_flatten(tree.skeleton)
     try:
@@ -116,14 +116,14 @@ def _out_dims(function: Value, out_dims: Any, result: Tree) -> tuple:
     return tuple(found)
 
 
-def _vmap(tx: Translator, func: Value, in_dims: Value | None = None, out_dims: Value | None = None,
+def _vmap(tx: Following, func: Value, in_dims: Value | None = None, out_dims: Value | None = None,
           randomness: Value | None = None, *, chunk_size: Value | None = None) -> Value:  # fmt: skip
     given = {"in_dims": in_dims, "out_dims": out_dims, "randomness": randomness, "chunk_size": chunk_size}
     options = _map_options(given)
     return TransformedValue("vmap", func, lambda tx, function, args, kwargs: _mapped(tx, function, args, kwargs, options))
 
 
-def _call_mapped(tx: Translator, closed: dict[str, Value], args: list[Value], kwargs: dict[str, Value]) -> Value:
+def _call_mapped(tx: Following, closed: dict[str, Value], args: list[Value], kwargs: dict[str, Value]) -> Value:
     return _mapped(tx, closed["func"], args, kwargs, _map_options(closed))
 
 
@@ -133,7 +133,7 @@ def _call_mapped(tx: Translator, closed: dict[str, Value], args: list[Value], kw
 class _Points:
     """Arguments with respect to which a function is differentiated."""
 
-    def __init__(self, tx: Translator, args: list[Value], argnums: Any) -> None:
+    def __init__(self, tx: Following, args: list[Value], argnums: Any) -> None:
         self.args = args
         self.is_single = isinstance(argnums, int)
         self.numbers = [argnums] if self.is_single else list(argnums)
@@ -144,20 +144,20 @@ class _Points:
         with tx.graph.fakes:
             self.fakes = [value.fake.detach().requires_grad_() for value in self.tensors]
 
-    def arguments(self, tx: Translator, points: list[Value]) -> list[Value]:
+    def arguments(self, tx: Following, points: list[Value]) -> list[Value]:
         """All arguments, with these for the chosen ones."""
         made = list(self.args)
         for number, value in zip(self.numbers, self.tree.rebuilt(points).items_of(tx), strict=True):
             made[number] = value
         return made
 
-    def like(self, tx: Translator, values: list[Value]) -> Value:
+    def like(self, tx: Following, values: list[Value]) -> Value:
         """Values for the points' tensors, in the form of the chosen arguments."""
         made = self.tree.rebuilt(values)
         return made.items_of(tx)[0] if self.is_single else made
 
 
-def _split(tx: Translator, result: Value, has_aux: bool) -> list[Value]:
+def _split(tx: Following, result: Value, has_aux: bool) -> list[Value]:
     if not has_aux:
         return [result]
     items = result.items_of(tx) if isinstance(result, SequenceValue) else []
@@ -166,7 +166,7 @@ def _split(tx: Translator, result: Value, has_aux: bool) -> list[Value]:
     return items
 
 
-def _follow(tx: Translator, what: str, function: Value, points: _Points, kwargs: dict[str, Value]) -> Any:
+def _follow(tx: Following, what: str, function: Value, points: _Points, kwargs: dict[str, Value]) -> Any:
     def call(inputs: list[Value]) -> Value:
         recorded = _switched(tx, True)
         result = function.call(tx, points.arguments(tx, inputs), kwargs)
@@ -176,14 +176,14 @@ def _follow(tx: Translator, what: str, function: Value, points: _Points, kwargs:
     return subgraphs.follow(tx, f"{what} of {function}", function, points.fakes, call)
 
 
-def _switched(tx: Translator, enabled: bool) -> bool:
+def _switched(tx: Following, enabled: bool) -> bool:
     before = state.grad_enabled
     state.grad_enabled = enabled  # transforms record whatever the mode is around them
     return before
 
 
 def _grad_and_value(argnums: Any, has_aux: bool, with_value: bool) -> Call:
-    def run(tx: Translator, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def run(tx: Following, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
         points = _Points(tx, args, argnums)
         graph = _follow(tx, "grad", function, points, kwargs)
         output, *more = _split(tx, graph.result.value, has_aux)
@@ -201,7 +201,7 @@ def _grad_and_value(argnums: Any, has_aux: bool, with_value: bool) -> Call:
     return run
 
 
-def _vjp(tx: Translator, func: Value, *primals: Value, has_aux: Value | None = None) -> Value:
+def _vjp(tx: Following, func: Value, *primals: Value, has_aux: Value | None = None) -> Value:
     with_more = subgraphs.constant_or(has_aux, False)
     points = _Points(tx, list(primals), tuple(range(len(primals))))
     graph = _follow(tx, "vjp", func, points, {})
@@ -209,7 +209,7 @@ def _vjp(tx: Translator, func: Value, *primals: Value, has_aux: Value | None = N
     shown = captured.CapturedTransform("vjp", graph.module, lambda function, *inputs: function(*inputs))
     found = _split(tx, graph.result.rebuilt(subgraphs.call_transform(tx, shown, points.tensors, graph)), with_more)
 
-    def pull_back(tx: Translator, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def pull_back(tx: Following, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
         cotangents = subgraphs.Tree(SequenceValue(args, tuple)).tensors
         if len(cotangents) != len(outputs.tensors):
             raise raised(RuntimeError(f"Expected {len(outputs.tensors)} cotangents, got {len(cotangents)}"))
@@ -221,7 +221,7 @@ def _vjp(tx: Translator, func: Value, *primals: Value, has_aux: Value | None = N
     return SequenceValue([found[0], pulled, *found[1:]], tuple)
 
 
-def _jvp(tx: Translator, func: Value, primals: Value, tangents: Value, *, has_aux: Value | None = None) -> Value:
+def _jvp(tx: Following, func: Value, primals: Value, tangents: Value, *, has_aux: Value | None = None) -> Value:
     with_more = subgraphs.constant_or(has_aux, False)
     given = primals.items_of(tx)
     points = _Points(tx, given, tuple(range(len(given))))
@@ -240,7 +240,7 @@ def _jvp(tx: Translator, func: Value, primals: Value, tangents: Value, *, has_au
 
 
 def _jacobian(argnums: Any, has_aux: bool, chunk_size: int | None) -> Call:
-    def run(tx: Translator, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def run(tx: Following, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
         points = _Points(tx, args, argnums)
         graph = _follow(tx, "jacrev", function, points, kwargs)
         output, *more = _split(tx, graph.result.value, has_aux)
@@ -262,7 +262,7 @@ _DEFAULTS = {"argnums": 0, "has_aux": False, "chunk_size": None}
 def _differentiated(name: str, make: Callable[..., Call], *options: str) -> Callable:
     """What makes a transformed function of a call of the transform."""
 
-    def transform(tx: Translator, func: Value, *args: Value, **kwargs: Value) -> Value:
+    def transform(tx: Following, func: Value, *args: Value, **kwargs: Value) -> Value:
         given = dict(zip(("argnums", "has_aux"), args, strict=False)) | kwargs
         chosen = {option: subgraphs.constant_or(given.get(option), _DEFAULTS[option]) for option in options}
         return TransformedValue(name, func, make(**chosen))
@@ -273,14 +273,14 @@ def _differentiated(name: str, make: Callable[..., Call], *options: str) -> Call
 def _closure(transform: Callable, *options: str) -> Callable:
     """The same for a call of a function that the transform made before."""
 
-    def call(tx: Translator, closed: dict[str, Value], args: list[Value], kwargs: dict[str, Value]) -> Value:
+    def call(tx: Following, closed: dict[str, Value], args: list[Value], kwargs: dict[str, Value]) -> Value:
         given = {name: closed[name] for name in options if name in closed}
         return transform(tx, closed["func"], **given).call(tx, args, kwargs)
 
     return call
 
 
-def _hessian(tx: Translator, func: Value, argnums: Value | None = None) -> Value:
+def _hessian(tx: Following, func: Value, argnums: Value | None = None) -> Value:
     numbers = ConstantValue(0) if argnums is None else argnums
     jacobian = HANDLERS[transforms.jacrev]
     return jacobian(tx, jacobian(tx, func, numbers), numbers)

@@ -25,7 +25,7 @@ from rushlight.dynamo.values.tensor import TensorValue
 from rushlight.fx.node import Node
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following
 
 gradients = LazyModule("rushlight.dynamo.gradients")  # which follows code, and so needs all kinds of values
 
@@ -35,7 +35,7 @@ _MOST_OPTIONAL = 3  # of outputs whose gradients may be None, for each set of wh
 # Functions
 
 
-def _apply(tx: Translator, kind: Value, *args: Value, **kwargs: Value) -> Value:
+def _apply(tx: Following, kind: Value, *args: Value, **kwargs: Value) -> Value:
     given = _in_order(tx, kind, args, kwargs)
     needs = [_requires_grad(value) for value in given]
     ctx = tx.wrap_class(FunctionCtx).call(tx, [], {})
@@ -51,7 +51,7 @@ def _apply(tx: Translator, kind: Value, *args: Value, **kwargs: Value) -> Value:
     return SequenceValue(outputs, tuple) if is_tuple else outputs[0]
 
 
-def _in_order(tx: Translator, kind: Value, args: Sequence[Value], kwargs: dict[str, Value]) -> list[Value]:
+def _in_order(tx: Following, kind: Value, args: Sequence[Value], kwargs: dict[str, Value]) -> list[Value]:
     """All arguments by position."""
     if not kwargs:
         return list(args)
@@ -66,7 +66,7 @@ def _in_order(tx: Translator, kind: Value, args: Sequence[Value], kwargs: dict[s
     return [*args, *(kwargs[name] for name in named)]
 
 
-def _forward(tx: Translator, kind: Value, ctx: Value, args: list[Value]) -> Value:
+def _forward(tx: Following, kind: Value, ctx: Value, args: list[Value]) -> Value:
     if is_none(kind.attribute(tx, "setup_context")):
         return kind.attribute(tx, "forward").call(tx, [ctx, *args], {})
     output = kind.attribute(tx, "forward").call(tx, list(args), {})
@@ -74,7 +74,7 @@ def _forward(tx: Translator, kind: Value, ctx: Value, args: list[Value]) -> Valu
     return output
 
 
-def _record(tx: Translator, function: type[Function], ctx: Value, args: list[Value], outputs: list[Value]) -> list[Value]:
+def _record(tx: Following, function: type[Function], ctx: Value, args: list[Value], outputs: list[Value]) -> list[Value]:
     """The outputs with the Function's backward in their history."""
     saved, dirty, others = (_marked(tx, ctx, name) for name in ("_to_save", "_dirty", "_non_differentiable"))
     if any(value.is_from_outside for value in dirty if isinstance(value, TensorValue)):
@@ -100,7 +100,7 @@ def _record(tx: Translator, function: type[Function], ctx: Value, args: list[Val
     ]  # fmt: skip
 
 
-def _marked(tx: Translator, ctx: Value, name: str) -> list[Value]:
+def _marked(tx: Following, ctx: Value, name: str) -> list[Value]:
     return list(map(realized, ctx.attribute(tx, name).items_of(tx)))
 
 
@@ -117,7 +117,7 @@ def _arriving(function: type[Function], outputs: list[Value], materialize: bool)
 
 
 def _capture(
-    tx: Translator, function: type[Function], ctx: Value, around: list[Value], outputs: list[Value], arriving: tuple[bool, ...]
+    tx: Following, function: type[Function], ctx: Value, around: list[Value], outputs: list[Value], arriving: tuple[bool, ...]
 ) -> tuple[Any, list[Node]]:
     """The Function's backward where these gradients arrive, and the nodes that it reads."""
 
@@ -132,7 +132,7 @@ def _capture(
     return gradients.capture_backward(tx, f"the backward of {function.__name__}", like, follow, [ctx, *around])
 
 
-def item_of(tx: Translator, node: Node, index: int, value: TensorValue, result: Tensor) -> TensorValue:
+def item_of(tx: Following, node: Node, index: int, value: TensorValue, result: Tensor) -> TensorValue:
     """The tracked value of item `index` of a node's result, which is `value` again if it is the very tensor."""
     item = tx.graph.graph.create_node("call_function", operator.getitem, (node, index))
     item.stack_trace = node.stack_trace
@@ -174,7 +174,7 @@ class HookHandleValue(Value):
         return "the handle of a hook on a tensor"
 
 
-def _register_hook(tx: Translator, tensor: Value, hook: Value) -> Value:
+def _register_hook(tx: Following, tensor: Value, hook: Value) -> Value:
     if tensor.is_from_outside or not tensor.fake.requires_grad:
         hint = "call it outside of the compiled part"
         raise GraphBreak("Tensor.register_hook() of a tensor from outside, or of one without a gradient", hint)

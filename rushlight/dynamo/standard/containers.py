@@ -14,21 +14,21 @@ from rushlight.dynamo.values.sequences import RangeValue, SequenceValue, SliceVa
 from rushlight.dynamo.values.sets import SetValue, operand
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following
 
 
 @handles(list)
-def _list(tx: Translator, values: Value | None = None) -> Value:
+def _list(tx: Following, values: Value | None = None) -> Value:
     return SequenceValue([] if values is None else values.items_of(tx), list)
 
 
 @handles(tuple)
-def _tuple(tx: Translator, values: Value | None = None) -> Value:
+def _tuple(tx: Following, values: Value | None = None) -> Value:
     return SequenceValue([] if values is None else values.items_of(tx), tuple)
 
 
 @handles(collections.deque)
-def _deque(tx: Translator, iterable: Value | None = None, maxlen: Value = NONE) -> Value:
+def _deque(tx: Following, iterable: Value | None = None, maxlen: Value = NONE) -> Value:
     made = SequenceValue([], collections.deque)
     made.limit = maxlen.constant()
     if iterable is not None:
@@ -37,28 +37,28 @@ def _deque(tx: Translator, iterable: Value | None = None, maxlen: Value = NONE) 
 
 
 @handles(dict)
-def _dict(tx: Translator, values: Value | None = None, **named: Value) -> Value:
+def _dict(tx: Following, values: Value | None = None, **named: Value) -> Value:
     made = DictValue({}, dict)
     made.method(tx, "update", [] if values is None else [values], named)
     return made
 
 
 @handles(collections.OrderedDict)
-def _ordered_dict(tx: Translator, values: Value | None = None, **named: Value) -> Value:
+def _ordered_dict(tx: Following, values: Value | None = None, **named: Value) -> Value:
     made = DictValue({}, collections.OrderedDict)
     made.method(tx, "update", [] if values is None else [values], named)
     return made
 
 
 @handles(collections.defaultdict)
-def _defaultdict(tx: Translator, factory: Value = NONE, values: Value | None = None, **named: Value) -> Value:
+def _defaultdict(tx: Following, factory: Value = NONE, values: Value | None = None, **named: Value) -> Value:
     made = DictValue({}, collections.defaultdict, None, factory)
     made.method(tx, "update", [] if values is None else [values], named)
     return made
 
 
 @handles(set, frozenset)
-def _set(tx: Translator, values: Value | None = None) -> Value:
+def _set(tx: Following, values: Value | None = None) -> Value:
     return SetValue([] if values is None else operand(tx, values), set)
 
 
@@ -66,13 +66,13 @@ HANDLERS[frozenset] = lambda tx, values=None: SetValue([] if values is None else
 
 
 @handles(range)
-def _range(tx: Translator, *bounds: Value) -> Value:
+def _range(tx: Following, *bounds: Value) -> Value:
     found = fold(range, *bounds)
     return RangeValue(found.constant())
 
 
 @handles(slice)
-def _slice(tx: Translator, *parts: Value) -> Value:
+def _slice(tx: Following, *parts: Value) -> Value:
     padded = [NONE, *parts, NONE] if len(parts) == 1 else [*parts, *[NONE] * (3 - len(parts))]
     return SliceValue(padded)
 

@@ -25,14 +25,14 @@ from rushlight.nn.modules.transformer import _is_causal
 from rushlight.ops.construct import as_tensor, asarray, tensor
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following
 
 
 TRUE = ConstantValue(True)
 
 
 def _switch(kind: type) -> None:
-    def make(tx: Translator, function: Value | None = None) -> Value:
+    def make(tx: Following, function: Value | None = None) -> Value:
         made = GradModeValue(kind)
         return made if function is None else made.call(tx, [function], {})
 
@@ -44,25 +44,25 @@ _switch(enable_grad)
 CONSTRUCTORS[set_grad_enabled] = lambda tx, mode: switched(tx, mode.truth(tx))
 
 
-def _inference_mode(tx: Translator, mode: Value = TRUE) -> Value:
+def _inference_mode(tx: Following, mode: Value = TRUE) -> Value:
     if not mode.is_constant() or not isinstance(mode.constant(), bool):
         return RegionValue(inference_mode, (True,)).call(tx, [mode], {})
     return RegionValue(inference_mode, (mode.constant(),))
 
 
 def _autocast(
-    tx: Translator, device_type: Value, dtype: Value = NONE, enabled: Value = TRUE, cache_enabled: Value = NONE
+    tx: Following, device_type: Value, dtype: Value = NONE, enabled: Value = TRUE, cache_enabled: Value = NONE
 ) -> Value:
     arguments = tuple(value.constant() for value in (device_type, dtype, enabled, cache_enabled))
     autocast(*arguments)  # raises and warns as it would
     return RegionValue(autocast, arguments)
 
 
-def _size(tx: Translator, numbers: Value | None = None) -> Value:
+def _size(tx: Following, numbers: Value | None = None) -> Value:
     return SequenceValue([] if numbers is None else numbers.items_of(tx), Size)
 
 
-def _constant_tensor(tx: Translator, data: Value, **options: Value) -> Value:
+def _constant_tensor(tx: Following, data: Value, **options: Value) -> Value:
     """`torch.tensor(...)` of numbers: a constant of the graph, of which each run has a copy."""
     if isinstance(data, ArrayValue) and "requires_grad" not in options:
         return tx.call_in_graph("call_method", "to", [data.tensor], {**options, "copy": ConstantValue(True)})
@@ -80,7 +80,7 @@ def _constant_tensor(tx: Translator, data: Value, **options: Value) -> Value:
     return tx.call_in_graph("call_method", "clone", [tx.tensor_value(constant, None, Tensor)], {})
 
 
-def _as_tensor(tx: Translator, data: Value, dtype: Value = NONE, device: Value = NONE) -> Value:
+def _as_tensor(tx: Following, data: Value, dtype: Value = NONE, device: Value = NONE) -> Value:
     """`torch.as_tensor(...)`: a tensor of that dtype on that device is returned as it is, any other is converted."""
     options = {name: value for name, value in (("dtype", dtype), ("device", device)) if value is not NONE}
     data = data.tensor if isinstance(data, ArrayValue) else data
@@ -102,7 +102,7 @@ HANDLERS[inspect.isgeneratorfunction] = lambda tx, function: ConstantValue(
 HANDLERS[_is_causal] = lambda tx, mask, hint: ConstantValue(bool(hint.constant()) if hint.is_constant() else hint.truth(tx))
 
 
-def _allocate(tx: Translator, kind: Value, *args: Value, **kwargs: Value) -> Value:
+def _allocate(tx: Following, kind: Value, *args: Value, **kwargs: Value) -> Value:
     return allocate(tx, kind.constant(), list(args), kwargs)
 
 

@@ -20,13 +20,13 @@ from rushlight.dynamo.values.sequences import SequenceValue
 from rushlight.dynamo.values.sets import SetValue
 
 if TYPE_CHECKING:
-    from rushlight.dynamo.translator import Translator
+    from rushlight.dynamo.values.base import Following
 
 _PICKLING = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__")
 
 
 @handles(copy.copy)
-def _copy(tx: Translator, value: Value) -> Value:
+def _copy(tx: Following, value: Value) -> Value:
     if value.is_constant():
         return value
     if isinstance(value, ObjectValue):
@@ -44,7 +44,7 @@ def _copy(tx: Translator, value: Value) -> Value:
 
 
 @handles(copy.deepcopy)
-def _deepcopy(tx: Translator, value: Value, memo: Value = NONE) -> Value:
+def _deepcopy(tx: Following, value: Value, memo: Value = NONE) -> Value:
     if not is_none(memo) and not (isinstance(memo, DictValue) and not memo.held):
         raise GraphBreak("deepcopy with a memo")
     return _Copier(tx).copied(value)
@@ -53,7 +53,7 @@ def _deepcopy(tx: Translator, value: Value, memo: Value = NONE) -> Value:
 class _Copier:
     """One deep copy. `made` are the copies of the values that were met, which are kept alive with them."""
 
-    def __init__(self, tx: Translator) -> None:
+    def __init__(self, tx: Following) -> None:
         self.tx = tx
         self.made: dict[int, tuple[Value, Value]] = {}
 

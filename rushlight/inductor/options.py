@@ -1,0 +1,14 @@
+"""What compilation depends on besides the graph."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Options(NamedTuple):
+    """What compilation depends on besides the graph: the number of threads, whether to build for a debugger, and whether to
+    time several ways to run a template."""
+
+    threads: int
+    debug: bool = False
+    autotune: bool = False

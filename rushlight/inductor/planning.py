@@ -1,0 +1,61 @@
+"""The plan of a compiled graph: see `plan`.
+
+In: a lowered graph and its program. Out: a `Plan`. Stage: inductor, calling.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rushlight.inductor.plan import Given, Plan
+from rushlight.inductor.sizes import Size, as_size, product
+
+if TYPE_CHECKING:
+    from rushlight.inductor.codegen.program import Program
+    from rushlight.inductor.graph import LoweredGraph
+    from rushlight.inductor.ir import Buffer
+
+# Steps of loops from which on other threads get the interpreter meanwhile: letting go of it costs what some thousand take.
+LONG_WORK = 20_000
+
+
+def plan_of(lowered: LoweredGraph, program: Program) -> Plan:
+    """The plan of a graph."""
+    buffers = {buffer.name: buffer for buffer in lowered.buffers}
+    names = [buffer.name for buffer in lowered.inputs]
+    return Plan(
+        inputs=tuple(map(_given, lowered.inputs)),
+        constants=tuple(map(_given, program.constants)),
+        folded=tuple(map(_bytes_of, program.folded)),
+        packed=tuple(operand.nbytes for operand in program.packed),
+        passing_bytes=program.passing_bytes,
+        panel_bytes=program.panel_bytes,
+        outputs={name: _bytes_of(buffers[name]) for name in program.outputs},
+        dtypes={view.buffer: buffers[view.buffer].layout.dtype for view in lowered.outputs if view.buffer},
+        views=tuple(lowered.outputs),
+        written=tuple(names.index(write.target) for write in lowered.writes),
+        is_long=_is_long(program),
+    )
+
+
+def _given(buffer: Buffer) -> Given:
+    layout = buffer.layout
+    return Given(buffer.name, tuple(layout.size), tuple(layout.stride), layout.dtype, getattr(buffer, "target", ""))
+
+
+def _bytes_of(buffer: Buffer) -> Size:
+    return as_size(buffer.layout.numel * buffer.layout.dtype.itemsize)
+
+
+def work_of(program: Program) -> Size | None:
+    """How many steps a program takes; None where templates make it many."""
+    groups = [group for group in program.groups if not group.constant]
+    if any(group.template is not None for group in groups):
+        return None
+    return as_size(sum(product(group.domain or (group.numel,)) * len(group.members) for group in groups))
+
+
+def _is_long(program: Program) -> bool:
+    """Whether a program of fixed sizes runs so long that other threads should go on meanwhile."""
+    work = work_of(program)
+    return not isinstance(work, int) or work > LONG_WORK
