@@ -67,6 +67,12 @@ class FunctionCtx:
         return tuple(None if item is None else item.unpack(node) for item in self._saved)
 
 
+def _two_backwards(ctx: object, *grads: object) -> None:
+    raise RuntimeError(
+        "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them."
+    )
+
+
 class FunctionBackward(Node):
     """The node of a Function call; printed under the Function's own name. Attributes of its ctx are attributes of it."""
 
@@ -92,11 +98,6 @@ class FunctionBackward(Node):
         if self.ctx.materialize_grads:
             pairs = zip(grads, self.output_info, strict=True)
             grads = tuple(_zeros(info) if grad is None else grad for grad, info in pairs)
-        if not self.function._has_one_backward:
-            raise RuntimeError(
-                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of "
-                "them."
-            )
         results = self.function.backward(self.ctx, *grads)
         results = results if isinstance(results, tuple | list) else (results,)
         expected = len(self.next_functions)
@@ -174,14 +175,12 @@ class Function:
     setup_context: Callable | None = None
     generate_vmap_rule = False
     _node_type: type = FunctionBackward
-    _has_one_backward = True
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         cls._node_type = type(f"{cls.__name__}Backward", (FunctionBackward,), {"__module__": cls.__module__})
-        cls._has_one_backward = not ("vjp" in cls.__dict__ and "backward" in cls.__dict__)
-        if "vjp" in cls.__dict__ and "backward" not in cls.__dict__:
-            cls.backward = cls.__dict__["vjp"]
+        if "vjp" in cls.__dict__:
+            cls.backward = staticmethod(_two_backwards) if "backward" in cls.__dict__ else cls.__dict__["vjp"]
 
     @classmethod
     def apply(cls, *args, **kwargs):
