@@ -13,12 +13,12 @@ def in_full_precision(function: Callable) -> Callable:
     """A function of tensors and numbers, which is given halves as float32. Its result gets the first tensor's dtype."""
 
     @functools.wraps(function)
-    def precise(self: Tensor, *args: object, **kwargs: object) -> Tensor:
-        kind = self.dtype
+    def precise(*args: object, **kwargs: object) -> Tensor:
+        kind = next(value.dtype for value in (*args, *kwargs.values()) if isinstance(value, Tensor))
         if kind not in (bfloat16, float16):
-            return function(self, *args, **kwargs)
+            return function(*args, **kwargs)
         others = {name: _wide(value, kind) for name, value in kwargs.items()}
-        return function(self.to(float32), *[_wide(value, kind) for value in args], **others).to(kind)
+        return function(*[_wide(value, kind) for value in args], **others).to(kind)
 
     return precise
 
