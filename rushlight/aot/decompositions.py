@@ -156,6 +156,8 @@ def nll_loss_forward(self, target, weight, reduction, ignore_index):
     target = target.to(int64)
     counted = target != ignore_index
     labels = aten.where.self(counted, target, 0)
+    known = (labels >= 0) & (labels < self.shape[1])
+    labels = aten._checked.default(labels, known, "IndexError", "Target {} is out of bounds.")
     taken = -_wide(aten.gather(self, 1, labels.unsqueeze(1)).squeeze(1))
     weights = _weights(weight, labels, counted)
     losses = aten.where.self(counted, taken if weight is None else taken * weights, 0.0)

@@ -201,7 +201,9 @@ def bernoulli(draws: Draws, given: dict) -> object:
 def bernoulli_by_element(draws: Draws, given: dict) -> object:
     if given["self"].dtype.is_complex or not _floating(given["p"]):
         return NotImplemented
-    return given["self"].copy_(draws.uniform(given["self"], float32) < given["p"])
+    p = given["p"]
+    p = aten._checked.default(p, (p >= 0) & (p <= 1), "RuntimeError", "Expected p_in >= 0 && p_in <= 1 to be true, got {}")
+    return given["self"].copy_(draws.uniform(given["self"], float32) < p)
 
 
 @rule("random_.from", "random_")

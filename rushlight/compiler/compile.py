@@ -72,6 +72,7 @@ class CompileCallback(FrameCallback):
         def run_backend(module: GraphModule, inputs: list[Tensor]) -> Callable:
             try:
                 if self._takes_parts and needs_values(module):
+                    run_backend.writes_last = False
                     return in_parts(module, self._compile_part)
                 made = make_backend(self.chosen, self.settings, self._names, log)(module, inputs)
             except Exception as error:
@@ -83,6 +84,7 @@ class CompileCallback(FrameCallback):
             return made
 
         run_backend.build_part = self._build_part if self._takes_parts else None
+        run_backend.writes_last = self._takes_parts  # a call that fails leaves the graph's inputs as they are
         return run_backend, log
 
     @property

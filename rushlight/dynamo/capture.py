@@ -8,6 +8,7 @@ function goes on behind it.
 from __future__ import annotations
 
 import builtins
+import inspect
 import types
 from collections.abc import Callable
 from typing import Any
@@ -30,7 +31,7 @@ from rushlight.dynamo.native import END, NULL_TEXT, HandledText, Native, native
 from rushlight.dynamo.program import ProgramWriter, compile_function, line_mark
 from rushlight.dynamo.rules import counters
 from rushlight.dynamo.session import Session
-from rushlight.dynamo.sources import FreeVariable, Local, NumberTensor
+from rushlight.dynamo.sources import FreeVariable, Local, NumberTensor, parameter_text
 from rushlight.dynamo.translator import Returned, Translator, restored_grad_mode
 from rushlight.dynamo.values.base import NULL, Value, has_finalizer, realized
 from rushlight.dynamo.values.contexts import set_grad_enabled
@@ -333,6 +334,8 @@ class _Capture:
             inputs = ", ".join(source.expression() for _, source, _ in graph.inputs)
             self._close_sizes()
             first = [f"{'__results = ' if outputs else ''}{graph_name}({inputs})"]
+            if self.session.may_be_handled and (getattr(self.backend, "writes_last", False) or not graph.writes_inputs()):
+                first = self._or_as_it_is(first)
             state.grad_enabled = graph_state
         else:
             self._close_sizes()
@@ -350,9 +353,21 @@ class _Capture:
         self.session.guards.finish()
         return GuardedCode(code, names, check, self.session.guards, text, module, reason, followed, graph_name)
 
+    def _or_as_it_is(self, lines: list[str]) -> list[str]:
+        """The graph's call; where it fails, which a handler of the program may expect, the frame runs as it is instead."""
+        code = self.code.replace(
+            co_flags=self.code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS),
+            co_argcount=len(self.writer.parameters), co_posonlyargcount=0, co_kwonlyargcount=0,
+        )  # fmt: skip
+        skip_code(code, True)
+        arguments = ", ".join([self._function(code, []), *map(parameter_text, self.writer.parameters)])
+        again = f"{self.writer.name_of(tail_call, 'tail_call')}({arguments})"
+        failed = ["try:", *_indented(lines), "except Exception:", "    __failed = True", "if __failed:", f"    return {again}"]
+        return ["__failed = False", *failed]
+
     def _followed(self, reason: GraphBreak | None) -> Followed | None:
         """What the capture went by, if it is of the whole frame, leaves no sizes open and holds in other processes, too."""
-        if reason is not None or self.session.opens_numbers or process_facts.were_seen():
+        if reason is not None or self.session.opens_numbers or self.session.may_be_handled or process_facts.were_seen():
             return None
         return Followed(self.session.guards.tree, tuple(self.session.followed.values()))
 

@@ -95,6 +95,7 @@ class Session:
         self.steps = self.steps_before_call = 0
         self.has_tensor_keys = False  # whether a dict or set from outside has tensors for keys
         self.has_arrays = False  # whether arrays of NumPy are inputs
+        self.may_be_handled = False  # whether a handler of the program is there for what an operation of the graph may raise
         self.asked_grad_mode = False  # whether the program asked whether gradients are recorded, or switched that
         self.active: Following | None = None
         sizes.environment.locate = self._location

@@ -111,6 +111,8 @@ class Translator(Services):
 
     def add_call(self, op: str, target: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[Node, Any]:
         """The node of a call whose arguments are nodes and plain values, and the fake result."""
+        if not self.session.may_be_handled:
+            self.session.may_be_handled = self._has_handler()
         try:
             return self.graph.call(op, target, args, kwargs, self.stack_trace())
         except (GraphBreak, UnknownSizeError):
@@ -214,7 +216,7 @@ class Translator(Services):
             return None
 
     def is_guarded(self) -> bool:
-        """Whether a suspended generator is inside of a try or with block of the program's; since 3.12 there are others."""
+        """Whether the frame is inside of a try or with block of the program's; since 3.12 there are others in generators."""
         handler = self.instructions[self.position - 1].handler
         while handler is not None:
             index = handler.target
@@ -224,6 +226,10 @@ class Translator(Services):
                 break
             handler = self.instructions[index].handler
         return handler is not None and self.instructions[handler.target].opname != "CALL_INTRINSIC_1"
+
+    def _has_handler(self) -> bool:
+        """Whether this frame, or one that called it, is inside of a try or with block."""
+        return self.is_guarded() or self.parent is not None and self.parent._has_handler()
 
     def delegate(self) -> Value | None:
         """The iterator that a suspended generator delegates to by `yield from`."""

@@ -101,7 +101,7 @@ class Search(Value):
     right: bool
 
 
-REPORTING = ("nonzero_divisor",)  # functions that may find what only eager can answer
+REPORTING = ("nonzero_divisor", "required")  # functions that may find what only eager can answer
 
 
 def may_report(node: Value) -> bool:

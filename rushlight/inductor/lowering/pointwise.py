@@ -231,6 +231,18 @@ def where(graph, condition, self, other):
     return graph.pointwise(size, kind, inner)
 
 
+@lowering("_checked")
+def checked(graph, self, holds, error, message):
+    for operand in (self, holds):
+        graph.prepare(operand, self.size)
+
+    def inner(index):
+        mask = graph.load(holds, index, self.size, bool_)
+        return call("required", self.dtype, graph.load(self, index, self.size, self.dtype), mask)
+
+    return graph.pointwise(self.size, self.dtype, inner)
+
+
 @lowering("gelu")
 def gelu(graph, self, *, approximate="none"):
     return graph.elementwise("gelu_erf" if approximate == "none" else "gelu_tanh", self.dtype, self.dtype, self)

@@ -240,6 +240,11 @@ def convert(g: GraphBuilder, x: Value, **options: Any) -> str:
     return g.op("Identity", x) if x.dtype is _result(g) else g.cast(x, _result(g))
 
 
+@translation("_checked")
+def unchecked(g: GraphBuilder, x: Value, holds: Value, error: str, message: str) -> str:
+    return g.op("Identity", x)
+
+
 @translation("full", "full_like")
 def full(g: GraphBuilder, size: Any, value: Any, **options: Any) -> str:
     sizes = g.op("Shape", size) if isinstance(size, Value) else g.shape(size)

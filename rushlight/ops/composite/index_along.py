@@ -9,7 +9,7 @@ from rushlight.core.dtype import bool_, int32, int64
 from rushlight.core.strides import wrap_dim
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.creation import laid_out_as
-from rushlight.ops.composite.network.common import values_of
+from rushlight.ops.composite.network.common import checked_later, values_of
 from rushlight.ops.composite.pointwise import with_inplace
 from rushlight.ops.packet import namespaces
 
@@ -100,21 +100,22 @@ def _check_index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> 
     return axis
 
 
-def _check_bounds(name: str, self: Tensor, axis: int, index: Tensor, lowest: int) -> None:
+def _checked_bounds(name: str, self: Tensor, axis: int, index: Tensor, lowest: int) -> Tensor:
+    """The index; IndexError, now or when the graph runs, where it names a place outside `lowest`..size - 1."""
     size = self.size(axis) if self.dim() else 1
+    wrong = f"{name}index {{}} is out of bounds for dimension {axis} with size {size}"
     positions = values_of(index)
-    if positions is None or not positions.size:
-        return
-    low, high = positions.min(), positions.max()
-    if low < lowest or high >= size:
-        wrong = low if low < lowest else high
-        raise IndexError(f"{name}index {wrong} is out of bounds for dimension {axis} with size {size}")
+    if positions is None:
+        return checked_later(index, lambda x: (x >= lowest) & (x < size), IndexError, wrong)
+    if positions.size and (positions.min() < lowest or positions.max() >= size):
+        raise IndexError(wrong.format(positions.min() if positions.min() < lowest else positions.max()))
+    return index
 
 
 @with_inplace("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor")
 def index_copy(self, dim, index, source):
     axis = _check_index_copy(self, dim, index, source)
-    _check_bounds("index_copy_(): ", self, axis, index, 0)
+    index = _checked_bounds("index_copy_(): ", self, axis, index, 0)
     if self.dim() and not source.dim():
         source = aten.reshape.default(source, [1] * self.dim())
     return aten.scatter.src(self, axis, spread_index(self, axis, index, source.shape), source)
@@ -139,7 +140,7 @@ def index_fill_tensor(self, dim, index, value):
         raise RuntimeError(f"Index has to be a vector/scalar, but index_fill_ got shape {list(index.shape)}")
     axis = wrap_dim(dim, self.dim())
     size = self.size(axis) if self.dim() else 1
-    _check_bounds("", self, axis, index, -size)
+    index = _checked_bounds("", self, axis, index, -size)
     wrapped = aten.where.self(index < 0, index + size, index)
     if not index.numel():
         return aten.clone.default(self)

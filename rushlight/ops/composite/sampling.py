@@ -5,7 +5,7 @@ from __future__ import annotations
 from rushlight.core.dtype import get_default_dtype
 from rushlight.core.strides import broadcast_shapes
 from rushlight.core.tensor import Tensor
-from rushlight.ops.composite.network.common import values_of
+from rushlight.ops.composite.network.common import checked_later, values_of
 from rushlight.ops.packet import namespaces
 from rushlight.ops.promotion import result_type
 from rushlight.ops.registry import composite
@@ -32,12 +32,13 @@ def random_to(self, to, *, generator=None):
     return getattr(aten.random_, "from")(self, 0, to, generator=generator)
 
 
-def _check_deviation(std: Tensor) -> None:
+def _checked_deviation(std: Tensor) -> Tensor:
     if std.is_complex():
         raise RuntimeError("normal expects standard deviation to be non-complex")
     values = values_of(std)
     if values is not None and (values < 0).any():
         raise RuntimeError("normal expects all elements of std >= 0.0")
+    return checked_later(std, lambda x: x >= 0, RuntimeError, "normal expects all elements of std >= 0.0")
 
 
 def _check_number(std: float) -> None:
@@ -54,14 +55,14 @@ def normal_around(mean, std=1.0, *, generator=None):
 
 @composite("normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor")
 def normal_with(mean, std, *, generator=None):
-    _check_deviation(std)
+    std = _checked_deviation(std)
     drawn = aten.normal_.default(_blank(std), 0.0, 1.0, generator=generator)
     return aten.add_.Tensor(aten.mul_.Tensor(drawn, std.detach()), mean)
 
 
 @composite("normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor")
 def normal(mean, std, *, generator=None):
-    _check_deviation(std)
+    std = _checked_deviation(std)
     sizes = broadcast_shapes(mean.shape, std.shape)
     drawn = aten.empty.memory_format(sizes, dtype=result_type(mean, std), device=mean.device)
     drawn = aten.normal_.default(drawn, 0.0, 1.0, generator=generator)

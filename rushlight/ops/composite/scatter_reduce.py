@@ -10,7 +10,7 @@ from rushlight.core.dtype import bool_
 from rushlight.core.strides import wrap_dim
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.index_along import check_index_add, spread_index
-from rushlight.ops.composite.network.common import values_of
+from rushlight.ops.composite.network.common import checked_later, values_of
 from rushlight.ops.composite.pointwise import with_inplace
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
@@ -121,8 +121,10 @@ def masked_scatter(self, mask, source):
         raise RuntimeError("Number of elements of source < number of ones in mask (masked_scatter)")
     if not values.numel():
         return aten.clone.default(target)
-    # Where the mask is not known yet, the index finds that there are too few elements.
-    taken = aten.index.Tensor(values, [aten.where.self(chosen, place, aten.zeros_like.default(place))])
+    place = aten.where.self(chosen, place, aten.zeros_like.default(place))
+    too_few = "Number of elements of source < number of ones in mask (masked_scatter)"
+    place = checked_later(place, lambda x: x < values.numel(), RuntimeError, too_few)
+    taken = aten.index.Tensor(values, [place])
     return aten.where.self(chosen, taken, target)
 
 

@@ -38,6 +38,15 @@ template <class V> RL_INLINE V nonzero_divisor(V v, int* status) {
   return v;
 }
 
+// `v`, of which a condition must hold.
+template <class V, class M> RL_INLINE V required(V v, M holds, int* status) {
+  bool found;
+  if constexpr (is_vector<V>) found = any_bit(~holds);
+  else found = !holds;
+  if (__builtin_expect(found, 0)) __atomic_store_n(status, index_error, __ATOMIC_RELAXED);
+  return v;
+}
+
 // `place` where it is one of 0..count, else the nearer of those.
 RL_INLINE long within(long place, long count) { return place < 0 ? 0 : place < count ? place : count; }
 

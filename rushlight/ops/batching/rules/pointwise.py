@@ -23,10 +23,10 @@ POINTWISE = [
     *_names(core.UNARY, core.BINARY, arithmetic.FLOATING, arithmetic.INTEGER, trigonometry.UNARY, trigonometry.BINARY),
     *_names(special.WITH_INPLACE, special.UNARY, special.BINARY, special.POLYNOMIALS),
     "conj_physical", "_conj", "_neg_view", "sgn", "angle", "view_as_real", "_standard_gamma_grad", "alias", "detach",
-    "lift_fresh",
+    "lift_fresh", "_checked",
 ]  # fmt: skip
 # Their operands are converted by rules of their own, or have one dtype.
-_WITHOUT_PROMOTION = {"threshold_backward", "gelu_backward", "copy_"}
+_WITHOUT_PROMOTION = {"threshold_backward", "gelu_backward", "copy_", "_checked"}
 
 
 def pointwise(op: OpOverload) -> Callable:

@@ -92,3 +92,11 @@ def quotient(like: Tensor, dividend: float, divisor: int, kind: dtype = float64)
 def values_of(x: Tensor) -> np.ndarray | None:
     """The elements, to check them without dispatching anything; None for those that hold none (meta, fake, batched)."""
     return None if x._impl.fake or x._impl.storage.buffer is None else x._impl.array
+
+
+def checked_later(x: Tensor, holds: Callable[[Tensor], Tensor], error: type[Exception], message: str) -> Tensor:
+    """`x`; where its elements are not known yet, the graph checks when it runs that a condition holds of them.
+
+    Else it raises the error, whose message has the first element that is wrong in the place of `{}`.
+    """
+    return x if values_of(x) is not None else aten._checked.default(x, holds(x), error.__name__, message)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 from rushlight.core.dtype import int64
-from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import DataDependentShapeError
-from rushlight.ops.composite.network.common import arange, aten, values_of
+from rushlight.ops.composite.network.common import arange, aten, checked_later, values_of
 from rushlight.ops.registry import composite
 
 
@@ -67,12 +66,6 @@ def _check_bilinear(input1, input2, weight, bias) -> None:
         )
 
 
-def _checked_classes(classes: Tensor, count: int) -> Tensor:
-    """Class numbers that are not known yet: reading at them finds those that are out of range when they are."""
-    found = aten.index_select.default(arange(classes, count), 0, aten.reshape.default(classes, (-1,)))
-    return aten.reshape.default(found, classes.shape)
-
-
 @composite("one_hot(Tensor self, int num_classes=-1) -> Tensor")
 def one_hot(self, num_classes=-1):
     """int64 class numbers (...) to (..., num_classes) with a 1 at each; -1 counts the classes."""
@@ -92,6 +85,6 @@ def one_hot(self, num_classes=-1):
             raise RuntimeError("Class values must be smaller than num_classes.")
     elif num_classes == -1:
         raise DataDependentShapeError("one_hot without num_classes")
-    elif values is None:
-        self = _checked_classes(self, num_classes)
+    self = checked_later(self, lambda x: x >= 0, RuntimeError, "Class values must be non-negative.")
+    self = checked_later(self, lambda x: x < num_classes, RuntimeError, "Class values must be smaller than num_classes.")
     return (self.contiguous().unsqueeze(-1) == arange(self, num_classes)).to(int64)

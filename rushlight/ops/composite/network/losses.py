@@ -6,7 +6,7 @@ import math
 
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.network.activations import log_sigmoid
-from rushlight.ops.composite.network.common import MEAN, aten, reduce_loss, values_of
+from rushlight.ops.composite.network.common import MEAN, aten, checked_later, reduce_loss, values_of
 from rushlight.ops.registry import composite
 
 
@@ -60,6 +60,7 @@ def binary_cross_entropy(self, target, weight=None, reduction=MEAN):
     values = values_of(self)
     if values is not None and not ((values >= 0) & (values <= 1)).all():
         raise RuntimeError("all elements of input should be between 0 and 1")
+    self = checked_later(self, lambda x: (x >= 0) & (x <= 1), RuntimeError, "all elements of input should be between 0 and 1")
     if target.dtype is not self.dtype:
         raise RuntimeError(f"Found dtype {target.dtype.scalar_name} but expected {self.dtype.scalar_name}")
     if self.requires_grad:
