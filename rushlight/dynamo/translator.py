@@ -6,6 +6,7 @@ In: a code object and tracked values for its parameters. Out: the tracked result
 
 from __future__ import annotations
 
+import itertools
 import types
 import warnings
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from rushlight.dynamo.constant_calls import call_at_capture, is_marked
 from rushlight.dynamo.dynamic import SymbolicFailure
 from rushlight.dynamo.errors import FrameNeeded, GraphBreak
 from rushlight.dynamo.handlers import CLOSURES
-from rushlight.dynamo.instructions import PYTHON, Instruction
+from rushlight.dynamo.instructions import PYTHON, Handler, Instruction
 from rushlight.dynamo.services import Services
 from rushlight.dynamo.session import Session
 from rushlight.dynamo.sources import GLOBALS, Global, Local
@@ -30,7 +31,7 @@ from rushlight.dynamo.values.constant import ConstantValue, raised
 from rushlight.dynamo.values.construction import SuperValue, construct
 from rushlight.dynamo.values.devices import names_other_device
 from rushlight.dynamo.values.exceptions import ExceptionValue, from_exception
-from rushlight.dynamo.values.function import CellValue, FunctionValue
+from rushlight.dynamo.values.function import BoundMethodValue, CellValue, FunctionValue
 from rushlight.dynamo.values.generators import GeneratorValue
 from rushlight.dynamo.values.number_tensors import call_with_tensors
 from rushlight.dynamo.values.tensor import wrap_result
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 traceback = LazyModule("traceback")  # for what cannot be captured
 
 _DEEPEST = 100
+_LONGEST_MATCH = 24  # instructions by which an `except` finds whether it is meant
 _MOST_STEPS = 300_000
 _GENERATOR = 0x20
 _ASYNC = 0x80 | 0x200
@@ -216,7 +218,7 @@ class Translator(Services):
             return None
 
     def is_guarded(self) -> bool:
-        """Whether the frame is inside of a try or with block of the program's; since 3.12 there are others in generators."""
+        """Whether a suspended generator is inside of a try or with block of the program's; since 3.12 there are others."""
         handler = self.instructions[self.position - 1].handler
         while handler is not None:
             index = handler.target
@@ -228,8 +230,24 @@ class Translator(Services):
         return handler is not None and self.instructions[handler.target].opname != "CALL_INTRINSIC_1"
 
     def _has_handler(self) -> bool:
-        """Whether this frame, or one that called it, is inside of a try or with block."""
-        return self.is_guarded() or self.parent is not None and self.parent._has_handler()
+        """Whether this frame, or one that called it, is inside of a block that may end an exception."""
+        handler = self.instructions[self.position - 1].handler
+        while handler is not None:
+            if self._may_end_exception(handler):
+                return True
+            handler = self.instructions[handler.target].handler
+        return self.parent is not None and self.parent._has_handler()
+
+    def _may_end_exception(self, handler: Handler) -> bool:
+        """Whether a handler is that of an `except`, or of a `with` whose manager is the program's; not one of a `finally`."""
+        names = [instruction.opname for instruction in self.instructions[handler.target : handler.target + _LONGEST_MATCH]]
+        if "WITH_EXCEPT_START" in names[:2]:
+            return isinstance(self.stack[handler.depth - 1], BoundMethodValue)
+        if names[:2] == ["PUSH_EXC_INFO", "POP_TOP"]:
+            return True
+        matching = ("PUSH_EXC", "LOAD_", "BUILD_TUPLE", "CHECK_E", "CACHE")
+        loads = itertools.takewhile(lambda name: name.startswith(matching), names)
+        return any(name.startswith("CHECK_E") for name in loads)
 
     def delegate(self) -> Value | None:
         """The iterator that a suspended generator delegates to by `yield from`."""
