@@ -8,6 +8,10 @@ from rushlight.serialization.errors import CheckpointError, PicklingError, Unpic
 _HOMES = {
     "rushlight.serialization.inspection": ("get_unsafe_globals_in_checkpoint",),
     "rushlight.serialization.loading": ("load",),
+    "rushlight.serialization.options": (
+        "LoadEndianness", "get_default_load_endianness", "get_default_mmap_options", "set_default_load_endianness",
+        "set_default_mmap_options",
+    ),
     "rushlight.serialization.safetensors": ("load_safetensors", "save_safetensors"),
     "rushlight.serialization.saving": ("DEFAULT_PROTOCOL", "save"),
     "rushlight.serialization.storages": ("MAP_LOCATION", "FileLike"),

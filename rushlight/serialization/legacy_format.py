@@ -16,7 +16,7 @@ from rushlight.serialization.storages import MapLocation, StorageClaim, StorageT
 from rushlight.serialization.unpickler import LARGEST_PICKLE, ReadPickle, Unpickler
 
 MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
-_PROTOCOL_VERSION = 1001
+PROTOCOL_VERSION = 1001
 _COUNT_BYTES = 8
 
 
@@ -28,8 +28,8 @@ def load_legacy(source: ByteSource, map_location: MapLocation, read: ReadPickle)
     source.file.seek(source.start)
     _check_magic(source)
     version = _plain_pickle(source)
-    if version != _PROTOCOL_VERSION:
-        raise CheckpointError(f"declares the protocol version {_shown(version)}, and {_PROTOCOL_VERSION} is understood")
+    if version != PROTOCOL_VERSION:
+        raise CheckpointError(f"declares the protocol version {_shown(version)}, and {PROTOCOL_VERSION} is understood")
     _plain_pickle(source)
     allocator = _Allocator(source)
     table = StorageTable(allocator.reserve, map_location)

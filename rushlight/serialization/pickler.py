@@ -36,6 +36,8 @@ class Pickler:
     `module_of(value, name)` is the module under which a class or function is written, `find_named(module, name)` what it has.
     """
 
+    has_views = False
+    """Whether ids of storages have the place of a view, which the older format had; there are none."""
     module_of = staticmethod(module_of)
     find_named = staticmethod(find_named)
 
@@ -117,6 +119,10 @@ class Pickler:
                 f"cannot save views of one storage as {first} and as {element_type}; clone() one of them before saving"
             )
         return key
+
+    def element_types(self) -> list[dtype | None]:
+        """The dtype under which each of `storages` was written; None for an untyped one."""
+        return [kind for _, kind in self.storage_keys.values()]
 
     def _write_put(self) -> int:
         position = self.memo_size
@@ -352,7 +358,8 @@ def _write_storage(machine: Pickler, storage: UntypedStorage, element_type: dtyp
     key = machine.storage_key(storage._impl, element_type)
     kind = ("torch.storage", "UntypedStorage") if element_type is None else ("torch", STORAGE_NAMES[element_type.name])
     count = storage.nbytes() // (1 if element_type is None else element_type.itemsize)
-    machine.write_tuple(("storage", lambda: machine.write_global(*kind), key, "cpu", count))
+    view = (None,) if machine.has_views else ()
+    machine.write_tuple(("storage", lambda: machine.write_global(*kind), key, "cpu", count, *view))
     machine.out += pickle.BINPERSID
 
 

@@ -13,6 +13,7 @@ from pathlib import PurePath
 from typing import Any, BinaryIO
 
 from rushlight.core.storage import StorageImpl
+from rushlight.serialization.legacy_writer import write_legacy
 from rushlight.serialization.pickler import Pickler
 from rushlight.serialization.zip_writer import ZipWriter
 
@@ -29,44 +30,51 @@ def save(
     _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
 ) -> None:
-    """Write an object in torch's zip format, which torch.load reads.
+    """Write an object in torch's zip format, or the one from before torch 1.6, which torch.load reads.
 
     What is made of tensors, parameters, dicts, lists, tuples, sets, numbers, strings, bytes, None, dtypes, devices and sizes
     is loaded with `weights_only=True`; objects of other classes, as whole modules, need `weights_only=False`. Tensors that
     share a storage still do after loading. A path is replaced only when the file is complete. Raises PicklingError, and
-    writes nothing, for what cannot be pickled. The format is always this one, written by a pickler of its own in protocol 2:
-    arguments that ask for something else are answered by a warning.
+    writes nothing, for what cannot be pickled. The pickle is always one of protocol 2, written by a pickler of its own: a
+    `pickle_module` or `pickle_protocol` that asks for something else is answered by a warning.
+    `_use_new_zipfile_serialization=False` writes the older format; `_disable_byteorder_record` leaves out which byte order the
+    file has.
     """
-    _warn_of_other_formats(pickle_module, pickle_protocol, _use_new_zipfile_serialization, _disable_byteorder_record)
+    _warn_of_other_pickles(pickle_module, pickle_protocol)
     pickler = Pickler()
+    pickler.has_views = not _use_new_zipfile_serialization
     pickled = pickler.dump(obj)
-    if isinstance(f, str | os.PathLike):
-        root = PurePath(os.fspath(f)).stem or "archive"
-        replace_file(f, lambda stream: _write_archive(stream, root, pickled, pickler.storages))
+    is_path = isinstance(f, str | os.PathLike)
+    root = (PurePath(os.fspath(f)).stem if is_path else "") or "archive"
+
+    def write(stream: BinaryIO) -> None:
+        if _use_new_zipfile_serialization:
+            _write_archive(stream, root, pickled, pickler.storages, not _disable_byteorder_record)
+        else:
+            write_legacy(stream, pickled, pickler)
+
+    if is_path:
+        replace_file(f, write)
     elif hasattr(f, "write"):
-        _write_archive(f, "archive", pickled, pickler.storages)
+        write(f)
     else:
         raise TypeError(f"expected a path or a binary file with write, but got {type(f).__name__}")
 
 
-def _warn_of_other_formats(pickle_module: Any, protocol: int, zipped: bool, without_byte_order: bool) -> None:
-    asked = {
-        "pickle_module": pickle_module not in (None, pickle),
-        "pickle_protocol": protocol != DEFAULT_PROTOCOL,
-        "_use_new_zipfile_serialization=False": not zipped,
-        "_disable_byteorder_record": without_byte_order,
-    }
+def _warn_of_other_pickles(pickle_module: Any, protocol: int) -> None:
+    asked = {"pickle_module": pickle_module not in (None, pickle), "pickle_protocol": protocol != DEFAULT_PROTOCOL}
     for name, other in asked.items():
         if other:
-            warnings.warn(f"save writes a zip file with a pickle of protocol 2; {name} changes nothing", stacklevel=3)
+            warnings.warn(f"save writes a pickle of protocol 2; {name} changes nothing", stacklevel=3)
 
 
-def _write_archive(stream: BinaryIO, root: str, pickled: bytes, storages: list[StorageImpl]) -> None:
+def _write_archive(stream: BinaryIO, root: str, pickled: bytes, storages: list[StorageImpl], names_order: bool) -> None:
     writer = ZipWriter(stream, root)
     writer.write("data.pkl", pickled)
     writer.write(".format_version", b"1")
     writer.write(".storage_alignment", b"64")
-    writer.write("byteorder", sys.byteorder.encode())
+    if names_order:
+        writer.write("byteorder", sys.byteorder.encode())
     for key, storage in enumerate(storages):
         writer.write(f"data/{key}", storage.bytes().data)
     writer.write("version", _FORMAT_VERSION)

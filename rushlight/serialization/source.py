@@ -13,6 +13,7 @@ from typing import BinaryIO
 import numpy as np
 
 from rushlight.serialization.errors import CheckpointError
+from rushlight.serialization.options import get_default_mmap_options
 
 
 class ByteSource:
@@ -63,10 +64,13 @@ class ByteSource:
         return len(data)
 
     def map(self) -> mmap.mmap:
-        """The file in memory, copied on write; ValueError unless it was given as a path."""
+        """The file in memory, by the options of this thread; ValueError unless it was given as a path."""
         if not self.is_path:
             raise ValueError("mmap=True needs a path, so that the file can be mapped; open files are read instead")
-        return mmap.mmap(self.file.fileno(), 0, access=mmap.ACCESS_COPY)
+        if get_default_mmap_options() == mmap.MAP_PRIVATE:
+            return mmap.mmap(self.file.fileno(), 0, access=mmap.ACCESS_COPY)
+        with open(self.file.name, "r+b") as writable:
+            return mmap.mmap(writable.fileno(), 0, access=mmap.ACCESS_WRITE)
 
     def _check_range(self, offset: int, length: int) -> None:
         if offset < 0 or length < 0 or offset + length > self.size:

@@ -14,6 +14,7 @@ import numpy as np
 
 from rushlight.core.storage import UntypedStorage
 from rushlight.serialization.errors import CheckpointError, ScriptArchiveError
+from rushlight.serialization.options import byte_order
 from rushlight.serialization.source import ByteSource
 from rushlight.serialization.storages import MapLocation, StorageClaim, StorageTable, swap_bytes
 from rushlight.serialization.unpickler import LARGEST_PICKLE, ReadPickle
@@ -77,7 +78,7 @@ def _find_root(archive: ZipReader) -> str:
 
 def _byte_order(archive: ZipReader, root: str) -> str:
     if root + "byteorder" not in archive.records:
-        return "little"
+        return byte_order()
     order = archive.read(root + "byteorder", _SMALL_RECORD).strip()
     if order not in (b"little", b"big"):
         raise CheckpointError(f"declares the byte order {order!r}, and there are 'little' and 'big'")

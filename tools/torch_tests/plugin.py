@@ -95,11 +95,16 @@ def _stop(*_: object) -> None:
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item, nextitem):
     names.tolerant = False
+    yield
+    names.tolerant = True
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
     signal.signal(signal.SIGALRM, _stop)
     signal.alarm(_LIMIT)
     yield
     signal.alarm(0)
-    names.tolerant = True
 
 
 _started: dict[str, dict] = {}

@@ -9,6 +9,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING
 
 from rushlight.core.dtype import finfo, iinfo
+from rushlight.core.tensor import Tensor
 from rushlight.dynamo.errors import FrameNeeded, GraphBreak
 from rushlight.dynamo.handlers import HANDLERS
 from rushlight.dynamo.process_facts import note
@@ -23,6 +24,7 @@ from rushlight.dynamo.values.objects import ObjectValue
 from rushlight.dynamo.values.open_floats import converted, is_open_float
 from rushlight.dynamo.values.tensor import TensorValue
 from rushlight.dynamo.values.texts import formatted, text_of
+from rushlight.legacy import TensorType
 
 if TYPE_CHECKING:
     from rushlight.dynamo.values.base import Following
@@ -38,6 +40,10 @@ def _isinstance(tx: Following, value: Value, kinds: Value) -> Value:
     wanted = kinds.constant()
     kind = value.python_type()
     for one in wanted if isinstance(wanted, tuple) else (wanted,):
+        if isinstance(one, TensorType):  # `FloatTensor`: what its instances are depends on their dtype
+            if issubclass(kind, Tensor) and value.attribute(tx, "dtype").constant() is one.dtype:
+                return ConstantValue(True)
+            continue
         check = type(one).__dict__.get("__instancecheck__") if isinstance(one, type) else None
         if isinstance(check, FunctionType) and not is_stable(type(one)):
             answer = tx.class_member(type(one), "__instancecheck__", check).call(tx, [tx.wrap_class(one), value], {})

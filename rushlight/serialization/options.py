@@ -1,0 +1,76 @@
+"""How `save` and `load` behave where a call does not say: byte order, mapping of files."""
+
+from __future__ import annotations
+
+import enum
+import mmap
+import sys
+import threading
+
+__all__ = [
+    "LoadEndianness", "get_default_load_endianness", "get_default_mmap_options", "set_default_load_endianness",
+    "set_default_mmap_options",
+]  # fmt: skip
+
+
+class LoadEndianness(enum.Enum):
+    """The byte order of files that do not record theirs."""
+
+    NATIVE = 1
+    LITTLE = 2
+    BIG = 3
+
+
+class _Options(threading.local):
+    endianness: LoadEndianness | None = None
+    mapping = mmap.MAP_PRIVATE
+
+
+_options = _Options()
+
+
+def get_default_load_endianness() -> LoadEndianness | None:
+    """The byte order in which files are read that record none; None, as at first, is little-endian."""
+    return _options.endianness
+
+
+def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
+    """Set it for this thread. TypeError for anything else than a `LoadEndianness` or None."""
+    if not isinstance(endianness, LoadEndianness) and endianness is not None:
+        raise TypeError("Invalid argument type in function set_default_load_endianness")
+    _options.endianness = endianness
+
+
+def byte_order() -> str:
+    """What `get_default_load_endianness` stands for: "little" or "big"."""
+    return {LoadEndianness.NATIVE: sys.byteorder, LoadEndianness.BIG: "big"}.get(_options.endianness, "little")
+
+
+def get_default_mmap_options() -> int:
+    """How `load(mmap=True)` maps files: `mmap.MAP_PRIVATE`, so that writes stay in memory, or `mmap.MAP_SHARED`."""
+    return _options.mapping
+
+
+class set_default_mmap_options:  # noqa: N801 - the name that torch users know
+    """Have `load(mmap=True)` map files with `mmap.MAP_PRIVATE` or `mmap.MAP_SHARED` in this thread.
+
+    With MAP_SHARED, writes to loaded tensors change the file, which must be writable. As a context manager it holds for the
+    block. ValueError for other flags.
+
+    >>> with torch.serialization.set_default_mmap_options(mmap.MAP_SHARED):
+    ...     weights = torch.load("weights.pt", mmap=True)
+    """
+
+    def __init__(self, flags: int) -> None:
+        if flags not in (mmap.MAP_PRIVATE, mmap.MAP_SHARED):
+            raise ValueError(
+                "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, but got "
+                f"{flags}"
+            )
+        self._before, _options.mapping = _options.mapping, flags
+
+    def __enter__(self) -> None:
+        """Nothing: the flags hold since the call."""
+
+    def __exit__(self, *error: object) -> None:
+        _options.mapping = self._before
