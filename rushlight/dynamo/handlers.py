@@ -8,6 +8,9 @@ from types import CodeType
 HANDLERS: dict[Hashable, Callable] = {}
 """By function: what follows a call of it, given the translator and the tracked arguments."""
 
+METHODS: dict[str, Callable] = {}
+"""By name of a tensor's method, the same for a call of it."""
+
 CLOSURES: dict[CodeType, Callable] = {}
 """By code of functions that the library makes around the program's own: what follows a call, given the translator, the values
 of the variables that they close over, by name, and the tracked arguments as a list and a dict."""

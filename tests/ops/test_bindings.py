@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -119,7 +121,9 @@ def test_wrong_arguments_are_named(call, error, message):
 
 
 def test_functions_say_what_they_are():
-    assert rl.add.__name__ == "add" and "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor" in rl.add.__doc__
+    assert rl.add.__name__ == "add" and rl.add.__doc__.startswith("input + alpha * other")
+    assert list(inspect.signature(rl.add).parameters) == ["input", "other", "alpha", "out"]
+    assert aten.add.Tensor.__doc__ == "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
     assert repr(aten.add) == "<OpOverloadPacket(op='aten.add')>" and str(aten.add) == "aten.add"
     assert aten.max.overloads() == list(aten.max) and set(aten.max.overloads()) == {"default", "dim", "other"}
 

@@ -18,7 +18,7 @@ from rushlight.core.dtype import from_numpy_dtype
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor, from_numpy
 from rushlight.dynamo.errors import GraphBreak
-from rushlight.dynamo.handlers import HANDLERS
+from rushlight.dynamo.handlers import HANDLERS, METHODS
 from rushlight.dynamo.rules import RULES
 from rushlight.dynamo.sources import Source
 from rushlight.dynamo.values.base import BINARY, COMPARISONS, Raised, Value
@@ -232,6 +232,7 @@ def _from_numpy(tx: Following, array: Value) -> Value:
     return array.tensor
 
 
-HANDLERS[from_numpy], HANDLERS[Tensor.numpy] = _from_numpy, array_of
+HANDLERS[from_numpy] = _from_numpy
+HANDLERS[Tensor.numpy] = METHODS["numpy"] = array_of
 
 

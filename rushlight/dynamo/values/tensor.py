@@ -14,7 +14,7 @@ from rushlight.core.size import Size
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.errors import GraphBreak
-from rushlight.dynamo.handlers import ALLOWED_IN_GRAPH, HANDLERS
+from rushlight.dynamo.handlers import ALLOWED_IN_GRAPH, HANDLERS, METHODS
 from rushlight.dynamo.rules import RULES
 from rushlight.dynamo.sources import Attribute, Held, Source
 from rushlight.dynamo.values.base import Value
@@ -177,7 +177,7 @@ class TensorValue(Value):
         if name in _NUMBERS and RULES.capture_scalar_outputs:
             return number_of(tx, self, name)
         if name == "numpy" and RULES.trace_numpy:
-            return HANDLERS[Tensor.numpy](tx, self, *args, **kwargs)
+            return METHODS[name](tx, self, *args, **kwargs)
         if name in _NEEDS_VALUES:
             raise GraphBreak(f"Tensor.{name}() needs the tensor's value", "keep the value in a tensor, or call it outside")
         if name in _OF_THE_OBJECT and not self._requires_as_asked(name, args, kwargs):

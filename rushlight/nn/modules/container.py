@@ -53,9 +53,7 @@ class _ModuleSequence(Module):
         if not -count <= index <= count:
             raise IndexError(f"Index out of range: {index}")
         modules = list(self)
-        if not isinstance(module, Module):
-            raise AssertionError(f"module should be of type: {Module}, but got {type(module).__name__}")
-        modules.insert(index, module)
+        modules.insert(index, _require_module(module))
         self._renumber(modules)
         return self
 
@@ -103,6 +101,12 @@ class Sequential(_ModuleSequence):
         for module in self._modules.values():
             input = module(input)
         return input
+
+    def insert(self, index: int, module: Module) -> Sequential:
+        """Put a module before the one at `index` and return this container; AssertionError for what is no module."""
+        if not isinstance(module, Module):
+            raise AssertionError(f"module should be of type: {Module}")
+        return super().insert(index, module)
 
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):

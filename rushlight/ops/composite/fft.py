@@ -80,7 +80,7 @@ def _from_real(
     source, axis = _promoted(self, False), _axis(self, dim, name)
     size = _check_points(self.size(axis) if n is None else n)
     result = aten._fft_r2c.default(_resized(source, [axis], [size]), [axis], _normalization(norm, forward), onesided)
-    return result if forward else aten.conj.default(result)
+    return result if forward else aten.conj_physical.default(result)
 
 
 def _to_real(self: Tensor, n: int | None, dim: int, norm: str | None, forward: bool, name: str) -> Tensor:
@@ -201,7 +201,7 @@ def _ihfftn(self: Tensor, s: object, dim: object, norm: str | None) -> Tensor:
     sizes, dims = _sizes_and_dims(self, s, dim)
     _require_axes(dims, "ihfftn")
     source, scale = _resized(_promoted(self, False), dims, sizes), _normalization(norm, False)
-    half = aten.conj.default(aten._fft_r2c.default(source, dims[-1:], scale, True))
+    half = aten.conj_physical.default(aten._fft_r2c.default(source, dims[-1:], scale, True))
     return aten._fft_c2c.default(half, dims[:-1], scale, False) if len(dims) > 1 else half
 
 
