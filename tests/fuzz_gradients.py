@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable
 
 import rushlight as torch
-from rushlight.utils.pytree import tree_flatten
+from rushlight.core.pytree import tree_flatten
 from tests.inductor.differences import difference
 from tests.inductor.random_programs import Program, random_program
 

@@ -20,6 +20,7 @@ from rushlight.autograd.grad_mode import set_grad_enabled
 from rushlight.autograd.node import AccumulateGrad
 from rushlight.autograd.node import Node as TapeNode
 from rushlight.autograd.view_history import gradient_edge
+from rushlight.core.pytree import tree_flatten
 from rushlight.core.strides import is_non_overlapping_and_dense
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor, wrap
@@ -33,7 +34,6 @@ from rushlight.fx.proxy_tensor import ProxyMode, innermost_user_line
 from rushlight.fx.symbolic_sizes import Geometry
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import aten
-from rushlight.utils.pytree import tree_flatten
 
 
 @dataclass

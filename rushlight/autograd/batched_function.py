@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from rushlight.core.pytree import tree_flatten, tree_unflatten
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.ops.batching.layout import aten, is_batched, levels_of, value_of
@@ -40,16 +41,19 @@ def apply_batched(function: type, args: tuple) -> Any:
             f"You tried to vmap over {name}, but it does not have vmap support. Please override and implement the vmap "
             f"staticmethod or set generate_vmap_rule=True. {_MORE}"
         )
-    level = innermost(args)
-    mapped = [is_batched(value) and level.number in levels_of(value) for value in args]
-    shown = [remove_batch_dim(v, level, 0) if is_mapped else v for v, is_mapped in zip(args, mapped, strict=True)]
+    leaves, form = tree_flatten(args)
+    level = innermost(tuple(leaves))
+    mapped = [is_batched(value) and level.number in levels_of(value) for value in leaves]
+    shown = [remove_batch_dim(v, level, 0) if is_mapped else v for v, is_mapped in zip(leaves, mapped, strict=True)]
     before = state.batch_levels
     state.batch_levels = tuple(one for one in before if one.number != level.number)
     try:
         if not has_rule:
-            return _stacked([function.apply(*_example(shown, mapped, index)) for index in range(level.size)], level)
-        in_dims = tuple(0 if is_mapped else None for is_mapped in mapped)
-        output, out_dims = _checked(function, function.vmap(VmapInfo(level.size, level.randomness), in_dims, *shown))
+            examples = (tree_unflatten(_example(shown, mapped, index), form) for index in range(level.size))
+            return _stacked([function.apply(*example) for example in examples], level)
+        in_dims = tree_unflatten([0 if is_mapped else None for is_mapped in mapped], form)
+        info = VmapInfo(level.size, level.randomness)
+        output, out_dims = _checked(function, function.vmap(info, in_dims, *tree_unflatten(shown, form)))
     finally:
         state.batch_levels = before
     return _hidden(function, output, out_dims, level)
@@ -86,13 +90,24 @@ def _checked(function: type, result: Any) -> tuple:
 
 
 def _hidden(function: type, output: Any, dims: Any, level: Level) -> Any:
-    if not isinstance(output, tuple):
-        return output if dims is None or not isinstance(output, Tensor) else add_batch_dim(output, dims, level)
-    places = dims if isinstance(dims, tuple) else (dims,) * len(output)
-    if len(places) != len(output):
-        raise RuntimeError(
-            "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
-            f"out_dims={dims} to be compatible with the structure of `output`, which are {len(output)} results of "
-            f"{function.__name__}"
-        )
-    return tuple(_hidden(function, value, dim, level) for value, dim in zip(output, places, strict=True))
+    """The output with the level as its batch dimension, where `dims` says, in one number for all or in the same structure."""
+    if isinstance(output, tuple | list):
+        places = dims if isinstance(dims, tuple | list) else (dims,) * len(output)
+        if len(places) != len(output):
+            raise _incompatible(function, output, dims)
+        return type(output)(_hidden(function, value, dim, level) for value, dim in zip(output, places, strict=True))
+    if isinstance(output, dict):
+        places = dims if isinstance(dims, dict) else dict.fromkeys(output, dims)
+        if set(places) != set(output):
+            raise _incompatible(function, output, dims)
+        return {key: _hidden(function, value, places[key], level) for key, value in output.items()}
+    if dims is not None and not isinstance(dims, int):
+        raise _incompatible(function, output, dims)
+    return output if dims is None or not isinstance(output, Tensor) else add_batch_dim(output, dims, level)
+
+
+def _incompatible(function: type, output: Any, dims: Any) -> RuntimeError:
+    return RuntimeError(
+        f"The vmap staticmethod of {function.__name__} returned an incompatible (output, out_dims) tuple. Expected "
+        f"out_dims={dims} to be compatible with the structure of `output`, a {type(output).__name__}"
+    )

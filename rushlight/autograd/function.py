@@ -15,6 +15,7 @@ from rushlight.autograd.inplace import check_inplace, rebase_history
 from rushlight.autograd.node import NO_EDGE, Node, OutputInfo, info_of, set_history
 from rushlight.autograd.saved_tensor import FREED, SavedTensor
 from rushlight.autograd.view_history import FUNCTION_VIEW, gradient_edge
+from rushlight.core.pytree import tree_flatten
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import ViewMeta
 from rushlight.core.thread_state import state
@@ -187,7 +188,7 @@ class Function:
         """Run `forward`, and record a node when an input requires grad."""
         if kwargs or len(args) < cls._parameters():
             args = cls._in_order(args, kwargs)
-        if state.batch_levels and any(map(is_batched, args)):
+        if state.batch_levels and any(map(is_batched, tree_flatten(args)[0])):
             return apply_batched(cls, args)
         return cls._run(args)[0]
 

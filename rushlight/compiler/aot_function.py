@@ -19,6 +19,7 @@ from rushlight.aot.tangents import backward_of
 from rushlight.aot.training import CompiledTraining, RunnablePart, plan_run
 from rushlight.autograd.grad_mode import set_grad_enabled
 from rushlight.compiler.passes import PIPELINE, check
+from rushlight.core.pytree import TreeSpec, tree_flatten, tree_unflatten
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.dynamo.regions import disable
@@ -27,7 +28,6 @@ from rushlight.fx.proxy_tensor import capture
 from rushlight.nn.modules.module import Module
 from rushlight.nn.utils.stateless import functional_call
 from rushlight.ops.dispatcher import OpOverload
-from rushlight.utils.pytree import TreeSpec, tree_flatten, tree_unflatten
 
 GraphCompiler = Callable[[GraphModule, list[Any]], Callable]
 

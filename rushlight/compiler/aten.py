@@ -19,6 +19,7 @@ from rushlight.compiler.kept_plans import KeptPlans, gives_inputs
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.open_inputs import Opened, open_inputs
 from rushlight.core.lazy_module import LazyModule
+from rushlight.core.pytree import tree_flatten
 from rushlight.core.symbolic import UnguardedSizeError
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
@@ -26,7 +27,6 @@ from rushlight.core.thread_state import state
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
 from rushlight.inductor.compiled import ConstantChanged
-from rushlight.utils.pytree import tree_flatten
 
 if TYPE_CHECKING:
     from rushlight.compiler.kept_graphs import KeptGraph

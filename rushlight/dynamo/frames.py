@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rushlight._C import CacheEntry, cache_entries, remove_entry, reset_code, skip_code
 from rushlight.core.lazy_module import LazyModule
+from rushlight.core.pytree import tree_flatten
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.dynamo.dynamic import ConstraintViolationError, History, OpenSizes
@@ -28,7 +29,6 @@ from rushlight.dynamo.regions import force_eager, is_compiled_wrapper, is_left_a
 from rushlight.dynamo.rules import RULES, counters
 from rushlight.dynamo.values.base import Raised
 from rushlight.nn.modules.module import Module
-from rushlight.utils.pytree import tree_flatten
 
 if TYPE_CHECKING:
     from rushlight.dynamo.graph_builder import Backend

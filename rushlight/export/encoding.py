@@ -17,12 +17,12 @@ from rushlight.core import layout as layouts
 from rushlight.core.algebra import Const, Expr, FloorDiv, Product, Sum, Var, as_expr
 from rushlight.core.algebra.nodes import linear_form
 from rushlight.core.device import device
+from rushlight.core.pytree import LEAF, TreeSpec
 from rushlight.core.symbolic import SymInt
 from rushlight.core.symbolic.relations import DIFFERENT, EQUAL, NOT_NEGATIVE, Relation
 from rushlight.fx.node import Node
 from rushlight.ops.dispatcher import OpOverload, find_operator
 from rushlight.utils._pytree import SUPPORTED_SERIALIZED_TYPES
-from rushlight.utils.pytree import LEAF, TreeSpec
 
 FUNCTIONS: dict[str, Callable] = {
     name: getattr(operator, name) for name in ("getitem", "add", "sub", "mul", "floordiv", "mod")

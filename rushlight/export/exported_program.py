@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rushlight.core.algebra import Expr
+from rushlight.core.pytree import TreeSpec
 from rushlight.core.symbolic.relations import Relation
 from rushlight.core.tensor import Tensor
 from rushlight.export.functional import to_functional
@@ -18,7 +19,6 @@ from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.nn.parameter import Parameter
 from rushlight.ops.dispatcher import OpOverload
-from rushlight.utils.pytree import TreeSpec
 
 
 @dataclass

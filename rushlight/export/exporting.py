@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from rushlight.core.pytree import tree_flatten
 from rushlight.dynamo.frames import FrameCallback
 from rushlight.dynamo.regions import optimize
 from rushlight.export.dynamic_shapes import AdditionalInputs, ShapesCollection, named_arguments
@@ -13,7 +14,6 @@ from rushlight.export.graph_signature import InputKind
 from rushlight.export.ranges import OpenInputs
 from rushlight.export.tracing import Traced, exporting, trace
 from rushlight.nn.modules.module import Module
-from rushlight.utils.pytree import tree_flatten
 
 
 def export(

@@ -12,6 +12,7 @@ from typing import Any
 from rushlight.core.algebra import Var
 from rushlight.core.dispatch_key import AUTOGRAD_BITS
 from rushlight.core.layout import strided
+from rushlight.core.pytree import tree_flatten, tree_unflatten
 from rushlight.core.symbolic import ShapeEnv, SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import ExcludeKeys
@@ -40,7 +41,6 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node, map_arg
 from rushlight.nn.parameter import Parameter
 from rushlight.ops.registry import aten
-from rushlight.utils.pytree import tree_flatten, tree_unflatten
 
 _ARGUMENTS = {
     kind.__name__: kind for kind in (signatures.TensorArgument, signatures.SymIntArgument, signatures.ConstantArgument)

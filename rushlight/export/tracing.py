@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from rushlight.core.pytree import TreeSpec, tree_flatten, tree_unflatten
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import DataDependentError, TensorImpl
@@ -41,7 +42,6 @@ from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.recording import recording, suspended
 from rushlight.ops.registry import aten
 from rushlight.utils._pytree import tree_flatten_with_path
-from rushlight.utils.pytree import TreeSpec, tree_flatten, tree_unflatten
 
 _COPY, _CLONE = aten("copy_"), aten("clone")
 

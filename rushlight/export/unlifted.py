@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core.algebra import Var
+from rushlight.core.pytree import TreeSpec, tree_flatten, tree_unflatten
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.export.graph_signature import InputKind, OutputKind
@@ -16,7 +17,6 @@ from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
 from rushlight.ops.registry import aten
-from rushlight.utils.pytree import TreeSpec, tree_flatten, tree_unflatten
 
 if TYPE_CHECKING:
     from rushlight.export.exported_program import ExportedProgram

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.core.pytree import tree_flatten, tree_unflatten
 from rushlight.core.tensor import Tensor
-from rushlight.utils.pytree import tree_flatten, tree_unflatten
 
 
 def cond(

@@ -56,5 +56,5 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dic
 def _stacked(tensors: list[Tensor], name: str) -> Tensor:
     wanted = {tensor.requires_grad for tensor in tensors}
     if len(wanted) > 1:
-        raise ValueError(f"Expected {name} from each model to have the same .requires_grad")
+        raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
     return aten.stack.default([tensor.detach() for tensor in tensors], 0).requires_grad_(wanted.pop())

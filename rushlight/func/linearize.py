@@ -8,9 +8,9 @@ from typing import Any
 from rushlight.autograd import enable_grad
 from rushlight.autograd import grad as gradients_of
 from rushlight.core.following import runs_as_it_is
+from rushlight.core.pytree import tree_flatten, tree_unflatten
 from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
-from rushlight.utils.pytree import tree_flatten, tree_unflatten
 
 
 @runs_as_it_is("it differentiates what its function does, in eager")

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.core.pytree import tree_flatten, tree_unflatten
 from rushlight.core.tensor import Tensor
 from rushlight.func.control_flow import check_same
 from rushlight.func.vmap import vmap
 from rushlight.ops.registry import aten as op
-from rushlight.utils.pytree import tree_flatten, tree_unflatten
 
 COMBINE_MODES = ("pointwise", "generic")
 

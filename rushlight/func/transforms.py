@@ -20,13 +20,13 @@ from rushlight.autograd.forward_ad import check_dual, dual_at, kept, tangent_at
 from rushlight.autograd.node import AccumulateGrad
 from rushlight.autograd.view_history import gradient_edge
 from rushlight.core.following import runs_as_it_is
+from rushlight.core.pytree import tree_flatten, tree_map, tree_unflatten
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import state
 from rushlight.ops import aten
 from rushlight.ops.batching.layout import all_levels, levels_of, value_of
 from rushlight.ops.batching.levels import Mapping, add_batch_dim, in_all_levels, is_mapped_by, remove_batch_dim
-from rushlight.utils.pytree import tree_flatten, tree_map, tree_unflatten
 
 # The points that levels made, numbered in the order of their making: those of levels inside another one come later.
 _numbers: weakref.WeakKeyDictionary[TensorImpl, int] = weakref.WeakKeyDictionary()
@@ -57,11 +57,11 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
     @_differentiates
     @functools.wraps(func)
     def both(*args: Any, **kwargs: Any) -> Any:
-        chosen = tuple(args[index] for index in ((argnums,) if isinstance(argnums, int) else argnums))
-        outer, points = _points(chosen)
+        places = _places(argnums, args)
+        outer, points = _points(tuple(args[place] for place in places))
         with enable_grad():
-            result = func(*_replaced(args, argnums, points), **kwargs)
-        output, more = _split(result, has_aux)
+            result = func(*_replaced(args, places, points), **kwargs)
+        output, more = _split(result, has_aux, "grad_and_value(f)(*args)")
         if not isinstance(output, Tensor) or output.dim():
             shape = list(output.shape) if isinstance(output, Tensor) else type(output).__name__
             raise RuntimeError(f"Expected the function given to grad to return a scalar tensor, got {shape}")
@@ -79,18 +79,27 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
 @_differentiates
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     """(outputs of `func`, a function from their cotangents to those of `primals`); with `has_aux`, also what `func` adds."""
-    outer, points = _points(primals)
+    is_connected, points = _connected_points(primals)
+    outer = state.grad_enabled and is_connected
     with enable_grad():
         result = func(*points)
-    output, more = _split(result, has_aux)
-    outputs, _ = tree_flatten(output)
+    output, more = _split(result, has_aux, "vjp(f, *primals)")
+    outputs, form = tree_flatten(output)
+    _check_outputs(output, outputs, "vjp(f, *primals)")
     leaves, spec = tree_flatten(points)
     outer = outer or state.grad_enabled and _reaches_further(outputs, leaves)
 
     @_differentiates
     def pull_back(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
-        starts, _ = tree_flatten(cotangents)
-        wanted = outer or any(start.requires_grad for start in starts) if create_graph is None else create_graph
+        starts, given = tree_flatten(cotangents)
+        if given != form:
+            raise RuntimeError(
+                "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
+                f"cotangents: {given}, primal output: {form}"
+            )
+        wanted = create_graph
+        if wanted is None:
+            wanted = state.grad_enabled and (outer or is_connected or any(start.requires_grad for start in starts))
         found = _filled(_gradients(tuple(outputs), leaves, tuple(starts), wanted), leaves)
         return tree_unflatten([_kept(value, wanted) for value in found], spec)
 
@@ -109,7 +118,8 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
     level = Level()
     with Running((*state.dual_levels, level)):
         duals = [dual_at(leaf, direction, level) for leaf, direction in zip(leaves, directions, strict=True)]
-        output, more = _split(func(*tree_unflatten(duals, form)), has_aux)
+        output, more = _split(func(*tree_unflatten(duals, form)), has_aux, "jvp(f, primals, tangents)")
+        _check_outputs(output, tree_flatten(output)[0], "jvp(f, primals, tangents)")
         derivative = tree_map(lambda value: _derivative(value, level, strict), output)
     return (output, derivative, more) if has_aux else (output, derivative)
 
@@ -118,26 +128,31 @@ def _paired(primals: tuple, tangents: tuple) -> tuple[list, list, Any]:
     """The tensors of primals and tangents, which have one form."""
     for name, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, tuple):
-            raise RuntimeError(f"jvp: expected {name} to be a tuple, got {type(given).__name__}")
+            raise RuntimeError(
+                f"jvp(f, primals, tangents): Expected {name} to be a tuple. E.g. it should be valid to call f(*primals). Got "
+                f"{type(given).__name__}"
+            )
     leaves, form = tree_flatten(primals)
     directions, other = tree_flatten(tangents)
     if form != other:
         raise RuntimeError(
-            "jvp: Expected primals and tangents to have the same python structure. For example, if primals is a tuple of 3 "
-            f"tensors, tangents also must be. Got primals with structure {form} and tangents with structure {other}"
+            "jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. For example, if "
+            f"primals is a tuple of 3 tensors, tangents also must be. Got primals with structure {form} and tangents with "
+            f"structure {other}"
         )
     if not leaves:
-        raise RuntimeError("jvp: expected at least one primal")
+        raise RuntimeError("jvp(f, primals, tangents): Expected primals to contain at least one Tensor.")
     for leaf, direction in zip(leaves, directions, strict=True):
         if not isinstance(leaf, Tensor) or not isinstance(direction, Tensor):
-            raise RuntimeError(f"jvp: expected tensors, got {type(leaf).__name__} and {type(direction).__name__}")
+            raise RuntimeError(
+                "jvp(f, primals, tangents): Expected primals and tangents to only contain Tensors, got "
+                f"{type(leaf).__name__} and {type(direction).__name__}"
+            )
         check_dual(leaf, direction)
     return leaves, directions, form
 
 
-def _derivative(value: Any, level: Level, strict: bool) -> Any:
-    if not isinstance(value, Tensor):
-        raise RuntimeError(f"jvp: expected the function to return tensors, got {type(value).__name__}")
+def _derivative(value: Tensor, level: Level, strict: bool) -> Tensor:
     tangent = tangent_at(value, level)
     if tangent is None and strict:
         raise RuntimeError("jvp(f, primals, tangents, strict=True): an output of f does not depend on the primals")
@@ -146,11 +161,14 @@ def _derivative(value: Any, level: Level, strict: bool) -> Any:
 
 @_differentiates
 def jacrev(
-    func: Callable, argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False, chunk_size: int | None = None
-) -> Callable:
+    func: Callable, argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False, chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
+) -> Callable:  # fmt: skip
     """The function that gives the Jacobian of `func` with respect to arguments `argnums`, output's shape first.
 
-    All elements of an output are differentiated at once, or `chunk_size` of them. ValueError for a `chunk_size` below 1.
+    All elements of an output are differentiated at once, or `chunk_size` of them; one at a time, outside of any vmap, by a
+    `chunk_size` of 1. With `_preallocate_and_copy`, chunks are written into their place, which takes less memory than joining
+    them. ValueError for a `chunk_size` below 1, RuntimeError for complex numbers.
     """
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
@@ -158,15 +176,18 @@ def jacrev(
     @_differentiates
     @functools.wraps(func)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        chosen = tuple(args[index] for index in ((argnums,) if isinstance(argnums, int) else argnums))
-        outer, points = _points(chosen)
-        with enable_grad():
-            output, more = _split(func(*_replaced(args, argnums, points), **kwargs), has_aux)
-        outputs, form = tree_flatten(output)
+        places = _places(argnums, args)
+        outer, points = _points(tuple(args[place] for place in places))
         leaves, spec = tree_flatten(points)
+        _require_real("jacrev", "inputs", "input", leaves)
+        with enable_grad():
+            output, more = _split(func(*_replaced(args, places, points), **kwargs), has_aux, "vjp(f, *primals)")
+        outputs, form = tree_flatten(output)
+        _check_outputs(output, outputs, "vjp(f, *primals)")
+        _require_real("jacrev", "outputs", "output", outputs)
         outer = outer or state.grad_enabled and _reaches_further(outputs, leaves)
         with enable_grad():
-            rows = [_jacobian(value, leaves, outer, chunk_size) for value in outputs]
+            rows = [_jacobian(value, leaves, outer, chunk_size, _preallocate_and_copy) for value in outputs]
         blocks = [tree_unflatten([_kept(block, outer) for block in row], spec) for row in rows]
         found = tree_unflatten([row[0] if isinstance(argnums, int) else row for row in blocks], form)
         return (found, _detached(more, outer)) if has_aux else found
@@ -174,22 +195,35 @@ def jacrev(
     return jacobian
 
 
-def _jacobian(output: Tensor, leaves: list, outer: bool, chunk_size: int | None) -> list[Tensor]:
+def _jacobian(output: Tensor, leaves: list, outer: bool, chunk_size: int | None, in_place: bool) -> list[Tensor]:
     """For each point, the derivatives of an output with respect to it."""
     count = output.numel()
     sizes = [[*output.shape, *leaf.shape] for leaf in leaves]
     if not count:
         return [leaf.new_zeros(size) for leaf, size in zip(leaves, sizes, strict=True)]
     units = aten.eye.default(count, dtype=output.dtype, device=output.device)
-    found = []
-    for start in range(0, count, chunk_size or count):
-        rows = units[start : start + (chunk_size or count)]
-        with Mapping(rows.size(0), "same") as level:
-            unit = add_batch_dim(rows, 0, level).view(output.shape)
-            slopes = _filled(_gradients((output,), leaves, (unit,), outer), leaves)
-            found.append([remove_batch_dim(slope, level, 0) for slope in slopes])
-    columns = [column[0] if len(column) == 1 else aten.cat.default(column, 0) for column in zip(*found, strict=True)]
+    chunks = (_rows(output, leaves, units[start : start + (chunk_size or count)], outer, chunk_size)
+              for start in range(0, count, chunk_size or count))  # fmt: skip
+    if in_place and chunk_size is not None:
+        columns = [leaf.new_empty([count, *leaf.shape]) for leaf in leaves]
+        for number, chunk in enumerate(chunks):
+            for column, part in zip(columns, chunk, strict=True):
+                column[number * chunk_size : number * chunk_size + part.size(0)] = part
+    else:
+        found = zip(*chunks, strict=True)
+        columns = [column[0] if len(column) == 1 else aten.cat.default(column, 0) for column in found]
     return [aten.reshape.default(column, size) for column, size in zip(columns, sizes, strict=True)]
+
+
+def _rows(output: Tensor, leaves: list, units: Tensor, outer: bool, chunk_size: int | None) -> list[Tensor]:
+    """For each point, the derivatives of some elements of an output, for which `units` are 1."""
+    if chunk_size == 1:
+        unit = units[0].view(output.shape)
+        return [slope.unsqueeze(0) for slope in _filled(_gradients((output,), leaves, (unit,), outer), leaves)]
+    with Mapping(units.size(0), "same") as level:
+        unit = add_batch_dim(units, 0, level).view(output.shape)
+        slopes = _filled(_gradients((output,), leaves, (unit,), outer), leaves)
+        return [remove_batch_dim(slope, level, 0) for slope in slopes]
 
 
 @_differentiates
@@ -207,16 +241,19 @@ def jacfwd(
     @_differentiates
     @functools.wraps(func)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        chosen = tuple(args[index] for index in ((argnums,) if isinstance(argnums, int) else argnums))
-        leaves, spec = tree_flatten(chosen)
+        places = _places(argnums, args)
+        leaves, spec = tree_flatten(tuple(args[place] for place in places))
         if not all(isinstance(leaf, Tensor) for leaf in leaves):
             raise RuntimeError("jacfwd: expected the arguments that are differentiated to be tensors, or trees of them")
+        _require_real("jacfwd", "inputs", "input", leaves)
 
         def push(directions: list[Tensor]) -> tuple:
             def run(*points: Any) -> Any:
-                return func(*_replaced(args, argnums, tree_unflatten(list(points), spec)), **kwargs)
+                return func(*_replaced(args, places, tree_unflatten(list(points), spec)), **kwargs)
 
-            return jvp(run, tuple(leaves), tuple(directions), has_aux=has_aux)
+            found = jvp(run, tuple(leaves), tuple(directions), has_aux=has_aux)
+            _require_real("jacfwd", "outputs", "output", tree_flatten(found[0])[0])
+            return found
 
         columns, form, more = _columns(push, leaves, chunk_size, randomness)
         blocks = [tree_unflatten(_blocks(column, leaves), spec) for column in columns]
@@ -275,11 +312,17 @@ def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
 
 def _points(chosen: tuple) -> tuple[bool, tuple]:
     """Whether an outer level differentiates, and the arguments as points of this level."""
+    is_connected, points = _connected_points(chosen)
+    return state.grad_enabled and is_connected, points
+
+
+def _connected_points(chosen: tuple) -> tuple[bool, tuple]:
+    """Whether an outer level would differentiate if gradients were recorded, and the arguments as points of this level."""
     leaves, spec = tree_flatten(chosen)
     leaves = [in_all_levels(leaf) for leaf in leaves]  # inside vmap, each example is a point of its own
-    outer = state.grad_enabled and any(isinstance(leaf, Tensor) and value_of(leaf).requires_grad for leaf in leaves)
+    is_connected = any(isinstance(leaf, Tensor) and value_of(leaf).requires_grad for leaf in leaves)
     with enable_grad():
-        return outer, tree_unflatten([_point(leaf) for leaf in leaves], spec)
+        return is_connected, tree_unflatten([_point(leaf) for leaf in leaves], spec)
 
 
 def _point(value: Any) -> Any:
@@ -305,18 +348,60 @@ def _reaches_further(outputs: Any, points: Any) -> bool:
     return any(isinstance(node, AccumulateGrad) and _numbers.get(node.variable._impl, -1) < first for node in nodes)
 
 
-def _replaced(args: tuple, argnums: int | tuple[int, ...], points: tuple) -> list:
+def _places(argnums: int | tuple[int, ...], args: tuple) -> tuple[int, ...]:
+    """The positions of the arguments that are differentiated, counted from 0; RuntimeError for none, or one named twice."""
+    if not isinstance(argnums, int | tuple):
+        raise RuntimeError(f"argnum must be int or Tuple, got: {type(argnums)}")
+    if argnums == ():
+        raise RuntimeError("argnums must be non-empty")
+    found = []
+    for argnum in argnums if isinstance(argnums, tuple) else (argnums,):
+        if not isinstance(argnum, int):
+            raise RuntimeError(f"argnum must be int, got: {type(argnum)}")
+        if not -len(args) <= argnum < len(args):
+            raise RuntimeError(f"Got argnum={argnum}, but only {len(args)} positional inputs")
+        found.append(argnum % len(args))
+    if len(set(found)) < len(found):
+        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
+    return tuple(found)
+
+
+def _require_real(transform: str, kinds: str, kind: str, leaves: list) -> None:
+    for index, leaf in enumerate(leaves):
+        if isinstance(leaf, Tensor) and leaf.is_complex():
+            raise RuntimeError(
+                f"{transform}: Expected all {kinds} to be real but received complex tensor at flattened {kind} idx: {index}"
+            )
+
+
+def _check_outputs(output: Any, leaves: list, called: str) -> None:
+    """RuntimeError for a function that returns nothing, or anything else than tensors."""
+    if output is None or not leaves:
+        raise RuntimeError(f"{called}: Expected f to be a function that has non-empty output (got output = {output})")
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            raise RuntimeError(f"{called}: expected f(*primals) to return only tensors, got unsupported type {type(leaf)}")
+
+
+def _replaced(args: tuple, places: tuple[int, ...], points: tuple) -> list:
     made = list(args)
-    for index, point in zip((argnums,) if isinstance(argnums, int) else argnums, points, strict=True):
-        made[index] = point
+    for place, point in zip(places, points, strict=True):
+        made[place] = point
     return made
 
 
-def _split(result: Any, has_aux: bool) -> tuple:
+def _split(result: Any, has_aux: bool, called: str) -> tuple:
+    """(output, what the function adds), which is None without `has_aux`, and else tensors."""
     if not has_aux:
         return result, None
     if not isinstance(result, tuple) or len(result) != 2:
-        raise RuntimeError("has_aux=True: expected the function to return a tuple of two, (output, aux)")
+        raise RuntimeError(
+            f"{called}: output of function f should be a tuple: (output, aux) if has_aux is True, got "
+            f"{type(result).__name__}"
+        )
+    for leaf in tree_flatten(result[1])[0]:
+        if not isinstance(leaf, Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(leaf)}")
     return result
 
 

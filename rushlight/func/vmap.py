@@ -13,10 +13,10 @@ from typing import Any
 from rushlight._C import call_in_region
 from rushlight.core.following import runs_as_it_is
 from rushlight.core.generator import default_generator
+from rushlight.core.pytree import LEAF, TreeSpec, tree_flatten, tree_unflatten
 from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
 from rushlight.ops.batching.levels import Level, Mapping, add_batch_dim, is_mapped_by, remove_batch_dim
-from rushlight.utils.pytree import LEAF, TreeSpec, tree_flatten, tree_unflatten
 
 RANDOMNESS = ("error", "different", "same")
 _LEFT = "it calls its function with tensors that stand for a batch, in eager"

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 
 from rushlight.core.dispatch_key import AUTOGRAD_BITS
+from rushlight.core.pytree import TreeSpec, tree_flatten, tree_unflatten
 from rushlight.core.symbolic import ShapeEnv, SymInt
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl
@@ -30,7 +31,6 @@ from rushlight.fx.symbolic_sizes import Geometry, SymbolNodes, open_sizes
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.modes import DispatchMode
 from rushlight.ops.registry import aten
-from rushlight.utils.pytree import TreeSpec, tree_flatten, tree_unflatten
 
 _CLONE, _DETACH = aten("clone"), aten("detach")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.autograd.batched_function import VmapInfo, innermost
+from rushlight.core.pytree import tree_flatten, tree_map
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.ops.batching.layout import is_batched, levels_of
 from rushlight.ops.batching.levels import Level, add_batch_dim, remove_batch_dim
-from rushlight.utils.pytree import tree_flatten, tree_map
 
 
 def apply_rule(name: str, rule: Callable, args: tuple, kwargs: dict) -> Any:

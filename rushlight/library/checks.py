@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from rushlight.autograd import grad as gradients_of
 from rushlight.core.dispatch_key import DispatchKey
+from rushlight.core.pytree import tree_map
 from rushlight.core.tensor import Tensor
 from rushlight.fx.fake_tensor import FakeTensorMode
 from rushlight.fx.proxy_tensor import make_fx
@@ -14,7 +15,6 @@ from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.library import OperatorHandle
 from rushlight.ops.packet import OpOverloadPacket
 from rushlight.testing import assert_close
-from rushlight.utils.pytree import tree_map
 
 
 class OpCheckError(Exception):

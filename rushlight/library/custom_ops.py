@@ -23,6 +23,7 @@ from rushlight.autograd.function import Function, FunctionCtx
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.dispatch_key import AUTOGRAD_BITS, DispatchKey
 from rushlight.core.dtype import dtype
+from rushlight.core.pytree import tree_flatten, tree_map
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import DataDependentError
 from rushlight.core.thread_state import ExcludeKeys, state
@@ -35,7 +36,6 @@ from rushlight.ops.library import OperatorHandle
 from rushlight.ops.modes import answer_for
 from rushlight.ops.packet import namespaces
 from rushlight.ops.schema import parse_schema
-from rushlight.utils.pytree import tree_flatten, tree_map
 
 
 class CustomOpDef(OperatorHandle):

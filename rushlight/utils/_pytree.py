@@ -7,7 +7,7 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from rushlight.utils.pytree import (
+from rushlight.core.pytree import (
     LEAF,
     REGISTERED,
     Container,

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from rushlight.core.pytree import tree_map
 from rushlight.core.tensor import Tensor
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.modes import DispatchMode
 from rushlight.ops.packet import namespaces
-from rushlight.utils.pytree import tree_map
 
 aten = namespaces.namespace("aten")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 
-from rushlight.utils.pytree import LEAF, TreeSpec
+from rushlight.core.pytree import LEAF, TreeSpec
 
 _NAMES = {list: "builtins.list", tuple: "builtins.tuple", dict: "builtins.dict", OrderedDict: "collections.OrderedDict"}
 

@@ -10,9 +10,9 @@ import pytest
 import rushlight as torch
 from rushlight import nn
 from rushlight.autograd import functional
+from rushlight.core.pytree import tree_flatten
 from rushlight.func import functional_call, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp, vmap
 from rushlight.nn import functional as F
-from rushlight.utils.pytree import tree_flatten
 from tests.compiler.test_training import backend, eagers_random_numbers  # noqa: F401
 
 X, V = torch.linspace(-1, 1, 4), torch.linspace(1, 2, 4)

@@ -11,8 +11,8 @@ import zipfile
 import pytest
 
 import rushlight
+from rushlight.core.pytree import tree_flatten
 from rushlight.export import Dim, export, load, register_dataclass, save
-from rushlight.utils.pytree import tree_flatten
 from tests.export.programs import PROGRAMS
 
 

@@ -7,8 +7,8 @@ import copy
 import pytest
 
 import rushlight
+from rushlight.core.pytree import tree_flatten, tree_map
 from rushlight.export import Dim, UserError, export
-from rushlight.utils.pytree import tree_flatten, tree_map
 from tests.export.programs import PROGRAMS
 
 

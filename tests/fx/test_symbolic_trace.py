@@ -15,6 +15,7 @@ import pytest
 
 import rushlight as rl
 from rushlight import fx, nn
+from rushlight.core.pytree import tree_flatten
 from rushlight.nn import functional as F
 
 
@@ -316,7 +317,7 @@ def test_asserts_are_recorded_and_kept():
 def test_functions_of_several_operators_are_one_call(call):
     traced, x = fx.symbolic_trace(call), rl.tensor([1.0, 2.0, 2.0])
     assert len(calls(traced.graph)) <= 3
-    found, wanted = rl.utils.pytree.tree_flatten(traced(x))[0], rl.utils.pytree.tree_flatten(call(x))[0]
+    found, wanted = tree_flatten(traced(x))[0], tree_flatten(call(x))[0]
     assert all(rl.equal(one, other) if isinstance(one, rl.Tensor) else one is other for one, other in zip(found, wanted, strict=True))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import rushlight as torch
-from rushlight.utils.pytree import tree_flatten
+from rushlight.core.pytree import tree_flatten
 
 # Relative to the largest element: what may differ after a few operations that are done in another order.
 TOLERANCE = {"float64": 1e-9, "float32": 2e-4, "float16": 2e-2, "bfloat16": 1e-1}

@@ -6,8 +6,8 @@ import random
 from dataclasses import dataclass, replace
 
 import rushlight as torch
+from rushlight.core.pytree import tree_flatten
 from rushlight.inductor.sizes import UnsupportedSize
-from rushlight.utils.pytree import tree_flatten
 from tests.inductor.differences import difference
 from tests.inductor.open_graphs import compile_open
 from tests.inductor.random_inputs import InputSpec

@@ -8,9 +8,9 @@ import pytest
 
 import rushlight
 from rushlight import nn
+from rushlight.core.pytree import tree_flatten
 from rushlight.export import Dim
 from rushlight.nn import functional as F
-from rushlight.utils.pytree import tree_flatten
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")

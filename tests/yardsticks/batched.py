@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 import rushlight
-from rushlight.utils.pytree import tree_flatten, tree_unflatten
+from rushlight.core.pytree import tree_flatten, tree_unflatten
 from tests.yardsticks.command_line import add_to_list, argument_parser, chosen_operators
 from tests.yardsticks.compiled import _difference
 from tests.yardsticks.conversion import Converter, Unconvertible, counterpart

@@ -83,7 +83,7 @@ def _squeeze(grad, self_sizes):
 
 non_differentiable("detach", "empty.memory_format", "empty_strided", "full", "arange.start_step", "randperm")
 non_differentiable("_local_scalar_dense", "equal", "view.dtype")
-for _name in ("alias", "lift_fresh", "clone", "_to_copy"):
+for _name in ("alias", "lift_fresh", "clone", "_checked", "_to_copy"):
     # _to_copy changes the dtype, and the engine gives every gradient the dtype of its input.
     derivative(_name, self=identity)
 derivative("as_strided", self=_as_strided)

@@ -15,12 +15,12 @@ from rushlight.compiler.scripted.readers import FAILURES, Applied, Path, Reader
 from rushlight.compiler.scripted.templates import Call, Items, Read, Template, filler, maker
 from rushlight.core.device import CPU
 from rushlight.core.dispatch_key import CPU_KEYS
+from rushlight.core.pytree import LEAF, tree_flatten
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import state
 from rushlight.inductor.compiled import ConstantChanged
 from rushlight.jit.runtime.objects import ScriptObject
-from rushlight.utils.pytree import LEAF, tree_flatten
 
 UNFIT = object()
 

@@ -26,6 +26,7 @@ from rushlight.compiler.scripted.training import compile_training
 from rushlight.compiler.scripted.world import World, Written, path_of
 from rushlight.compiler.settings import Settings
 from rushlight.core.parallel import get_num_threads
+from rushlight.core.pytree import tree_flatten
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
@@ -42,7 +43,6 @@ from rushlight.jit.operators.lookup import writes
 from rushlight.jit.types.kinds import ClassType, DictType, ListType
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import aten
-from rushlight.utils.pytree import tree_flatten
 
 _FEWEST = 2  # operators on tensors for which a native call pays
 

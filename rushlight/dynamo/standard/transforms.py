@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core.lazy_module import LazyModule
+from rushlight.core.pytree import tree_flatten
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.dynamo.errors import GraphBreak
@@ -17,7 +18,6 @@ from rushlight.dynamo.values.constant import ConstantValue, raised
 from rushlight.dynamo.values.sequences import SequenceValue
 from rushlight.func import captured, transforms
 from rushlight.func.vmap import batch_size, dims_of, spread_dims, vmap
-from rushlight.utils.pytree import tree_flatten
 
 if TYPE_CHECKING:
     from rushlight.dynamo.subgraphs import Tree

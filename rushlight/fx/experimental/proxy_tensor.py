@@ -6,12 +6,12 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rushlight.core.pytree import tree_flatten
 from rushlight.core.thread_state import state
 from rushlight.fx import proxy_tensor
 from rushlight.fx.graph_module import GraphModule
 from rushlight.nn.modules.module import Module
 from rushlight.ops.dispatcher import OpOverload
-from rushlight.utils.pytree import tree_flatten
 
 __all__ = ["get_proxy_mode", "make_fx"]
 
