@@ -54,7 +54,7 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
             examples = [_example(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
             given, named = tree_unflatten(examples, spec)
             captured = capture(func, given, named)
-        without_writes(captured.module)
+            without_writes(captured.module)
         if "keep_eager" in captured.module.meta:
             raise RuntimeError(f"functionalize: {captured.module.meta['keep_eager']}")
         if remove == "mutations_and_views":
