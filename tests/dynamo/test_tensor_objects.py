@@ -1,5 +1,7 @@
 """Tensors as objects in compiled functions: attributes that the program gives them, keys of dicts and sets, `id`."""
 
+import collections
+
 import pytest
 
 import rushlight as torch
@@ -127,3 +129,36 @@ def test_a_dict_from_outside_with_tensors_for_keys():
     compiled = torch.compile(lambda x, k: x * table.get(k, 1), backend="eager")
     torch.testing.assert_close(compiled(X, key), X * 3)
     torch.testing.assert_close(compiled(X, other), X)
+
+
+def test_tensors_of_tensors_are_copies():
+    x = torch.ones(3, requires_grad=True)
+
+    @torch.compile(fullgraph=True, backend="eager")
+    def program(x):
+        copied = torch.tensor(x, dtype=torch.float64)
+        return copied * 2, copied.requires_grad, torch.tensor([1.0, 2.0], requires_grad=False)
+
+    doubled, requires_grad, made = program(x)
+    assert doubled.tolist() == [2.0] * 3 and not requires_grad and made.tolist() == [1.0, 2.0]
+
+
+def test_instances_of_types_of_one_dtype():
+    @torch.compile(fullgraph=True, backend="eager")
+    def program(x):
+        return x + 1, isinstance(x, torch.FloatTensor), isinstance(x, (int, torch.DoubleTensor))
+
+    assert program(torch.ones(2))[1:] == (True, False)
+    assert program(torch.ones(2, dtype=torch.float64))[1:] == (False, True)
+
+
+@pytest.mark.parametrize("kind", [dict, collections.OrderedDict])
+def test_dicts_from_keys(kind):
+    @torch.compile(fullgraph=True, backend="eager")
+    def program(x):
+        made = kind.fromkeys(["a", "b"], 1)
+        made["a"] = x + 1
+        return made
+
+    found = program(torch.ones(1))
+    assert type(found) is kind and list(found) == ["a", "b"] and found["a"].item() == 2 and found["b"] == 1

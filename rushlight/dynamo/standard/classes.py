@@ -66,8 +66,12 @@ def _constant_tensor(tx: Following, data: Value, **options: Value) -> Value:
     """`torch.tensor(...)` of numbers: a constant of the graph, of which each run has a copy."""
     if isinstance(data, ArrayValue) and "requires_grad" not in options:
         return tx.call_in_graph("call_method", "to", [data.tensor], {**options, "copy": ConstantValue(True)})
-    if isinstance(data, TensorValue) or "requires_grad" in options:
-        raise GraphBreak("a tensor made of a tensor, or one that requires grad")
+    if "requires_grad" in options and (not options["requires_grad"].is_constant() or options["requires_grad"].constant()):
+        raise GraphBreak("a tensor made by the program that requires grad")
+    options.pop("requires_grad", None)
+    if isinstance(data, TensorValue):  # a copy, as the warning that eager gives says
+        detached = tx.call_in_graph("call_method", "detach", [data], {})
+        return tx.call_in_graph("call_method", "to", [detached], {**options, "copy": ConstantValue(True)})
     arguments = {name: value.constant() for name, value in options.items()}
     opened = tensor_of_numbers(tx, data, arguments.get("dtype"))
     if opened is not None and not arguments.keys() - {"dtype"}:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rushlight.dynamo.handlers import HANDLERS
@@ -77,4 +78,9 @@ def _slice(tx: Following, *parts: Value) -> Value:
     return SliceValue(padded)
 
 
-HANDLERS[dict.fromkeys] = lambda tx, keys, value=NONE: DictValue({tx.key(key): value for key in keys.items_of(tx)}, dict)
+def _from_keys(kind: type) -> Callable:
+    return lambda tx, keys, value=NONE: DictValue({tx.key(key): value for key in keys.items_of(tx)}, kind)
+
+
+for _kind in (dict, collections.OrderedDict):
+    HANDLERS[_kind.fromkeys] = _from_keys(_kind)

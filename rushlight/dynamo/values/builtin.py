@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import builtins
+import collections
 import math
 import operator
 import types
@@ -149,8 +150,8 @@ class BuiltinClassValue(ClassValue):
         return BuiltinValue(self.kind).call(tx, args, kwargs)
 
     def attribute(self, tx: Following, name: str) -> Value:
-        if name == "fromkeys" and self.kind is dict:
-            return BuiltinValue(dict.fromkeys)
+        if name == "fromkeys" and self.kind in (dict, collections.OrderedDict):
+            return BuiltinValue(self.kind.fromkeys)
         found = look_up(self.kind, name)
         if isinstance(found, types.MethodDescriptorType | types.WrapperDescriptorType) and found not in HANDLERS:
             return MethodOfClassValue(found)
