@@ -19,3 +19,7 @@ class UnpicklingError(pickle.UnpicklingError):
 
 class PicklingError(pickle.PicklingError):
     """An object cannot be written to a checkpoint."""
+
+
+class SharedStorageError(PicklingError, RuntimeError):
+    """Tensors of several dtypes share memory, which a checkpoint cannot say."""

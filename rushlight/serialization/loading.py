@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -44,13 +45,20 @@ def load(
     devices and sizes, and what `add_safe_globals` was given; nothing else in the file is executed. With
     `weights_only=False` the file may hold any object, and runs any code: load only files from someone whom you trust. Raises
     UnpicklingError for a file that holds anything else than allowed and RuntimeError for one that is truncated, damaged, or
-    no checkpoint; both name the file. `jit.load` loads TorchScript archives, with a warning, where `weights_only=False`.
+    no checkpoint; both name the file. `pickle_module.Unpickler` reads the pickle, with `pickle_load_args`; of these `encoding`,
+    that of text which Python 2 wrote, holds for weights, too ("bytes" leaves it as it is). `jit.load` loads TorchScript
+    archives, with a warning, where `weights_only=False`.
     """
     if weights_only is None:
         weights_only = pickle_module is None
     if weights_only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
-    read = _read_weights if weights_only else partial(_read_anything, pickle_load_args)
+    if weights_only and pickle_load_args.keys() - {"encoding"}:
+        raise TypeError(f"load(weights_only=True) takes no {', '.join(sorted(pickle_load_args.keys() - {'encoding'}))}")
+    if weights_only:
+        read = partial(_read_weights, pickle_load_args.get("encoding", "utf-8"))
+    else:
+        read = partial(_read_anything, _unpickler_of(pickle_module), pickle_load_args)
     source = ByteSource(f)
     try:
         return _load(source, map_location, bool(mmap), read)
@@ -96,9 +104,18 @@ def _load(source: ByteSource, map_location: MapLocation, mapped: bool, read: Rea
     return load_legacy(source, map_location, read)
 
 
-def _read_weights(stream: BinaryIO, end: int, persistent_load: PersistentLoad) -> Any:
-    return Unpickler(stream, end, find_global, persistent_load, trusted_globals()).load()
+def _read_weights(encoding: str, stream: BinaryIO, end: int, persistent_load: PersistentLoad) -> Any:
+    return Unpickler(stream, end, find_global, persistent_load, trusted_globals(), encoding).load()
 
 
-def _read_anything(arguments: dict[str, Any], stream: BinaryIO, end: int, persistent_load: PersistentLoad) -> Any:
-    return WholeUnpickler(stream, persistent_load, **arguments).load()
+def _unpickler_of(pickle_module: Any) -> type:
+    """The class that reads pickles: Python's, or that of another module, with storages from the checkpoint."""
+    if pickle_module is None or pickle_module is pickle:
+        return WholeUnpickler
+    return type("WholeUnpickler", (WholeUnpickler, pickle_module.Unpickler), {})
+
+
+def _read_anything(
+    kind: type, arguments: dict[str, Any], stream: BinaryIO, end: int, persistent_load: PersistentLoad
+) -> Any:
+    return kind(stream, persistent_load, **arguments).load()

@@ -24,7 +24,7 @@ from rushlight.core.typed_storage import TypedStorage
 from rushlight.nn.parameter import Parameter
 from rushlight.ops.lazy_views import metadata_of
 from rushlight.serialization.dtypes import STORAGE_NAMES
-from rushlight.serialization.errors import PicklingError
+from rushlight.serialization.errors import PicklingError, SharedStorageError
 from rushlight.serialization.objects import find_named, module_of, save_object
 from rushlight.serialization.quantized import quantized_arguments
 from rushlight.serialization.sparse import sparse_arguments
@@ -110,13 +110,17 @@ class Pickler:
 
     def storage_key(self, storage: StorageImpl, element_type: dtype | None) -> str | int:
         """The key of a storage; PicklingError when it was already saved as another dtype."""
+        if not storage.nbytes and self.storage_keys.get(id(storage), (None, element_type))[1] is not element_type:
+            storage = UntypedStorage(0)._impl  # of which there is nothing to share
+            self.kept.append(storage)
         if id(storage) not in self.storage_keys:
             self.storage_keys[id(storage)] = (str(len(self.storages)), element_type)
             self.storages.append(storage)
         key, first = self.storage_keys[id(storage)]
         if first is not element_type:
-            raise PicklingError(
-                f"cannot save views of one storage as {first} and as {element_type}; clone() one of them before saving"
+            raise SharedStorageError(
+                "Cannot save multiple tensors or storages that view the same data as different types: "
+                f"{first} and {element_type}. clone() one of them before saving"
             )
         return key
 

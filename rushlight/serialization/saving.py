@@ -58,7 +58,9 @@ def save(
     elif hasattr(f, "write"):
         write(f)
     else:
-        raise TypeError(f"expected a path or a binary file with write, but got {type(f).__name__}")
+        raise AttributeError(
+            f"expected 'f' to be string, path, or a file-like object with a 'write' attribute, but got {type(f).__name__}"
+        )
 
 
 def _warn_of_other_pickles(pickle_module: Any, protocol: int) -> None:

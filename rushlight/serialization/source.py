@@ -83,10 +83,16 @@ def _describe(file: object) -> str:
 
 
 def _checked_file(file: object) -> BinaryIO:
-    if not all(hasattr(file, method) for method in ("read", "readline", "seek", "tell")):
-        raise TypeError(
-            f"expected a path or a binary file with read, readline, seek and tell, but got {type(file).__name__}; "
+    missing = [method for method in ("read", "readline", "seek", "tell") if not hasattr(file, method)]
+    if "read" in missing:
+        raise AttributeError(
+            f"expected 'f' to be string, path, or a file-like object with a 'read' attribute, but got {type(file).__name__}; "
             "wrap bytes in io.BytesIO"
+        )
+    if missing:
+        raise AttributeError(
+            f"{type(file).__name__} has no {', '.join(missing)}. You can only torch.load from a file that is seekable. Please "
+            "pre-load the data into a buffer like io.BytesIO and try to load from it instead."
         )
     if isinstance(file, io.TextIOBase):
         raise TypeError("expected a file opened in binary mode, but got a text file; open it with mode 'rb'")

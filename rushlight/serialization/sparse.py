@@ -11,7 +11,7 @@ from rushlight.core.layout import layout, sparse_coo, sparse_csc, sparse_csr, st
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
-from rushlight.serialization.errors import UnpicklingError
+from rushlight.serialization.errors import CheckpointError, UnpicklingError
 
 sparse = LazyModule("rushlight.sparse")
 _COUNTS = {sparse_coo: (2, (3, 4)), sparse_csr: (3, (4,)), sparse_csc: (3, (4,))}
@@ -32,7 +32,7 @@ def rebuild_sparse(kind: layout, parts: tuple) -> Tensor:
         made = sparse.sparse_coo_tensor(*parts[:3])
         return made.coalesce() if len(parts) == 4 and parts[3] is True else made
     except (RuntimeError, ValueError, OverflowError, IndexError, TypeError) as error:
-        raise UnpicklingError(f"the parts of a tensor of layout {kind} do not fit one another: {error}") from None
+        raise CheckpointError(f"the parts of a tensor of layout {kind} do not fit one another: {error}") from None
 
 
 def _is_plain(part: Any) -> bool:

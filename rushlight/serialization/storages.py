@@ -33,6 +33,7 @@ class StorageClaim(NamedTuple):
     element_type: dtype | None
     location: str
     count: int
+    view: tuple[int, int] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -42,17 +43,30 @@ class StorageClaim(NamedTuple):
 
 def parse_persistent_id(identity: Any) -> StorageClaim:
     """The claim in ("storage", class, key, location, count, ...); UnpicklingError when it has another form."""
+    if type(identity) is tuple:  # text of Python 2 may have been read as bytes
+        identity = tuple(part.decode("latin-1") if type(part) is bytes else part for part in identity)
     if type(identity) is not tuple or not identity or identity[0] != "storage":
         raise UnpicklingError("the pickle refers to an external object that is no storage; is it a whole module?")
     kinds = (str, StorageKind, str, str, int)
     if len(identity) not in (5, 6) or not all(type(v) is k for v, k in zip(identity, kinds, strict=False)):
         raise UnpicklingError("the pickle refers to a storage in an unknown form")
-    if any(views is not None for views in identity[5:]):
-        raise UnpicklingError("the checkpoint has views of storages, as old torch wrote; save it with a newer torch")
     _, kind, key, location, count = identity[:5]
     if not 0 <= count < _LARGEST_COUNT or len(key) > 200 or len(location) > 200:
         raise UnpicklingError(f"the pickle refers to a storage of {count} elements, or by a key that is too long")
-    return StorageClaim(key, kind.dtype, location, count)
+    return StorageClaim(key, kind.dtype, location, count, _checked_view(identity[5:], count))
+
+
+def _checked_view(more: tuple, count: int) -> tuple[int, int] | None:
+    """The begin and length of a part of a storage, as files of torch 0.4 have; None for the whole."""
+    if not more or more[0] is None:
+        return None
+    view = more[0]
+    if type(view) is not tuple or len(view) != 3 or not all(type(each) is int for each in view[1:]):
+        raise UnpicklingError("the pickle refers to a part of a storage in an unknown form")
+    _, begin, length = view
+    if not (0 <= begin and 0 <= length and begin + length <= count):
+        raise UnpicklingError(f"the pickle refers to elements {begin} to {begin + length} of a storage of {count}")
+    return begin, length
 
 
 class StorageTable:
@@ -71,6 +85,10 @@ class StorageTable:
         storage, first = self.loaded[claim.key]
         if claim.nbytes != first.nbytes:
             raise UnpicklingError(f"storage '{claim.key}' is declared with {first.nbytes} and {claim.nbytes} bytes")
+        if claim.view is not None:
+            width = 1 if claim.element_type is None else claim.element_type.itemsize
+            begin, length = claim.view
+            storage = storage[begin * width : (begin + length) * width]
         return storage if claim.element_type is None else TypedStorage(storage, claim.element_type)
 
     def _place(self, claim: StorageClaim) -> UntypedStorage:

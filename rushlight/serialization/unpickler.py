@@ -57,8 +57,9 @@ class Unpickler:
 
     def __init__(
         self, stream: BinaryIO, end: int, find_global: FindGlobal, persistent_load: PersistentLoad,
-        trusted: dict[str, Any] | None = None,
+        trusted: dict[str, Any] | None = None, encoding: str = "utf-8",
     ):  # fmt: skip
+        self.encoding = encoding
         self.trusted = trusted or {}
         self.trusted_ids = set(map(id, self.trusted.values()))
         self.stream = stream
@@ -205,6 +206,22 @@ def _text(layout: struct.Struct) -> Callable[[Unpickler], None]:
             machine.stack.append(raw.decode("utf-8", "surrogatepass"))
         except UnicodeDecodeError:
             machine.fail("has a string that is not UTF-8")
+
+    return push
+
+
+def _old_text(layout: struct.Struct) -> Callable[[Unpickler], None]:
+    """What Python 2 wrote `str` by: text in some encoding, or bytes."""
+
+    def push(machine: Unpickler) -> None:
+        raw = machine.take(machine.number(layout))
+        if machine.encoding == "bytes":
+            machine.stack.append(raw)
+            return
+        try:
+            machine.stack.append(raw.decode(machine.encoding))
+        except UnicodeDecodeError:
+            machine.fail(f"has a string that is not in the encoding {machine.encoding}")
 
     return push
 
@@ -401,9 +418,8 @@ _INSTRUCTIONS: dict[bytes, Callable[[Unpickler], None]] = {
     pickle.BINUNICODE: _text(_UINT32),
     pickle.SHORT_BINUNICODE: _text(_UINT8),
     pickle.BINUNICODE8: _text(_UINT64),
-    # Python 2 wrote `str` by these two; they hold names of parameters.
-    pickle.BINSTRING: _text(_UINT32),
-    pickle.SHORT_BINSTRING: _text(_UINT8),
+    pickle.BINSTRING: _old_text(_UINT32),
+    pickle.SHORT_BINSTRING: _old_text(_UINT8),
     pickle.BINBYTES: _bytes(_UINT32),
     pickle.SHORT_BINBYTES: _bytes(_UINT8),
     pickle.BINBYTES8: _bytes(_UINT64),

@@ -22,12 +22,12 @@ class WholeUnpickler(pickle.Unpickler):
     """Python's unpickler, which reads storages from the checkpoint."""
 
     def __init__(self, stream: BinaryIO, persistent_load: Callable[[Any], Any], **arguments: Any):
-        super().__init__(stream, **arguments)
+        super().__init__(stream, **{"encoding": "utf-8", **arguments})
         self._storage_of = persistent_load
 
     def persistent_load(self, identity: Any) -> Any:
         """A storage of the checkpoint, or a class, beside which the format before torch 1.6 has its source."""
-        if isinstance(identity, tuple) and identity and identity[0] == "module":
+        if isinstance(identity, tuple) and identity and identity[0] in ("module", b"module"):
             return identity[1]
         return self._storage_of(identity)
 

@@ -45,7 +45,7 @@ def test_files_that_are_no_archives(data, tmp_path):
             PackageImporter(file)
     with pytest.raises(FileNotFoundError):
         PackageImporter(tmp_path / "missing.pt")
-    with pytest.raises(TypeError):
+    with pytest.raises(AttributeError):
         PackageImporter(3)
 
 

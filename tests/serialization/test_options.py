@@ -3,6 +3,7 @@
 import collections
 import io
 import mmap
+import pickle
 
 import pytest
 
@@ -86,3 +87,40 @@ def test_shared_mappings_write_through(tmp_path):
     assert torch.load(path, mmap=True)["w"].tolist() == [7, 1, 1]
     with pytest.raises(ValueError, match="MAP_PRIVATE or mmap.MAP_SHARED"):
         serialization.set_default_mmap_options(2**20)
+
+
+# What torch 0.4 wrote in Python 2: a list of a str with letters outside of ASCII, a tensor, and a number.
+PYTHON_2 = (
+    b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.\x80\x02}q\x01.\x80\x02]q\x01(U\x04\xc5\xbc\xc4\x85q\x02"
+    b"ctorch._utils\n_rebuild_tensor_v2\nq\x03((U\x07storageq\x04ctorch\nFloatStorage\nq\x05U\x0211q\x06U\x03cpuq\x07K\x03"
+    b"(U\x0212K\x01K\x02ttQK\x00K\x02\x85K\x01\x85\x89NtRq\x08K\x02e.\x80\x02]q\x01U\x0211q\x02a."
+    b"\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00\x80?\x00\x00\x00@\x00\x00@@"
+)
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_text_of_python_2_and_parts_of_storages(weights_only):
+    for encoding, text in (("utf-8", "\u017c\u0105"), ("bytes", b"\xc5\xbc\xc4\x85")):
+        found = torch.load(io.BytesIO(PYTHON_2), weights_only=weights_only, encoding=encoding)
+        assert found[0] == text and found[1].tolist() == [2.0, 3.0] and found[2] == 2
+    with pytest.raises(TypeError, match="takes no fix_imports"):
+        torch.load(io.BytesIO(PYTHON_2), weights_only=True, fix_imports=False)
+
+
+def test_another_module_reads_pickles():
+    class Reading:
+        class Unpickler(pickle.Unpickler):
+            def load(self):
+                return ["read", super().load()]
+
+    assert torch.load(saved([1, 2]), pickle_module=Reading, weights_only=False) == ["read", [1, 2]]
+
+
+def test_memory_under_two_dtypes():
+    z = torch.ones(2, dtype=torch.complex64)
+    with pytest.raises(RuntimeError, match="view the same data as different types"):
+        torch.save([z, z.imag], io.BytesIO())
+    empty = torch.tensor([])
+    other = torch.TypedStorage(wrap_storage=empty.untyped_storage(), dtype=torch.int32)
+    found = torch.load(saved([empty, other]))
+    assert found[0].dtype is torch.float32 and found[1].dtype is torch.int32
