@@ -104,7 +104,7 @@ def matrix_conjugate_transpose(self):
 @composite("adjoint(Tensor(a) self) -> Tensor(a)")
 def adjoint(self):
     _check_matrices(self, "tensor.adjoint()")
-    return _conjugated(transpose(self, -2, -1))
+    return _conjugated(_last_two_exchanged(self))
 
 
 @composite("matrix_H(Tensor(a) self) -> Tensor(a)")
@@ -118,7 +118,7 @@ def matrix_h(self):
 
 
 def _check_matrices(self: Tensor, name: str) -> None:
-    if self.dim() == 1 or (self.dim() == 0 and name == "tensor.adjoint()"):
+    if self.dim() == 1:
         raise RuntimeError(f"{name} is only supported on matrices or batches of matrices. Got {self.dim()}-D tensor.")
 
 

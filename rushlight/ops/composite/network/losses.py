@@ -7,7 +7,8 @@ import math
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.network.activations import log_sigmoid
 from rushlight.ops.composite.network.common import MEAN, aten, checked_later, reduce_loss, values_of
-from rushlight.ops.registry import composite
+from rushlight.ops.promotion import result_type
+from rushlight.ops.registry import check_castable, composite
 
 
 @composite("mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
@@ -90,6 +91,7 @@ def _differentiable_cross_entropy(self: Tensor, target: Tensor) -> Tensor:
 )
 def binary_cross_entropy_with_logits(self, target, weight=None, pos_weight=None, reduction=MEAN):
     """binary_cross_entropy of sigmoid(self), without its overflows."""
+    check_castable("binary_cross_entropy_with_logits", result_type(target, self), target.dtype)
     log_probability = log_sigmoid(self)
     if pos_weight is not None:
         log_probability = log_probability * ((pos_weight - 1) * target + 1)
