@@ -3,10 +3,11 @@
 from rushlight.dynamo.dynamic import ConstraintViolationError
 from rushlight.dynamo.errors import BackendCompilerFailed, RecompileError
 from rushlight.dynamo.guarded_code import Unsupported
+from rushlight.export.errors import UserError
 
 __all__ = [
     "BackendCompilerFailed", "ConstraintViolationError", "RecompileError", "TensorifyScalarRestartAnalysis",
-    "TorchRuntimeError", "Unsupported",
+    "TorchRuntimeError", "Unsupported", "UserError",
 ]  # fmt: skip
 
 

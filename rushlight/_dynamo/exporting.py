@@ -7,6 +7,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from rushlight.core.pytree import tree_map
+from rushlight.core.tensor import Tensor
+from rushlight.export import Dim
 from rushlight.export import export as export_program
 from rushlight.fx.graph_module import GraphModule
 from rushlight.nn.modules.module import Module
@@ -33,7 +36,8 @@ def export(
         aten_graph: the graph is one of aten operators either way; composite ones are kept apart unless `decomposition_table`
             has functions to put in the place of operators.
         pre_dispatch: the operators as autograd sees them, which is what is recorded.
-        dynamic_shapes: which sizes stay open, as in `torch.export.export`; the others are the examples'.
+        dynamic_shapes: which sizes stay open, as in `torch.export.export`; without it all do that can, or, with
+            `assume_static_by_default`, none.
         tracing_mode: "symbolic", "real" or "fake": values are never needed, so that all give one graph.
 
     UserError or ValueError where a part of the program cannot be recorded.
@@ -42,12 +46,16 @@ def export(
         raise ValueError(f"tracing_mode must be 'symbolic', 'real' or 'fake', got {tracing_mode!r}")
     if (decomposition_table is not None or pre_dispatch) and not aten_graph:
         raise AssertionError("decomposition_table and pre_dispatch need aten_graph=True")
-    if assume_static_by_default or not same_signature:
-        warnings.warn("_dynamo.export: sizes are static by default, and the signature is the same", stacklevel=2)
+    if not same_signature:
+        warnings.warn("_dynamo.export: the signature is the same", stacklevel=2)
 
     def record(*args: Any, **kwargs: Any) -> ExportResult:
         module = f if isinstance(f, Module) else _module_of(f)
-        program = export_program(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=True)
+        opened = dynamic_shapes
+        if opened is None and not assume_static_by_default:
+            bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
+            opened = {name: tree_map(_all_open, value) for name, value in bound.items()}
+        program = export_program(module, args, kwargs, dynamic_shapes=opened, strict=True)
         if decomposition_table is not None:
             program = program.run_decompositions(decomposition_table)
         return ExportResult(program.module(check_guards=False), frozenset())
@@ -55,6 +63,10 @@ def export(
     if extra_args or extra_kwargs:
         return record(*extra_args, **extra_kwargs)
     return record
+
+
+def _all_open(value: Any) -> dict[int, Any] | None:
+    return {dim: Dim.AUTO for dim in range(value.dim())} if isinstance(value, Tensor) else None
 
 
 def _module_of(function: Callable) -> Module:

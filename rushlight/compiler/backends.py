@@ -98,6 +98,7 @@ def _warn_once(reason: str) -> None:
 
 
 _BUILT_IN = ("aot_eager", "eager", "inductor")
+_ALIASES = {"aot_eager_decomp_partition": "aot_eager"}  # which takes composite operators apart, too
 _registered: dict[str, Backend] = {}
 _lock = threading.Lock()
 
@@ -130,7 +131,7 @@ def list_backends(exclude_tags: tuple[str, ...] | None = ()) -> list[str]:
 
 def check_backend(backend: str | Backend) -> None:
     """ValueError for a name that no backend has, TypeError for what is neither a name nor a callable."""
-    if callable(backend):
+    if callable(backend) or backend in _ALIASES:
         return
     if not isinstance(backend, str):
         raise TypeError(f"compile expects a backend's name or a callable, got {type(backend).__name__}")
@@ -179,6 +180,7 @@ def make_backend(
     backend: str | Backend, settings: Settings, names: Callable[[], dict[TensorImpl, str]], log: StageLog
 ) -> Backend:
     """The backend for a name or a callable that was checked; `names` gives the qualified names of parameters and buffers."""
+    backend = backend if callable(backend) else _ALIASES.get(backend, backend)
     if backend == "inductor":
         build, of_fusion = _native_parts(settings, log)
         return lambda module, inputs: compile_to_aten(module, inputs, build, names, log, of_fusion, kept_plans(settings))

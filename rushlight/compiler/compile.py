@@ -151,6 +151,9 @@ class OptimizedModule(Module):
         """What compiles another module or function with this one's backend and settings; Lightning compiles steps by it."""
         return self._again
 
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self._orig_mod)})
+
     def __len__(self) -> int:
         return len(self._orig_mod)
 

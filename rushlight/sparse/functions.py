@@ -17,7 +17,14 @@ from rushlight.core.layout import layout, sparse_coo, sparse_csr, strided
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.ops.construct import NO_PINNED_MEMORY, as_tensor, tensor
 from rushlight.ops.packet import namespaces
-from rushlight.sparse.compressed import LAYOUT_NAMES, coordinates, to_compressed, to_sparse_coo
+from rushlight.sparse.compressed import (
+    LAYOUT_NAMES,
+    coordinates,
+    outer_indices,
+    sparse_csr_tensor,
+    to_compressed,
+    to_sparse_coo,
+)
 from rushlight.sparse.layout import has_indices, is_sparse, parts
 
 aten = namespaces.namespace("aten")
@@ -260,3 +267,41 @@ def require_sparse(self: Tensor, name: str) -> None:
     """RuntimeError for a tensor of another layout than sparse_coo."""
     if not is_sparse(self):
         raise RuntimeError(f"{name} expected sparse coordinate tensor layout but got {LAYOUT_NAMES[self.layout]}")
+
+
+def sampled_addmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: complex = 1.0, alpha: complex = 1.0  # noqa: A002
+) -> Tensor:
+    """`beta * input + alpha * (mat1 @ mat2)` where the CSR matrix `input` has elements, and nothing elsewhere.
+
+    Args:
+        input (Tensor): (m, n), CSR.
+        mat1 (Tensor): (m, k), strided.
+        mat2 (Tensor): (k, n), strided.
+        beta (complex): what the elements of `input` are multiplied by.
+        alpha (complex): what the products are multiplied by.
+
+    Raises RuntimeError for other layouts and sizes. Of ATen: `sparse_sampled_addmm`.
+
+    Example:
+        >>> eye = torch.eye(2).to_sparse_csr()
+        >>> torch.sparse.sampled_addmm(eye, torch.ones(2, 3), torch.ones(3, 2)).values()
+        tensor([4., 4.])
+    """
+    if input.layout is not sparse_csr:
+        raise RuntimeError(f"sampled_addmm: Expected self to be a CSR tensor, but got {input.layout}")
+    for name, given in (("mat1", mat1), ("mat2", mat2)):
+        if given.layout is not strided or given.dim() != 2:
+            found = f"{given.layout} of {given.dim()} dimensions"
+            raise RuntimeError(f"sampled_addmm: Expected {name} to be a strided matrix, but got {found}")
+    if input.shape[-2] != mat1.shape[0]:
+        raise RuntimeError("sampled_addmm: self.shape[-2] must match mat1.shape[-2]")
+    if input.shape[-1] != mat2.shape[1]:
+        raise RuntimeError("sampled_addmm: self.shape[-1] must match mat2.shape[-1]")
+    if mat1.shape[1] != mat2.shape[0]:
+        sizes = f"{list(mat1.shape)} and {list(mat2.shape)}"
+        raise RuntimeError(f"sampled_addmm: mat1 and mat2 shapes cannot be multiplied ({sizes})")
+    crow, col = input.crow_indices(), input.col_indices()
+    rows = outer_indices(crow)
+    products = (mat1.index_select(0, rows) * mat2.t().index_select(0, col)).sum(-1)
+    return sparse_csr_tensor(crow, col, products * alpha + input.values() * beta, tuple(input.shape))

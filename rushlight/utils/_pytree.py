@@ -90,6 +90,9 @@ def key_get(obj: Any, kp: KeyPath) -> Any:
 
 # Registration
 
+# Of PyTorch: whether trees are flattened in C++, too.
+_cxx_pytree_exists = _cxx_pytree_dynamo_traceable = False
+
 
 class NodeDef(NamedTuple):
     """How a class of containers was registered."""

@@ -162,3 +162,20 @@ def test_dicts_from_keys(kind):
 
     found = program(torch.ones(1))
     assert type(found) is kind and list(found) == ["a", "b"] and found["a"].item() == 2 and found["b"] == 1
+
+
+@pytest.mark.parametrize("kind", [list, tuple, collections.deque])
+def test_places_of_items_between_bounds(kind):
+    @torch.compile(fullgraph=True, backend="eager")
+    def program(x):
+        values = kind([1, 2, 3, 4, 3])
+        return x + values.index(3, 3) * 100 + values.index(3, -3, -1) * 10 + values.index(3, 0, 4)
+
+    assert program(torch.zeros(1)).item() == 422
+
+
+def test_exported_graphs_serve_other_sizes():
+    graph, _ = torch._dynamo.export(lambda x: torch.split(x, x.shape[0] // 2, dim=0)[0], aten_graph=True)(torch.zeros(6, 4))
+    assert graph(torch.ones(8, 4)).shape == (4, 4)
+    fixed, _ = torch._dynamo.export(lambda x: x * 2, torch.ones(2), assume_static_by_default=True)
+    assert fixed(torch.ones(2)).tolist() == [2.0, 2.0]

@@ -11,7 +11,7 @@ from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
 
-non_differentiable("nonzero")
+non_differentiable("nonzero", "hash_tensor")
 
 
 def _cat(grad, tensors_sizes, dim):

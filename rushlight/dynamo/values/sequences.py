@@ -310,8 +310,10 @@ def _copy(self: SequenceValue, tx: Following) -> Value:
     return made
 
 
-def _index(self: SequenceValue, tx: Following, value: Value) -> Value:
-    index = next(_find(self, tx, value), None)
+def _index(self: SequenceValue, tx: Following, value: Value, start: Value | None = None, stop: Value | None = None) -> Value:
+    bounds = [None if bound is None else bound.constant() for bound in (start, stop)]
+    inside = range(len(self.items))[slice(*bounds)]
+    index = next((place for place in _find(self, tx, value) if place in inside), None)
     if index is None:
         text = f"{value} is not in {self.kind.__name__}" if self.is_mutable else "tuple.index(x): x not in tuple"
         raise raised(ValueError(text))

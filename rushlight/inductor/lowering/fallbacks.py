@@ -15,6 +15,7 @@ fallback("its value or size depends on data", "_local_scalar_dense", "equal", "n
 fallback("part of a backward pass, which runs in eager", "_softmax_backward_data", "_log_softmax_backward_data",
          "native_layer_norm_backward", "native_batch_norm_backward", "nll_loss_forward", "nll_loss_backward")  # fmt: skip
 fallback("counts equal values", "mode")
+fallback("reads the bits of elements", "hash_tensor")
 fallback("its size depends on data", "_unique2", "unique_dim", "unique_consecutive")
 fallback("works on regions of images", *(f"torchvision::{name}" for name in (
     "nms", "box_iou_rotated", "roi_align", "_roi_align_backward", "roi_pool", "_roi_pool_backward", "ps_roi_align",

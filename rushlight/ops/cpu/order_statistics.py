@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from rushlight.core.dtype import int64
+from rushlight.core.dtype import float64, int64, uint64
 from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu.common import operand
 from rushlight.ops.cpu.results import contiguous
-from rushlight.ops.meta.order_statistics import check_median, check_selection
+from rushlight.ops.meta.order_statistics import check_hash, check_median, check_selection
 from rushlight.ops.registry import cpu
 
 
@@ -57,3 +57,13 @@ def _last_of_most_frequent(row: np.ndarray) -> int:
     ordered = row[order]
     ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(row) - 1)
     return order[ends[np.argmax(np.diff(ends, prepend=-1))]]
+
+
+@cpu("hash_tensor")
+def hash_tensor(self, dim=(), *, keepdim=False, mode=0):
+    """The exclusive or of the elements' bits: those of floats as float64, of integers as 64-bit ones."""
+    axes = check_hash(self, dim, mode)
+    values = operand(self, float64 if self.dtype.is_floating_point else self.dtype)
+    wide = values if self.dtype.is_floating_point or values.dtype == np.uint64 else values.astype(np.int64)
+    found = np.bitwise_xor.reduce(np.ascontiguousarray(wide).view(np.uint64).reshape(values.shape), axis=axes, keepdims=keepdim)
+    return contiguous(np.asarray(found, np.uint64), uint64)

@@ -232,6 +232,19 @@ Args:
 Example:
     >>> torch.any(torch.tensor([True, False]))
     tensor(True)""",
+    "hash_tensor": """A number that differs, most likely, where elements do: the exclusive or of their bits, those of
+floats as float64, of integers as 64-bit ones. The result is uint64.
+
+Args:
+    input (Tensor): the operand; not complex.
+    dim (Sequence[int]): the dimension, or dimensions, along which to work; all where there are none.
+    keepdim (bool): keep reduced dimensions, with size 1.
+    mode (int): 0, the only one.
+    out (Tensor | None): where the result is written, if given.
+
+Example:
+    >>> torch.hash_tensor(torch.tensor([1, 2, 4]))
+    tensor(7, dtype=torch.uint64)""",
     "count_nonzero": """How many elements are not 0.
 
 Args:

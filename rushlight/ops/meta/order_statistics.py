@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from rushlight.core.dtype import bool_, int64
+from collections.abc import Sequence
+
+from rushlight.core.dtype import bool_, int64, uint64
 from rushlight.core.strides import wrap_dim
 from rushlight.core.tensor import Tensor
 from rushlight.ops.meta.checks import not_implemented
-from rushlight.ops.meta.common import empty, reduced_sizes
+from rushlight.ops.meta.common import empty, reduced_dims, reduced_sizes
 from rushlight.ops.registry import meta
 
 
@@ -36,3 +38,23 @@ def median(self):
 def mode(self, dim=-1, keepdim=False):
     sizes = reduced_sizes(self._impl.sizes, check_selection(self, dim, "mode"), keepdim)
     return empty(sizes, self.dtype), empty(sizes, int64)
+
+
+def check_hash(self: Tensor, dim: Sequence[int] | int, mode: int) -> tuple[int, ...]:
+    """The dimensions of a hash. RuntimeError for another mode than 0, and for no elements at all without a dimension."""
+    if mode != 0:
+        raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
+    if self.dtype.is_complex:
+        raise not_implemented("xor_sum_cpu", self.dtype)
+    if not isinstance(dim, int) and not len(dim) and not self.numel():
+        raise RuntimeError(
+            "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+            "'dim' argument."
+        )
+    return reduced_dims(self.dim(), dim)
+
+
+@meta("hash_tensor")
+def hash_tensor(self, dim=(), *, keepdim=False, mode=0):
+    check_hash(self, dim, mode)
+    return empty(reduced_sizes(self._impl.sizes, dim, keepdim), uint64)

@@ -1,4 +1,4 @@
-"""Primitives that choose a value by its rank or frequency."""
+"""Primitives that choose a value by its rank or frequency, or sum values up in one number."""
 
 from __future__ import annotations
 
@@ -9,5 +9,6 @@ define_primitives(
 median(Tensor self) -> Tensor
 nanmedian(Tensor self) -> Tensor
 mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)
+hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor
 """
 )
