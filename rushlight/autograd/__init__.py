@@ -16,6 +16,7 @@ from rushlight.autograd.grad_mode import (
     is_inference_mode_enabled,
     no_grad,
     set_grad_enabled,
+    set_multithreading_enabled,
 )
 from rushlight.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from rushlight.autograd.node import Node
@@ -26,5 +27,5 @@ __all__ = [
     "Function", "GradcheckError", "Node", "Variable", "backward", "derivatives", "detect_anomaly", "enable_grad", "forward_ad",
     "functional", "geometry", "grad", "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "once_differentiable",
-    "set_detect_anomaly", "set_grad_enabled", "tensor_methods", "variable",
+    "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled", "tensor_methods", "variable",
 ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from collections.abc import Callable
 
 from rushlight.core.dispatch_key import DispatchKey, bit
@@ -11,6 +12,13 @@ from rushlight.core.thread_state import state
 
 _AUTOGRAD = bit(DispatchKey.Autograd)
 _VIEWS = bit(DispatchKey.ADInplaceOrView)
+
+
+class _Multithreading(threading.local):
+    enabled = True
+
+
+_multithreading = _Multithreading()
 
 
 class Mode:
@@ -144,3 +152,31 @@ def is_grad_enabled() -> bool:
 def is_inference_mode_enabled() -> bool:
     """Whether inference mode is active."""
     return state.inference
+
+
+class set_multithreading_enabled(Mode):
+    """Say whether a backward may use threads of other devices: at once when called, and for the block with `with`.
+
+    There is one device here, whose backward runs in the calling thread, as PyTorch's does on the CPU. The setting is kept for
+    programs that ask for it and set it back.
+
+    Args:
+        mode (bool): whether it may.
+    """
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+        self.prev, _multithreading.enabled = _multithreading.enabled, mode
+
+    def __enter__(self) -> None:
+        """Nothing: the setting holds since the call."""
+
+    def __exit__(self, *error: object) -> None:
+        _multithreading.enabled = self.prev
+
+    def clone(self) -> set_multithreading_enabled:
+        """Another one of the same mode."""
+        return type(self)(self.mode)
+
+    def _fresh(self) -> Mode:
+        return self.clone()

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from rushlight.core.pytree import REGISTERED, Container
+
 # What arguments may be nested in.
 CONTAINERS = (tuple, list, dict, slice)
 _ADVICE = (
@@ -73,3 +75,10 @@ def map_tuple(original: tuple, items: list) -> tuple:
     if all(new is old for new, old in zip(items, original, strict=True)):
         return original
     return type(original)(*items) if hasattr(original, "_fields") else tuple(items)
+
+
+REGISTERED[immutable_list] = Container(lambda tree: (list(tree), None), lambda children, context: immutable_list(children))
+REGISTERED[immutable_dict] = Container(
+    lambda tree: (list(tree.values()), list(tree)),
+    lambda children, context: immutable_dict(zip(context, children, strict=True)),
+)
