@@ -128,7 +128,7 @@ clients: setup $(CLIENTS)/.all
 	$(CLIENTS)/bin/python -m tests.clients --write
 
 test: lint clients-environment
-	$(BIN)/python -m pytest -n auto $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal $(PYTEST_FLAGS)
 
 bench: setup
 	$(BIN)/python -m benchmarks
@@ -160,7 +160,7 @@ test-pythons:
 
 .PHONY: test-one-python
 test-one-python: $(VENV)/.installed
-	$(BIN)/python -m pytest -n auto -q $(TEST_PATHS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -q $(TEST_PATHS)
 
 clean:
 	rm -rf .venv .venv-* build *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis rushlight/_C.*.so rushlight/_kernels.*.so rushlight/inductor/archives

@@ -53,10 +53,10 @@ class FileCheck:
         """`text` stands in the line below what was found before."""
         return self._add("next", text)
 
-    def check_count(self, text: str, count: int, exactly: bool = False) -> FileCheck:
-        """`text` stands `count` times behind what was found before; with `exactly` not once more."""
-        self._add("count", text, count)
-        return self._add("not", text) if exactly else self
+    def check_count(self, str: str, count: int, exactly: bool = False) -> FileCheck:  # noqa: A002 - torch's name
+        """`str` stands `count` times behind what was found before; with `exactly` not once more."""
+        self._add("count", str, count)
+        return self._add("not", str) if exactly else self
 
     def check_dag(self, text: str) -> FileCheck:
         """`text` stands behind what was found before; neighbouring checks of this kind may be met in any order."""
