@@ -200,7 +200,8 @@ def _torch_takes(sample: Sample) -> bool:
     if sample.op._schema.name == "mkldnn_rnn_layer":  # has no float64 there
         return False
     mask = sample.kwargs.get("attn_mask")
-    return sample.op.namespace == "aten" and (mask is None or mask.is_floating_point())
+    is_own = sample.op.namespace != "aten" or sample.op._schema.name == "_checked"
+    return not is_own and (mask is None or mask.is_floating_point())
 
 
 @pytest.mark.oracle

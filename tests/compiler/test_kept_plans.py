@@ -9,7 +9,7 @@ import rushlight.nn.functional as F
 from rushlight import nn
 from rushlight.compiler.kept_plans import KeptPlans
 from rushlight.fx import proxy_tensor
-from rushlight.inductor.compile_fx import Options
+from rushlight.inductor.options import Options
 from rushlight.ops import library
 
 OPTIONS = Options(2)

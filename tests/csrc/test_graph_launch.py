@@ -11,7 +11,7 @@ import pytest
 import rushlight as torch
 from rushlight._C import GraphLaunch
 from rushlight.dynamo.frames import debug_cache_entries
-from rushlight.inductor.plan import LONG_WORK, work_of
+from rushlight.inductor.planning import LONG_WORK, work_of
 from tests.csrc.test_launch import address_of, library  # noqa: F401
 
 

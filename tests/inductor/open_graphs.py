@@ -10,7 +10,8 @@ from rushlight.core.symbolic import ShapeEnv, SymInt
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.proxy_tensor import capture
 from rushlight.fx.symbolic_sizes import Geometry, open_sizes
-from rushlight.inductor.compile_fx import Options, compile_fx
+from rushlight.inductor.compile_fx import compile_fx
+from rushlight.inductor.options import Options
 
 THREADS = 2
 Dims = Sequence[Collection[int] | bool]

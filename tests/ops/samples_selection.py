@@ -36,6 +36,15 @@ def _order_statistics():
     for keepdim in (False, True):
         yield "mode", real(3, 4), 1, keepdim
         yield "mode", integers(3, 4, 5), 0, keepdim
+        for value in (real(3, 4), integers(3, 4, 5)):
+            yield "hash_tensor", value, [1], {"keepdim": keepdim}
+    yield "hash_tensor", real(5, 3).permute(1, 0)
+
+
+@group
+def _checks():
+    for value in (real(3, 4), real(5, 3).permute(1, 0), integers(2, 3)):
+        yield "_checked", value, value == value, "RuntimeError", "{} is no number"
 
 
 @group

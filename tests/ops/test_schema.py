@@ -18,7 +18,7 @@ from rushlight.ops.schema import (
 )
 
 # The random primitives of compiled graphs are this library's own.
-ATEN = [op for op in all_operators() if op.namespace == "aten" and "_philox_" not in op.name]
+ATEN = [op for op in all_operators() if op.namespace == "aten" and not any(own in op.name for own in ("_philox_", "_checked"))]
 # ATen has an overload with a generator beside the one without; here one overload takes both.
 WITH_GENERATOR = ("randperm", "rand", "randn", "randint")
 # ATen does not say that the running statistics are written to.
