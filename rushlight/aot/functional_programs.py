@@ -50,7 +50,7 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
     @functools.wraps(func)
     def functional(*args: Any, **kwargs: Any) -> Any:
         leaves, spec = tree_flatten((args, kwargs))
-        with SuspendModes():  # what goes on here is no part of an outer capture
+        with SuspendModes():  # keeps an outer capture from recording this one's operators
             examples = [_example(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
             given, named = tree_unflatten(examples, spec)
             captured = capture(func, given, named)

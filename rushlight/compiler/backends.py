@@ -98,7 +98,8 @@ def _warn_once(reason: str) -> None:
 
 
 _BUILT_IN = ("aot_eager", "eager", "inductor")
-_ALIASES = {"aot_eager_decomp_partition": "aot_eager"}  # which takes composite operators apart, too
+# "aot_eager" decomposes composite operators and partitions the joint graph, as the longer name asks.
+_ALIASES = {"aot_eager_decomp_partition": "aot_eager"}
 _registered: dict[str, Backend] = {}
 _lock = threading.Lock()
 

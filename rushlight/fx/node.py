@@ -283,8 +283,9 @@ def _freeze(value: Any, inputs: dict[Node, None]) -> Any:
 
 
 def _printed_type(kind: Any) -> str:
-    return kind.__name__ if isinstance(kind, type) and kind.__module__ == "builtins" else qualified_name(kind) if isinstance(
-        kind, type) else str(kind)
+    if not isinstance(kind, type):
+        return str(kind)
+    return kind.__name__ if kind.__module__ == "builtins" else qualified_name(kind)
 
 
 def _format(value: Any) -> str:

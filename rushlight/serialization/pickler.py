@@ -111,7 +111,7 @@ class Pickler:
     def storage_key(self, storage: StorageImpl, element_type: dtype | None) -> str | int:
         """The key of a storage; PicklingError when it was already saved as another dtype."""
         if not storage.nbytes and self.storage_keys.get(id(storage), (None, element_type))[1] is not element_type:
-            storage = UntypedStorage(0)._impl  # of which there is nothing to share
+            storage = UntypedStorage(0)._impl  # an empty storage has no data to share: each dtype gets its own
             self.kept.append(storage)
         if id(storage) not in self.storage_keys:
             self.storage_keys[id(storage)] = (str(len(self.storages)), element_type)

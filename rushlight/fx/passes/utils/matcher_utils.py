@@ -111,7 +111,7 @@ class SubgraphMatcher:
             known = bound[wanted]
             return known is value or (not isinstance(known, Node) and not isinstance(value, Node) and known == value)
         if isinstance(value, Node) and any(known is value for known in bound.values()):
-            return False  # which stands for another node of the pattern
+            return False  # `value` already stands for another node of the pattern
         if wanted.op == "placeholder":
             bound[wanted] = value
             return not self.match_placeholder or isinstance(value, Node) and value.op == "placeholder"
