@@ -200,8 +200,7 @@ def _torch_takes(sample: Sample) -> bool:
     if sample.op._schema.name == "mkldnn_rnn_layer":  # has no float64 there
         return False
     mask = sample.kwargs.get("attn_mask")
-    is_own = sample.op.namespace != "aten" or sample.op._schema.name == "_checked"
-    return not is_own and (mask is None or mask.is_floating_point())
+    return not sample.is_own and (mask is None or mask.is_floating_point())
 
 
 @pytest.mark.oracle

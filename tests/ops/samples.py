@@ -19,6 +19,11 @@ from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import PRIMITIVES, aten
 
 
+def is_own(op: OpOverload) -> bool:
+    """Whether ATen has no operator of this one's name: those of other namespaces, and primitives of compiled graphs."""
+    return op.namespace != "aten" or op._schema.name == "_checked" or op._schema.name.startswith("_philox_")
+
+
 @dataclass(frozen=True)
 class Sample:
     """One call. `data_dependent`: the result's sizes depend on values, so that the Meta kernel refuses."""
@@ -27,6 +32,11 @@ class Sample:
     args: tuple
     kwargs: dict = field(default_factory=dict)
     data_dependent: bool = False
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the operator is this library's own: ATen has none of its name."""
+        return is_own(self.op)
 
     def call(self):
         """Run the operator."""

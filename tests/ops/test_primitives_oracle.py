@@ -16,16 +16,16 @@ UNINITIALISED = ("empty.memory_format", "empty_strided.default")
 # PyTorch's own keeps another workspace, and has no float64; tests/nn compares LSTM layers.
 OTHERWISE_IN_TORCH = (
     "mkldnn_rnn_layer.default", "mkldnn_rnn_layer_backward.default",
-    # Their normal numbers and their gradients are less exact in PyTorch; see tests/distributions.
-    "_philox_seed.default", "_philox_uniform.default", "_philox_bits.default",  # are not there
     # PyTorch reads past the end of matrices that are no multiple of its tiles, and may crash; see tests/ops/test_quantized.py.
     "_weight_int8pack_mm.default",
+    # Their normal numbers and their gradients are less exact in PyTorch; see tests/distributions.
     "_standard_gamma.default", "_standard_gamma_grad.default", "_dirichlet_grad.default",
 )  # fmt: skip
 
+
 def _torch_takes(sample: Sample) -> bool:
-    if sample.op.namespace != "aten":
-        return False  # torchvision's; tests/ops/test_vision.py has them
+    if sample.is_own:
+        return False
     # PyTorch's fused attention wants masks of the query's dtype, and its backward misreads others.
     mask = sample.kwargs.get("attn_mask")
     return str(sample.op).removeprefix("aten.") not in (*UNINITIALISED, *OTHERWISE_IN_TORCH) and (mask is None or mask.is_floating_point())

@@ -16,9 +16,9 @@ from rushlight.ops.schema import (
     parse_schema,
     split_declaration,
 )
+from tests.ops.samples import is_own
 
-# The random primitives of compiled graphs are this library's own.
-ATEN = [op for op in all_operators() if op.namespace == "aten" and not any(own in op.name for own in ("_philox_", "_checked"))]
+ATEN = [op for op in all_operators() if not is_own(op)]
 # ATen has an overload with a generator beside the one without; here one overload takes both.
 WITH_GENERATOR = ("randperm", "rand", "randn", "randint")
 # ATen does not say that the running statistics are written to.
