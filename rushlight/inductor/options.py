@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 
 class Options(NamedTuple):
-    """What compilation depends on besides the graph: the number of threads, whether to build for a debugger, and whether to
-    time several ways to run a template."""
+    """What compilation depends on besides the graph: the number of threads, None where each call says it, whether to build for
+    a debugger, and whether to time several ways to run a template."""
 
-    threads: int
+    threads: int | None
     debug: bool = False
     autotune: bool = False

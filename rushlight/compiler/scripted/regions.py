@@ -150,7 +150,7 @@ _BUILDERS = {
 
 
 def make_region(
-    piece: Piece, outputs: Sequence[Value], fixed: set[Var], threads: int, constant: Callable[[Tensor], Var]
+    piece: Piece, outputs: Sequence[Value], fixed: set[Var], threads: int | None, constant: Callable[[Tensor], Var]
 ) -> tuple[Region, list[Operand], list[TensorOf]]:
     """A piece as a region: what to pass to it, and the types of its outputs. `fixed` are operands that never change; `constant`
     gives the operand for a tensor that an operator makes while the piece is captured."""

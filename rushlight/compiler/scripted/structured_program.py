@@ -148,22 +148,29 @@ def _built(structure: object, results: list, arguments: Sequence[object]) -> obj
     return structure.value
 
 
-def compile_structured(
-    graph: Graph, arguments: Sequence[object], owns_lists: bool, written_later: frozenset[int], settings: Settings,
-    log: StageLog,
-) -> NativeProgram:  # fmt: skip
-    """The program of a graph for arguments like these. `owns_lists`: nobody else holds the lists among them. `written_later`:
-    the places of results whose memory is written to behind the graph."""
+def structured_form(
+    graph: Graph, arguments: Sequence[object], owns_lists: bool, written_later: frozenset[int], threads: int | None
+) -> tuple[Translation, list[Source]]:  # fmt: skip
+    """The structured program of a graph for arguments like these, and the attributes that are its last outputs. `owns_lists`:
+    nobody else holds the lists among them. `written_later`: the places of results whose memory is written to behind the graph.
+    `threads`: None for any number."""
     copied = graph.copy()
     changing = lift_state(copied, arguments)
     make_tuples(copied)
     lower_simple_tuples(copied)
     remove_tensor_mutation(copied)
     with no_grad():
-        translation = translate(
-            copied, arguments, settings.threads or get_num_threads(), frozenset(changing), owns_lists, written_later
-        )
-        log("loops", lambda: str(translation.program))
-        call = StructuredCall(translation.program, settings.debug_cpp)
-        log("code", lambda: call.source)
+        return translate(copied, arguments, threads, frozenset(changing), owns_lists, written_later), changing
+
+
+def compile_structured(
+    graph: Graph, arguments: Sequence[object], owns_lists: bool, written_later: frozenset[int], settings: Settings,
+    log: StageLog,
+) -> NativeProgram:  # fmt: skip
+    """`structured_form` as a callable."""
+    threads = settings.threads or get_num_threads()
+    translation, changing = structured_form(graph, arguments, owns_lists, written_later, threads)
+    log("loops", lambda: str(translation.program))
+    call = StructuredCall(translation.program, settings.debug_cpp)
+    log("code", lambda: call.source)
     return NativeProgram(translation, call, changing)

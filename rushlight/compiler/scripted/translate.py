@@ -96,7 +96,7 @@ class Translation:
 
 
 def translate(
-    graph: Graph, arguments: Sequence[object], threads: int = 1, state: frozenset[Source] = frozenset(),
+    graph: Graph, arguments: Sequence[object], threads: int | None = 1, state: frozenset[Source] = frozenset(),
     owns_lists: bool = True, written_later: frozenset[int] = frozenset(),
 ) -> Translation:  # fmt: skip
     """The program of a graph, which may change, for arguments like these; large pieces share their work among threads. `state`

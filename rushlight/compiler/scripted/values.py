@@ -129,7 +129,7 @@ class Values:
     the makers of tensors that lists hold copies of, `pending` numbers that are only put into tensors.
     """
 
-    def __init__(self, graph: Graph, arguments: Sequence[object], threads: int, plan: Plan):
+    def __init__(self, graph: Graph, arguments: Sequence[object], threads: int | None, plan: Plan):
         self.graph = graph
         self.threads = threads
         self.arguments = arguments

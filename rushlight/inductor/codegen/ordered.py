@@ -82,7 +82,7 @@ class ScatterKernel(LoopKernel):
         if not by_place:
             collapse = f" collapse({shared})" if shared > 1 else ""
             return [f"#pragma omp for{collapse} schedule(static)", *lines]
-        return [*self._own_places(), *lines, "#pragma omp barrier"]
+        return [*self._own_places(), *lines, "rl::barrier();"]
 
     def _in_vectors(self) -> bool:
         """Whether points along the last variable lie side by side, and can be calculated together."""

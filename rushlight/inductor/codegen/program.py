@@ -9,6 +9,8 @@ all at once or panel by panel; the slots of packed forms are null then. `rushlig
 slot.
 `rushlight_arena_bytes()` is the size of the arena; where it depends on size symbols,
 `rushlight_arena_bytes_for(const int64_t* sizes)` is.
+Written for any number of threads, each of these functions has one more parameter, `int threads`, and the slot `panels` stays
+null.
 """
 
 from __future__ import annotations
@@ -61,9 +63,9 @@ TEMPLATE_HEADERS = {
 
 @dataclass
 class Program:
-    """The text for a number of threads, what to pass to it, and what was decided on the way."""
+    """The text for a number of threads, None for any, what to pass to it, and what was decided on the way."""
 
-    threads: int
+    threads: int | None
     source: str = ""
     slots: list[str] = field(default_factory=list)
     constants: list[ConstantBuffer] = field(default_factory=list)
@@ -90,7 +92,10 @@ class Program:
 
     @property
     def panel_bytes(self) -> int:
-        """What packing in the course of a run needs: room for one operand before and after it is packed."""
+        """What packing in the course of a run needs: room for one operand before and after it is packed. A program for any
+        number of threads packs nothing there."""
+        if self.threads is None:
+            return 0
         alone = [operand.nbytes_in_run(self.threads) for operand in self.packed]
         together = sum(operand.nbytes_beside for operand in self.packed if operand.name in self.places)
         return self.passing_bytes + max([*alone, together])
@@ -102,11 +107,12 @@ class Program:
 
 
 class ProgramWriter:
-    """Writes the program of one lowered graph for a number of threads."""
+    """Writes the program of one lowered graph for a number of threads, or for any number: None."""
 
-    def __init__(self, lowered: LoweredGraph, threads: int):
+    def __init__(self, lowered: LoweredGraph, threads: int | None):
         self.lowered = lowered
         self.threads = threads
+        self.parameter = ", int threads" if threads is None else ""
         self.symbols = lowered.symbols
         self.buffers: dict[str, Buffer] = {buffer.name: buffer for buffer in lowered.buffers}
         self.external = {buffer.name for buffer in lowered.buffers if isinstance(buffer, InputBuffer | ConstantBuffer)}
@@ -286,7 +292,7 @@ class ProgramWriter:
         if not calls:
             return ""
         body = "\n".join(f"  {line}" for line in [*self._region(declared + calls), "return 0;"])
-        return f'extern "C" RL_CALLS int rushlight_{name}(void** buffers) {{\n{body}\n}}'
+        return f'extern "C" RL_CALLS int rushlight_{name}(void** buffers{self.parameter}) {{\n{body}\n}}'
 
     def _entry(self, program: Program, timed: bool) -> str:
         lines = ["int status_value = 0;", "int* status = &status_value;"]
@@ -319,7 +325,7 @@ class ProgramWriter:
         calls = self._in_parallel(pointers, [*calls, *self._write_backs(names)])
         body = "\n".join(f"  {line}" for line in [*lines, *calls, "(void)status;", "return status_value;"])
         quickly = "RL_CALLS " if len(calls) > MANY_LINES else ""
-        return f'{times}{arena_size}\n\nextern "C" {quickly}int rushlight_entry(void** buffers) {{\n{body}\n}}'
+        return f'{times}{arena_size}\n\nextern "C" {quickly}int rushlight_entry(void** buffers{self.parameter}) {{\n{body}\n}}'
 
     def _place(
         self, plan: ArenaPlan | SlotPlan, arena: str, names: dict[str, str], lines: list[str], pointers: list[str]
@@ -335,7 +341,7 @@ class ProgramWriter:
             names[name] = name
         scratch = self._scratch_sizes()
         total = f"{plan.nbytes} + rl::largest({', '.join(scratch)})" if scratch else str(plan.nbytes)
-        return f'extern "C" long rushlight_arena_bytes() {{ return {total}; }}'
+        return f'extern "C" long rushlight_arena_bytes({self.parameter[2:]}) {{ return {total}; }}'
 
     def _place_slots(
         self, plan: SlotPlan, arena: str, names: dict[str, str], lines: list[str], pointers: list[str]
@@ -344,20 +350,21 @@ class ProgramWriter:
         slots = [list(map(size_text, slot.sizes)) for slot in plan.slots]
         scratch = self._scratch_sizes()
         slots += [scratch] if scratch else []
-        lines += [f"long at[{max(1, len(slots))}];", f"rushlight_place_blocks({', '.join(self.symbols.names)}, at);"]
+        given = ", threads" if self.threads is None else ""
+        lines += [f"long at[{max(1, len(slots))}];", f"rushlight_place_blocks({', '.join(self.symbols.names)}, at{given});"]
         for number, slot in enumerate(plan.slots):
             for block in slot.blocks:
                 names[block.name] = self._declare(block.name, f"({arena} + at[{number}])", pointers)
         for name in self.scratch:
             names[name] = name
             pointers.append(f"char* {name} = {arena} + at[{len(plan.slots)}];")
-        return _placing_functions(slots, self.symbols.names)
+        return _placing_functions(slots, self.symbols.names, self.parameter)
 
     def _scratch_sizes(self) -> list[str]:
         """The bytes that each kernel needs for all its threads. One memory serves all: kernels run one after the other."""
-        sizes = dict.fromkeys(self.scratch.values())
-        shared = [size.replace(THREADS, f"{self.threads}L") for size in sizes if THREADS in size]
-        return [*shared, *(f"{self.threads}L * ({size})" for size in sizes if THREADS not in size)]
+        sizes, threads = dict.fromkeys(self.scratch.values()), "(long)threads" if self.threads is None else f"{self.threads}L"
+        shared = [size.replace(THREADS, threads) for size in sizes if THREADS in size]
+        return [*shared, *(f"{threads} * ({size})" for size in sizes if THREADS not in size)]
 
     def _read_symbols(self, sizes: str) -> list[str]:
         return [f"const int64_t {name} = (int64_t){sizes}[{index}];" for index, name in enumerate(self.symbols.names)]
@@ -378,6 +385,9 @@ class ProgramWriter:
 
     def _region(self, lines: list[str], condition: str = "") -> list[str]:
         """Lines that all threads run."""
+        if self.threads is None:
+            count = f"{condition.removeprefix(' if ')} ? threads : 1" if condition else "threads"
+            return [f"rl::in_team({count}, [&] {{", *(f"  {line}" for line in lines), "});"]
         return [
             f"rl::run_left runs[{self.threads}];",
             f"#pragma omp parallel num_threads({self.threads}){condition}",
@@ -456,7 +466,7 @@ def _call(name: str, kernel: Kernel, names: dict[str, str]) -> str:
     return f"{name}({', '.join([*arguments, *kernel.sizes, *kernel.numbers])});"
 
 
-def _placing_functions(slots: list[list[str]], symbols: list[str]) -> str:
+def _placing_functions(slots: list[list[str]], symbols: list[str], parameter: str) -> str:
     """C++ functions: where each slot begins, a slot being as long as the largest of its sizes, and where the last one ends."""
     lines = ["long end = 0, bytes = 0;"]
     for number, (first, *others) in enumerate(slots):
@@ -465,7 +475,8 @@ def _placing_functions(slots: list[list[str]], symbols: list[str]) -> str:
         lines.append(f"end += (bytes + {ALIGNMENT - 1}L) / {ALIGNMENT}L * {ALIGNMENT}L;")
     body = "\n".join(f"  {line}" for line in [*lines, "(void)bytes;", "return end;"])
     head = ", ".join(f"int64_t {name}" for name in symbols)
-    place = f'extern "C" long rushlight_place_blocks({head}, long* at) {{\n{body}\n}}'
+    place = f'extern "C" long rushlight_place_blocks({head}, long* at{parameter}) {{\n{body}\n}}'
     values = ", ".join(f"sizes[{index}]" for index in range(len(symbols)))
-    size = f"  long at[{max(1, len(slots))}];\n  return rushlight_place_blocks({values}, at);"
-    return f'{place}\n\nextern "C" long rushlight_arena_bytes_for(const int64_t* sizes) {{\n{size}\n}}'
+    given = ", threads" if parameter else ""
+    size = f"  long at[{max(1, len(slots))}];\n  return rushlight_place_blocks({values}, at{given});"
+    return f'{place}\n\nextern "C" long rushlight_arena_bytes_for(const int64_t* sizes{parameter}) {{\n{size}\n}}'

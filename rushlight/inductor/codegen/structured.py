@@ -5,12 +5,17 @@
 elements behind it, lists and tensors in lists as addresses. The status is 1 where the program gave up. Each straight-line piece
 is a namespace with what inductor writes for it. Where the program calls functions of Python, the last cell
 is the address of what calls them.
+
+Written to be called again and again by whoever keeps memory for it, `rushlight_prepare(void** buffers, int threads)` makes what
+pieces take of inputs that never change: `buffers[0]` are the cells of these, `buffers[1]` memory of `rushlight_kept_bytes()`.
+The entry then finds that memory in `buffers[2]`, and has the number of threads as a parameter, as the arena's size has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rushlight.core.storage import aligned
 from rushlight.inductor.codegen.structured_lists import LISTS, ListWriter
 from rushlight.inductor.codegen.structured_memory import MemoryWriter
 from rushlight.inductor.codegen.structured_parts import SCALARS, declared, width_of
@@ -33,6 +38,7 @@ from rushlight.inductor.structured import (
     Run,
     Statement,
     Stop,
+    StructuredProgram,
     TensorOf,
     Var,
     View,
@@ -41,20 +47,42 @@ from rushlight.inductor.structured import (
 
 
 class StructuredWriter(ListWriter, MemoryWriter):
-    """Writes the text of one program."""
+    """Writes the text of one program. `is_kept`: somebody keeps what is made of inputs that never change."""
+
+    def __init__(self, program: StructuredProgram, is_kept: bool = False):
+        super().__init__(program)
+        self.is_kept = is_kept
+        self.kept_bytes = 0
+        self.parameter, self.threads = (", int threads", ", threads") if is_kept else ("", "")
 
     def write(self) -> str:
         """The translation unit."""
         regions = [self._region(number, region) for number, region in enumerate(self.program.regions)]
         inputs = list(self._inputs())
-        work = [*self._prepare(), *self._block(self.program.body), *self._outputs()]
+        kept, prepared = self._kept(), self._prepare()
+        work = [*kept, *([] if self.is_kept else prepared), *self._block(self.program.body), *self._outputs()]
         body = [*inputs, f"char* const scratch = arena + {self.arena}L;", "(void)scratch;", *work]
-        text = "\n".join(f"  {line}" for line in body)
-        entry = f'extern "C" int rushlight_entry(void** buffers) {{\n{text}\n}}'
-        scratch = [f"region_{number}::arena_bytes()" for number in range(len(regions))]
+        entry = self._function("int rushlight_entry(void** buffers", body)
+        scratch = [f"region_{number}::arena_bytes({self.threads[2:]})" for number in range(len(regions))]
         total = f"{self.arena}L + rl::largest(0L{''.join(f', {each}' for each in scratch)})"
-        size = f'extern "C" long rushlight_arena_bytes() {{ return {total}; }}'
-        return "\n\n".join([self._includes(), *regions, size, entry]) + "\n"
+        size = f'extern "C" long rushlight_arena_bytes({self.parameter[2:]}) {{ return {total}; }}'
+        parts = [self._includes(), *regions, size, entry]
+        return "\n\n".join([*parts, *(self._preparing(kept, prepared) if self.is_kept else [])]) + "\n"
+
+    def _function(self, head: str, lines: Sequence[str]) -> str:
+        text = "\n".join(f"  {line}" for line in lines)
+        return f'extern "C" {head}{self.parameter}) {{\n{text}\n}}'
+
+    def _preparing(self, kept: list[str], prepared: list[str]) -> Iterator[str]:
+        """The functions for whoever keeps the memory of what is prepared."""
+        yield f'extern "C" long rushlight_kept_bytes() {{ return {self.kept_bytes}L; }}'
+        lines = ["int64_t* cells = (int64_t*)buffers[0];", "char* const kept = (char*)buffers[1];", "(void)cells; (void)kept;"]
+        constant = {var for region in self.program.regions for var in region.constants}
+        for number, var in enumerate(self.program.inputs):
+            if var in constant:
+                lines += self._input(var, f"cells[{number}]")
+        lines += [line for line in kept if not line.startswith("char* const kept ")]
+        yield self._function("int rushlight_prepare(void** buffers", [*lines, *prepared, "(void)threads;", "return 0;"])
 
     def _includes(self) -> str:
         found: dict[str, None] = {"#include <rushlight/vec.h>": None, "#include <rushlight/parallel.h>": None}
@@ -101,23 +129,41 @@ class StructuredWriter(ListWriter, MemoryWriter):
         else:
             yield f"const {SCALARS[var.kind.name]} {var} = {cell}{' != 0' if var.kind == BOOL else ''};"
 
-    def _prepare(self) -> Iterator[str]:
-        """What pieces make of the inputs that never change."""
+    def _kept(self) -> list[str]:
+        """Where pieces find the inputs that never change, and what is made of them."""
+        lines = ["char* const kept = (char*)buffers[2];", "(void)kept; (void)threads;"] if self.is_kept else []
         for number, region in enumerate(self.program.regions):
             program = region.program
             sizes = {buffer.name: buffer.layout.numel * buffer.layout.dtype.itemsize for buffer in program.folded}
             sizes |= {operand.name: 4 * operand.depth * (operand.columns + 64) for operand in program.packed}
             addresses = [f"(void*){var}" for var in region.constants]
-            addresses += [f"(void*){self._allocate(int(nbytes))}" for nbytes in sizes.values()]
-            yield f"void* kept_{number}[] = {{{', '.join([*addresses, 'nullptr'])}}};"
-            yield f"(void)kept_{number};"
+            addresses += [f"(void*){self._allocate_kept(int(nbytes))}" for nbytes in sizes.values()]
+            lines += [f"void* kept_{number}[] = {{{', '.join([*addresses, 'nullptr'])}}};", f"(void)kept_{number};"]
+        return lines
+
+    def _allocate_kept(self, nbytes: int) -> str:
+        """The address of memory for what is made of inputs that never change."""
+        if not self.is_kept:
+            return self._allocate(nbytes)
+        offset = self.kept_bytes
+        self.kept_bytes += aligned(nbytes)
+        return f"(kept + {offset}L)"
+
+    def _prepare(self) -> list[str]:
+        """Make what pieces take of the inputs that never change."""
+        lines = []
+        for number, region in enumerate(self.program.regions):
+            program = region.program
             if program.folded:
-                yield f"region_{number}::fold(kept_{number});"
+                lines.append(f"region_{number}::fold(kept_{number}{self.threads});")
             if program.packed:
                 last = program.kept - 1
-                yield f"kept_{number}[{last}] = (void*){self._allocate(program.passing_bytes)};"
-                yield f"region_{number}::pack(kept_{number});"
-                yield f"kept_{number}[{last}] = nullptr;"
+                lines += [
+                    f"kept_{number}[{last}] = (void*){self._allocate_kept(program.passing_bytes)};",
+                    f"region_{number}::pack(kept_{number}{self.threads});",
+                    f"kept_{number}[{last}] = nullptr;",
+                ]
+        return lines
 
     def _outputs(self) -> Iterator[str]:
         yield from self._apart()

@@ -90,7 +90,7 @@ class MemoryWriter(Parts):
         addresses += [f"(void*){place}" for place in places.values()]
         slots = self._temporary("slots")
         yield f"void* {slots}[] = {{{', '.join([*addresses, '(void*)scratch'])}}};"
-        yield f"if (region_{statement.region}::entry({slots})) return 1;"
+        yield f"if (region_{statement.region}::entry({slots}{self.threads})) return 1;"
         for var, name in zip(statement.outputs, region.outputs, strict=True):
             yield f"{declared(var.kind)} {var} = ({declared(var.kind)}){places[name]};"
 

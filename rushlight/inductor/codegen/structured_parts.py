@@ -38,7 +38,9 @@ def width_of(element: Kind) -> int:
 
 
 class Parts:
-    """Base of the writers."""
+    """Base of the writers. `threads` is what calls of pieces end with."""
+
+    threads = ""
 
     def __init__(self, program: StructuredProgram):
         self.program = program

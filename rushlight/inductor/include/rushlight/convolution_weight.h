@@ -311,7 +311,7 @@ RL_KERNEL void weight_product(const float* x, const image_strides& at, const flo
       }
       if (packs) add_packed_pixels(f, s, images, packed, tiles, begin == 0);
       else add_pixels(f, s, images, tiles, begin == 0);
-#pragma omp barrier
+      barrier();
     }
     for (const long o : shared(outputs)) {
       const long block = rows.having(o), row = o - rows.at(block).first;
@@ -336,10 +336,10 @@ RL_KERNEL bool winograd_weight_product(const float* x, const image_strides& at, 
   *finite = 1.0f;
   for (const long o : shared(s.outputs))
     if (!finish_winograd_row(sums + winograd_row(parts, o), parts.sums.place(), parts.channel_groups)) *finite = 0.0f;
-#pragma omp barrier
+  barrier();
   float all = 1.0f;
   for (long thread = 0; thread < thread_count(); ++thread) all *= own[thread * parts.thread_floats() + parts.filter];
-#pragma omp barrier
+  barrier();
   if (all == 0.0f) return false;
   for (const long o : shared(s.outputs)) {
     const float* row = sums + winograd_row(parts, o);

@@ -3,11 +3,11 @@
 //
 // A loop ends when all its pieces are done, not when all threads have come to it: on a machine whose cores run other programs
 // too, a thread may be away for longer than whole kernels take. So a thread may come to a loop that is long over. Outside of
-// shared loops it must write to nothing but its stack, unless `#pragma omp barrier` follows before the kernel ends: its scratch
+// shared loops it must write to nothing but its stack, unless `rl::barrier()` follows before the kernel ends: its scratch
 // memory may belong to a later kernel by then.
 #pragma once
 
-#ifdef _OPENMP
+#if defined(_OPENMP) && !defined(RL_DEPLOYED)
 #include <omp.h>
 #endif
 
@@ -21,13 +21,25 @@ using rl_team::run_left;
 using rl_team::team_member;
 constexpr int pieces_of_thread = 16;
 
-#ifdef _OPENMP
+#if defined(RL_DEPLOYED)  // whoever calls may be in a parallel region of their own
+RL_INLINE int thread_index() { return team_member::current ? team_member::current->index : 0; }
+RL_INLINE int thread_count() { return team_member::current ? team_member::current->count : 1; }
+#elif defined(_OPENMP)
 RL_INLINE int thread_index() { return omp_get_thread_num(); }
 RL_INLINE int thread_count() { return omp_get_num_threads(); }
 #else
 RL_INLINE int thread_index() { return 0; }
 RL_INLINE int thread_count() { return 1; }
 #endif
+
+// Waits for all threads of the region.
+RL_INLINE void barrier() {
+#if defined(RL_DEPLOYED)
+  if (team_member::current) team_member::current->meet();
+#else
+#pragma omp barrier
+#endif
+}
 
 // The iterations of a loop for `for (const long i : rl::shared(count))`, shared among all threads of a region; ends when all are
 // done. Each thread has a run of them, in pieces, which it takes from the front. When it has no more, it takes pieces

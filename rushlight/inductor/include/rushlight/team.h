@@ -4,6 +4,10 @@
 
 #include <sched.h>
 
+#if defined(RL_DEPLOYED) && defined(_OPENMP)
+#include <omp.h>
+#endif
+
 namespace rl_team {
 
 // What is left of a thread's run of a loop: the loop's number << 32 | first piece << 16 | end. Of the first thread also how many
@@ -26,7 +30,9 @@ inline void wait_a_little(int looks) {
 // has its own.
 class __attribute__((visibility("hidden"))) team_member {
  public:
-  explicit team_member(run_left* runs) : runs(runs), outer(current) { current = this; }
+  explicit team_member(run_left* runs, int index = 0, int count = 1) : index(index), count(count), runs(runs), outer(current) {
+    current = this;
+  }
   ~team_member() { current = outer; }
 
   team_member(const team_member&) = delete;
@@ -43,6 +49,13 @@ class __attribute__((visibility("hidden"))) team_member {
     unsigned long long* done = &runs[0].done;
     if (pieces) __atomic_fetch_add(done, (unsigned long long)pieces, __ATOMIC_RELEASE);
     for (int looks = 0; __atomic_load_n(done, __ATOMIC_ACQUIRE) < due; looks += looks <= short_waits) wait_a_little(looks);
+  }
+
+  // Returns when all threads have come here.
+  void meet() {
+    if (count == 1) return;
+    begin_loop(count);
+    end_loop(1);
   }
 
   // A piece of the run of `owner` in a loop, whose run has `size` pieces: from the front if it is the caller, else from the
@@ -63,6 +76,7 @@ class __attribute__((visibility("hidden"))) team_member {
   }
 
   inline static thread_local team_member* current = nullptr;
+  const int index, count;  // which of how many threads of its region this one is
 
  private:
   run_left* const runs;
@@ -70,6 +84,8 @@ class __attribute__((visibility("hidden"))) team_member {
   unsigned loops = 0;
   unsigned long long due = 0;  // pieces of these loops
 };
+
+#if !defined(RL_DEPLOYED)
 
 // body() by each of `threads` threads.
 template <class F> inline void in_team(int threads, const F& body) {
@@ -80,5 +96,53 @@ template <class F> inline void in_team(int threads, const F& body) {
     body();
   }
 }
+#elif defined(_OPENMP)
+
+template <class F> inline void in_team(int threads, const F& body) {
+  run_left runs[threads];
+  if (threads == 1) {
+    team_member member(runs);
+    body();
+    return;
+  }
+#pragma omp parallel num_threads(threads)
+  {
+    team_member member(runs, omp_get_thread_num(), omp_get_num_threads());
+    body();
+  }
+}
+
+#else
+
+// Who brings further threads: `ready` says how many there may be, at most as many as asked for; `run` calls body(context, i) for
+// each i of [0, threads), side by side, and returns when all are done.
+struct helpers {
+  int (*ready)(helpers* self, int threads);
+  void (*run)(helpers* self, int threads, void (*body)(void* context, int index), void* context);
+  inline static thread_local helpers* current = nullptr;  // of the handle whose code runs
+};
+
+template <class F> inline void in_team(int threads, const F& body) {
+  threads = threads > 1 && helpers::current ? helpers::current->ready(helpers::current, threads) : 1;
+  run_left runs[threads];
+  if (threads == 1) {
+    team_member member(runs);
+    body();
+    return;
+  }
+  struct work {
+    const F& body;
+    run_left* runs;
+    int threads;
+  } all{body, runs, threads};
+  const auto one = [](void* context, int index) {
+    work& all = *(work*)context;
+    team_member member(all.runs, index, all.threads);
+    all.body();
+  };
+  helpers::current->run(helpers::current, threads, one, &all);
+}
+
+#endif
 
 }  // namespace rl_team

@@ -1,0 +1,237 @@
+"""A model that was exported, called from Python with NumPy arrays, by its C interface. Needs NumPy only.
+
+This file is copied into the packages that exports with `python=True` write; it belongs to no other part of the project.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+_RANK = 8
+_DTYPES = [None, "float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"]
+_NONE, _BOOL, _INT, _FLOAT, _STRING, _TENSOR, _LIST, _TUPLE, _DICT = range(9)
+_KINDS = ["value", "bool", "int", "float", "string", "tensor", "list", "tuple", "dict"]
+
+
+class ModelError(RuntimeError):
+    """What the model says of a call that failed."""
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p), ("dtype", ctypes.c_int), ("rank", ctypes.c_int32), ("sizes", ctypes.c_int64 * _RANK),
+        ("strides", ctypes.c_int64 * _RANK),
+    ]  # fmt: skip
+
+
+class _String(ctypes.Structure):
+    _fields_ = [("text", ctypes.POINTER(ctypes.c_char)), ("size", ctypes.c_size_t)]
+
+
+class _List(ctypes.Structure):
+    _fields_ = [("items", ctypes.c_void_p), ("count", ctypes.c_size_t)]
+
+
+class _As(ctypes.Union):
+    _fields_ = [
+        ("integer", ctypes.c_int64), ("real", ctypes.c_double), ("string", _String), ("tensor", _Tensor), ("list", _List),
+    ]  # fmt: skip
+
+
+class _Value(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_int), ("as_", _As)]
+
+
+class _Parameter(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p), ("kind", ctypes.c_int), ("dtype", ctypes.c_int), ("rank", ctypes.c_int32),
+        ("sizes", ctypes.c_int64 * _RANK), ("least", ctypes.c_int64 * _RANK), ("most", ctypes.c_int64 * _RANK),
+        ("text", ctypes.c_char_p),
+    ]  # fmt: skip
+
+
+class _Method(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p), ("inputs", ctypes.POINTER(_Parameter)), ("input_count", ctypes.c_size_t),
+        ("outputs", ctypes.POINTER(_Parameter)), ("output_count", ctypes.c_size_t),
+    ]  # fmt: skip
+
+
+class Model:
+    """A handle of an exported model. Its methods are attributes: `model.forward(x)`.
+
+    Tensors are NumPy arrays (bfloat16 comes as uint16, unless the package ml_dtypes is there), and results are copies. One
+    thread at a time may use a handle; `share` gives others for more threads.
+    """
+
+    def __init__(self, library: str | os.PathLike, name: str, weights: str | os.PathLike | None = None):
+        """`library` is the built library, `name` the model's; `weights` its file, None where they are compiled in. ModelError
+        says what is wrong with them."""
+        self._library = ctypes.CDLL(os.fspath(library))
+        self._name = name
+        self._methods = self._read_methods()
+        self._handle = ctypes.c_void_p()
+        message = ctypes.create_string_buffer(512)
+        path = None if weights is None else os.fsencode(weights)
+        if self._call("create", ctypes.c_char_p(path), ctypes.byref(self._handle), message, ctypes.c_size_t(512)):
+            raise ModelError(message.value.decode(errors="replace"))
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self._function("destroy", None)(self._handle)
+            self._handle = None
+
+    def _function(self, name: str, result: Any = ctypes.c_int) -> Any:
+        found = getattr(self._library, f"{self._name}_{name}")
+        found.restype = result
+        return found
+
+    def _call(self, name: str, *arguments: Any) -> int:
+        return self._function(name)(*arguments)
+
+    def _check(self, status: int) -> None:
+        if status:
+            raise ModelError(self._function("error", ctypes.c_char_p)(self._handle).decode(errors="replace"))
+
+    def _read_methods(self) -> dict[str, tuple[int, _Method]]:
+        found = {}
+        for index in range(self._function("method_count", ctypes.c_size_t)()):
+            method = self._function("method_at", ctypes.POINTER(_Method))(ctypes.c_size_t(index)).contents
+            found[method.name.decode()] = (index, method)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._methods:
+            raise AttributeError(f"the model {self._name} has no method {name!r}; it has {', '.join(self._methods)}")
+        return lambda *values: self._run(name, values)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._methods]
+
+    def __repr__(self) -> str:
+        return "\n".join([f"<model {self._name}>", *map(self.signature, self._methods)])
+
+    def signature(self, method: str) -> str:
+        """A method's inputs and outputs: `forward(x: float32[n, 3]) -> result: float32[n, 2]`."""
+        found = self._methods[method][1]
+        inputs = ", ".join(found.inputs[place].text.decode() for place in range(found.input_count))
+        outputs = ", ".join(found.outputs[place].text.decode() for place in range(found.output_count))
+        return f"{method}({inputs}) -> {outputs}"
+
+    def __call__(self, *values: Any) -> Any:
+        """The first method."""
+        return self._run(next(iter(self._methods)), values)
+
+    def share(self) -> Model:
+        """Another handle over the same weights, with a state of its own."""
+        made = object.__new__(type(self))
+        made._library, made._name, made._methods, made._handle = self._library, self._name, self._methods, ctypes.c_void_p()
+        if self._call("share", self._handle, ctypes.byref(made._handle)):
+            raise ModelError("there is no memory for another handle")
+        return made
+
+    def reset(self) -> None:
+        """Give the model the state back that it had when it was exported."""
+        self._check(self._call("reset", self._handle))
+
+    def set_threads(self, threads: int) -> None:
+        """How many threads share the work of a call."""
+        self._check(self._call("set_threads", self._handle, ctypes.c_int(threads)))
+
+    def seed(self, seed: int) -> None:
+        """Where random numbers begin."""
+        self._function("seed", None)(self._handle, ctypes.c_uint64(seed))
+
+    def _run(self, name: str, values: Sequence[Any]) -> Any:
+        index, method = self._methods[name]
+        if len(values) != method.input_count:
+            raise TypeError(f"{self.signature(name)} takes {method.input_count} arguments, got {len(values)}")
+        kept: list[Any] = []
+        inputs, outputs = (_Value * max(len(values), 1))(), (_Value * max(method.output_count, 1))()
+        for place, value in enumerate(values):
+            inputs[place] = _value(value, kept)
+        counts = ctypes.c_size_t(len(values)), ctypes.c_size_t(method.output_count)
+        self._check(self._call("run", self._handle, ctypes.c_size_t(index), inputs, counts[0], outputs, counts[1]))
+        results = [_found(outputs[place]) for place in range(method.output_count)]
+        return results[0] if len(results) == 1 else tuple(results)
+
+
+def _value(given: Any, kept: list[Any]) -> _Value:
+    made = _Value()
+    if given is None:
+        made.kind = _NONE
+    elif isinstance(given, bool | np.bool_):
+        made.kind, made.as_.integer = _BOOL, int(given)
+    elif isinstance(given, int | np.integer) and not isinstance(given, np.ndarray):
+        made.kind, made.as_.integer = _INT, int(given)
+    elif isinstance(given, float) or isinstance(given, np.floating):
+        made.kind, made.as_.real = _FLOAT, float(given)
+    elif isinstance(given, str):
+        content = given.encode()
+        held = ctypes.create_string_buffer(content, max(len(content), 1))
+        kept.append(held)
+        made.kind = _STRING
+        made.as_.string.text, made.as_.string.size = ctypes.cast(held, ctypes.POINTER(ctypes.c_char)), len(content)
+    elif isinstance(given, list | tuple | dict):
+        made.kind = _LIST if isinstance(given, list) else _TUPLE if isinstance(given, tuple) else _DICT
+        items = [each for pair in given.items() for each in pair] if isinstance(given, dict) else list(given)
+        held = (_Value * max(len(items), 1))()
+        kept.append(held)
+        for place, item in enumerate(items):
+            held[place] = _value(item, kept)
+        made.as_.list.items, made.as_.list.count = ctypes.addressof(held), len(items)
+    else:
+        made.kind, made.as_.tensor = _TENSOR, _tensor(np.asarray(given), kept)
+    return made
+
+
+def _tensor(array: np.ndarray, kept: list[Any]) -> _Tensor:
+    if array.dtype.name not in _DTYPES:
+        raise TypeError(f"arrays are of {', '.join(_DTYPES[1:])}, got {array.dtype}")
+    if array.ndim > _RANK:
+        raise ValueError(f"arrays have at most {_RANK} dimensions, got {array.ndim}")
+    if any(step < 0 or step % array.itemsize for step in array.strides):
+        array = np.ascontiguousarray(array)
+    kept.append(array)
+    made = _Tensor(array.ctypes.data, _DTYPES.index(array.dtype.name), array.ndim)
+    for dim in range(array.ndim):
+        made.sizes[dim], made.strides[dim] = array.shape[dim], array.strides[dim] // array.itemsize
+    return made
+
+
+def _found(value: _Value) -> Any:
+    kind = value.kind
+    if kind == _TENSOR:
+        return _array(value.as_.tensor)
+    if kind in (_LIST, _TUPLE, _DICT):
+        items = (_Value * value.as_.list.count).from_address(value.as_.list.items) if value.as_.list.count else ()
+        found = [_found(item) for item in items]
+        return found if kind == _LIST else tuple(found) if kind == _TUPLE else dict(zip(found[::2], found[1::2], strict=True))
+    if kind == _STRING:
+        return ctypes.string_at(value.as_.string.text, value.as_.string.size).decode(errors="replace")
+    return {_NONE: None, _BOOL: bool(value.as_.integer), _INT: value.as_.integer, _FLOAT: value.as_.real}[kind]
+
+
+def _dtype(name: str) -> np.dtype:
+    if name != "bfloat16":
+        return np.dtype(name)
+    try:
+        import ml_dtypes
+    except ImportError:
+        return np.dtype(np.uint16)
+    return np.dtype(ml_dtypes.bfloat16)
+
+
+def _array(tensor: _Tensor) -> np.ndarray:
+    kind, sizes = _dtype(_DTYPES[tensor.dtype]), tuple(tensor.sizes[: tensor.rank])
+    if 0 in sizes:
+        return np.empty(sizes, kind)
+    strides = [step * kind.itemsize for step in tensor.strides[: tensor.rank]]
+    reach = sum((size - 1) * step for size, step in zip(sizes, strides, strict=True)) + kind.itemsize
+    memory = np.frombuffer((ctypes.c_char * reach).from_address(tensor.data), np.uint8)
+    return np.lib.stride_tricks.as_strided(memory[: kind.itemsize].view(kind), sizes, strides).copy()

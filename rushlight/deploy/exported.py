@@ -1,0 +1,249 @@
+"""An exported program as a method of a model without Python.
+
+In: an `ExportedProgram`. Out: the method, in the model: one graph, whose parameters are weights, and the buffers that it writes
+to state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rushlight.compiler.passes import for_fusion
+from rushlight.core.algebra import Var
+from rushlight.core.pytree import LEAF, TreeSpec
+from rushlight.core.symbolic import SymInt
+from rushlight.core.tensor import Tensor, wrap
+from rushlight.deploy.graph_form import GraphForm, graph_form
+from rushlight.deploy.model import Method, Model, Parameter, check_tensor
+from rushlight.deploy.spelling import NotExportable, identifier
+from rushlight.export.exported_program import ExportedProgram
+from rushlight.export.graph_signature import InputKind, OutputKind
+from rushlight.fx.fake_tensor import FakeTensorMode
+from rushlight.fx.graph import Graph
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.node import Node
+from rushlight.fx.proxy_tensor import ModuleRunner, ProxyMode
+from rushlight.inductor.late_inputs import as_last_inputs, seed_nodes, written_constants
+from rushlight.inductor.size_symbols import TensorInput
+from rushlight.inductor.sizes import Size, as_sizes
+from rushlight.inductor.support import is_supported
+from rushlight.inductor.write_backs import is_write_back
+from rushlight.ops.dispatcher import OpOverload
+
+
+def add_exported(model: Model, name: str, program: ExportedProgram) -> Method:
+    """Add a program as a method. NotExportable lists what has no native form, with the lines it comes from.
+
+    A size that is open has a form of its own for 1, where it may be 1: the general one takes it for more.
+    """
+    inputs = _user_inputs(program)
+    size_names = dict(program._size_names)
+    slots: dict[str, int] = {}
+    method = None
+    for fixed in _choices_of_ones(program, inputs):
+        module = _captured(program, fixed)
+        for graph_pass in for_fusion(fallback_random=False):
+            graph_pass(module)
+        written, seeds = written_constants(module), seed_nodes(module)
+        for node in written:
+            if node.target not in slots:
+                slots[node.target] = model.add_state(node.target, getattr(module, node.target))
+        names = [*(each for each, _ in inputs), *(f"the state {node.target}" for node in written), *("the seed" for _ in seeds)]
+        module = as_last_inputs(module, [*written, *seeds])
+        refuse_unsupported(module, name)
+        form = graph_form(model.programs, module, names, model.weights, size_names)
+        model.add_graph(form)
+        if method is None:
+            method = Method(name, _inputs(inputs, form, program, size_names), _outputs(program, form, size_names))
+            model.methods.append(method)
+        _add_form(model, method, form, len(inputs), [slots[node.target] for node in written], len(seeds))
+    return method
+
+
+def _choices_of_ones(program: ExportedProgram, inputs: Sequence[tuple[str, object]]) -> list[dict[Var, int]]:
+    """Which open sizes are 1 in each form: none, each alone, all; those that may not be 1 never are."""
+    found: dict[Var, None] = {}
+    for _, value in inputs:
+        for size in as_sizes(value.shape) if isinstance(value, Tensor) else ():
+            if isinstance(size, Var):
+                found[size] = None
+    ranges = program.range_constraints
+    small = [size for size in found if size not in ranges or ranges[size].lower <= 1]
+    choices = [{}, *({size: 1} for size in small)]
+    return [*choices, dict.fromkeys(small, 1)] if len(small) > 1 else choices
+
+
+def _captured(program: ExportedProgram, fixed: dict[Var, int]) -> GraphModule:
+    """The program's graph recorded again, below autograd, over the user's tensors, with parameters as attributes; `fixed` are
+    sizes that are known in this one."""
+    module = program.module(check_guards=False)
+    fakes, names = FakeTensorMode(), {}
+    for node in module.graph.nodes:
+        if node.op == "get_attr":
+            names[getattr_at(module, node.target)._impl] = node.target
+    mode = ProxyMode(Graph(), fakes, names, None)
+    values = [_input(mode, node, fixed) for node in module.graph.nodes if node.op == "placeholder"]
+    with fakes, mode:
+        results = ModuleRunner(module, mode).run(*values)
+    mode.graph.output(tuple(mode.argument(value) for value in results))
+    mode.graph.eliminate_dead_code()
+    used = {node.target for node in mode.graph.nodes if node.op == "get_attr"}
+    return GraphModule({key: value for key, value in mode.constants.items() if key in used}, mode.graph)
+
+
+def getattr_at(module: object, path: str) -> Tensor:
+    """What lies at a dotted path."""
+    for part in path.split("."):
+        module = getattr(module, part)
+    return module
+
+
+def _input(mode: ProxyMode, node: Node, fixed: dict[Var, int]) -> object:
+    value = node.meta.get("val")
+    if not isinstance(value, Tensor | SymInt):
+        return value
+    if fixed:
+        value = _with_sizes(value, fixed)
+    made = mode.graph.placeholder(node.name)
+    made.meta["val"] = value
+    if isinstance(value, Tensor):
+        mode.track(value, made)
+    mode.symbols.bind(value, made)
+    return value
+
+
+def _with_sizes(value: Tensor | SymInt, fixed: dict[Var, int]) -> Tensor | SymInt | int:
+    """An input's fake with some symbols known."""
+
+    def known(number: int | SymInt) -> int | SymInt:
+        return number.environment.integer(number.expr.substitute(fixed)) if isinstance(number, SymInt) else number
+
+    if isinstance(value, SymInt):
+        return known(value)
+    sizes, strides = (tuple(map(known, row)) for row in (value.shape, value.stride()))
+    return wrap(value._impl.alias(sizes, strides, value._impl.storage_offset))
+
+
+def refuse_unsupported(module: GraphModule, name: str) -> None:
+    """NotExportable for a graph with operators that have no native form: which, and where the user calls them."""
+    found: dict[str, None] = {}
+    for node in module.graph.nodes:
+        if node.op == "call_function" and not is_supported(node) and not is_write_back(node):
+            target = node.target.name if isinstance(node.target, OpOverload) else str(node.target)
+            found[f"  {target}  at {_line_of(node)}"] = None
+    if module.meta.get("keep_eager"):
+        found[f"  {module.meta['keep_eager']}"] = None
+    if found:
+        raise NotExportable("\n".join([f"{name} cannot be exported: these operators have no native form", *found]))
+
+
+def _line_of(node: Node) -> str:
+    lines = [line.strip() for line in (node.stack_trace or "").splitlines() if line.strip()]
+    return " ".join(lines[-2:]) if lines else "an unknown line"
+
+
+# What it takes and gives
+
+
+def _user_inputs(program: ExportedProgram) -> list[tuple[str, object]]:
+    """The names and fake values of the user's tensors, in order; what else was given is part of the program."""
+    nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    taken: set[str] = set()
+    found = []
+    for spec in program.graph_signature.input_specs:
+        if spec.kind is InputKind.USER_INPUT:
+            value = nodes[spec.arg.name].meta.get("val")
+            if isinstance(value, Tensor | SymInt):
+                found.append((identifier(spec.arg.name, taken), value))
+    return found
+
+
+def _inputs(
+    inputs: Sequence[tuple[str, object]], form: GraphForm, program: ExportedProgram, size_names: dict[str, str]
+) -> list[Parameter]:
+    made = []
+    for (name, value), given in zip(inputs, form.inputs, strict=False):
+        if not isinstance(given, TensorInput):
+            made.append(Parameter(name, "int"))
+            continue
+        check_tensor(name, value.dtype, value.shape)
+        bounds = []
+        for size in dict.fromkeys(each for each in given.size if isinstance(each, Var)):
+            within = program.range_constraints.get(size)
+            least, most = (within.lower, within.upper) if within is not None else (size.least or 0, None)
+            bounds.append((size_names.get(str(size), str(size)), int(least), _limit(most)))
+        made.append(Parameter(name, "tensor", given.dtype, shown_sizes(given.size, size_names), tuple(bounds)))
+    return made
+
+
+def _limit(most: object) -> int | None:
+    return most if isinstance(most, int) and most < 1 << 62 else None
+
+
+def shown_sizes(sizes: Sequence[Size], names: dict[str, str]) -> tuple[int | str, ...]:
+    """Sizes as the user names them."""
+    shown = []
+    for size in sizes:
+        if isinstance(size, int):
+            shown.append(size)
+            continue
+        text = str(size)
+        for symbol in sorted(size.free_variables(), key=lambda each: -len(str(each))):
+            text = text.replace(str(symbol), names.get(str(symbol), str(symbol)))
+        shown.append(text)
+    return tuple(shown)
+
+
+def _outputs(program: ExportedProgram, form: GraphForm, size_names: dict[str, str]) -> list[Parameter]:
+    names = _output_names(program)
+    made = []
+    for name, view in zip(names, form.outputs, strict=True):
+        if not view.buffer:
+            kind = {bool: "bool", int: "int", float: "float", str: "string", type(None): "none"}.get(type(view.value), "int")
+            made.append(Parameter(name, kind))
+            continue
+        kind, size = form.plan.dtypes[view.buffer], view.size
+        given = {each.name: each for each in (*form.plan.inputs, *form.plan.constants)}.get(view.buffer)
+        if view.is_whole and given is not None:
+            size = given.size
+        check_tensor(name, kind, size)
+        made.append(Parameter(name, "tensor", kind, shown_sizes(as_sizes(size), size_names)))
+    return made
+
+
+def _output_names(program: ExportedProgram) -> list[str]:
+    """What results are called: by the keys and fields that they have in what the program returns."""
+    taken: set[str] = {"model"}
+    paths = list(_paths(program.call_spec.out_spec, ()))
+    results = [spec for spec in program.graph_signature.output_specs if spec.kind is OutputKind.USER_OUTPUT]
+    if len(paths) != len(results):
+        paths = [(str(number),) for number in range(len(results))]
+    return [identifier("_".join(path) or "result", taken, "result") for path in paths]
+
+
+def _paths(spec: TreeSpec, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    if spec is LEAF:
+        yield path
+        return
+    keys = spec.keys if spec.keys is not None else range(len(spec.children))
+    for key, child in zip(keys, spec.children, strict=True):
+        yield from _paths(child, (*path, str(key)))
+
+
+def _add_form(model: Model, method: Method, form: GraphForm, count: int, slots: Sequence[int], seeds: int) -> None:
+    """Add the function that runs a graph for the method's values and the model's state."""
+    function = f"{method.name}_{len(method.forms)}"
+    given = [f"&inputs[{place}]" for place in range(count)] + [f"&self.states[{slot}].now" for slot in slots]
+    given += [f"&seed_{number}" for number in range(seeds)]
+    lines = ["(void)inputs, (void)outputs;"]
+    lines += [f"const value seed_{number} = self.next_seed();" for number in range(seeds)]
+    lines += [f"const value* const given[] = {{{', '.join(given) or 'nullptr'}}};"]
+    lines += [
+        f"value* const places[] = {{{', '.join(f'&outputs[{place}]' for place in range(len(method.outputs))) or 'nullptr'}}};"
+    ]
+    lines += [f"value made[{max(len(method.outputs), 1)}];", f"int status = graph_{form.number}(self, given, places, made);"]
+    for place, each in enumerate(method.outputs):
+        lines.append(f'if (status == ok) status = self.deliver(outputs[{place}], made[{place}], "{each.name}");')
+    body = "\n".join(f"  {line}" for line in [*lines, "return status;"])
+    model.forms.append(f"int {function}(RL_HANDLE& self, const value* inputs, value* outputs) {{\n{body}\n}}")
+    method.forms.append(function)

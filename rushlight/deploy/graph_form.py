@@ -1,0 +1,339 @@
+"""A graph of aten operators as C++ functions over a model's handle.
+
+In: a GraphModule whose constants are attributes, and what its inputs are called. Out: the functions' text:
+
+    namespace program_0 {...}                       what inductor writes for the graph
+    static void** make_kept_0(weights&)             finds the constants, and makes of them what is made once
+    static int graph_0(handle&, const value* const* given, value* const* places, value* made)
+
+`graph_0` looks at the inputs, says `unfit` for others than the graph is for, takes memory, runs the program and describes the
+results in `made`; `places` are where the caller wants them, or null.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from rushlight.core.algebra import Expr, Var
+from rushlight.core.storage import aligned
+from rushlight.core.symbolic import Relation
+from rushlight.core.symbolic.relations import DIFFERENT, EQUAL, NOT_NEGATIVE
+from rushlight.core.tensor import Tensor
+from rushlight.deploy.spelling import c_constant, c_string, format_text
+from rushlight.deploy.weights import Weights
+from rushlight.fx.graph_module import GraphModule
+from rushlight.inductor import pieces
+from rushlight.inductor.codegen.types import c_type, size_text
+from rushlight.inductor.open_launch import LARGEST, counts_of
+from rushlight.inductor.options import Options
+from rushlight.inductor.plan import OutputView, Plan
+from rushlight.inductor.planning import plan_of
+from rushlight.inductor.size_symbols import SizeSymbols, TensorInput
+from rushlight.inductor.sizes import Size
+
+_TESTS = {EQUAL: "is_zero", DIFFERENT: "is_other", NOT_NEGATIVE: "is_positive"}
+
+
+def includes_of(source: str) -> list[str]:
+    """The headers that a program's text includes."""
+    return [line for line in source.splitlines() if line.startswith("#include")]
+
+
+def in_namespace(source: str, name: str) -> str:
+    """A program's text, without its includes, as functions that only this file sees."""
+    lines = [line for line in source.splitlines() if not line.startswith("#include")]
+    text = "\n".join(lines).strip("\n").replace('extern "C" ', "static ")
+    text = re.sub(r"\brushlight_(entry|fold|pack|arena_bytes|arena_bytes_for|place_blocks)\(", r"\1(", text)
+    return f"namespace {name} {{\n\n{text}\n\n}}  // namespace {name}"
+
+
+@dataclass
+class GraphForm:
+    """The functions of one graph. `inputs` are what is known of its inputs, tensors by their sizes, `outputs` likewise."""
+
+    number: int
+    text: str
+    includes: list[str]
+    inputs: list[TensorInput | Size]
+    outputs: list[OutputView]
+    plan: Plan
+    kept: int
+    lines: list[str] = field(default_factory=list)
+
+
+def graph_form(
+    number: int, module: GraphModule, names: Sequence[str], weights: Weights, size_names: dict[str, str]
+) -> GraphForm:
+    """The functions of a graph that inductor can lower whole. `names` are what messages call its inputs, `size_names` what
+    they call the symbols of its sizes."""
+    lowered, program = pieces.lower(module, Options(None), lambda stage, text: None)
+    plan = plan_of(lowered, program)
+    values = [node.meta["val"] for node in module.graph.nodes if node.op == "placeholder"]
+    symbols = lowered.symbols or SizeSymbols(values)
+    counts = [*plan.outputs.values(), *(counts_of(program) if lowered.symbols else ())]
+    writer = _Writer(number, plan, symbols, names, size_names, counts)
+    constants = [getattr(module, given.target) for given in plan.constants]
+    parts = [
+        in_namespace(program.source, f"program_{number}"),
+        writer.make_kept(program.source, constants, weights),
+        writer.run(),
+    ]
+    return GraphForm(
+        number, "\n\n".join(parts), includes_of(program.source), symbols.inputs, list(plan.views), plan, plan.kept
+    )  # fmt: skip
+
+
+class _Writer:
+    def __init__(
+        self, number: int, plan: Plan, symbols: SizeSymbols, names: Sequence[str], size_names: dict[str, str],
+        counts: list[Size],
+    ):  # fmt: skip
+        self.number, self.plan, self.symbols = number, plan, symbols
+        self.names = names
+        self.size_names = size_names
+        self.counts = counts
+        self.tensors = [place for place, given in enumerate(symbols.inputs) if isinstance(given, TensorInput)]
+        self.positions = {given.name: place for given, place in zip(plan.inputs, self.tensors, strict=True)}
+
+    # What is made of constants
+
+    def make_kept(self, source: str, constants: Sequence[Tensor], weights: Weights) -> str:
+        """The function that makes what the program takes from run to run; it gives null where there is no memory."""
+        plan, k = self.plan, self.number
+        lines = [f"void** const kept = (void**)held.made.take({max(plan.kept, 1)} * (long)sizeof(void*));"]
+        lines += ["if (!kept) return nullptr;"]
+        for place, tensor in enumerate(constants):
+            lines.append(f"kept[{place}] = (void*)(held.data + {weights.add(tensor)}L);")
+        first = len(constants)
+        *places, end = accumulate(map(aligned, (*plan.folded, *plan.packed)), initial=0)
+        if places:
+            lines += [f"char* const block = (char*)held.made.take({end}L);", "if (!block) return nullptr;"]
+            lines += [f"kept[{first + index}] = block + {place}L;" for index, place in enumerate(places)]
+        if "rushlight_fold(" in source:
+            lines.append(f"program_{k}::fold(kept, 1);")
+        if plan.packed:
+            last = plan.kept - 1
+            lines += [
+                "memory passing;",
+                f"kept[{last}] = passing.take({plan.passing_bytes}L);",
+                f"if (!kept[{last}]) return nullptr;",
+                f"program_{k}::pack(kept, 1);",
+                f"kept[{last}] = nullptr;",
+            ]
+        return _function(f"static void** make_kept_{k}(weights& held)", [*lines, "return kept;"])
+
+    # A run
+
+    def run(self) -> str:
+        """The function that runs the program, and the one that looks at its sizes."""
+        checks = list(self._conditions())
+        head = "handle& self, const value* const* given, value* const* places, value* made"
+        body = [*self._read_inputs(), *self._symbols_read(), *self._check(checks), *self._lay_inputs(), *self._take()]
+        body += [*self._call(), *self._written_back(), *self._describe(), "return ok;"]
+        function = _function(f"static int graph_{self.number}({head})", body)
+        return f"{self._check_function(checks)}\n\n{function}" if checks else function
+
+    def _read_inputs(self) -> Iterator[str]:
+        yield "(void)given, (void)places, (void)made;"
+        for place, given in enumerate(self.symbols.inputs):
+            name = c_string(self.names[place])
+            if isinstance(given, TensorInput):
+                kind = f"{c_constant(given.dtype)}, {len(given.size)}"
+                yield f"const tensor* const p{place} = self.tensor_in(*given[{place}], {name}, {kind});"
+                yield f"if (!p{place}) return unfit;"
+                yield f"const tensor& i{place} = *p{place};"
+                yield f"(void)i{place};"
+                known = [(dim, size) for dim, size in enumerate(given.size) if isinstance(size, int)]
+                if known:
+                    test = " || ".join(f"i{place}.sizes[{dim}] != {size}" for dim, size in known)
+                    yield f"if ({test}) return self.wrong_sizes(i{place}, {name}, {c_string(self.sizes_text(given.size))});"
+            else:
+                yield f"const int64_t a{place} = given[{place}]->as.integer;"
+                yield f"(void)a{place};"
+
+    def _symbols_read(self) -> Iterator[str]:
+        for symbol, value in self.symbols.definitions.items():
+            yield f"const int64_t {symbol} = {size_text(value)};"
+            yield f"(void){symbol};"
+
+    def _conditions(self) -> Iterator[tuple[str, str]]:
+        """Tests of the symbols as C++, and what they say."""
+        for relation in self._relations():
+            text = size_text(relation.expression)
+            free = relation.expression.free_variables()
+            if free and all(self._is_symbol(each) for each in free):
+                yield f"({_as_counted(relation.expression, text)}).{_TESTS[relation.kind]}()", self.named(str(relation))
+        for place in self.tensors:
+            for dim, size in enumerate(self.symbols.inputs[place].size):
+                if isinstance(size, Expr) and size is not self._defined_by(place, dim):
+                    difference = f"(counted({size_text(size)}) - i{place}.sizes[{dim}]).is_zero()"
+                    wanted = self.sizes_text(self.symbols.inputs[place].size)
+                    yield difference, f"the sizes {wanted} of {self.names[place]}"
+
+    def _relations(self) -> Iterator[Relation]:
+        yield from self.symbols.relations
+        for symbol in self.symbols.definitions:
+            if symbol.least is not None:
+                yield Relation(NOT_NEGATIVE, symbol - symbol.least)
+            if symbol.extent is not None:
+                yield Relation(NOT_NEGATIVE, symbol.extent - symbol - 1)
+        for count in dict.fromkeys(self.counts):
+            if isinstance(count, Expr):
+                yield Relation(NOT_NEGATIVE, LARGEST - count)
+
+    def _is_symbol(self, variable: Var) -> bool:
+        return variable in self.symbols.definitions
+
+    def _defined_by(self, place: int, dim: int) -> Var | None:
+        """The symbol that is read off a dimension as it is."""
+        name = f"i{place}.sizes[{dim}]"
+        return next((symbol for symbol, value in self.symbols.definitions.items() if str(value) == name), None)
+
+    def _check(self, checks: list) -> Iterator[str]:
+        if checks:
+            arguments = [*self.symbols.names, *(f"i{place}" for place in self.tensors)]
+            yield f"if (const int wrong = sizes_fit_{self.number}({', '.join(['self', *arguments])})) return wrong;"
+
+    def _check_function(self, checks: list[tuple[str, str]]) -> str:
+        """The function that looks at open sizes: sums and products that do not fit 64 bits are in no range."""
+        parameters = [
+            *(f"counted {name}" for name in self.symbols.names),
+            *(f"const tensor& i{place}" for place in self.tensors),
+        ]
+        values = ", ".join(f"{self.named(name)} = %lld" for name in self.symbols.names)
+        numbers = ", ".join(f"(long long){name}.number" for name in self.symbols.names)
+        lines = [f"(void){name};" for name in self.symbols.names] + [f"(void)i{place};" for place in self.tensors]
+        for test, text in checks:
+            said = format_text(f"the model is for sizes with {text}, got ")[:-1]
+            lines.append(f'if (!{test}) return self.say(unfit, {said}{values}"{", " + numbers if numbers else ""});')
+        head = f"static int sizes_fit_{self.number}({', '.join(['handle& self', *parameters])})"
+        return _function(head, [*lines, "return ok;"])
+
+    def _lay_inputs(self) -> Iterator[str]:
+        for place in self.tensors:
+            given = self.symbols.inputs[place]
+            yield f"const int64_t strides_{place}[] = {{{_listed(given.stride)}}};"
+            yield f"void* const d{place} = self.laid(i{place}, strides_{place});"
+            yield f"if (!d{place}) return self.no_more();"
+
+    def _take(self) -> Iterator[str]:
+        """The memory of results and for the run."""
+        count, k = len(self.symbols.inputs), self.number
+        yield f"void** const kept = kept_of(*self.held, {k}, make_kept_{k});"
+        yield "if (!kept) return self.no_more();"
+        if self.symbols:
+            yield f"const int64_t symbols[] = {{{', '.join(self.symbols.names)}}};"
+            yield f"void* const arena = self.take(program_{k}::arena_bytes_for(symbols, self.threads));"
+        else:
+            yield f"void* const arena = self.take(program_{k}::arena_bytes(self.threads));"
+        yield "if (!arena) return self.no_more();"
+        for index, (name, nbytes) in enumerate(self.plan.outputs.items()):
+            wholes = [place for place, view in enumerate(self.plan.views) if view.buffer == name]
+            whole = self._whole(wholes, name)
+            if whole is None:
+                yield f"void* const o{index} = self.take({size_text(nbytes)});"
+            else:
+                yield f"const tensor t{whole} = {self._tensor(whole, 'nullptr')};"
+                yield f"void* const o{index} = self.room(places ? places[{whole}] : nullptr, t{whole}, given, {count});"
+            yield f"if (!o{index}) return self.no_more();"
+
+    def _whole(self, wholes: list[int], name: str) -> int | None:
+        """The result that is all of a buffer, if it is the only one in it."""
+        if len(wholes) != 1:
+            return None
+        view = self.plan.views[wholes[0]]
+        nbytes = self.plan.outputs[name]
+        count = 1
+        for size in view.size:
+            count = count * size
+        known = isinstance(view.offset, int) and view.offset == 0
+        return wholes[0] if known and count * self.plan.dtypes[name].itemsize == nbytes else None
+
+    def _call(self) -> Iterator[str]:
+        k = self.number
+        pointers = [f"d{place}" for place in self.tensors]
+        pointers += [f"kept[{index}]" for index in range(self.plan.kept)]
+        pointers += [f"o{index}" for index in range(len(self.plan.outputs))]
+        pointers += ["arena", *(f"(void*)(intptr_t){name}" for name in self.symbols.names)]
+        yield f"void* buffers[] = {{{', '.join(pointers)}}};"
+        said = c_string("a value is out of range: an index or a class beyond its dimension, a divisor of 0, or a probability")
+        yield f"if (program_{k}::entry(buffers, self.threads)) return self.say(failed, {said});"
+
+    def _written_back(self) -> Iterator[str]:
+        """What was written to copies of inputs goes to the inputs."""
+        for number in self.plan.written:
+            place = self.tensors[number]
+            copied = f"tensor_of(d{place}, i{place}.dtype, i{place}.rank, i{place}.sizes, strides_{place})"
+            yield f"if (d{place} != i{place}.data) copy_tensor(i{place}, {copied});"
+
+    def _describe(self) -> Iterator[str]:
+        for place, view in enumerate(self.plan.views):
+            if not view.buffer:
+                yield f"made[{place}] = {self._number(view.value)};"
+                continue
+            if view.buffer in self.plan.outputs:
+                pointer = f"o{list(self.plan.outputs).index(view.buffer)}"
+                yield f"made[{place}] = of_tensor({self._tensor(place, pointer)});"
+                continue
+            # A view of an input or a constant is copied: results are the handle's.
+            source = f"of_tensor({self._tensor(place, self._source(view.buffer))})"
+            yield f"if (!copy_value(made[{place}], {source}, self.run_memory())) return self.no_more();"
+
+    def _source(self, buffer: str) -> str:
+        if buffer in self.positions:
+            return f"d{self.positions[buffer]}"
+        names = [given.name for given in self.plan.constants]
+        return f"kept[{names.index(buffer)}]"
+
+    def _number(self, value: object) -> str:
+        if value is None:
+            return "none()"
+        if isinstance(value, bool):
+            return f"of_boolean({str(value).lower()})"
+        if isinstance(value, int | Expr):
+            return f"of_integer({size_text(value)})"
+        if isinstance(value, float):
+            return f"of_real({value!r})"
+        text = str(value)
+        return f"of_string({c_string(text)}, {len(text.encode())})"
+
+    def _tensor(self, place: int, pointer: str) -> str:
+        """A result as a tensor at a pointer."""
+        view = self.plan.views[place]
+        kind = self.plan.dtypes[view.buffer]
+        size, stride = view.size, view.stride
+        if view.is_whole and view.buffer in self.positions:
+            given = self.symbols.inputs[self.positions[view.buffer]]
+            size, stride = given.size, given.stride
+        at = pointer if pointer == "nullptr" or view.offset == 0 else f"({c_type(kind)}*){pointer} + {size_text(view.offset)}"
+        return f"tensor_of({at}, {c_constant(kind)}, {len(size)}, {_array(size)}, {_array(stride)})"
+
+    # Words
+
+    def sizes_text(self, sizes: Sequence[Size]) -> str:
+        """Sizes as the user names them."""
+        return f"[{', '.join(self.named(str(size)) for size in sizes)}]"
+
+    def named(self, text: str) -> str:
+        """Text with symbols by the user's names."""
+        return re.sub(r"\bs\d+\b", lambda found: self.size_names.get(found[0], found[0]), text)
+
+
+def _as_counted(expression: Expr, text: str) -> str:
+    return f"counted({text})" if isinstance(expression, Var) else text
+
+
+def _listed(sizes: Sequence[Size]) -> str:
+    return ", ".join(map(size_text, sizes)) or "0"
+
+
+def _array(sizes: Sequence[Size]) -> str:
+    return f"sizes_of({', '.join(map(size_text, sizes))}).numbers"
+
+
+def _function(head: str, lines: Sequence[str]) -> str:
+    body = "\n".join(f"  {line}" for line in lines)
+    return f"{head} {{\n{body}\n}}"

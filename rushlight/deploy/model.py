@@ -1,0 +1,109 @@
+"""What an exported model is, before it is written: methods with their inputs and outputs, state, weights, and C++ functions.
+
+Made by `exported.py` and `scripted.py`; `source.py` and `header.py` write it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rushlight.core.dtype import dtype
+from rushlight.core.tensor import Tensor
+from rushlight.deploy.graph_form import GraphForm
+from rushlight.deploy.spelling import DTYPES, NotExportable, c_constant, constant_text
+from rushlight.deploy.weights import Weights
+from rushlight.inductor.sizes import Size
+
+MOST_DIMS = 8
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An input or an output of a method: what kind of value it is ("tensor", "int", "float", "bool", "string", "list", "tuple",
+    "dict", "value"), and for a tensor what is known of it. `sizes` are numbers or what open ones are called; `bounds` are the
+    least and the largest value of those, by name."""
+
+    name: str
+    kind: str
+    dtype: dtype | None = None
+    sizes: tuple[int | str, ...] | None = None
+    bounds: tuple[tuple[str, int, int | None], ...] = ()
+    about: str = ""
+
+    def __str__(self) -> str:
+        """As a signature says it: `x: float32[n, 3]`."""
+        if self.kind != "tensor" or self.dtype is None:
+            return f"{self.name}: {self.about or self.kind}"
+        sizes = "" if self.sizes is None else f"[{', '.join(map(str, self.sizes))}]"
+        return f"{self.name}: {self.dtype.name}{sizes}"
+
+
+@dataclass
+class Method:
+    """A method, and the names of the functions that run it, each for some arguments, in the order in which they are tried."""
+
+    name: str
+    inputs: list[Parameter]
+    outputs: list[Parameter]
+    forms: list[str] = field(default_factory=list)
+
+
+class Model:
+    """Collects what a model consists of."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.weights = Weights()
+        self.methods: list[Method] = []
+        self.includes: dict[str, None] = {}
+        self.functions: list[str] = []  # texts that need the handle's base only
+        self.forms: list[str] = []  # texts of functions over the whole handle
+        self.states: list[tuple[str, object]] = []  # what each is called, and its value when the model begins
+        self.programs = 0
+
+    def add_graph(self, form: GraphForm) -> None:
+        """Add the functions of a graph, whose number is that of programs before it."""
+        self.programs += 1
+        self.includes.update(dict.fromkeys(form.includes))
+        self.functions.append(form.text)
+
+    def add_state(self, name: str, value: object) -> int:
+        """A value that is kept from run to run; its number."""
+        self.states.append((name, value))
+        return len(self.states) - 1
+
+    def identity(self, source: str) -> bytes:
+        """32 bytes that name the model's source and weights."""
+        return hashlib.sha256(source.encode() + self.weights.digest().encode()).digest()
+
+
+def check_tensor(name: str, kind: dtype, sizes: Sequence[Size]) -> None:
+    """NotExportable for a tensor that cannot cross the interface."""
+    if kind.name not in DTYPES:
+        raise NotExportable(f"{name} is of dtype {kind}; tensors that cross the interface are of {', '.join(DTYPES)}")
+    if len(sizes) > MOST_DIMS:
+        raise NotExportable(f"{name} has {len(sizes)} dimensions; tensors that cross the interface have at most {MOST_DIMS}")
+
+
+def tensor_text(tensor: Tensor, weights: Weights) -> str:
+    """C++ for a tensor of the weights, of type `value`. `self` has them."""
+    check_tensor("a tensor that the model holds", tensor.dtype, tensor.shape)
+    impl = tensor._impl
+    sizes, strides = (f"sizes_of({', '.join(f'{each}L' for each in row) or '0'}).numbers" for row in (impl.sizes, impl.strides))
+    place = f"(void*)(self.held->data + {weights.add(tensor)}L)"
+    return f"of_tensor(tensor_of({place}, {c_constant(impl.dtype)}, {len(impl.sizes)}, {sizes}, {strides}))"
+
+
+def initial_text(value: object, weights: Weights, lines: list[str], name: str = "items") -> str:
+    """C++ for what a state is when the model begins; `lines` gets what has to come before."""
+    if isinstance(value, Tensor):
+        return tensor_text(value, weights)
+    if not isinstance(value, list | tuple | dict):
+        return constant_text(value)
+    items = [each for pair in value.items() for each in pair] if isinstance(value, dict) else list(value)
+    texts = [initial_text(item, weights, lines, f"{name}_{place}") for place, item in enumerate(items)]
+    lines.append(f"value {name}[] = {{{', '.join(texts) or 'none()'}}};")
+    kind = "LIST" if isinstance(value, list) else "DICT" if isinstance(value, dict) else "TUPLE"
+    return f"of_items(RL_CONSTANT({kind}), {name}, {len(items)})"

@@ -1,0 +1,62 @@
+"""The folder of an exported model.
+
+In: a `Model`. Out: its header, C++ file, the native headers it includes, weights, CMake and pkg-config files, an example and a
+README.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+from rushlight.deploy import templates
+from rushlight.deploy.header import write_header
+from rushlight.deploy.model import Model
+from rushlight.deploy.source import write_source
+from rushlight.inductor.build import INCLUDE
+
+OWN_INCLUDE = Path(__file__).parent / "include"
+_INCLUDE = re.compile(r"^#include <(rushlight/\w+\.h)>", re.MULTILINE)
+MARK = ".rushlight-export"
+
+
+def write_package(model: Model, folder: Path, embed: bool, force: bool) -> None:
+    """Write the folder. FileExistsError for one that holds files which no export wrote, unless `force`."""
+    if folder.exists() and not force and any(folder.iterdir()) and not (folder / MARK).exists():
+        raise FileExistsError(f"{folder} holds other files; export into a new folder, or over them with force (--force)")
+    folder.mkdir(parents=True, exist_ok=True)
+    name = model.name
+    source, identity = write_source(model, embed)
+    weights = folder / f"{name}.weights"
+    digest = hashlib.sha256()
+    with weights.open("wb") as file:
+        for chunk in model.weights.chunks(identity):
+            digest.update(chunk)
+            file.write(chunk)
+    (folder / MARK).write_text(f"{name}\n")
+    (folder / f"{name}.h").write_text(write_header(model, embed))
+    (folder / f"{name}.cpp").write_text(source)
+    copy_headers(source, folder / "rushlight")
+    if embed:
+        (folder / f"{name}_weights.S").write_text(templates.embedding(name))
+    (folder / "CMakeLists.txt").write_text(templates.cmake(name, embed))
+    (folder / f"{name}Config.cmake.in").write_text(templates.cmake_config(name))
+    (folder / f"{name}.pc.in").write_text(templates.pkg_config(name))
+    (folder / "example.c").write_text(templates.example(model, embed))
+    (folder / "README.md").write_text(templates.readme(model, embed, digest.hexdigest(), weights.stat().st_size))
+
+
+def copy_headers(source: str, folder: Path) -> None:
+    """Copy the native headers that a text needs, and those that these need."""
+    folder.mkdir(exist_ok=True)
+    pending, seen = _INCLUDE.findall(source), set()
+    while pending:
+        name = pending.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        path = next(root / name for root in (OWN_INCLUDE, INCLUDE) if (root / name).exists())
+        text = path.read_text()
+        pending += _INCLUDE.findall(text)
+        (folder / path.name).write_text(text)

@@ -1,0 +1,175 @@
+"""The C++ file of an exported model.
+
+In: a `Model`. Out: text: what inductor writes for each graph, the functions that run methods, tables of what these take and
+give, and the C interface, which `deployed_interface.h` has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rushlight.deploy.model import MOST_DIMS, Method, Model, Parameter, initial_text
+from rushlight.deploy.spelling import DTYPES, c_string
+
+KINDS = {
+    "none": "NONE", "bool": "BOOL", "int": "INT", "float": "FLOAT", "string": "STRING", "tensor": "TENSOR", "list": "LIST",
+    "tuple": "TUPLE", "dict": "DICT", "value": "NONE",
+}  # fmt: skip
+
+
+def write_source(model: Model, embedded: bool) -> tuple[str, bytes]:
+    """The text, and the identity that the weights have to have."""
+    body = "\n\n".join([*model.functions, *model.forms, _set_first_state(model), *_methods(model)])
+    identity = model.identity(body)
+    shown = "".join(f"\\x{byte:02x}" for byte in identity)
+    numbers = [
+        "namespace {",
+        "using namespace rl::deployed;",
+        f"constexpr int state_count = {len(model.states)}, program_count = {model.programs};",
+        f'constexpr char identity[] = "{shown}";',
+        f"constexpr uint64_t weights_bytes = {model.weights.size};",
+        "}  // namespace",
+    ]
+    weights = [f'extern "C" const char {model.name}_weights[];'] if embedded else []
+    handle, interface = ("#include <rushlight/deployed_handle.h>", "#include <rushlight/deployed_interface.h>")
+    parts = [*_head(model, embedded), "", *numbers, *weights, handle, "", "namespace {", "", body, "", "}  // namespace", ""]
+    return "\n".join([*parts, interface, "", *_typed(model)]) + "\n", identity
+
+
+def _head(model: Model, embedded: bool) -> list[str]:
+    name = model.name
+    return [
+        f"// The model {name}, written by Rushlight. Compile as C++17 with GCC or Clang, with rushlight/ beside this file.",
+        f'#include "{name}.h"',
+        "",
+        "#define RL_DEPLOYED",
+        *(["#define RL_EMBEDDED"] if embedded else []),
+        "#if !defined(_OPENMP) && !defined(__wasm__)",
+        "#define RL_THREADS",
+        "#endif",
+        "// Several models may be in one program, built with other flags or headers.",
+        f"#define rl {name}_rl",
+        f"#define rl_team {name}_rl_team",
+        f"#define RL_HANDLE {name}",
+        f"#define RL_MODEL(word) {name}_##word",
+        f"#define RL_CONSTANT(word) {name.upper()}_##word",
+        "",
+        *model.includes,
+        "#include <rushlight/deployed.h>",
+    ]
+
+
+def _set_first_state(model: Model) -> str:
+    """The function that gives a handle the state that the model begins with."""
+    lines = []
+    for number, (name, value) in enumerate(model.states):
+        before: list[str] = []
+        text = initial_text(value, model.weights, before, f"items_{number}")
+        lines += [f"  {line}" for line in [*before, f"if (!self.states[{number}].keep({text})) return false;  // {name}"]]
+    return "\n".join(["bool set_first_state(RL_HANDLE& self) {", "  (void)self;", *lines, "  return true;", "}"])
+
+
+def _methods(model: Model) -> Iterator[str]:
+    for method in model.methods:
+        for what, parameters in (("inputs", method.inputs), ("outputs", method.outputs)):
+            rows = ",\n".join(f"    {_described(each)}" for each in parameters) or "    {}"
+            yield f"constexpr RL_MODEL(parameter) {what}_of_{method.name}[] = {{\n{rows},\n}};"
+        tries = [f"  int status = {method.forms[0]}(self, inputs, outputs);"]
+        if len(method.forms) > 1:  # where none fits, the first one's reason is the general one
+            tries += ["  if (status != unfit) return status;", "  const complaint first = self;"]
+            tries += [f"  if (status == unfit) status = {form}(self, inputs, outputs);" for form in method.forms[1:]]
+            tries += ["  if (status == unfit) static_cast<complaint&>(self) = first;"]
+        head = f"int run_{method.name}(RL_HANDLE& self, const value* inputs, value* outputs)"
+        yield "\n".join([f"{head} {{", *tries, "  return status;", "}"])
+    rows = []
+    for method in model.methods:
+        name, inputs, outputs = method.name, len(method.inputs), len(method.outputs)
+        rows.append(f'    {{{{"{name}", inputs_of_{name}, {inputs}, outputs_of_{name}, {outputs}}}, run_{name}}},')
+    yield "\n".join([
+        "struct method {", "  RL_MODEL(method) info;", "  int (*run)(RL_HANDLE&, const value*, value*);", "};",
+        "const method methods[] = {", *rows, "};",
+    ])  # fmt: skip
+
+
+def _described(parameter: Parameter) -> str:
+    sizes = parameter.sizes or ()
+    bounds = {name: (least, most) for name, least, most in parameter.bounds}
+    rows: list[list[int]] = [[], [], []]
+    for size in sizes:
+        least, most = (size, size) if isinstance(size, int) else bounds.get(size, (0, None))
+        for row, number in zip(rows, (size if isinstance(size, int) else -1, least, -1 if most is None else most), strict=True):
+            row.append(number)
+    shown = ", ".join(f"{{{', '.join(map(str, row)) or '0'}}}" for row in rows)
+    kind, element = KINDS[parameter.kind], "NO_DTYPE" if parameter.dtype is None else DTYPES[parameter.dtype.name]
+    rank = -1 if parameter.sizes is None else len(sizes)
+    assert rank <= MOST_DIMS
+    name, text = c_string(parameter.name), c_string(str(parameter))
+    return f"{{{name}, RL_CONSTANT({kind}), RL_CONSTANT({element}), {rank}, {shown}, {text}}}"
+
+
+# The method's own functions
+
+
+def typed_head(model: Model, method: Method) -> str:
+    """The declaration of the function that runs a method."""
+    words = [f"{model.name}* model"]
+    taken = {"model"}
+    for each in method.inputs:
+        words.append(_typed_parameter(model.name, each, _own(each.name, taken), is_input=True))
+    for each in method.outputs:
+        words.append(_typed_parameter(model.name, each, _own(each.name, taken), is_input=False))
+    return f"{model.name}_status {model.name}_{method.name}({', '.join(words)})"
+
+
+def _own(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_out"
+    taken.add(name)
+    return name
+
+
+def _typed_parameter(model: str, parameter: Parameter, name: str, is_input: bool) -> str:
+    simple = {"int": "int64_t", "float": "double", "bool": "bool"}
+    if parameter.kind in simple:
+        return f"{simple[parameter.kind]}{' ' if is_input else '* '}{name}"
+    kind = "tensor" if parameter.kind == "tensor" else "value"
+    return f"const {model}_{kind}* {name}" if is_input else f"{model}_{kind}* {name}"
+
+
+def _typed(model: Model) -> Iterator[str]:
+    yield ""
+    for index, method in enumerate(model.methods):
+        yield from _typed_function(model, method, index)
+
+
+def _typed_function(model: Model, method: Method, index: int) -> Iterator[str]:
+    taken = {"model"}
+    inputs = [(each, _own(each.name, taken)) for each in method.inputs]
+    outputs = [(each, _own(each.name, taken)) for each in method.outputs]
+    yield f'extern "C" {typed_head(model, method)} {{'
+    pointers = [name for each, name in (*inputs, *outputs) if each.kind not in ("int", "float", "bool")]
+    pointers += [name for each, name in outputs if each.kind in ("int", "float", "bool")]
+    status = f"{model.name}_status"
+    yield f"  if (!model) return ({status})bad_argument;"
+    for name in pointers:
+        yield f'  if (!{name}) return ({status})model->say(bad_argument, "{name} is a null pointer");'
+    makers = {"int": "of_integer", "float": "of_real", "bool": "of_boolean", "tensor": "of_tensor"}
+    given = [
+        f"{makers[each.kind]}({'*' * (each.kind == 'tensor')}{name})" if each.kind in makers else f"*{name}"
+        for each, name in inputs
+    ]
+    yield f"  const value given_inputs[] = {{{', '.join(given) or 'none()'}}};"
+    places = [
+        f"place_of(*{name})" if each.kind == "tensor" else f"*{name}" if each.kind not in makers else "none()"
+        for each, name in outputs
+    ]
+    yield f"  value given_outputs[] = {{{', '.join(places) or 'none()'}}};"
+    yield f"  const int status = run_method(model, {index}, given_inputs, {len(inputs)}, given_outputs, {len(outputs)});"
+    yield f"  if (status != ok) return ({status})status;"
+    readers = {"int": "as.integer", "float": "as.real", "bool": "as.integer != 0", "tensor": "as.tensor"}
+    for place, (each, name) in enumerate(outputs):
+        read = f".{readers[each.kind]}" if each.kind in readers else ""
+        yield f"  *{name} = given_outputs[{place}]{read};"
+    yield f"  return ({status})ok;"
+    yield "}"
+    yield ""

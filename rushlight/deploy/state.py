@@ -1,0 +1,37 @@
+"""The state of a scripted module outside of Python: which attributes a model keeps from run to run, and what they are at first.
+
+In: a module's object as it was exported. Out: numbers of states, by the path of an attribute.
+"""
+
+from __future__ import annotations
+
+from rushlight.deploy.model import Model
+from rushlight.deploy.spelling import NotExportable
+from rushlight.jit.runtime.objects import ScriptObject
+
+Path = tuple[str, ...]
+
+
+class States:
+    """The attributes of one object that are state, each of which gets a number when it is first asked for."""
+
+    def __init__(self, model: Model, first: ScriptObject):
+        self.model = model
+        self.first = first
+        self._numbers: dict[Path, int] = {}
+        self._same: dict[tuple[int, str], int] = {}
+
+    def number(self, path: Path) -> int:
+        """The number of the state at a path below the module. NotExportable where that holds what has no form in C."""
+        if path not in self._numbers:
+            owner = self.first
+            for name in path[:-1]:
+                owner = owner.slots[name]
+            place = (id(owner), path[-1])
+            if place not in self._same:
+                value = owner.slots[path[-1]]
+                if isinstance(value, ScriptObject):
+                    raise NotExportable(f"the attribute {'.'.join(path)}, which the code assigns, is an object of a class")
+                self._same[place] = self.model.add_state(".".join(path), value)
+            self._numbers[path] = self._same[place]
+        return self._numbers[path]

@@ -1,0 +1,134 @@
+"""The machines that exported models are built for, and the compilers that build for them.
+
+A target is flags and a threading layer: the text is the same for all.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from rushlight.core.openmp import link_flags
+from rushlight.deploy.templates import FLAGS
+from rushlight.utils.native import toolchain
+from rushlight.utils.native.toolchain import Command, CompilerMissing
+
+X86_LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
+TARGETS = ("native", *X86_LEVELS, "aarch64", "wasm32")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A machine: its name, the compiler and its flags, what is linked, and how libraries end."""
+
+    name: str
+    compiler: Command
+    flags: tuple[str, ...]
+    libraries: tuple[str, ...]
+    suffix: str = ".so"
+
+
+def target_named(name: str) -> Target:
+    """A target. ValueError for a name that is none; CompilerMissing says what to install where nothing builds for it."""
+    if name not in TARGETS:
+        raise ValueError(f"there is no target {name!r}; there are {', '.join(TARGETS)}")
+    if name == "wasm32":
+        return _wasm()
+    machine = platform.machine()
+    if name == "native":
+        return _own(name, ("-march=native",))
+    if name == "aarch64":
+        if machine in ("aarch64", "arm64"):
+            return _own(name, ("-march=armv8-a",))
+        return _other(name, "aarch64-linux-gnu-g++", "aarch64-linux-gnu", ())
+    if machine in ("x86_64", "AMD64"):
+        return _own(name, (f"-march={name}",))
+    return _other(name, "x86_64-linux-gnu-g++", "x86_64-linux-gnu", (f"-march={name}",))
+
+
+def _own(name: str, march: tuple[str, ...]) -> Target:
+    """This machine's kind, by its own compiler, or by Zig's where there is none."""
+    try:
+        compiler = toolchain.compiler()
+    except CompilerMissing:
+        zig = zig_command()
+        if zig is None:
+            raise
+        triple = {"x86_64": "x86_64-linux-gnu"}.get(platform.machine(), "aarch64-linux-gnu")
+        return _zig(name, zig, triple, march)
+    return Target(name, compiler, (*march, "-fopenmp", "-Wno-psabi"), (*link_flags(), "-lm"))
+
+
+def _other(name: str, cross: str, triple: str, march: tuple[str, ...]) -> Target:
+    """Another machine's kind, by a cross compiler or by Zig's."""
+    found = shutil.which(cross)
+    if found is not None:
+        return Target(name, (found,), (*march, "-fopenmp", "-Wno-psabi"), ("-fopenmp", "-lm"))
+    zig = zig_command()
+    if zig is None:
+        raise CompilerMissing(
+            f"no compiler here builds for {name}. Install {cross}, or Zig's: pip install 'rushlight[compiler]'"
+        )
+    return _zig(name, zig, triple, march)
+
+
+def _zig(name: str, zig: Command, triple: str, march: tuple[str, ...]) -> Target:
+    flags = tuple(flag.replace("x86-64", "x86_64") for flag in march)
+    flags = tuple(flag.replace("-march=", "-mcpu=") for flag in flags if flag != "-march=armv8-a")
+    return Target(name, (*zig, "c++", "-target", triple), (*flags, "-fno-sanitize=all", "-pthread"), ("-lm",))
+
+
+def _wasm() -> Target:
+    zig = zig_command()
+    if zig is None:
+        raise CompilerMissing("WebAssembly is built by Zig's compiler: pip install 'rushlight[compiler]'")
+    flags = ("-mcpu=generic+simd128+bulk_memory+nontrapping_fptoint", "-fno-sanitize=all", "-mexec-model=reactor")
+    return Target("wasm32", (*zig, "c++", "-target", "wasm32-wasi"), flags, ("-lm",), ".wasm")
+
+
+def zig_command() -> Command | None:
+    """Zig's compiler: the program `zig`, or that of the package ziglang."""
+    found = shutil.which("zig")
+    if found is not None:
+        return (found,)
+    return (sys.executable, "-m", "ziglang") if importlib.util.find_spec("ziglang") is not None else None
+
+
+def build_library(folder: Path, name: str, target: str, embed: bool, kind: str = "shared") -> Path:
+    """Build the library of an exported folder. `kind` is "shared" or "static". BuildError with what the compiler says."""
+    made = target_named(target)
+    sources = [f"{name}.cpp", *([f"{name}_weights.S"] if embed else [])]
+    ending = "" if target == "native" else f"-{target}"
+    command = [*made.compiler, "-std=c++17", "-O2", *made.flags, *FLAGS, "-fPIC", "-fvisibility=hidden", f"-I{folder}"]
+    library = folder / (f"lib{name}{ending}{made.suffix}" if kind == "shared" else f"lib{name}{ending}.a")
+    scratch = folder / ".build"
+    scratch.mkdir(exist_ok=True)
+    try:
+        objects = [str(scratch / f"{source}.o") for source in sources]
+        steps = [[*command, "-c", str(folder / source), "-o", out] for source, out in zip(sources, objects, strict=True)]
+        _run(steps, folder, scratch)
+        if kind == "static":
+            library.unlink(missing_ok=True)
+            _run([[*_archiver(made), "rcs", str(library), *objects]], folder, scratch)
+        else:
+            _run([[*command, "-shared", *objects, *made.libraries, "-o", str(library)]], folder, scratch)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return library
+
+
+def _archiver(target: Target) -> Command:
+    if "ziglang" in target.compiler or os.path.basename(target.compiler[0]) == "zig":
+        return (*target.compiler[: target.compiler.index("c++")], "ar")
+    cross = target.compiler[0].replace("g++", "ar")
+    return (cross if "linux-gnu" in target.compiler[0] else "ar",)
+
+
+def _run(steps: list[list[str]], folder: Path, scratch: Path) -> None:
+    for step in steps:  # a weights' file is included by its name
+        toolchain.run([["/usr/bin/env", "-C", str(folder), *step]], str(folder), scratch)

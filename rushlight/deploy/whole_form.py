@@ -1,0 +1,240 @@
+"""A scripted method as one graph: a form of the method for arguments and state like those of the example.
+
+In: a jit graph and arguments. Out: a C++ function over the method's inputs and outputs. What is decided for the example, such
+as branches on numbers, is looked at in each run; a run that differs is `unfit`, and another form's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rushlight.compiler.passes import for_fusion
+from rushlight.compiler.scripted.execution import Budget
+from rushlight.compiler.scripted.open_sizes import Dims
+from rushlight.compiler.scripted.program import Form, WholeProgram
+from rushlight.compiler.scripted.readers import Argument, Item, Reader, Slot
+from rushlight.compiler.scripted.templates import Items, Output, Template
+from rushlight.compiler.scripted.whole import Captured, Wish
+from rushlight.core.pytree import LEAF, TreeSpec
+from rushlight.core.tensor import Tensor
+from rushlight.deploy.exported import refuse_unsupported, shown_sizes
+from rushlight.deploy.graph_form import GraphForm, graph_form
+from rushlight.deploy.model import Model, Parameter, check_tensor
+from rushlight.deploy.readers import Values
+from rushlight.deploy.spelling import NotExportable, c_string
+from rushlight.deploy.state import States
+from rushlight.inductor.compile_fx import interpreter_of
+from rushlight.inductor.late_inputs import as_last_inputs, seed_nodes, written_constants
+from rushlight.jit.ir.graph import Graph
+from rushlight.jit.runtime.objects import ScriptObject
+
+KINDS = {bool: "BOOL", int: "INT", float: "FLOAT", str: "STRING", type(None): "NONE"}
+_LARGE = Budget(512, 12_000, open_loops=True)
+
+
+class WholeForm:
+    """A captured graph. `program` runs it in Python, for calls that find out about further forms."""
+
+    def __init__(self, graph: Graph, arguments: Sequence[object], dims: Dims, changing: frozenset, budget: Budget):
+        captured = Captured(graph, arguments, Wish(changing, dims, False, budget))
+        for graph_pass in for_fusion(fallback_random=False):
+            graph_pass(captured.module)
+        self.captured = captured
+        self.form: Form = captured.form(arguments)
+        self.program = WholeProgram(interpreter_of(captured.module), self.form)
+        self.arguments = list(arguments)
+
+    def fits(self, arguments: Sequence[object]) -> bool:
+        """Whether the form is right for a call."""
+        return self.program._fitting(arguments) is not None
+
+    # As C++
+
+    def add(
+        self, model: Model, states: States, method: str, function: str, names: Sequence[str], size_names: dict[str, str]
+    ) -> list[Parameter]:
+        """Add the form's functions; what its results are called and look like. `names` are those of all arguments."""
+        module, form = self.captured.module, self.form
+        self._refuse_effects()
+        written, seeds = written_constants(module), seed_nodes(module)
+        written_states = [states.number(self._path_of(getattr(module, node.target))) for node in written]
+        module = as_last_inputs(module, [*written, *seeds])
+        refuse_unsupported(module, method)
+        values = Values(states, model.weights, self.arguments, names)
+        self._check_structure(values)
+        for reader, expected in form.conditions:
+            if not isinstance(expected, ScriptObject | Tensor):
+                values.check_value(reader, expected)
+        for reader, kind in form.kinds:
+            if isinstance(kind, tuple):
+                values.check_kind(reader, {list: "LIST", dict: "DICT"}.get(kind[0], "TUPLE"), self._length(kind))
+        given = [self._tensor_argument(values, index) for index in form.inputs.distinct]
+        called = [self._tensor_name(values, index) for index in form.inputs.distinct]
+        for reader in form.late:
+            name = values.temporary("late")
+            values.lines.append(f"const value* const {name} = {values.pointer(reader)};")
+            given.append(name)
+            called.append(values.text(reader))
+        given += [f"&self.states[{number}].now" for number in written_states]
+        called += [f"the state {model.states[number][0]}" for number in written_states]
+        for number in range(len(seeds)):
+            values.lines.append(f"const value seed_{number} = self.next_seed();")
+            given.append(f"&seed_{number}")
+            called.append("the seed")
+        graph = graph_form(model.programs, module, called, model.weights, size_names)
+        model.add_graph(graph)
+        results = self._call(values, graph, given, size_names)
+        body = "\n".join(f"  {line}" for line in values.lines)
+        model.forms.append(f"int {function}(RL_HANDLE& self, const value* inputs, value* outputs) {{\n{body}\n}}")
+        return results
+
+    def _refuse_effects(self) -> None:
+        """NotExportable for what a run changes outside of the module's own attributes."""
+        for reader, _, _ in self.form.changes:
+            if not isinstance(reader, Slot):
+                raise NotExportable("a list or dict among the arguments is changed, which a caller in C would not see")
+        if self.captured.unread:
+            raise NotExportable("a list among the arguments is appended to, which a caller in C would not see")
+
+    def _path_of(self, tensor: Tensor) -> tuple[str, ...]:
+        """Where a tensor that the code writes to is an attribute."""
+        for owner, name, value in self.form.reads:
+            if value is tensor:
+                for path, (holder, held, _) in zip(self.form.paths, self.form.reads, strict=True):
+                    if holder is owner and held == name:
+                        return (*path[1:], name)
+        raise NotExportable("the code writes to a tensor that is no attribute of a module")
+
+    @staticmethod
+    def _length(kind: tuple) -> int:
+        return 2 * len(kind[1]) if isinstance(kind[1], tuple) else kind[1]
+
+    # Arguments
+
+    def _check_structure(self, values: Values) -> None:
+        """Whether the arguments are of the kinds of the example's."""
+        inputs = self.form.inputs
+        at = 0
+        for index, spec in zip(inputs.positions, inputs.spec.children, strict=True):
+            at = self._check_spec(values, Argument(index), spec, at)
+
+    def _check_spec(self, values: Values, reader: Reader, spec: TreeSpec, at: int) -> int:
+        inputs = self.form.inputs
+        if spec is LEAF:
+            leaf = inputs.leaves[at]
+            if not isinstance(leaf, Tensor):
+                if type(leaf) not in KINDS:
+                    raise NotExportable(f"an argument of {type(leaf).__name__}, which has no form in C")
+                values.check_kind(reader, KINDS[type(leaf)], None)
+                if any(index == at for index, _ in inputs.fixed):
+                    values.check_value(reader, leaf)
+            return at + 1
+        kind = {list: "LIST", dict: "DICT"}.get(spec.kind, "TUPLE")
+        values.check_kind(reader, kind, len(spec.children) * (2 if spec.keys is not None else 1))
+        keys = spec.keys if spec.keys is not None else range(len(spec.children))
+        for key, child in zip(keys, spec.children, strict=True):
+            at = self._check_spec(values, Item(reader, key), child, at)
+        return at
+
+    def _reader_of(self, leaf: int) -> Reader:
+        inputs = self.form.inputs
+        at = 0
+        for index, spec in zip(inputs.positions, inputs.spec.children, strict=True):
+            found, at = self._find(Argument(index), spec, at, leaf)
+            if found is not None:
+                return found
+        raise AssertionError(leaf)
+
+    def _find(self, reader: Reader, spec: TreeSpec, at: int, leaf: int) -> tuple[Reader | None, int]:
+        if spec is LEAF:
+            return (reader if at == leaf else None), at + 1
+        keys = spec.keys if spec.keys is not None else range(len(spec.children))
+        for key, child in zip(keys, spec.children, strict=True):
+            found, at = self._find(Item(reader, key), child, at, leaf)
+            if found is not None:
+                return found, at
+        return None, at
+
+    def _tensor_argument(self, values: Values, leaf: int) -> str:
+        return values.pointer(self._reader_of(leaf))
+
+    def _tensor_name(self, values: Values, leaf: int) -> str:
+        return values.text(self._reader_of(leaf))
+
+    # Results
+
+    def _call(self, values: Values, graph: GraphForm, given: list[str], size_names: dict[str, str]) -> list[Parameter]:
+        templates, names = self._flattened()
+        places = ["nullptr"] * len(graph.outputs)
+        for number, template in enumerate(templates):
+            if isinstance(template, Output) and places[template.place] == "nullptr":
+                places[template.place] = f"&outputs[{number}]"
+        lines = values.lines
+        lines += ["(void)inputs, (void)outputs;", f"const value* const given[] = {{{', '.join(given) or 'nullptr'}}};"]
+        lines += [
+            f"value* const places[] = {{{', '.join(places) or 'nullptr'}}};",
+            f"value made[{max(len(graph.outputs), 1)}];",
+        ]
+        lines += [f"if (const int status = graph_{graph.number}(self, given, places, made)) return status;"]
+
+        def output(place: int) -> str:
+            return f"made[{place}]"
+
+        found = []
+        for number, (template, name) in enumerate(zip(templates, names, strict=True)):
+            result = values.temporary("result")
+            lines.append(f"const value {result} = {values.template(template, output)};")
+            lines.append(f"if (const int status = self.deliver(outputs[{number}], {result}, {c_string(name)})) return status;")
+            found.append(self._parameter(name, template, graph, size_names))
+        self._keep(values, output)
+        lines.append("return ok;")
+        return found
+
+    def _flattened(self) -> tuple[list[Template], list[str]]:
+        """The results: the parts of a tuple are results of their own."""
+        results = self.form.results
+        if (
+            len(results) == 1
+            and isinstance(results[0], Items)
+            and isinstance(results[0].kind, type)
+            and issubclass(results[0].kind, tuple)
+        ):
+            fields = getattr(results[0].kind, "_fields", None)
+            names = [f"result_{number}" for number in range(len(results[0].items))] if fields is None else list(fields)
+            return results[0].items, names
+        return list(results), ["result"] if len(results) == 1 else [f"result_{number}" for number in range(len(results))]
+
+    def _parameter(self, name: str, template: Template, graph: GraphForm, size_names: dict[str, str]) -> Parameter:
+        if isinstance(template, Output):
+            view = graph.outputs[template.place]
+            if not view.buffer:
+                return Parameter(name, "int")
+            kind, size = graph.plan.dtypes[view.buffer], view.size
+            given = {each.name: each for each in (*graph.plan.inputs, *graph.plan.constants)}.get(view.buffer)
+            size = given.size if view.is_whole and given is not None else size
+            check_tensor(name, kind, size)
+            return Parameter(name, "tensor", kind, shown_sizes(size, size_names))
+        if isinstance(template, Items):
+            return Parameter(name, {list: "list", dict: "dict"}.get(template.kind, "tuple"))
+        return Parameter(name, "value")
+
+    def _keep(self, values: Values, output) -> None:
+        """What a run leaves in the module's attributes; all is made before anything is changed."""
+        kept = []
+        for owner, name, template in self.form.assignments:
+            kept.append((values.states.number((*values.owner(owner), name)), template))
+        for reader, grows, contents in self.form.changes:
+            if grows:
+                raise NotExportable("a list that is only appended to, in an attribute")
+            kept.append((values.states.number((*values.owner(reader.owner), reader.name)), contents))
+        made = []
+        for number, template in kept:
+            name = values.temporary("next")
+            values.lines.append(f"const value {name} = {values.template(template, output)};")
+            made.append(f"if (!self.states[{number}].keep({name})) return self.no_more();")
+        values.lines += made
+
+
+def whole_form(graph: Graph, arguments: Sequence[object], dims: Dims, changing: frozenset = frozenset()) -> WholeForm:
+    """The form for arguments like these; `dims` are dimensions that are open, and `changing` the sources of numbers."""
+    return WholeForm(graph, arguments, dims, changing, _LARGE)
