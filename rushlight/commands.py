@@ -1,4 +1,4 @@
-"""The command `rushlight`: `exec` runs a program, the others look into archives."""
+"""The command `rushlight`: `exec` runs a program, `export` makes C++ of a model, the others look into archives."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ def main(words: Sequence[str] | None = None) -> int:
         from rushlight.as_torch.program import main as run  # which makes `torch` Rushlight
 
         return run(words[1:])
+    if words[:1] == ["export"]:
+        from rushlight.deploy.commands import main as export
+
+        return export(words[1:])
     from rushlight.jit.commands import main as archives
 
     return archives(words)

@@ -7,6 +7,7 @@ to state.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext, suppress
 
 from rushlight.compiler.passes import for_fusion
 from rushlight.core.algebra import Var
@@ -30,34 +31,40 @@ from rushlight.inductor.support import is_supported
 from rushlight.inductor.write_backs import is_write_back
 from rushlight.ops.dispatcher import OpOverload
 
+MAY_FAIL = (RuntimeError, ArithmeticError, ValueError, TypeError, LookupError, NotImplementedError)
+"""What a program's own code raises for sizes that it is not for."""
+
 
 def add_exported(model: Model, name: str, program: ExportedProgram) -> Method:
     """Add a program as a method. NotExportable lists what has no native form, with the lines it comes from.
 
     A size that is open has a form of its own for 1, where it may be 1: the general one takes it for more.
     """
-    inputs = _user_inputs(program)
-    size_names = dict(program._size_names)
-    slots: dict[str, int] = {}
-    method = None
-    for fixed in _choices_of_ones(program, inputs):
-        module = _captured(program, fixed)
-        for graph_pass in for_fusion(fallback_random=False):
-            graph_pass(module)
-        written, seeds = written_constants(module), seed_nodes(module)
-        for node in written:
-            if node.target not in slots:
-                slots[node.target] = model.add_state(node.target, getattr(module, node.target))
-        names = [*(each for each, _ in inputs), *(f"the state {node.target}" for node in written), *("the seed" for _ in seeds)]
-        module = as_last_inputs(module, [*written, *seeds])
-        refuse_unsupported(module, name)
-        form = graph_form(model.programs, module, names, model.weights, size_names)
-        model.add_graph(form)
-        if method is None:
-            method = Method(name, _inputs(inputs, form, program, size_names), _outputs(program, form, size_names))
-            model.methods.append(method)
-        _add_form(model, method, form, len(inputs), [slots[node.target] for node in written], len(seeds))
+    method = Method(name, [], [])
+    for fixed in _choices_of_ones(program, _user_inputs(program)):
+        with suppress(*MAY_FAIL) if fixed else nullcontext(), model.whole():  # a size that may not be 1
+            _add_graph(model, method, program, fixed)
+    model.methods.append(method)
     return method
+
+
+def _add_graph(model: Model, method: Method, program: ExportedProgram, fixed: dict[Var, int]) -> None:
+    """Add the form in which some sizes are known."""
+    inputs, size_names = _user_inputs(program), dict(program._size_names)
+    module = _captured(program, fixed)
+    for graph_pass in for_fusion(fallback_random=False):
+        graph_pass(module)
+    written, seeds = written_constants(module), seed_nodes(module)
+    slots = [model.add_tensor_state(node.target, getattr(module, node.target)) for node in written]
+    names = [*(each for each, _ in inputs), *(f"the state {node.target}" for node in written), *("the seed" for _ in seeds)]
+    module = as_last_inputs(module, [*written, *seeds])
+    refuse_unsupported(module, method.name)
+    form = graph_form(model.programs, module, names, model.weights, size_names)
+    model.add_graph(form)
+    if not method.forms:
+        method.inputs = _inputs(inputs, form, program, size_names)
+        method.outputs = _outputs(program, form, size_names)
+    _add_form(model, method, form, len(inputs), slots, len(seeds))
 
 
 def _choices_of_ones(program: ExportedProgram, inputs: Sequence[tuple[str, object]]) -> list[dict[Var, int]]:

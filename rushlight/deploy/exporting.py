@@ -13,12 +13,13 @@ from rushlight.core.tensor import Tensor
 from rushlight.deploy.exported import add_exported
 from rushlight.deploy.model import Model
 from rushlight.deploy.package import write_package
-from rushlight.deploy.scripted import Example, add_scripted
+from rushlight.deploy.scripted import Example, add_scripted, add_scripted_function
 from rushlight.deploy.spelling import identifier, is_identifier
 from rushlight.export.dynamic_shapes import Dim
 from rushlight.export.exported_program import ExportedProgram
 from rushlight.export.exporting import export as export_program
 from rushlight.jit.module import ScriptModule
+from rushlight.jit.script_function import ScriptFunction
 from rushlight.nn.modules.module import Module
 
 
@@ -83,10 +84,14 @@ def _name_of(model: Any) -> str:
 def _add(made: Model, model: Any, example_inputs: Any, kwargs: Any, dynamic_shapes: Any) -> None:
     if isinstance(model, ExportedProgram):
         model = {"forward": model}
-    if isinstance(model, ScriptModule):
+    if isinstance(model, ScriptModule | ScriptFunction):
         if kwargs:
             raise ValueError("examples of a scripted module's calls are positional: kwargs has no meaning for one")
-        add_scripted(made, model, _examples(example_inputs, dynamic_shapes))
+        examples = _examples(example_inputs, dynamic_shapes)
+        if isinstance(model, ScriptModule):
+            add_scripted(made, model, examples)
+        else:
+            add_scripted_function(made, model._function, examples)
         return
     if isinstance(model, Mapping):
         for name, program in model.items():
@@ -106,7 +111,7 @@ def _examples(example_inputs: Any, dynamic_shapes: Any) -> list[Example]:
             dynamic_shapes.get(method) if isinstance(dynamic_shapes, Mapping) and method in dynamic_shapes else dynamic_shapes
         )
         for arguments in calls if isinstance(calls, list) else [calls]:
-            found.append(Example(method, tuple(arguments), _open_dims(arguments, shapes)))
+            found.append(Example(method, tuple(arguments), _open_dims(arguments, shapes), _least_sizes(shapes)))
     return found
 
 
@@ -127,6 +132,12 @@ def _open_dims(arguments: Sequence[Any], shapes: Any) -> dict[int, dict[int, str
                 found[place] = dims
         place += len(tensors)
     return found
+
+
+def _least_sizes(shapes: Any) -> dict[str, int]:
+    """The least value of each size that has a name."""
+    dims = [entry for shape in shapes or () if isinstance(shape, Mapping) for entry in shape.values() if isinstance(entry, Dim)]
+    return {dim.__name__: dim.min for dim in dims}
 
 
 def _is_open(entry: Any) -> bool:

@@ -51,12 +51,12 @@ typedef enum @name_dtype {
   @NAME_BOOLEAN /* one byte, 0 or 1 */
 } @name_dtype;
 
-/* A tensor: sizes, and strides in elements. As an input it is only read. As an output it is either all zeros, and the model sets
- * it to memory of its own, which stays until the next run of that model returns, or the caller's memory with the result's sizes,
- * by any strides. */
+/* A tensor: sizes, and strides in elements. As an input it is only read. As an output it is either all zeros, and the model
+ * sets it to memory of its own, which stays until the next run of that model returns, or the caller's memory with the result's
+ * sizes, by any strides. */
 typedef struct @name_tensor {
   void* data;
-  @name_dtype dtype;
+  int32_t dtype; /* @name_dtype */
   int32_t rank;
   int64_t sizes[@NAME_MAX_RANK];
   int64_t strides[@NAME_MAX_RANK];
@@ -76,7 +76,7 @@ typedef enum @name_kind {
 
 /* Any value: None is @NAME_NONE, an Optional is that or its value. */
 typedef struct @name_value {
-  @name_kind kind;
+  int32_t kind; /* @name_kind */
   union {
     int64_t integer;
     double real;
@@ -95,8 +95,8 @@ typedef struct @name_value {
 /* What a method takes or gives: a rank of -1 and sizes of -1 are open, within least and most (-1: no limit). */
 typedef struct @name_parameter {
   const char* name;
-  @name_kind kind;
-  @name_dtype dtype;
+  int32_t kind;
+  int32_t dtype;
   int32_t rank;
   int64_t sizes[@NAME_MAX_RANK];
   int64_t least[@NAME_MAX_RANK];
@@ -141,7 +141,7 @@ typedef struct @name @name;
                                  @name_value* outputs, size_t output_count);
 
 /* A contiguous tensor. */
-static inline @name_tensor @name_tensor_of(@name_dtype dtype, void* data, int32_t rank, const int64_t* sizes) {
+static inline @name_tensor @name_tensor_of(int32_t dtype, void* data, int32_t rank, const int64_t* sizes) {
   @name_tensor made = {0};
   int64_t step = 1;
   int32_t dim;

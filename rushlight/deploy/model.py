@@ -6,7 +6,8 @@ Made by `exported.py` and `scripted.py`; `source.py` and `header.py` write it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rushlight.core.dtype import dtype
@@ -69,10 +70,26 @@ class Model:
         self.includes.update(dict.fromkeys(form.includes))
         self.functions.append(form.text)
 
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """What is added in the block is taken back where it raises. States stay: other forms may have them."""
+        before = self.programs, len(self.functions), len(self.forms)
+        try:
+            yield
+        except BaseException:
+            self.programs = before[0]
+            del self.functions[before[1] :], self.forms[before[2] :]
+            raise
+
     def add_state(self, name: str, value: object) -> int:
         """A value that is kept from run to run; its number."""
         self.states.append((name, value))
         return len(self.states) - 1
+
+    def add_tensor_state(self, name: str, tensor: Tensor) -> int:
+        """The number of a tensor that the model writes to, which several methods may share."""
+        found = next((number for number, (_, value) in enumerate(self.states) if value is tensor), None)
+        return self.add_state(name, tensor) if found is None else found
 
     def identity(self, source: str) -> bytes:
         """32 bytes that name the model's source and weights."""

@@ -34,7 +34,8 @@ class Values:
     """Writes the values of one form. `lines` are the statements so far; `read` gives what a reader finds in the example."""
 
     def __init__(self, states: States, weights: Weights, arguments: Sequence[object], names: Sequence[str]):
-        """`names` are those of the arguments; that of the module itself is empty."""
+        """`names` are those of the arguments that callers give, and before them an empty one for the module itself; what else
+        the arguments hold are values that every call has."""
         self.first = 1 if names and not names[0] else 0  # of the arguments that callers give
         self.states = states
         self.weights = weights
@@ -53,18 +54,16 @@ class Values:
 
     def pointer(self, reader: Reader) -> str:
         """The address of what a reader finds: `const value*`, never null."""
-        if isinstance(reader, Argument):
+        if isinstance(reader, Argument) and reader.index < len(self.names):
             return f"&inputs[{reader.index - self.first}]"
         if isinstance(reader, Slot):
             return f"&self.states[{self.states.number((*self.owner(reader.owner), reader.name))}].now"
         if isinstance(reader, Item):
             name = self.temporary("item")
-            key = reader.key
-            found = f"entry_of({self.pointer(reader.owner)}, {c_string(key)})" if isinstance(key, str) else (
-                f"item_of({self.pointer(reader.owner)}, {int(key)})")  # fmt: skip
-            self.lines.append(f"const value* const {name} = {found};")
-            self.lines.append(f'if (!{name}) return self.say(unfit, "%s has other items than the model was exported for", '
-                              f"{c_string(self.text(reader.owner))});")  # fmt: skip
+            owner, key = self.pointer(reader.owner), constant_text(reader.key)
+            self.lines.append(f"const value* const {name} = part_of({owner}, {key});")
+            said = format_text(f"{self.text(reader.owner)} has other items than the model was exported for")
+            self.lines.append(f"if (!{name}) return self.say(unfit, {said});")
             return name
         name = self.temporary("found")
         self.lines.append(f"const value {name} = {self.made(reader)};")
@@ -74,6 +73,8 @@ class Values:
         """A value that is calculated."""
         if isinstance(reader, Known):
             return constant_text(reader.value)
+        if isinstance(reader, Argument):
+            return constant_text(self.arguments[reader.index])
         if isinstance(reader, AsTensor):
             kind = _KINDS[reader.type]
             name = self.temporary("number")
@@ -142,7 +143,7 @@ class Values:
     def text(self, reader: Reader) -> str:
         """What messages call what a reader finds."""
         if isinstance(reader, Argument):
-            return self.names[reader.index]
+            return self.names[reader.index] if reader.index < len(self.names) else f"argument {reader.index}"
         if isinstance(reader, Slot):
             return f"the state {'.'.join((*self.owner(reader.owner), reader.name))}"
         if isinstance(reader, Item):

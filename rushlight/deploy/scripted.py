@@ -7,20 +7,24 @@ differs after a call, as one that begins with an empty cache, has one form for t
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 
+from rushlight.compiler.scripted.execution import TooManyRounds
 from rushlight.compiler.scripted.open_sizes import Dims
 from rushlight.compiler.scripted.programs import NOT_NATIVE
 from rushlight.core.tensor import Tensor
+from rushlight.deploy.exported import MAY_FAIL
 from rushlight.deploy.model import Method, Model, Parameter, check_tensor
 from rushlight.deploy.spelling import NotExportable, identifier
 from rushlight.deploy.state import States
 from rushlight.deploy.structured_form import StructuredForm, structured_form_of
 from rushlight.deploy.whole_form import WholeForm, whole_form
 from rushlight.jit.function import Function
+from rushlight.jit.ir.graph import Graph
 from rushlight.jit.module import ScriptModule
-from rushlight.jit.runtime.objects import ScriptObject
+from rushlight.jit.runtime.objects import ScriptObject, run_with_executor
 from rushlight.jit.types import kinds as types
 
 _MOST_FORMS = 8
@@ -32,11 +36,12 @@ Form = WholeForm | StructuredForm
 @dataclass
 class Example:
     """A call of a method: its arguments, and which dimensions of its tensors are open and what these are called, by the order
-    of the tensors."""
+    of the tensors; `least` are the least sizes of that name, where they are known."""
 
     method: str
     arguments: tuple
     dims: dict[int, dict[int, str]]
+    least: dict[str, int] = field(default_factory=dict)
 
 
 def add_scripted(model: Model, module: ScriptModule, examples: Sequence[Example]) -> None:
@@ -48,67 +53,107 @@ def add_scripted(model: Model, module: ScriptModule, examples: Sequence[Example]
         function = first.type.find_method(name)
         if function is None:
             raise NotExportable(f"the module has no method {name!r}; it has {', '.join(first.type.methods)}")
-        _add_method(model, states, function, present, name, [each for each in examples if each.method == name])
+        _MethodWriter(model, states, function, name, [present]).add([each for each in examples if each.method == name])
 
 
-def _add_method(
-    model: Model, states: States, function: Function, present: ScriptObject, name: str, examples: Sequence[Example]
-) -> None:  # fmt: skip
-    taken: set[str] = {"model"}
-    schema = function.schema.arguments[1:]
-    names = ["", *(identifier(each.name, taken) for each in schema)]
-    method = Method(name, [], [])
-    model.methods.append(method)
-    forms: list[tuple[Form, dict[str, str]]] = []
-    graph = function.prepared_graph()
-    for example in examples:
-        arguments = _arguments(function, example.arguments, name)
+def add_scripted_function(model: Model, function: Function, examples: Sequence[Example]) -> None:
+    """Add a scripted or traced function as the method of the examples."""
+    name = examples[0].method
+    _MethodWriter(model, States(model, None), function, name, []).add(examples)
+
+
+class _MethodWriter:
+    """Adds one method. `owner` is the object whose method it is, as it is after the calls so far, or nothing."""
+
+    def __init__(self, model: Model, states: States, function: Function, name: str, owner: list[ScriptObject]):
+        self.model, self.states, self.function, self.name, self.owner = model, states, function, name, owner
+        self.schema = function.schema.arguments[len(owner) :]
+        taken: set[str] = {"model"}
+        self.names = [*([""] * len(owner)), *(identifier(each.name, taken) for each in self.schema)]
+        self.graph = function.prepared_graph()
+        self.method = Method(name, [], [])
+        self.forms: list[Form] = []
+
+    def add(self, examples: Sequence[Example]) -> None:
+        """Add the method with a form for each kind of call that the examples come to."""
+        self.model.methods.append(self.method)
+        self.names = self.names[: len(self.owner) + max(len(each.arguments) for each in examples)]
+        for example in examples:
+            self._add_example(example)
+        for example in [each for whole in examples for each in _with_ones(whole)]:
+            with suppress(*MAY_FAIL):  # a size that may not be 1
+                self._add_example(example)
+
+    def _add_example(self, example: Example) -> None:
+        arguments = self._arguments(example.arguments)
         for _ in range(_CALLS):
-            call = [present, *arguments]
-            if not any(form.fits(call) for form, _ in forms):
-                if len(forms) == _MOST_FORMS:
-                    raise NotExportable(f"{name} needs more than {_MOST_FORMS} forms for its examples; its state never settles")
-                form = _form_of(graph, call, example, name)
-                size_names = _size_names(form, example)
-                results = form.add(model, states, name, f"{name}_{len(forms)}", names, size_names)
-                inputs = _inputs(names[1:], schema, arguments, example)
-                method.inputs, method.outputs = _merged(method.inputs, inputs), _merged(method.outputs, results)
-                method.forms.append(f"{name}_{len(forms)}")
-                forms.append((form, size_names))
-            present.call(name, *copy.deepcopy(arguments))
+            call = [*self.owner, *arguments]
+            if not any(form.fits(call) for form in self.forms):
+                if len(self.forms) == _MOST_FORMS:
+                    raise NotExportable(f"{self.name} needs more than {_MOST_FORMS} forms: its state never settles")
+                self._add_form(call, example)
+            run_with_executor(self.function, [*self.owner, *copy.deepcopy(arguments)])
+
+    def _add_form(self, call: list, example: Example) -> None:
+        form = _form_of(self.graph, call, example, self.name)
+        called = f"{self.name}_{len(self.forms)}"
+        with self.model.whole():
+            results = form.add(self.model, self.states, self.name, called, self.names, _size_names(form, example))
+        names = self.names[len(self.owner) :]
+        inputs = _inputs(names, self.schema[: len(names)], call[len(self.owner) : len(self.names)], example)
+        method = self.method
+        method.inputs, method.outputs = _merged(method.inputs, inputs), _merged(method.outputs, results)
+        method.forms.append(called)
+        self.forms.append(form)
+
+    def _arguments(self, given: Sequence[object]) -> list[object]:
+        """The arguments of an example, with defaults for those behind it."""
+        schema = self.schema
+        if len(given) > len(schema):
+            raise ValueError(f"{self.name} takes {len(schema)} arguments, got {len(given)}")
+        made = list(given)
+        for each in schema[len(given) :]:
+            if not each.has_default:
+                raise ValueError(f"the example for {self.name} has no value for {each.name!r}")
+            made.append(each.default)
+        pairs = zip(made, schema, strict=True)
+        return [float(value) if each.type is types.FLOAT and type(value) is int else value for value, each in pairs]
 
 
-def _form_of(graph, call: list, example: Example, name: str) -> Form:
+def _with_ones(example: Example) -> Iterator[Example]:
+    """The example with each of its open sizes 1, as far as that may be, and with all of them."""
+    names = dict.fromkeys(name for dims in example.dims.values() for name in dims.values() if example.least.get(name, 0) <= 1)
+    for ones in [*((name,) for name in names), *([tuple(names)] if len(names) > 1 else [])]:
+        place, arguments = 0, []
+        for argument in example.arguments:
+            made = argument
+            if isinstance(argument, Tensor):
+                for dim, name in example.dims.get(place, {}).items():
+                    made = made.narrow(dim, 0, 1).clone() if name in ones else made
+            place += _tensors_in(argument)
+            arguments.append(made)
+        dims = {place: {dim: name for dim, name in found.items() if name not in ones} for place, found in example.dims.items()}
+        yield Example(example.method, tuple(arguments), {place: found for place, found in dims.items() if found}, example.least)
+
+
+def _form_of(graph: Graph, call: list, example: Example, name: str) -> Form:
+    """One graph, if it can be, else a program with loops and branches of its own, else one graph for these numbers only."""
     dims: Dims = {place: frozenset(found) for place, found in example.dims.items()}
     try:
-        return whole_form(graph, call, dims)
+        return whole_form(graph, call, dims, open_loops=False)
     except NOT_NATIVE as error:
-        reason = str(error)
-    if example.dims:
-        raise NotExportable(
-            f"{name} cannot be exported with open sizes: {reason}. A program with loops and branches of its own has known "
-            "sizes: export it for each size that is needed"
-        )
-    try:
-        return structured_form_of(graph, call)
-    except NOT_NATIVE as error:
-        raise NotExportable(f"{name} cannot be exported: {reason}; with loops and branches of its own: {error}") from error
-
-
-def _arguments(function: Function, given: Sequence[object], name: str) -> list[object]:
-    """The arguments of an example, with defaults for those behind it."""
-    schema = function.schema.arguments[1:]
-    if len(given) > len(schema):
-        raise ValueError(f"{name} takes {len(schema)} arguments, got {len(given)}")
-    made = list(given)
-    for each in schema[len(given) :]:
-        if not each.has_default:
-            raise ValueError(f"the example for {name} has no value for {each.name!r}")
-        made.append(each.default)
-    return [
-        float(value) if each.type is types.FLOAT and type(value) is int else value
-        for value, each in zip(made, schema, strict=True)
-    ]
+        reason = error
+    if not example.dims:
+        try:
+            return structured_form_of(graph, call)
+        except NOT_NATIVE as error:
+            structured = str(error)
+    else:
+        structured = "such a program has known sizes: export it for each size that is needed"
+    if isinstance(reason, TooManyRounds):
+        with suppress(*NOT_NATIVE):
+            return whole_form(graph, call, dims, open_loops=True)
+    raise NotExportable(f"{name} cannot be exported: {reason}; with loops and branches of its own: {structured}") from reason
 
 
 def _size_names(form: Form, example: Example) -> dict[str, str]:

@@ -55,6 +55,7 @@ def _head(model: Model, embedded: bool) -> list[str]:
         f"#define RL_CONSTANT(word) {name.upper()}_##word",
         "",
         *model.includes,
+        "#include <rushlight/program.h>",
         "#include <rushlight/deployed.h>",
     ]
 

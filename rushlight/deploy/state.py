@@ -15,7 +15,7 @@ Path = tuple[str, ...]
 class States:
     """The attributes of one object that are state, each of which gets a number when it is first asked for."""
 
-    def __init__(self, model: Model, first: ScriptObject):
+    def __init__(self, model: Model, first: ScriptObject | None):
         self.model = model
         self.first = first
         self._numbers: dict[Path, int] = {}

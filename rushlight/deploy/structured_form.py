@@ -12,7 +12,7 @@ from rushlight.compiler.scripted.checks import same_value
 from rushlight.compiler.scripted.plan import Source
 from rushlight.compiler.scripted.readers import Argument, Held, Reader, Slot
 from rushlight.compiler.scripted.structured_program import structured_form
-from rushlight.compiler.scripted.translate import Given, Named, Optional
+from rushlight.compiler.scripted.translate import Given, Joined, Named, Optional
 from rushlight.compiler.scripted.values import Fixed, kind_of
 from rushlight.core.tensor import Tensor
 from rushlight.deploy.graph_form import in_namespace, includes_of
@@ -67,7 +67,7 @@ class StructuredForm:
         model.functions += [in_namespace(source, f"program_{number}"), self._make_kept(model, number)]
         values = Values(states, model.weights, self.arguments, names)
         for source_, value in self.translation.guards.items():
-            if source_.argument >= values.first or self._is_state(source_):
+            if values.first <= source_.argument < len(names) or self._is_state(source_):
                 if not isinstance(value, ScriptObject):
                     values.check_value(self._reader(source_), value)
         self._check_given(values)
@@ -117,7 +117,7 @@ class StructuredForm:
 
     def _check_given(self, values: Values) -> None:
         """Whether all arguments are of the kinds of the example's, also those that the program does not read."""
-        for index in range(values.first, len(self.arguments)):
+        for index in range(values.first, len(values.names)):
             value, reader = self.arguments[index], Argument(index)
             name = c_string(values.text(reader))
             if isinstance(value, Tensor):
@@ -244,6 +244,14 @@ class StructuredForm:
             values.lines.append(f"if (!{name}) return self.no_more();")
             values.lines += [f"{name}[{place}] = {item};" for place, item in enumerate(items)]
             return f"of_items(RL_CONSTANT(TUPLE), {name}, {len(items)})"
+        if isinstance(part, Joined):
+            name = values.temporary("joined")
+            is_stack = str(part.operator == "aten::stack").lower()
+            values.lines.append(f"value {name};")
+            values.lines.append(
+                f"if (const int status = self.joined({name}, found_{part.tensors}, {part.dim}, {is_stack})) return status;"
+            )
+            return name
         if isinstance(part, Given):
             name = values.temporary("copied")
             values.lines.append(f"value {name};")
@@ -260,6 +268,9 @@ class StructuredForm:
         kind = None
         if isinstance(part, int):
             kind = self.translation.program.outputs[part].kind
+        elif isinstance(part, Joined):
+            element = self.translation.program.outputs[part.tensors].kind.element
+            return Parameter(name, "tensor", element.dtype)
         elif isinstance(part, Given):
             value = part.source.read(self.arguments)
             kind = kind_of(value)

@@ -10,6 +10,7 @@ import os
 import platform
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,12 +100,21 @@ def zig_command() -> Command | None:
     return (sys.executable, "-m", "ziglang") if importlib.util.find_spec("ziglang") is not None else None
 
 
-def build_library(folder: Path, name: str, target: str, embed: bool, kind: str = "shared") -> Path:
-    """Build the library of an exported folder. `kind` is "shared" or "static". BuildError with what the compiler says."""
+def build_library(folder: Path, name: str, target: str = "native", kind: str = "shared", flags: Sequence[str] = ()) -> Path:
+    """Build the library of an exported folder; its path.
+
+    Args:
+        folder: what `export` wrote, of a model called `name`.
+        target: one of `TARGETS`.
+        kind: "shared" or "static".
+        flags: further flags for the compiler.
+
+    BuildError with what the compiler says; CompilerMissing where none builds for the target.
+    """
     made = target_named(target)
-    sources = [f"{name}.cpp", *([f"{name}_weights.S"] if embed else [])]
+    sources = [source for source in (f"{name}.cpp", f"{name}_weights.S") if (folder / source).exists()]
     ending = "" if target == "native" else f"-{target}"
-    command = [*made.compiler, "-std=c++17", "-O2", *made.flags, *FLAGS, "-fPIC", "-fvisibility=hidden", f"-I{folder}"]
+    command = [*made.compiler, "-std=c++17", "-O2", *made.flags, *FLAGS, "-fPIC", "-fvisibility=hidden", f"-I{folder}", *flags]
     library = folder / (f"lib{name}{ending}{made.suffix}" if kind == "shared" else f"lib{name}{ending}.a")
     scratch = folder / ".build"
     scratch.mkdir(exist_ok=True)

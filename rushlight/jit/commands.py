@@ -61,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_call(info)
     text = "run a Python program in which `import torch` gives Rushlight"
     commands.add_parser("exec", help=text, add_help=False)
+    commands.add_parser("export", help="write a model as C++ with a C interface, which runs without Python", add_help=False)
     run = _command(commands, "run", _run, "call a method and print the result, or save it")
     _add_call(run)
     run.add_argument("--output", metavar="FILE", help="an .npy or .npz file for the tensors of the result")

@@ -58,11 +58,12 @@ class TooManyRounds(Unsupported):
 @dataclass
 class Budget:
     """How much a capture may write out: rounds of one loop, and nodes in all. `open_loops`: whether the number of a loop's
-    rounds may come from a number that can change."""
+    rounds may come from a number that can change; `draws`: whether random numbers may be drawn."""
 
     rounds: int
     nodes: int
     open_loops: bool
+    draws: bool = False
 
 
 class Execution:
@@ -130,7 +131,7 @@ class Execution:
             values[node.output] = self._element(operator, arguments[0])
             return
         if operator is not None:
-            if operator.has_side_effects or _draws(operator, arguments):
+            if operator.has_side_effects or (_draws(operator, arguments) and not self.budget.draws):
                 raise Unsupported(f"{node.kind}, which has effects or draws random numbers")
             self._count(operator)
             if any(type(each) is Symbol for each in arguments) and self._on_numbers(node, operator, arguments, values):
@@ -184,16 +185,20 @@ class Execution:
     def _loop(self, node: Node, values: dict[Value, object]) -> None:
         block = node.blocks[0]
         limit, condition, *carried = [self._value(value, values) for value in node.inputs]
-        if type(limit) is Symbol and not self.budget.open_loops:
-            raise TooManyRounds("a loop whose rounds a number decides")
-        limit, condition, count = self._concrete(limit), self._concrete(condition), 0
+        limit, condition, count = self._rounds(limit), self._rounds(condition), 0
         while count < limit and condition:
             if count >= self.budget.rounds:
                 raise TooManyRounds(f"a loop of more than {count} rounds")
             values.update(zip(block.inputs, [count, *carried], strict=True))
             condition, *carried = self._block(block, values)
-            condition, count = self._concrete(condition), count + 1
+            condition, count = self._rounds(condition), count + 1
         values.update(zip(node.outputs, carried, strict=True))
+
+    def _rounds(self, value: object) -> object:
+        """A loop's limit or condition. TooManyRounds for a number that may be another in the next call, if that may not be."""
+        if type(value) is Symbol and not self.budget.open_loops:
+            raise TooManyRounds("a loop whose rounds a number decides")
+        return self._concrete(value)
 
     def _raise(self, node: Node, values: dict[Value, object]) -> None:
         raise Unsupported("it raises an exception")

@@ -31,6 +31,7 @@ from rushlight.inductor.structured import (
     Var,
 )
 from rushlight.jit.ir.graph import Node, Value
+from rushlight.jit.operators.lookup import writes
 from rushlight.jit.types import kinds as types
 
 _CONTROL = frozenset(("prim::Loop", "prim::If", "prim::Return"))
@@ -300,6 +301,8 @@ class Lists(Values):
             raise Unsupported(f"{node.kind} of a list of tensors that the program makes")
         count = self.lengths.get(values)
         if not count:
+            if _is_only_given(node):
+                raise JoinedLater
             self.plan.fix(self.length_origins.get(values, ()))
             raise Unsupported(f"{node.kind} of a list of tensors whose length only the program knows")
         self._flush(body)
@@ -308,6 +311,22 @@ class Lists(Values):
     def _stacked(self, node: Node, values: Var, count: int, body: list[Statement]) -> None:
         """`stack` or `cat` of a list of as many tensors: they lie in memory one after the other, as one tensor."""
         raise NotImplementedError
+
+
+class JoinedLater(Exception):
+    """Tensors of a list are put together only to be a result: whoever takes the list does it."""
+
+
+def _is_only_given(node: Node) -> bool:
+    """Whether a node's output is only a result of the graph, or part of one, and nothing changes its input any more."""
+    block = node.block
+    if block.owner is not None or not node.input(1).is_constant:
+        return False
+    users = [use.user for use in node.output.uses]
+    users += [use.user for user in users if user.kind == "prim::TupleConstruct" for use in user.output.uses]
+    nodes = list(block.nodes)
+    changed = any(node.input(0) in writes(each) for each in nodes[nodes.index(node) :])
+    return not changed and all(user.kind in ("prim::Return", "prim::TupleConstruct") for user in users)
 
 
 def needs_list(value: Value) -> bool:

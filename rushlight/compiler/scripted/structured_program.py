@@ -15,7 +15,7 @@ from rushlight.compiler.scripted.constants import make_tuples
 from rushlight.compiler.scripted.plan import Source
 from rushlight.compiler.scripted.program import UNFIT, memory_of
 from rushlight.compiler.scripted.state import lift_state
-from rushlight.compiler.scripted.translate import Given, Named, Optional, Translation, translate
+from rushlight.compiler.scripted.translate import Given, Joined, Named, Optional, Translation, translate
 from rushlight.compiler.scripted.values import kind_of
 from rushlight.compiler.settings import Settings
 from rushlight.core.parallel import get_num_threads
@@ -25,8 +25,10 @@ from rushlight.inductor.structured import ListOf, TensorOf
 from rushlight.inductor.structured_call import Stopped, StructuredCall
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.passes.lower_tuples import lower_simple_tuples
+from rushlight.jit.passes.peephole import peephole_optimize
 from rushlight.jit.passes.remove_mutation import remove_tensor_mutation
 from rushlight.jit.runtime.interpreter import make_named_tuple
+from rushlight.ops.packet import find_packet
 from rushlight.random import get_rng_state, set_rng_state
 
 
@@ -141,6 +143,8 @@ def _built(structure: object, results: list, arguments: Sequence[object]) -> obj
         return make_named_tuple(structure.type, [_built(each, results, arguments) for each in structure.parts])
     if isinstance(structure, tuple):
         return tuple(_built(each, results, arguments) for each in structure)
+    if isinstance(structure, Joined):
+        return find_packet(structure.operator)(results[structure.tensors], structure.dim)
     if isinstance(structure, Given):
         return structure.source.read(arguments)
     if isinstance(structure, Optional):
@@ -156,6 +160,7 @@ def structured_form(
     `threads`: None for any number."""
     copied = graph.copy()
     changing = lift_state(copied, arguments)
+    peephole_optimize(copied, disable_shape_peepholes=True)
     make_tuples(copied)
     lower_simple_tuples(copied)
     remove_tensor_mutation(copied)

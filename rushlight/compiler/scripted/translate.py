@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rushlight.compiler.scripted.control_flow import ControlFlow
+from rushlight.compiler.scripted.lists import JoinedLater
 from rushlight.compiler.scripted.memory import is_view
 from rushlight.compiler.scripted.plan import Plan, Retry, Source
 from rushlight.compiler.scripted.regions import Unsupported
@@ -75,6 +76,16 @@ class Optional:
 
 
 @dataclass(frozen=True)
+class Joined:
+    """An output that is `aten::stack` or `aten::cat` of a list of tensors, by its place, along a dimension: only a call knows
+    how large it is."""
+
+    operator: str
+    tensors: int
+    dim: int
+
+
+@dataclass(frozen=True)
 class Named:
     """An output that is a NamedTuple of others."""
 
@@ -115,6 +126,7 @@ class _Translator(ControlFlow):
     def run(self) -> Translation:
         """Translate the whole graph."""
         self.results: dict[Value, Value] = {}
+        self.joins: set[Node] = set()
         for index, value in enumerate(self.graph.inputs):
             self.values[value] = Source(index, ())
         body: list[Statement] = []
@@ -134,6 +146,11 @@ class _Translator(ControlFlow):
         return Translation(program, list(self.inputs), self.guards, changed, structure, self.draws)
 
     def _output(self, value: Value, outputs: list[Operand], body: list[Statement]) -> object:
+        if value.node in self.joins:
+            tensors = value.node.input(0)
+            operand = self._operand(tensors, body)
+            self._check_listed(tensors)
+            return Joined(value.node.kind, self._placed(operand, outputs), value.node.input(1).constant())
         if value.node.kind == "prim::TupleConstruct":
             parts = tuple(self._output(each, outputs, body) for each in value.node.inputs)
             return Named(value.type, parts) if value.type.name is not None else parts
@@ -193,7 +210,10 @@ class _Translator(ControlFlow):
         elif kind in READS and is_tensor(node.input()):
             self._read(node, body)
         elif any(is_tensor(value) or is_tensor_list(value) for value in (*node.inputs, *node.outputs)):
-            self._tensor_node(node, body)
+            try:
+                self._tensor_node(node, body)
+            except JoinedLater:
+                self.joins.add(node)
         elif any(isinstance(value.type, types.ListType) for value in (*node.inputs, *node.outputs)):
             known = [self._value(value) for value in node.inputs]
             if not self._folded(node, known):

@@ -191,11 +191,12 @@ class StructuredWriter(ListWriter, MemoryWriter):
         yield "return 0;"
 
     def _apart(self) -> Iterator[str]:
-        """An output that shares memory with an input, or with another output, can't be a copy."""
+        """An output that shares memory with an input, or with another output, can't be a copy. A caller who keeps memory wants
+        copies of inputs: there only outputs are looked at."""
         tensors = [each for each in self.program.outputs if isinstance(each, Var) and isinstance(each.kind, TensorOf)]
-        old = [var for var in self.program.inputs if isinstance(var.kind, TensorOf)]
+        old = [var for var in self.program.inputs if isinstance(var.kind, TensorOf) and not self.is_kept]
         for position, output in enumerate(tensors):
-            for var in [*old, *(copy for _, copy in self.program.written)]:
+            for var in [*old, *(copy for _, copy in self.program.written if not self.is_kept)]:
                 at, first = f"(const char*){output}", f"(const char*){var}"
                 if var.kind.nbytes:
                     yield f"if ({at} >= {first} && {at} < {first} + {var.kind.nbytes}L) return 1;"

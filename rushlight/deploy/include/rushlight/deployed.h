@@ -24,7 +24,6 @@ namespace deployed {
 
 using tensor = RL_MODEL(tensor);
 using value = RL_MODEL(value);
-using dtype = RL_MODEL(dtype);
 constexpr int most_dims = RL_CONSTANT(MAX_RANK);
 constexpr int ok = RL_CONSTANT(OK), bad_argument = RL_CONSTANT(BAD_ARGUMENT), bad_weights = RL_CONSTANT(BAD_WEIGHTS);
 constexpr int failed = RL_CONSTANT(FAILED), no_memory = RL_CONSTANT(NO_MEMORY);
@@ -98,7 +97,7 @@ class memory {
 // Tensors
 
 struct element_type {
-  dtype name;
+  int name;
   int bytes;
   const char* text;
 };
@@ -109,7 +108,7 @@ constexpr element_type element_types[] = {
 };
 inline const element_type* type_named(int name) {
   for (const element_type& each : element_types)
-    if ((int)each.name == name) return &each;
+    if (each.name == name) return &each;
   return nullptr;
 }
 inline int bytes_of(int name) {
@@ -147,7 +146,7 @@ inline tensor tensor_of(void* data, int name, int rank, const int64_t* sizes, co
   tensor made;
   memset(&made, 0, sizeof(made));
   made.data = data;
-  made.dtype = (dtype)name;
+  made.dtype = name;
   made.rank = rank;
   for (int dim = 0; dim < rank; ++dim) made.sizes[dim] = sizes[dim];
   if (strides)
@@ -403,7 +402,7 @@ inline value of_tensor(const tensor& found) {
 }
 inline value of_items(int kind, value* items, size_t count) {
   value made = none();
-  made.kind = (decltype(made.kind))kind;
+  made.kind = kind;
   made.as.list.items = items;
   made.as.list.count = count;
   return made;
@@ -439,16 +438,13 @@ inline bool same_number(int64_t one, int64_t other) { return one == other; }
 inline bool same_number(bool one, bool other) { return one == other; }
 inline bool same_number(double one, double other) { return memcmp(&one, &other, sizeof(double)) == 0; }
 
-// An item of a list or tuple, and the value of a key in a dict; null where there is none.
-inline const value* item_of(const value* from, int64_t index) {
-  const bool has = from->kind == RL_CONSTANT(LIST) || from->kind == RL_CONSTANT(TUPLE);
-  return has && (size_t)index < from->as.list.count ? from->as.list.items + index : nullptr;
-}
-inline const value* entry_of(const value* from, const char* key) {
+// An item of a list or tuple by its index, or what a dict has for a key; null where there is none.
+inline const value* part_of(const value* from, const value& key) {
+  if (from->kind == RL_CONSTANT(LIST) || from->kind == RL_CONSTANT(TUPLE))
+    return key.kind == RL_CONSTANT(INT) && (uint64_t)key.as.integer < from->as.list.count ? from->as.list.items + key.as.integer : nullptr;
   if (from->kind != RL_CONSTANT(DICT)) return nullptr;
-  const value wanted = of_string(key, strlen(key));
   for (size_t i = 0; i + 1 < from->as.list.count; i += 2)
-    if (is_same(from->as.list.items[i], wanted)) return from->as.list.items + i + 1;
+    if (is_same(from->as.list.items[i], key)) return from->as.list.items + i + 1;
   return nullptr;
 }
 
@@ -498,7 +494,7 @@ struct slot {
 
 // Whether a value that a caller gives may be looked at: its kind is one, and so are those of its items.
 inline bool is_sound(const value& given, int depth) {
-  const int kind = (int)given.kind;
+  const int kind = given.kind;
   if (kind < RL_CONSTANT(NONE) || kind > RL_CONSTANT(DICT) || depth > 16) return false;
   if (kind == RL_CONSTANT(TENSOR)) return given.as.tensor.rank >= 0 && given.as.tensor.rank <= most_dims;
   if (kind == RL_CONSTANT(STRING)) return given.as.string.text || !given.as.string.size;
@@ -559,7 +555,7 @@ struct handle : complaint {
       return nullptr;
     }
     const tensor& found = given.as.tensor;
-    if ((int)found.dtype != wanted) {
+    if (found.dtype != wanted) {
       say(unfit, "%s must be a tensor of dtype %s, got %s", name, text_of(wanted), text_of(found.dtype));
       return nullptr;
     }
@@ -577,6 +573,10 @@ struct handle : complaint {
       say(unfit, "%s has no memory: its data is a null pointer", name);
       return nullptr;
     }
+    if ((uintptr_t)found.data % (uintptr_t)bytes_of(found.dtype)) {
+      say(unfit, "%s begins at an address that is no multiple of an element's %d bytes", name, bytes_of(found.dtype));
+      return nullptr;
+    }
     if (reach_of(found) < 0) {
       say(unfit, "%s has strides below 0, or beyond what memory holds", name);
       return nullptr;
@@ -586,7 +586,7 @@ struct handle : complaint {
 
   // Whether a value is of a kind, and, for a list, a tuple or a dict, of so many items.
   bool has_kind(const value& given, const char* name, int kind, int64_t count) {
-    if ((int)given.kind != kind) {
+    if (given.kind != kind) {
       say(unfit, "%s must be %s, got %s", name, kind_text(kind), kind_text(given.kind));
       return false;
     }
@@ -655,12 +655,45 @@ struct handle : complaint {
         items[i] = of_boolean(((char*)(cells + 1))[i] != 0);
       } else {
         items[i] = none();
-        items[i].kind = (decltype(items[i].kind))layout.kind;
+        items[i].kind = layout.kind;
         memcpy(&items[i].as, cells + 1 + i, 8);
       }
     }
     free(cells);
     return of_items(RL_CONSTANT(LIST), items, (size_t)count);
+  }
+
+  // The tensors of a list, all of the same sizes, put together along a new dimension or an old one.
+  int joined(value& into, const value& list, int64_t dim, bool is_stack) {
+    const size_t count = list.as.list.count;
+    if (list.kind != RL_CONSTANT(LIST) || !count) return say(failed, "there are no tensors to put together");
+    const tensor& first = list.as.list.items[0].as.tensor;
+    tensor made = first;
+    made.rank += is_stack;
+    if (dim < 0) dim += made.rank;
+    if (made.rank > most_dims || dim < 0 || dim >= made.rank) return say(failed, "tensors cannot be put together so");
+    for (int at = made.rank - 1; is_stack && at > dim; --at) made.sizes[at] = made.sizes[at - 1];
+    made.sizes[dim] = (int64_t)count * (is_stack ? 1 : first.sizes[dim]);
+    set_contiguous(made);
+    const int64_t elements = count_of(made);
+    made.data = elements < 0 ? nullptr : take(elements * bytes_of(made.dtype));
+    if (!made.data) return no_more();
+    for (size_t i = 0; i < count; ++i) {
+      tensor part = made;
+      part.sizes[dim] = is_stack ? 1 : first.sizes[dim];
+      part.data = (char*)made.data + (int64_t)i * part.sizes[dim] * made.strides[dim] * bytes_of(made.dtype);
+      tensor item = list.as.list.items[i].as.tensor;
+      if (!item.data && count_of(item)) return no_more();
+      if (is_stack) {
+        item.rank = made.rank;
+        for (int at = made.rank - 1; at > dim; --at) item.sizes[at] = item.sizes[at - 1];
+        item.sizes[dim] = 1;
+        set_contiguous(item);
+      }
+      copy_tensor(part, item);
+    }
+    into = of_tensor(made);
+    return ok;
   }
 
   // What a run's random numbers come from: a tensor of one int64 (SplitMix64).
@@ -738,6 +771,8 @@ struct handle : complaint {
                  sizes_text(place, given, sizeof(given)), sizes_text(made, sizes, sizeof(sizes)));
     }
     if (reach_of(place) < 0) return say(bad_argument, "the memory for %s has strides below 0", name);
+    if ((uintptr_t)place.data % (uintptr_t)bytes_of(place.dtype))
+      return say(bad_argument, "the memory for %s begins at an address that is no multiple of an element's bytes", name);
     if (place.data != made.data) copy_tensor(place, made);
     return ok;
   }
