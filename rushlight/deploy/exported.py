@@ -7,14 +7,14 @@ to state.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 
 from rushlight.compiler.passes import for_fusion
 from rushlight.core.algebra import Var
 from rushlight.core.pytree import LEAF, TreeSpec
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor, wrap
-from rushlight.deploy.graph_form import GraphForm, graph_form
+from rushlight.deploy.graph_form import GraphForm, excluded_values, graph_form
 from rushlight.deploy.model import Method, Model, Parameter, check_tensor
 from rushlight.deploy.spelling import NotExportable, identifier
 from rushlight.export.exported_program import ExportedProgram
@@ -25,7 +25,7 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
 from rushlight.fx.proxy_tensor import ModuleRunner, ProxyMode
 from rushlight.inductor.late_inputs import as_last_inputs, seed_nodes, written_constants
-from rushlight.inductor.size_symbols import TensorInput
+from rushlight.inductor.size_symbols import TensorInput, environment_of
 from rushlight.inductor.sizes import Size, as_sizes
 from rushlight.inductor.support import is_supported
 from rushlight.inductor.write_backs import is_write_back
@@ -38,11 +38,12 @@ MAY_FAIL = (RuntimeError, ArithmeticError, ValueError, TypeError, LookupError, N
 def add_exported(model: Model, name: str, program: ExportedProgram) -> Method:
     """Add a program as a method. NotExportable lists what has no native form, with the lines it comes from.
 
-    A size that is open has a form of its own for 1, where it may be 1: the general one takes it for more.
+    A size that is open has a form of its own for 1, where it may be 1, and for other values that the general one is not for.
     """
     method = Method(name, [], [])
-    for fixed in _choices_of_ones(program, _user_inputs(program)):
-        with suppress(*MAY_FAIL) if fixed else nullcontext(), model.whole():  # a size that may not be 1
+    _add_graph(model, method, program, {})
+    for fixed in _other_sizes(program, _user_inputs(program)):
+        with suppress(*MAY_FAIL), model.whole():  # a size that may not be so small
             _add_graph(model, method, program, fixed)
     model.methods.append(method)
     return method
@@ -67,8 +68,9 @@ def _add_graph(model: Model, method: Method, program: ExportedProgram, fixed: di
     _add_form(model, method, form, len(inputs), slots, len(seeds))
 
 
-def _choices_of_ones(program: ExportedProgram, inputs: Sequence[tuple[str, object]]) -> list[dict[Var, int]]:
-    """Which open sizes are 1 in each form: none, each alone, all; those that may not be 1 never are."""
+def _other_sizes(program: ExportedProgram, inputs: Sequence[tuple[str, object]]) -> list[dict[Var, int]]:
+    """Sizes that the general form leaves out: each open size that may be 1 is, all of them are, or one has a value that the
+    general form is not for."""
     found: dict[Var, None] = {}
     for _, value in inputs:
         for size in as_sizes(value.shape) if isinstance(value, Tensor) else ():
@@ -76,8 +78,10 @@ def _choices_of_ones(program: ExportedProgram, inputs: Sequence[tuple[str, objec
                 found[size] = None
     ranges = program.range_constraints
     small = [size for size in found if size not in ranges or ranges[size].lower <= 1]
-    choices = [{}, *({size: 1} for size in small)]
-    return [*choices, dict.fromkeys(small, 1)] if len(small) > 1 else choices
+    choices = [{size: 1} for size in small] + ([dict.fromkeys(small, 1)] if len(small) > 1 else [])
+    environment = environment_of([value for _, value in inputs])
+    excluded = {} if environment is None else excluded_values(each.relation for each in environment.relations())
+    return choices + [{size: value} for size, values in excluded.items() if size in found for value in values if value > 1]
 
 
 def _captured(program: ExportedProgram, fixed: dict[Var, int]) -> GraphModule:

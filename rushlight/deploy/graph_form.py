@@ -13,11 +13,12 @@ results in `made`; `places` are where the caller wants them, or null.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
 from rushlight.core.algebra import Expr, Var
+from rushlight.core.algebra.nodes import linear_form
 from rushlight.core.storage import aligned
 from rushlight.core.symbolic import Relation
 from rushlight.core.symbolic.relations import DIFFERENT, EQUAL, NOT_NEGATIVE
@@ -35,6 +36,16 @@ from rushlight.inductor.size_symbols import SizeSymbols, TensorInput
 from rushlight.inductor.sizes import Size
 
 _TESTS = {EQUAL: "is_zero", DIFFERENT: "is_other", NOT_NEGATIVE: "is_positive"}
+
+
+def excluded_values(relations: Iterable[Relation]) -> dict[Var, set[int]]:
+    """The values that symbols may not have, each alone: those of relations such as `s0 != 3`."""
+    found: dict[Var, set[int]] = {}
+    for relation in relations:
+        terms, constant = linear_form(relation.expression)
+        if relation.kind == DIFFERENT and len(terms) == 1 and isinstance(terms[0][0], Var) and abs(terms[0][1]) == 1:
+            found.setdefault(terms[0][0], set()).add(-constant * terms[0][1])
+    return found
 
 
 def includes_of(source: str) -> list[str]:

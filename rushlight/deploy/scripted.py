@@ -16,6 +16,7 @@ from rushlight.compiler.scripted.open_sizes import Dims
 from rushlight.compiler.scripted.programs import NOT_NATIVE
 from rushlight.core.tensor import Tensor
 from rushlight.deploy.exported import MAY_FAIL
+from rushlight.deploy.graph_form import excluded_values
 from rushlight.deploy.model import Method, Model, Parameter, check_tensor
 from rushlight.deploy.spelling import NotExportable, identifier
 from rushlight.deploy.state import States
@@ -26,11 +27,13 @@ from rushlight.jit.ir.graph import Graph
 from rushlight.jit.module import ScriptModule
 from rushlight.jit.runtime.objects import ScriptObject, run_with_executor
 from rushlight.jit.types import kinds as types
+from rushlight.ops.packet import find_packet
 
-_MOST_FORMS = 8
+_MOST_FORMS = 16
 _CALLS = 4  # of one example in a row, by which the state has settled
 
 Form = WholeForm | StructuredForm
+index_select, remainder, arange = (find_packet(f"aten::{name}") for name in ("index_select", "remainder", "arange"))
 
 
 @dataclass
@@ -42,6 +45,20 @@ class Example:
     arguments: tuple
     dims: dict[int, dict[int, str]]
     least: dict[str, int] = field(default_factory=dict)
+
+    def with_sizes(self, sizes: dict[str, int]) -> Example:
+        """The example with some of the open sizes known."""
+        place, arguments = 0, []
+        for argument in self.arguments:
+            made = argument
+            if isinstance(argument, Tensor):
+                for dim, name in self.dims.get(place, {}).items():
+                    if name in sizes:
+                        made = index_select(made, dim, remainder(arange(sizes[name]), made.size(dim)))
+            place += _tensors_in(argument)
+            arguments.append(made)
+        rest = {place: {dim: name for dim, name in each.items() if name not in sizes} for place, each in self.dims.items()}
+        return Example(self.method, tuple(arguments), {place: each for place, each in rest.items() if each}, self.least)
 
 
 def add_scripted(model: Model, module: ScriptModule, examples: Sequence[Example]) -> None:
@@ -78,21 +95,39 @@ class _MethodWriter:
         """Add the method with a form for each kind of call that the examples come to."""
         self.model.methods.append(self.method)
         self.names = self.names[: len(self.owner) + max(len(each.arguments) for each in examples)]
+        begun = copy.deepcopy(self.owner)
         for example in examples:
-            self._add_example(example)
-        for example in [each for whole in examples for each in _with_ones(whole)]:
-            with suppress(*MAY_FAIL):  # a size that may not be 1
-                self._add_example(example)
+            self._add_example(example, self.owner)
+        for example in examples:  # from the beginning, too
+            self._add_example(example, copy.deepcopy(begun))
+        for example in [each for whole in examples for each in self._with_other_sizes(whole)]:
+            for owner in (begun, self.owner):
+                with suppress(*MAY_FAIL):  # a size that may not be so small
+                    self._add_example(example, copy.deepcopy(owner))
 
-    def _add_example(self, example: Example) -> None:
+    def _add_example(self, example: Example, owner: list[ScriptObject]) -> None:
         arguments = self._arguments(example.arguments)
         for _ in range(_CALLS):
-            call = [*self.owner, *arguments]
+            call = [*owner, *arguments]
             if not any(form.fits(call) for form in self.forms):
                 if len(self.forms) == _MOST_FORMS:
                     raise NotExportable(f"{self.name} needs more than {_MOST_FORMS} forms: its state never settles")
                 self._add_form(call, example)
-            run_with_executor(self.function, [*self.owner, *copy.deepcopy(arguments)])
+            run_with_executor(self.function, [*owner, *copy.deepcopy(arguments)])
+
+    def _with_other_sizes(self, example: Example) -> Iterator[Example]:
+        """The example with open sizes that the forms so far leave out: each of them 1 or another value, and all of them 1."""
+        names = dict.fromkeys(name for dims in example.dims.values() for name in dims.values())
+        small = [name for name in names if example.least.get(name, 0) <= 1]
+        yield from (example.with_sizes({name: 1}) for name in small)
+        if len(small) > 1:
+            yield example.with_sizes(dict.fromkeys(small, 1))
+        for form in list(self.forms):
+            if isinstance(form, WholeForm):
+                called = _size_names(form, example)
+                for symbol, values in excluded_values(each.relation for each in form.relations()).items():
+                    if str(symbol) in called:
+                        yield from (example.with_sizes({called[str(symbol)]: value}) for value in values if value > 1)
 
     def _add_form(self, call: list, example: Example) -> None:
         form = _form_of(self.graph, call, example, self.name)
@@ -118,22 +153,6 @@ class _MethodWriter:
             made.append(each.default)
         pairs = zip(made, schema, strict=True)
         return [float(value) if each.type is types.FLOAT and type(value) is int else value for value, each in pairs]
-
-
-def _with_ones(example: Example) -> Iterator[Example]:
-    """The example with each of its open sizes 1, as far as that may be, and with all of them."""
-    names = dict.fromkeys(name for dims in example.dims.values() for name in dims.values() if example.least.get(name, 0) <= 1)
-    for ones in [*((name,) for name in names), *([tuple(names)] if len(names) > 1 else [])]:
-        place, arguments = 0, []
-        for argument in example.arguments:
-            made = argument
-            if isinstance(argument, Tensor):
-                for dim, name in example.dims.get(place, {}).items():
-                    made = made.narrow(dim, 0, 1).clone() if name in ones else made
-            place += _tensors_in(argument)
-            arguments.append(made)
-        dims = {place: {dim: name for dim, name in found.items() if name not in ones} for place, found in example.dims.items()}
-        yield Example(example.method, tuple(arguments), {place: found for place, found in dims.items() if found}, example.least)
 
 
 def _form_of(graph: Graph, call: list, example: Example, name: str) -> Form:

@@ -6,7 +6,7 @@ as branches on numbers, is looked at in each run; a run that differs is `unfit`,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rushlight.compiler.passes import for_fusion
 from rushlight.compiler.scripted.execution import Budget
@@ -16,6 +16,7 @@ from rushlight.compiler.scripted.readers import Argument, Item, Reader, Slot
 from rushlight.compiler.scripted.templates import Items, Output, Template
 from rushlight.compiler.scripted.whole import Captured, Wish
 from rushlight.core.pytree import LEAF, TreeSpec
+from rushlight.core.symbolic import ShapeGuard
 from rushlight.core.tensor import Tensor
 from rushlight.deploy.exported import refuse_unsupported, shown_sizes
 from rushlight.deploy.graph_form import GraphForm, graph_form
@@ -47,6 +48,10 @@ class WholeForm:
     def fits(self, arguments: Sequence[object]) -> bool:
         """Whether the form is right for a call."""
         return self.program._fitting(arguments) is not None
+
+    def relations(self) -> Iterator[ShapeGuard]:
+        """What the form takes to hold of its open sizes."""
+        return self.captured.sizes.environment.relations()
 
     # As C++
 

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable
 
 from rushlight.core.dtype import float16, float32, float64, int32, int64
+from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.jit.enumerations import dtype_number, memory_format_of_number
 from rushlight.jit.operators.registry import declare_operator
@@ -76,11 +77,16 @@ def _register_reversed() -> None:
     declare_operator("aten::floor_divide.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", lambda a, b: a // b)
 
 
+def _number(size: int | SymInt) -> int | SymInt:
+    """A size as a plain int, unless a capture leaves it open: a trace has ints that know their value of its graph."""
+    return size if type(size) is SymInt else int(size)
+
+
 def _register_questions() -> None:
     register = declare_operator
-    register("aten::size.int(Tensor self, int dim) -> int", lambda self, dim: int(self.size(dim)))
-    register("aten::stride.int(Tensor self, int dim) -> int", lambda self, dim: int(self.stride(dim)))
-    register("aten::sym_size.int(Tensor self, int dim) -> int", lambda self, dim: int(self.size(dim)))
+    register("aten::size.int(Tensor self, int dim) -> int", lambda self, dim: _number(self.size(dim)))
+    register("aten::stride.int(Tensor self, int dim) -> int", lambda self, dim: _number(self.stride(dim)))
+    register("aten::sym_size.int(Tensor self, int dim) -> int", lambda self, dim: _number(self.size(dim)))
     for name in ("is_contiguous", "is_floating_point", "is_complex", "is_signed", "is_conj", "is_neg", "is_inference"):
         register(f"aten::{name}(Tensor self) -> bool", lambda self, name=name: bool(getattr(self, name)()))
     register("aten::is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool",

@@ -1,7 +1,8 @@
 """Preparation: from a function's graph to the one that an executor runs, optimized without any assumption.
 
 In: a graph with calls. Out: a copy in which calls are the bodies of what they call, without dead code, with numbers for
-constant tensors without dimensions in arithmetic, and with each constant once, at the beginning.
+sizes that a trace holds as tensors and for constant tensors without dimensions in arithmetic, and with each constant once, at
+the beginning.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from rushlight.jit.passes.constant_pooling import constant_pooling
 from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
 from rushlight.jit.passes.inline import inline
 from rushlight.jit.passes.lower_tuples import lower_simple_tuples
+from rushlight.jit.passes.size_arithmetic import size_arithmetic
 
 
 def prepared(graph: Graph) -> Graph:
@@ -19,6 +21,7 @@ def prepared(graph: Graph) -> Graph:
     made = graph.copy()
     inline(made)
     lower_simple_tuples(made)
+    size_arithmetic(made)
     use_numbers(made)
     eliminate_dead_code(made)
     constant_pooling(made)

@@ -1,0 +1,188 @@
+"""Scripted and traced modules as C++: loops, branches, lists, tuples, dicts, strings, None, and state."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight.deploy import NotExportable, export
+from rushlight.deploy.binding import ModelError
+from tests.deploy.built import arrays, built, close
+
+
+class Streaming(nn.Module):
+    """Begins with an empty context, as streams do; remembers how often it ran."""
+
+    context: torch.Tensor
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+        self.context = torch.zeros(0)
+        self.runs: int = 0
+        self.names: list[str] = []
+
+    def forward(self, x: torch.Tensor, rate: int) -> tuple[torch.Tensor, int]:
+        if rate != 8 and rate != 16:
+            raise ValueError(f"the rate is {rate}")
+        if not len(self.context):
+            self.context = torch.zeros(x.size(0), 4)
+        self.runs += 1
+        self.context = self.context * 0.5 + x
+        return self.layer(self.context) * (2 if rate == 16 else 1), self.runs
+
+    @torch.jit.export
+    def forget(self):
+        self.context = torch.zeros(0)
+        self.runs = 0
+
+
+@pytest.fixture(scope="module")
+def streaming(tmp_path_factory):
+    torch.manual_seed(0)
+    module = torch.jit.script(Streaming())
+    x = torch.rand(2, 4)
+    examples = {"forward": [(x, 16), (x, 8)], "forget": ()}
+    return module, built(module, examples, tmp_path_factory.mktemp("streaming"), "streaming")
+
+
+def test_state_of_other_sizes(streaming):
+    module, model = streaming
+    for rate in (16, 16, 8, 16):
+        x = torch.rand(2, 4)
+        found, runs = model.forward(x.numpy(), rate)
+        expected = module(x, rate)
+        close(found, expected[0])
+        assert runs == expected[1]
+    module.forget()
+    model.forget()
+    x = torch.rand(2, 4)
+    close(model.forward(x.numpy(), 8)[0], module(x, 8)[0])
+    model.reset()
+    assert model.forward(x.numpy(), 8)[1] == 1
+
+
+def test_export_leaves_the_module_as_it_is():
+    assert torch.jit.script(Streaming()).runs == 0
+
+
+def test_other_values_are_refused(streaming):
+    with pytest.raises(ModelError, match=r"\(rate .= 16\) is (True|False) there|rate is"):
+        streaming[1].forward(np.zeros((2, 4), np.float32), 11)
+    with pytest.raises(ModelError, match="rate must be an int, got a float"):
+        streaming[1].forward(np.zeros((2, 4), np.float32), 8.0)
+
+
+class Found(NamedTuple):
+    steps: int
+    last: torch.Tensor
+
+
+class Language(nn.Module):
+    """What structured programs have: loops over values, lists, optional results."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor([1.5, -0.5]))
+
+    def forward(self, n: int, x: torch.Tensor, limits: list[float]) -> tuple[list[int], torch.Tensor | None, Found]:
+        seen = [n]
+        while n != 1:
+            n = n // 2 if n % 2 == 0 else 3 * n + 1
+            seen.append(n)
+        total = 0.0
+        for limit in limits:
+            total += limit
+        kept: torch.Tensor | None = None
+        steps = 0
+        while bool(x.sum() < total):
+            x = x + self.scale
+            steps += 1
+            if steps > 20:
+                kept = x
+                break
+        return seen, kept, Found(steps, x)
+
+
+def test_loops_lists_and_optionals(tmp_path):
+    module = torch.jit.script(Language())
+    model = built(module, (6, torch.zeros(2), [1.0, 2.0]), tmp_path)
+    for n, limits in ((6, [1.0, 2.0]), (27, [3.5]), (1, []), (7, [100.0])):
+        x = torch.rand(2)
+        seen, kept, found = model.forward(n, x.numpy(), limits)
+        expected = module(n, x, limits)
+        assert seen == expected[0]
+        assert (kept is None) == (expected[1] is None)
+        assert found[0] == expected[2].steps
+        close(found[1], expected[2].last)
+    with pytest.raises(ModelError, match="limits must be a float, got an int"):
+        model.forward(3, np.zeros(2, np.float32), [1])
+
+
+class Containers(nn.Module):
+    def forward(self, parts: dict[str, torch.Tensor], more: list[torch.Tensor], mode: str = "sum"):
+        merged = parts["a"] + parts["b"]
+        for each in more:
+            merged = merged * each
+        return {"merged": merged, "parts": [merged + 1, merged - 1]}, mode + "!"
+
+
+def test_dicts_lists_and_strings(tmp_path):
+    module = torch.jit.script(Containers())
+    parts, more = {"a": torch.rand(2), "b": torch.rand(2)}, [torch.rand(2), torch.rand(2)]
+    model = built(module, (parts, more), tmp_path)
+    given = {"b": parts["b"].numpy(), "a": parts["a"].numpy()}  # in any order
+    found, text = model.forward(given, arrays(*more))
+    expected, _ = module(parts, more)
+    close(found["merged"], expected["merged"])
+    close(found["parts"][1], expected["parts"][1])
+    assert text == "sum!"
+    with pytest.raises(ModelError, match="more must have 2 items, got 1"):
+        model.forward(given, arrays(more[0]))
+    with pytest.raises(ModelError, match="parts has other items"):
+        model.forward({"a": given["a"], "c": given["b"]}, arrays(*more))
+
+
+def test_traced_with_open_sizes(tmp_path):
+    torch.manual_seed(1)
+    module = torch.jit.trace(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval(), torch.rand(2, 5, 8))
+    n, t = torch.export.Dim("n", max=16), torch.export.Dim("t", max=64)
+    model = built(module, (torch.rand(2, 5, 8),), tmp_path, dynamic_shapes=({0: n, 1: t},))
+    for size in ((2, 5), (1, 7), (3, 1), (1, 1)):
+        x = torch.rand(*size, 8)
+        close(model.forward(x.numpy()), module(x))
+
+
+def test_decoder_whose_length_the_values_decide(tmp_path):
+    from examples.deploy.decoder import Seq2Seq
+
+    torch.manual_seed(0)
+    module = torch.jit.script(Seq2Seq().eval())
+    model = built(module, (torch.tensor([[3, 4, 5]]), 8), tmp_path)
+    for ids, limit in (([3, 4, 5], 8), ([7, 1, 9], 30), ([2, 2, 2], 1)):
+        logits, chosen = model.forward(np.array([ids]), limit)
+        expected = module(torch.tensor([ids]), limit)
+        close(logits, expected[0])
+        assert chosen == expected[1]
+    with pytest.raises(ModelError, match="no tensors to put together"):
+        model.forward(np.array([[3, 4, 5]]), 0)
+    with pytest.raises(ModelError, match="raises for these inputs"):
+        model.forward(np.array([[3, 4, 99]]), 3)
+
+
+def test_what_has_no_form_is_refused(tmp_path):
+    @torch.jit.script
+    def grows(x: torch.Tensor):
+        while bool(x.sum() < 10):
+            x = torch.cat([x, x])
+        return x
+
+    with pytest.raises(NotExportable, match="grows cannot be exported|forward cannot be exported"):
+        export(grows, (torch.ones(2),), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(NotExportable, match="has no method 'nothing'; it has forward"):
+        export(torch.jit.script(Containers()), {"nothing": ()}, tmp_path / "out")
