@@ -107,11 +107,10 @@ def _examples(example_inputs: Any, dynamic_shapes: Any) -> list[Example]:
     by_method = example_inputs if isinstance(example_inputs, Mapping) else {"forward": example_inputs}
     found = []
     for method, calls in by_method.items():
-        shapes = (
-            dynamic_shapes.get(method) if isinstance(dynamic_shapes, Mapping) and method in dynamic_shapes else dynamic_shapes
-        )
+        by_name = isinstance(example_inputs, Mapping) and isinstance(dynamic_shapes, Mapping)
+        shapes = dynamic_shapes.get(method) if by_name else dynamic_shapes
         for arguments in calls if isinstance(calls, list) else [calls]:
-            found.append(Example(method, tuple(arguments), _open_dims(arguments, shapes), _least_sizes(shapes)))
+            found.append(Example(method, tuple(arguments), _open_dims(arguments, shapes), _bounds(shapes)))
     return found
 
 
@@ -134,10 +133,10 @@ def _open_dims(arguments: Sequence[Any], shapes: Any) -> dict[int, dict[int, str
     return found
 
 
-def _least_sizes(shapes: Any) -> dict[str, int]:
-    """The least value of each size that has a name."""
+def _bounds(shapes: Any) -> dict[str, tuple[int, int | None]]:
+    """The least and the largest value of each size that has a name."""
     dims = [entry for shape in shapes or () if isinstance(shape, Mapping) for entry in shape.values() if isinstance(entry, Dim)]
-    return {dim.__name__: dim.min for dim in dims}
+    return {dim.__name__: (dim.min, dim.max if isinstance(dim.max, int) else None) for dim in dims}
 
 
 def _is_open(entry: Any) -> bool:

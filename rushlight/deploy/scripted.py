@@ -39,12 +39,12 @@ index_select, remainder, arange = (find_packet(f"aten::{name}") for name in ("in
 @dataclass
 class Example:
     """A call of a method: its arguments, and which dimensions of its tensors are open and what these are called, by the order
-    of the tensors; `least` are the least sizes of that name, where they are known."""
+    of the tensors; `bounds` are the least and the largest size of a name, where they are known."""
 
     method: str
     arguments: tuple
     dims: dict[int, dict[int, str]]
-    least: dict[str, int] = field(default_factory=dict)
+    bounds: dict[str, tuple[int, int | None]] = field(default_factory=dict)
 
     def with_sizes(self, sizes: dict[str, int]) -> Example:
         """The example with some of the open sizes known."""
@@ -58,7 +58,7 @@ class Example:
             place += _tensors_in(argument)
             arguments.append(made)
         rest = {place: {dim: name for dim, name in each.items() if name not in sizes} for place, each in self.dims.items()}
-        return Example(self.method, tuple(arguments), {place: each for place, each in rest.items() if each}, self.least)
+        return Example(self.method, tuple(arguments), {place: each for place, each in rest.items() if each}, self.bounds)
 
 
 def add_scripted(model: Model, module: ScriptModule, examples: Sequence[Example]) -> None:
@@ -118,7 +118,7 @@ class _MethodWriter:
     def _with_other_sizes(self, example: Example) -> Iterator[Example]:
         """The example with open sizes that the forms so far leave out: each of them 1 or another value, and all of them 1."""
         names = dict.fromkeys(name for dims in example.dims.values() for name in dims.values())
-        small = [name for name in names if example.least.get(name, 0) <= 1]
+        small = [name for name in names if example.bounds.get(name, (0, None))[0] <= 1]
         yield from (example.with_sizes({name: 1}) for name in small)
         if len(small) > 1:
             yield example.with_sizes(dict.fromkeys(small, 1))
@@ -194,7 +194,8 @@ def _inputs(names: Sequence[str], schema: Sequence, arguments: Sequence[object],
             open_dims = example.dims.get(place, {})
             check_tensor(name, value.dtype, value.shape)
             sizes = tuple(open_dims.get(dim, size) for dim, size in enumerate(value.shape))
-            made.append(Parameter(name, "tensor", value.dtype, sizes))
+            bounds = tuple((size, *example.bounds.get(size, (0, None))) for size in dict.fromkeys(open_dims.values()))
+            made.append(Parameter(name, "tensor", value.dtype, sizes, bounds))
             place += 1
             continue
         place += _tensors_in(value)
