@@ -20,6 +20,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.deploy.exporting import export
 from rushlight.deploy.spelling import identifier
 from rushlight.deploy.targets import TARGETS, build_library
+from rushlight.deploy.wheel import build_wheel
 from rushlight.export.archive import load as load_program
 from rushlight.export.dynamic_shapes import Dim
 from rushlight.jit.measuring import example_tensor
@@ -86,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--force", action="store_true", help="write into a folder that holds other files")
     parser.add_argument("--library", action="store_true", help="build the shared library, too")
     parser.add_argument("--static", action="store_true", help="build the static library, too")
+    parser.add_argument("--python", action="store_true", help="build a Python wheel that needs NumPy only, too")
     parser.add_argument("--target", choices=TARGETS, default="native", help="the processor that libraries are built for")
     return parser
 
@@ -112,9 +114,13 @@ def _export(options: argparse.Namespace) -> None:
             shapes = None
         made = export(model, given, folder, name=name, dynamic_shapes=shapes, embed=options.embed, force=options.force)
     print(made)
-    for kind, wanted in (("shared", options.library), ("static", options.static)):
-        if wanted:
-            print(build_library(made, name, options.target, kind))
+    if options.library or options.python:
+        library = build_library(made, name, options.target)
+        print(library)
+        if options.python:
+            print(build_wheel(made, name, library, options.target))
+    if options.static:
+        print(build_library(made, name, options.target, "static"))
 
 
 def _load(text: str) -> Any:
