@@ -103,16 +103,17 @@ class _MethodWriter:
         for example in [each for whole in examples for each in self._with_other_sizes(whole)]:
             for owner in (begun, self.owner):
                 with suppress(*MAY_FAIL):  # a size that may not be so small
-                    self._add_example(example, copy.deepcopy(owner))
+                    self._add_example(example, copy.deepcopy(owner), is_special=True)
 
-    def _add_example(self, example: Example, owner: list[ScriptObject]) -> None:
+    def _add_example(self, example: Example, owner: list[ScriptObject], is_special: bool = False) -> None:
+        """Add what a call needs, and those that follow it. `is_special`: the signature has its sizes already, as open ones."""
         arguments = self._arguments(example.arguments)
         for _ in range(_CALLS):
             call = [*owner, *arguments]
             if not any(form.fits(call) for form in self.forms):
                 if len(self.forms) == _MOST_FORMS:
                     raise NotExportable(f"{self.name} needs more than {_MOST_FORMS} forms: its state never settles")
-                self._add_form(call, example)
+                self._add_form(call, example, is_special)
             run_with_executor(self.function, [*owner, *copy.deepcopy(arguments)])
 
     def _with_other_sizes(self, example: Example) -> Iterator[Example]:
@@ -129,7 +130,7 @@ class _MethodWriter:
                     if str(symbol) in called:
                         yield from (example.with_sizes({called[str(symbol)]: value}) for value in values if value > 1)
 
-    def _add_form(self, call: list, example: Example) -> None:
+    def _add_form(self, call: list, example: Example, is_special: bool) -> None:
         form = _form_of(self.graph, call, example, self.name)
         called = f"{self.name}_{len(self.forms)}"
         with self.model.whole():
@@ -137,7 +138,8 @@ class _MethodWriter:
         names = self.names[len(self.owner) :]
         inputs = _inputs(names, self.schema[: len(names)], call[len(self.owner) : len(self.names)], example)
         method = self.method
-        method.inputs, method.outputs = _merged(method.inputs, inputs), _merged(method.outputs, results)
+        if not is_special:
+            method.inputs, method.outputs = _merged(method.inputs, inputs), _merged(method.outputs, results)
         method.forms.append(called)
         self.forms.append(form)
 

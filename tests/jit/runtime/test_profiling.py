@@ -219,7 +219,8 @@ def test_what_changes_sizes_in_place_is_not_assumed():
             scripted = torch.jit.script(reshaped)
             for _ in range(3):
                 result, size = scripted(x, x)
-                assert torch.equal(result, reshaped(x, x)[0]) and size == 1
+                torch.testing.assert_close(result, reshaped(x, x)[0])  # native code may round otherwise
+                assert size == 1
 
 
 @pytest.mark.parametrize("tensor_exprs", [True, False], ids=["checks", "guards"])
