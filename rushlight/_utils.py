@@ -16,9 +16,10 @@ from rushlight.core.storage import UntypedStorage
 from rushlight.core.tensor import Tensor, tensor_from_storage
 from rushlight.core.typed_storage import TypedStorage
 from rushlight.nn.parameter import Parameter
+from rushlight.ops.copying import rebuild_subclass, with_state
 from rushlight.ops.lazy_views import with_metadata
 from rushlight.ops.packet import namespaces
-from rushlight.serialization.rebuild import make_meta_tensor, make_tensor
+from rushlight.serialization.rebuild import make_meta_tensor, make_tensor, make_wrapper
 from rushlight.serialization.sparse import rebuild_sparse
 
 aten = namespaces.namespace("aten")
@@ -80,16 +81,20 @@ def _rebuild_meta_tensor_no_storage(dtype: dtype, size: tuple, stride: tuple, re
 
 def _rebuild_from_type_v2(function: Callable, kind: type, args: tuple, state: Any) -> Any:
     """A tensor of a subclass, with attributes that a user added."""
-    made = function(*args)
-    return _set_obj_state(made if type(made) is kind else made.as_subclass(kind), state)
+    return rebuild_subclass(function, kind, args, state)
+
+
+def _rebuild_wrapper_subclass(
+    cls: type, dtype: dtype, size: tuple, stride: tuple, storage_offset: int, layout: layout, device: device,
+    requires_grad: bool,
+) -> Any:  # fmt: skip
+    """A tensor of a class that keeps its values in other tensors, which are among its attributes."""
+    return make_wrapper(cls, dtype, size, stride, storage_offset, layout, device, requires_grad)
 
 
 def _set_obj_state(obj: Any, state: Any) -> Any:
     """Set the attributes of a dict, or of a pair of a dict and one for slots."""
-    own, slots = state if isinstance(state, tuple) else (state, None)
-    for name, value in {**(own or {}), **(slots or {})}.items():
-        setattr(obj, name, value)
-    return obj
+    return with_state(obj, state)
 
 
 def _get_obj_state(obj: Any) -> Any:

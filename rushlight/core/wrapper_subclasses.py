@@ -66,7 +66,7 @@ def make_wrapper_subclass(
     impl = TensorImpl(storage, sizes, steps, storage_offset or 0, kind, where, META_KEYS | PYTHON_BIT)
     if requires_grad:
         impl.autograd = AutogradMeta(True)
-    return _of_class(cls, impl)
+    return of_class(cls, impl)
 
 
 def make_subclass(cls: type, data: Tensor, require_grad: bool = False, *unused: Any, **more: Any) -> Any:
@@ -79,7 +79,7 @@ def make_subclass(cls: type, data: Tensor, require_grad: bool = False, *unused: 
         alias.key_set |= PYTHON_BIT
     if require_grad:
         alias.autograd = AutogradMeta(True)
-    return _of_class(cls, alias)
+    return of_class(cls, alias)
 
 
 def with_history_as(cls: type, tensor: Tensor) -> Any:
@@ -89,7 +89,8 @@ def with_history_as(cls: type, tensor: Tensor) -> Any:
     return made
 
 
-def _of_class(cls: type, impl: TensorImpl) -> Any:
+def of_class(cls: type, impl: TensorImpl) -> Any:
+    """A tensor of class `cls` over `impl`; its constructor is not called."""
     made = object.__new__(cls)
     made._impl = impl
     return made
@@ -97,7 +98,7 @@ def _of_class(cls: type, impl: TensorImpl) -> Any:
 
 def like(tensor: Tensor, impl: TensorImpl) -> Any:
     """A tensor over `impl` of the class of `tensor`, with its attributes."""
-    made = _of_class(type(tensor), impl)
+    made = of_class(type(tensor), impl)
     made.__dict__.update(tensor.__dict__)
     for kind in type(tensor).__mro__:
         names = kind.__dict__.get("__slots__", ())

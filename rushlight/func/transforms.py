@@ -126,12 +126,11 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
 
 def _paired(primals: tuple, tangents: tuple) -> tuple[list, list, Any]:
     """The tensors of primals and tangents, which have one form."""
-    for name, given in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(given, tuple):
-            raise RuntimeError(
-                f"jvp(f, primals, tangents): Expected {name} to be a tuple. E.g. it should be valid to call f(*primals). Got "
-                f"{type(given).__name__}"
-            )
+    if not isinstance(primals, tuple):
+        raise RuntimeError(
+            "jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals). Got "
+            f"{type(primals).__name__}"
+        )
     leaves, form = tree_flatten(primals)
     directions, other = tree_flatten(tangents)
     if form != other:

@@ -17,6 +17,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import AutogradMeta
 from rushlight.core.thread_state import state
 from rushlight.core.wrapper_subclasses import sees_operators
+from rushlight.ops.copying import rebuild_subclass
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
@@ -58,7 +59,10 @@ class Parameter(Tensor, metaclass=_ParameterType):
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol: Any) -> tuple:
-        return Parameter, (self.data, self.requires_grad)
+        saved = self.__getstate__()
+        if not saved:
+            return Parameter, (self.data, self.requires_grad)
+        return rebuild_subclass, (Parameter, Parameter, (self.data, self.requires_grad), saved)
 
 
 class Buffer(Tensor):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+import copyreg
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +14,8 @@ from rushlight.core.dtype import dtype
 from rushlight.core.storage import StorageImpl, UntypedStorage, without_data
 from rushlight.core.tensor import Tensor, tensor_from_storage, wrap
 from rushlight.core.tensor_impl import TensorImpl, empty_meta_impl
+from rushlight.core.thread_state import state
+from rushlight.core.wrapper_subclasses import dispatches, make_wrapper_subclass, of_class, sees_operators
 from rushlight.ops.lazy_views import lazy_bits, metadata_of, with_metadata
 
 
@@ -23,18 +27,45 @@ def _deepcopy(self: Tensor, memo: dict) -> Tensor:
         )
     if id(self) in memo:
         return memo[id(self)]
-    impl = self._impl
-    if lazy_bits(self):
-        made = self.detach().clone()
-    else:
-        storage = _copied_storage(impl.storage, memo)
-        made = wrap(TensorImpl(storage, impl.sizes, impl.strides, impl.storage_offset, impl.dtype, impl.device, impl.key_set))
+    made = _cloned(self) if _clones_itself(type(self)) else _copied(self, memo)
     memo[id(self)] = made
     made.requires_grad_(self.requires_grad)
     if self.grad is not None:
         made.grad = copy.deepcopy(self.grad, memo)
+    for name in copyreg._slotnames(type(self)):
+        if hasattr(self, name):
+            setattr(made, name, copy.deepcopy(getattr(self, name), memo))
     made.__dict__ = copy.deepcopy(self.__dict__, memo)
     return made
+
+
+def _clones_itself(kind: type) -> bool:
+    """Whether only the class knows how its tensors are copied: their values may be in other tensors."""
+    return dispatches(kind) or kind.clone is not Tensor.clone
+
+
+def _cloned(self: Tensor) -> Tensor:
+    before, state.grad_enabled = state.grad_enabled, False
+    try:
+        made = self.clone()
+    finally:
+        state.grad_enabled = before
+    if type(made) is not type(self):
+        raise RuntimeError(
+            "The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that implement "
+            f"clone() and for which cloning returns an instance of the same class: got {type(made).__name__} from "
+            f"{type(self).__name__}. Implement clone(), or __deepcopy__()"
+        )
+    return made
+
+
+def _copied(self: Tensor, memo: dict) -> Tensor:
+    impl = self._impl
+    if lazy_bits(self):
+        return of_class(type(self), self.detach().clone()._impl)
+    storage = _copied_storage(impl.storage, memo)
+    copied = TensorImpl(storage, impl.sizes, impl.strides, impl.storage_offset, impl.dtype, impl.device, impl.key_set)
+    return of_class(type(self), copied)
 
 
 def _copied_storage(storage: StorageImpl, memo: dict) -> StorageImpl:
@@ -52,11 +83,9 @@ def _copied_storage(storage: StorageImpl, memo: dict) -> StorageImpl:
 
 def _copy(self: Tensor) -> Tensor:
     impl = self._impl
-    made = wrap(impl.alias(impl.sizes, impl.strides, impl.storage_offset))
-    if type(self) is not Tensor:
-        made = made.as_subclass(type(self))
-    made.__dict__.update(self.__dict__)
-    return made.requires_grad_(self.requires_grad)
+    made = of_class(type(self), impl.alias(impl.sizes, impl.strides, impl.storage_offset))
+    saved = self.__getstate__()
+    return (with_state(made, saved) if saved else made).requires_grad_(self.requires_grad)
 
 
 def _rebuild(
@@ -70,7 +99,43 @@ def _rebuild_meta(kind: dtype, sizes: tuple, strides: tuple, requires_grad: bool
     return wrap(empty_meta_impl(sizes, kind, META, strides)).requires_grad_(requires_grad)
 
 
+def _rebuild_wrapper(kind: type, size: tuple, strides: tuple, offset: int, options: dict) -> Tensor:
+    return make_wrapper_subclass(kind, size, strides, offset, **options)
+
+
+def rebuild_subclass(function: Callable, kind: type, args: tuple, saved: Any) -> Tensor:
+    """The tensor that `function` makes of `args`, as one of class `kind` with the state of another one."""
+    made = function(*args)
+    return with_state(made if type(made) is kind else made.as_subclass(kind), saved)
+
+
+def with_state(made: Any, saved: Any) -> Any:
+    """Set a state as pickle does: by `__setstate__`, or a dict of attributes, or a pair of that and one of slots."""
+    if hasattr(made, "__setstate__"):
+        made.__setstate__(saved)
+        return made
+    own, slots = saved if isinstance(saved, tuple) else (saved, None)
+    for name, value in {**(own or {}), **(slots or {})}.items():
+        setattr(made, name, value)
+    return made
+
+
+def is_wrapper(tensor: Tensor) -> bool:
+    """Whether a tensor sees operators and has no memory of its own."""
+    return sees_operators(tensor) and tensor._impl.storage.buffer is None
+
+
 def _reduce(self: Tensor, protocol: int) -> tuple:
+    function, args = _reduced(self)
+    saved = self.__getstate__()
+    return (rebuild_subclass, (function, type(self), args, saved)) if saved or type(self) is not Tensor else (function, args)
+
+
+def _reduced(self: Tensor) -> tuple:
+    """What makes a tensor of these values, without its class and attributes."""
+    if is_wrapper(self):
+        options = {name: getattr(self, name) for name in ("dtype", "layout", "device", "requires_grad")}
+        return _rebuild_wrapper, (type(self), tuple(self.shape), self.stride(), self.storage_offset(), options)
     if not self.is_leaf:
         raise RuntimeError("a non-leaf tensor that requires grad cannot be pickled: use detach()")
     if self.is_meta:

@@ -11,6 +11,7 @@ from typing import Any
 from rushlight.core.device import raise_absent
 from rushlight.core.layout import memory_format, preserve_format
 from rushlight.core.tensor import Tensor
+from rushlight.core.wrapper_subclasses import of_class
 from rushlight.ops.construct import tensor
 from rushlight.ops.packet import namespaces
 
@@ -24,9 +25,7 @@ def as_subclass(self: Tensor, cls: type) -> Any:
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. "
             f"Make sure your class inherits from Tensor: got {cls!r}."
         )
-    made = aten.alias.default(self)
-    made.__class__ = cls
-    return made
+    return of_class(cls, aten.alias.default(self)._impl)
 
 
 def apply_(self: Tensor, callable: Callable) -> Tensor:

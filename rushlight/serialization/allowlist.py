@@ -7,6 +7,7 @@ arguments. None of them is looked up by import, so a name outside the list costs
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
+from functools import partial
 from typing import Any
 
 from rushlight.core.device import device
@@ -18,6 +19,7 @@ from rushlight.core.size import Size
 from rushlight.core.storage import UntypedStorage
 from rushlight.core.tensor import Tensor
 from rushlight.core.typed_storage import TypedStorage
+from rushlight.ops.copying import rebuild_subclass
 from rushlight.ops.lazy_views import with_metadata
 from rushlight.serialization import rebuild
 from rushlight.serialization.dtypes import DTYPE_OF_STORAGE
@@ -45,7 +47,6 @@ _MODULE_ALIASES = {"__builtin__": "builtins", "torch.nn.parameter": "torch.nn"}
 _LATIN1 = ("latin1", "latin-1", "iso-8859-1")
 _UNSUPPORTED = {
     "torch._utils._rebuild_nested_tensor": "nested tensors",
-    "torch._utils._rebuild_wrapper_subclass": "tensor subclasses",
     "torch._utils._rebuild_device_tensor_from_numpy": "tensors of other devices",
     "torch._utils._rebuild_device_tensor_from_cpu_tensor": "tensors of other devices",
 }
@@ -63,10 +64,10 @@ def find_global(module: str, name: str) -> Any:
         return _ALLOWED[qualified]
     if qualified in _UNSUPPORTED:
         raise UnpicklingError(f"the checkpoint holds {_UNSUPPORTED[qualified]} ({qualified}), which are not supported")
-    full = qualified[:200]
+    full, short = qualified[:200], name[:200]
     raise UnpicklingError(
         f"Weights only load failed. Unsupported global: GLOBAL {full} was not an allowed global by default. Please use "
-        f"`torch.serialization.add_safe_globals([{full}])` or the `torch.serialization.safe_globals([{full}])` context "
+        f"`torch.serialization.add_safe_globals([{short}])` or the `torch.serialization.safe_globals([{short}])` context "
         "manager to allowlist this global if you trust this class/function. It was neither imported nor run. A file from "
         "someone whom you trust can be loaded with weights_only=False, which runs its code; of a whole module, save the "
         "state_dict() instead"
@@ -246,21 +247,30 @@ def _parameter_with_state(machine: Unpickler, args: tuple) -> Tensor:
 
 
 def _tensor_with_state(machine: Unpickler, args: tuple) -> Tensor:
-    _expect("_rebuild_from_type_v2", args, Constructor, (Constructor, type), tuple, dict)
+    _expect("_rebuild_from_type_v2", args, Constructor, (Constructor, type), tuple, None)
     inner, kind, inner_args, state = args
     if machine.is_trusted(kind) and inner.build in _TENSOR_BUILDERS:
-        return rebuild.set_attributes(inner.build(machine, inner_args).as_subclass(kind), state)
+        return rebuild_subclass(partial(inner.build, machine), kind, (inner_args,), state)
+    _expect("_rebuild_from_type_v2", args, Constructor, (Constructor, type), tuple, dict)
     name = kind.name if isinstance(kind, Constructor) else f"{kind.__module__}.{kind.__qualname__}"
     if inner.build not in _TENSOR_BUILDERS or name not in ("torch.Tensor", "torch.nn.Parameter"):
         raise UnpicklingError(f"a tensor is rebuilt by {inner.name} as a {name}, which is not supported")
     return rebuild.set_attributes(inner.build(machine, inner_args), state)
 
 
+def _wrapper(machine: Unpickler, args: tuple) -> Tensor:
+    name = "_rebuild_wrapper_subclass"
+    _expect(name, args, (Constructor, type), dtype, (tuple, list), (tuple, list), int, layout, device, bool)
+    if not machine.is_trusted(args[0]):
+        raise UnpicklingError(f"{name} is given a {args[0]}, which is no class that the user vouches for")
+    return rebuild.make_wrapper(*args)
+
+
 def _named_only(machine: Unpickler, args: tuple) -> Any:
     raise UnpicklingError("torch.Tensor and torch.nn.Parameter are called as functions, which checkpoints do not do")
 
 
-_TENSOR_BUILDERS = (_tensor_v1, _tensor_v2, _tensor_v3, _meta_tensor, _parameter)
+_TENSOR_BUILDERS = (_tensor_v1, _tensor_v2, _tensor_v3, _meta_tensor, _parameter, _wrapper)
 
 _CONSTRUCTORS = {
     "collections.OrderedDict": _ordered_dict,
@@ -281,6 +291,7 @@ _CONSTRUCTORS = {
     "torch._utils._rebuild_meta_tensor_no_storage": _meta_tensor,
     "torch._utils._rebuild_qtensor": _quantized_tensor,
     "torch._utils._rebuild_sparse_tensor": _sparse_tensor,
+    "torch._utils._rebuild_wrapper_subclass": _wrapper,
     "torch._utils._rebuild_parameter": _parameter,
     "torch._utils._rebuild_parameter_with_state": _parameter_with_state,
     "torch._tensor._rebuild_from_type_v2": _tensor_with_state,

@@ -12,6 +12,7 @@ from typing import Any
 from rushlight.core.storage import UntypedStorage
 from rushlight.serialization.errors import CheckpointError, UnpicklingError
 from rushlight.serialization.source import ByteSource
+from rushlight.serialization.sparse import values_follow
 from rushlight.serialization.storages import MapLocation, StorageClaim, StorageTable, swap_bytes
 from rushlight.serialization.unpickler import LARGEST_PICKLE, ReadPickle, Unpickler
 
@@ -33,8 +34,9 @@ def load_legacy(source: ByteSource, map_location: MapLocation, read: ReadPickle)
     _plain_pickle(source)
     allocator = _Allocator(source)
     table = StorageTable(allocator.reserve, map_location)
-    loaded = read(source.file, _pickle_end(source), table.persistent_load)
-    _fill(source, _plain_pickle(source), allocator, table)
+    with values_follow():
+        loaded = read(source.file, _pickle_end(source), table.persistent_load)
+        _fill(source, _plain_pickle(source), allocator, table)
     return loaded
 
 

@@ -21,6 +21,7 @@ from rushlight.serialization.whole import WholeUnpickler
 from rushlight.serialization.zip_format import load_zip
 from rushlight.serialization.zip_reader import LOCAL_SIGNATURE
 
+_VARIABLES = "TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
 SCRIPT_ARCHIVES = "loading of TorchScript archives"
 _script_loader: list[Callable[..., Any]] = []
 """What loads TorchScript archives, once the provider of `SCRIPT_ARCHIVES` has been imported."""
@@ -47,10 +48,10 @@ def load(
     UnpicklingError for a file that holds anything else than allowed and RuntimeError for one that is truncated, damaged, or
     no checkpoint; both name the file. `pickle_module.Unpickler` reads the pickle, with `pickle_load_args`; of these `encoding`,
     that of text which Python 2 wrote, holds for weights, too ("bytes" leaves it as it is). `jit.load` loads TorchScript
-    archives, with a warning, where `weights_only=False`.
+    archives, with a warning, where `weights_only=False`. The environment variable TORCH_FORCE_WEIGHTS_ONLY_LOAD=1 reads nothing
+    but weights, whatever a call says; TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 is for calls that don't say.
     """
-    if weights_only is None:
-        weights_only = pickle_module is None
+    weights_only = _checked_choice(weights_only, pickle_module)
     if weights_only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     if weights_only and pickle_load_args.keys() - {"encoding"}:
@@ -68,6 +69,22 @@ def load(
         raise type(error)(f"{source.name}: {error}") from error
     finally:
         source.close()
+
+
+def _checked_choice(weights_only: bool | None, pickle_module: Any) -> bool:
+    """Whether only weights are read: what the call says, or the environment, or else yes."""
+    demanded, unwanted = (os.environ.get(name, "0").lower() in ("1", "y", "yes", "true") for name in _VARIABLES)
+    if demanded and unwanted:
+        raise RuntimeError(f"Only one of {_VARIABLES[0]} and {_VARIABLES[1]} should be set, but both were set")
+    if demanded:
+        return True
+    if weights_only is None and unwanted:
+        warnings.warn(
+            f"Environment variable {_VARIABLES[1]} detected, since the `weights_only` argument was not explicitly passed to "
+            "`torch.load`, forcing weights_only=False.", UserWarning, stacklevel=3,
+        )  # fmt: skip
+        return False
+    return pickle_module is None if weights_only is None else weights_only
 
 
 def set_script_loader(load_archive: Callable[..., Any]) -> None:

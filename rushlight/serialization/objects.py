@@ -69,17 +69,26 @@ def module_of(value: Any, qualified: str) -> str:
 
 
 def find_named(module: str, qualified: str) -> Any:
-    """What a name stands for, None where it stands for nothing."""
+    """What a name stands for, None where it stands for nothing. Below torch's name there may be modules of others, too."""
+    found = _of_this_library(module, qualified)
     try:
-        if module == TORCH or module.startswith(f"{TORCH}."):
-            return find_own(module, qualified)
-        __import__(module)
-        found = sys.modules[module]
-        for part in qualified.split("."):
-            found = getattr(found, part)
+        if found is None:
+            __import__(module)
+            found = sys.modules[module]
+            for part in qualified.split("."):
+                found = getattr(found, part)
     except (ImportError, AttributeError, KeyError):
         return None
     return found
+
+
+def _of_this_library(module: str, qualified: str) -> Any:
+    if module != TORCH and not module.startswith(f"{TORCH}."):
+        return None
+    try:
+        return find_own(module, qualified)
+    except (ImportError, AttributeError):
+        return None
 
 
 def _save_reduced(

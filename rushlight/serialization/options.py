@@ -1,4 +1,4 @@
-"""How `save` and `load` behave where a call does not say: byte order, mapping of files."""
+"""How `save` and `load` behave where a call does not say: byte order, mapping of files, checksums, files without data."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 import threading
 
 __all__ = [
-    "LoadEndianness", "get_default_load_endianness", "get_default_mmap_options", "set_default_load_endianness",
-    "set_default_mmap_options",
+    "LoadEndianness", "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options", "set_crc32_options",
+    "set_default_load_endianness", "set_default_mmap_options", "skip_data",
 ]  # fmt: skip
 
 
@@ -24,6 +24,9 @@ class LoadEndianness(enum.Enum):
 class _Options(threading.local):
     endianness: LoadEndianness | None = None
     mapping = mmap.MAP_PRIVATE
+    has_checksums = True
+    skips_data = False
+    materializes_fakes = False
 
 
 _options = _Options()
@@ -74,3 +77,47 @@ class set_default_mmap_options:  # noqa: N801 - the name that torch users know
 
     def __exit__(self, *error: object) -> None:
         _options.mapping = self._before
+
+
+def get_crc32_options() -> bool:
+    """Whether `save` writes checksums of the records, which it does at first."""
+    return _options.has_checksums
+
+
+def set_crc32_options(compute_crc32: bool) -> None:
+    """Have `save` write checksums, or zeros in their place, in this thread.
+
+    `load` reads both; programs that unpack zip archives refuse a file without checksums.
+    """
+    _options.has_checksums = bool(compute_crc32)
+
+
+class skip_data:  # noqa: N801 - the name that torch users know
+    """A block in which `save` writes zeros for the bytes of storages, and `load` leaves them zero.
+
+    A file made so has its final size, and the places of its storages can be filled later. With `materialize_fake_tensors`,
+    tensors of a `FakeTensorMode` are written like those that they stand for.
+
+    >>> with torch.serialization.skip_data():
+    ...     torch.save(model.state_dict(), "weights.pt")
+    """
+
+    def __init__(self, materialize_fake_tensors: bool = False) -> None:
+        self.materialize_fake_tensors = materialize_fake_tensors
+
+    def __enter__(self) -> None:
+        self._before = _options.skips_data, _options.materializes_fakes
+        _options.skips_data, _options.materializes_fakes = True, self.materialize_fake_tensors
+
+    def __exit__(self, *error: object) -> None:
+        _options.skips_data, _options.materializes_fakes = self._before
+
+
+def skips_data() -> bool:
+    """Whether `skip_data` is in effect."""
+    return _options.skips_data
+
+
+def materializes_fakes() -> bool:
+    """Whether `skip_data(materialize_fake_tensors=True)` is."""
+    return _options.materializes_fakes

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 import struct
+import warnings
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from functools import partial
@@ -21,11 +22,13 @@ from rushlight.core.size import Size
 from rushlight.core.storage import StorageImpl, UntypedStorage
 from rushlight.core.tensor import Tensor
 from rushlight.core.typed_storage import TypedStorage
-from rushlight.nn.parameter import Parameter
+from rushlight.nn.parameter import Buffer, Parameter
+from rushlight.ops.copying import is_wrapper
 from rushlight.ops.lazy_views import metadata_of
 from rushlight.serialization.dtypes import STORAGE_NAMES
 from rushlight.serialization.errors import PicklingError, SharedStorageError
 from rushlight.serialization.objects import find_named, module_of, save_object
+from rushlight.serialization.options import materializes_fakes, skips_data
 from rushlight.serialization.quantized import quantized_arguments
 from rushlight.serialization.sparse import sparse_arguments
 
@@ -274,25 +277,43 @@ def _save_layout(machine: Pickler, value: layout) -> None:
 
 
 def _save_tensor(machine: Pickler, value: Tensor) -> None:
-    attributes = dict(value.__dict__)
-    if not attributes or value.layout is not strided:
+    kind, saved = type(value), value.__getstate__()
+    if kind.__reduce_ex__ not in _OWN_REDUCTIONS:
+        save_object(machine, value)
+    elif kind in _PLAIN and (not saved or value.layout is not strided):
         _write_tensor(machine, value)
+        machine.memoize(value)
     else:
-        name = _rebuilder(value)
-        machine.write_call(
-            "torch._tensor",
-            "_rebuild_from_type_v2",
-            (
-                lambda: machine.write_global("torch._utils", name),
-                lambda: machine.write_global("torch", "Tensor"),
-                lambda: machine.write_tuple(_tensor_arguments(machine, value)),
-                attributes,
-            ),
-        )
+        _save_with_state(machine, value, saved)
+
+
+def _save_with_state(machine: Pickler, value: Tensor, saved: Any) -> None:
+    """Write a tensor of a class of the user's, or one to which Python gave attributes."""
+    kind = type(value)
+    name, write_arguments = _rebuilder(value), partial(_tensor_arguments, machine, value)
+    if is_wrapper(value):
+        name, write_arguments = "_rebuild_wrapper_subclass", partial(_wrapper_arguments, machine, value)
+    machine.write_call(
+        "torch._tensor",
+        "_rebuild_from_type_v2",
+        (
+            lambda: machine.write_global("torch._utils", name),
+            lambda: machine.write_global("torch", "Tensor") if kind in _PLAIN else machine.save(kind),
+            lambda: machine.write_tuple(write_arguments()),
+            partial(machine.save, saved),
+        ),
+    )
     machine.memoize(value)
 
 
+def _wrapper_arguments(machine: Pickler, value: Tensor) -> tuple:
+    geometry = (tuple(value.shape), tuple(value.stride()), value.storage_offset())
+    return (partial(machine.save, type(value)), value.dtype, *geometry, value.layout, value.device, value.requires_grad)
+
+
 def _write_tensor(machine: Pickler, value: Tensor, requires_grad: bool | None = None) -> None:
+    if skips_data() and value.is_meta:
+        warnings.warn("Serializing tensors on the meta device under skip_data context manager is a no-op", stacklevel=2)
     if value.dtype.category == QUANTIZED:
         arguments = quantized_arguments(value, machine, partial(_write_storage, machine))
         machine.write_call("torch._utils", "_rebuild_qtensor", arguments)
@@ -340,9 +361,9 @@ def write_plain_tensor(machine: Pickler, value: Tensor) -> None:
 
 def _save_parameter(machine: Pickler, value: Parameter) -> None:
     arguments = (lambda: _write_tensor(machine, value, False), value.requires_grad, machine.write_ordered_dict)
-    attributes = dict(value.__dict__)
-    if attributes:
-        machine.write_call("torch._utils", "_rebuild_parameter_with_state", (*arguments, attributes))
+    saved = value.__getstate__()
+    if saved:
+        machine.write_call("torch._utils", "_rebuild_parameter_with_state", (*arguments, saved))
     else:
         machine.write_call("torch._utils", "_rebuild_parameter", arguments)
     machine.memoize(value)
@@ -357,7 +378,7 @@ def _save_untyped_storage(machine: Pickler, value: UntypedStorage) -> None:
 
 
 def _write_storage(machine: Pickler, storage: UntypedStorage, element_type: dtype | None) -> None:
-    if storage.device.type != "cpu":
+    if not (storage.device.type == "cpu" and storage._impl.buffer is not None) and not materializes_fakes():
         raise PicklingError(f"cannot save a storage of device '{storage.device}'; only the CPU's have bytes")
     key = machine.storage_key(storage._impl, element_type)
     kind = ("torch.storage", "UntypedStorage") if element_type is None else ("torch", STORAGE_NAMES[element_type.name])
@@ -393,9 +414,14 @@ _WRITERS: dict[type, Callable[[Pickler, Any], None]] = {
 }
 
 
+_PLAIN = (Tensor, Buffer)
+"""Classes that are written as `torch.Tensor`: torch has no class of buffers."""
+_OWN_REDUCTIONS = (Tensor.__reduce_ex__, Buffer.__reduce_ex__)
+
+
 def _writer_of_base(value: Any) -> Callable[[Pickler, Any], None]:
     """The writer for an object whose type is not listed: that of tensors and parameters, or of any object."""
-    for base in (Parameter, Tensor):
-        if isinstance(value, base):
-            return _WRITERS[base]
-    return save_object
+    kind = type(value)
+    if issubclass(kind, Parameter):
+        return _save_parameter if kind.__reduce_ex__ is Parameter.__reduce_ex__ else save_object
+    return _save_tensor if issubclass(kind, Tensor) else save_object

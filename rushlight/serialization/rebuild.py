@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rushlight.core.device import META
+from rushlight.core.device import CPU, META, device
 from rushlight.core.dtype import dtype
+from rushlight.core.layout import layout
 from rushlight.core.storage import UntypedStorage
 from rushlight.core.tensor import Tensor, tensor_from_storage, wrap
 from rushlight.core.tensor_impl import empty_meta_impl
+from rushlight.core.wrapper_subclasses import make_wrapper_subclass
 from rushlight.nn.parameter import Parameter
 from rushlight.serialization.errors import UnpicklingError
 
@@ -47,6 +49,18 @@ def make_parameter(data: Any, requires_grad: Any) -> Parameter:
         raise UnpicklingError(f"a parameter is made of a {type(data).__name__}, and needs a tensor")
     _check_grad_flag(data.dtype, requires_grad)
     return Parameter(data, requires_grad)
+
+
+def make_wrapper(
+    kind: type, element_type: dtype, sizes: Any, strides: Any, offset: Any, form: layout, place: device, requires_grad: Any
+) -> Tensor:  # fmt: skip
+    """A tensor of a class that keeps its values in other tensors. It is on the CPU where `place` is a device of elsewhere."""
+    _check_numbers(sizes, strides, offset)
+    _check_grad_flag(element_type, requires_grad)
+    local = place if place.type == "meta" else CPU
+    return make_wrapper_subclass(
+        kind, tuple(sizes), tuple(strides), offset, dtype=element_type, layout=form, device=local, requires_grad=requires_grad
+    )
 
 
 def set_attributes(tensor: Tensor, attributes: dict[str, Any]) -> Tensor:

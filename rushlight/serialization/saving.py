@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 from rushlight.core.storage import StorageImpl
 from rushlight.serialization.legacy_writer import write_legacy
+from rushlight.serialization.options import get_crc32_options, skips_data
 from rushlight.serialization.pickler import Pickler
 from rushlight.serialization.zip_writer import ZipWriter
 
@@ -71,14 +72,17 @@ def _warn_of_other_pickles(pickle_module: Any, protocol: int) -> None:
 
 
 def _write_archive(stream: BinaryIO, root: str, pickled: bytes, storages: list[StorageImpl], names_order: bool) -> None:
-    writer = ZipWriter(stream, root)
+    writer = ZipWriter(stream, root, get_crc32_options())
     writer.write("data.pkl", pickled)
     writer.write(".format_version", b"1")
     writer.write(".storage_alignment", b"64")
     if names_order:
         writer.write("byteorder", sys.byteorder.encode())
     for key, storage in enumerate(storages):
-        writer.write(f"data/{key}", storage.bytes().data)
+        if skips_data():
+            writer.write_zeros(f"data/{key}", storage.nbytes)
+        else:
+            writer.write(f"data/{key}", storage.bytes().data)
     writer.write("version", _FORMAT_VERSION)
     names, contents = writer.fingerprint()
     writer.write(".data/serialization_id", f"{names:020d}{contents:020d}".encode())

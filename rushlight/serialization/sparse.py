@@ -5,6 +5,7 @@ In: a layout and the parts of a tensor. Out: the tensor, after every claim was c
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from rushlight.core.layout import layout, sparse_coo, sparse_csc, sparse_csr, strided
@@ -13,8 +14,27 @@ from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.serialization.errors import CheckpointError, UnpicklingError
 
-sparse = LazyModule("rushlight.sparse")
+sparse, sparse_layout = LazyModule("rushlight.sparse"), LazyModule("rushlight.sparse.layout")
 _COUNTS = {sparse_coo: (2, (3, 4)), sparse_csr: (3, (4,)), sparse_csc: (3, (4,))}
+
+
+class _Waiting(threading.local):
+    tensors: list[tuple[layout, tuple]] | None = None
+
+
+_waiting = _Waiting()
+
+
+class values_follow:  # noqa: N801 - reads as a statement
+    """A block in which sparse tensors are made over storages that are filled at its end: they are checked when it ends."""
+
+    def __enter__(self) -> None:
+        self._before, _waiting.tensors = _waiting.tensors, []
+
+    def __exit__(self, kind: type | None, *error: object) -> None:
+        made, _waiting.tensors = _waiting.tensors or [], self._before
+        for claims in made if kind is None else ():
+            _checked(*claims)
 
 
 def rebuild_sparse(kind: layout, parts: tuple) -> Tensor:
@@ -26,6 +46,18 @@ def rebuild_sparse(kind: layout, parts: tuple) -> Tensor:
         raise UnpicklingError(f"a tensor of layout {kind} has parts of an unknown form")
     if not isinstance(parts[tensors], tuple) or not all(type(each) is int and 0 <= each < 1 << 62 for each in parts[tensors]):
         raise UnpicklingError(f"a tensor of layout {kind} has a size that is no tuple of lengths")
+    if _waiting.tensors is None:
+        return _checked(kind, parts)
+    _waiting.tensors.append((kind, parts))
+    size = tuple(parts[tensors])
+    if kind is not sparse_coo:
+        return sparse_layout.make_compressed(*parts[:3], size, kind)
+    if parts[0].dim() != 2:
+        raise UnpicklingError(f"indices must be sparse_dim x nnz, but are of size {list(parts[0].shape)}")
+    return sparse_layout.make_sparse(*parts[:2], size, parts[3:] == (True,))
+
+
+def _checked(kind: layout, parts: tuple) -> Tensor:
     try:
         if kind is not sparse_coo:
             return sparse.sparse_compressed_tensor(*parts[:4], layout=kind)

@@ -144,6 +144,17 @@ def _require_local(location: str) -> None:
     raise CheckpointError(f"{known}. {hint}")
 
 
+def location_tag(storage: Any) -> str:
+    """The location that checkpoints say of a storage: the type of its device."""
+    return storage.device.type
+
+
+def default_restore_location(storage: UntypedStorage, location: str) -> UntypedStorage:
+    """The storage where a file says that it was; RuntimeError for a device that is not there."""
+    _require_local(location)
+    return UntypedStorage(storage.nbytes(), device="meta") if location == "meta" else storage
+
+
 def swap_bytes(storage: UntypedStorage, element_type: dtype | None, order: str) -> None:
     """Bring a storage that was written in byte order `order` ("little" or "big") into this machine's, in place."""
     if order == sys.byteorder:

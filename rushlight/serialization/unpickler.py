@@ -27,6 +27,10 @@ _MOST_CONSTRUCTED = 1_000_000
 _LONGEST_INTEGER = 4096
 _LONGEST_NAME = 500
 _UNCHECKED_READ = 1 << 16
+_PYTHON_2 = {"__builtin__": "builtins", "copy_reg": "copyreg"}
+"""Modules of Python 2 by which pickles of protocol 2 name those of today."""
+_BLOCKED = ("sys", "os", "posix", "nt")
+"""Modules of which nothing may be called, whoever vouches for it."""
 _EXACT_DICTS = (dict, OrderedDict, Counter)
 
 FindGlobal = Callable[[str, str], Any]
@@ -148,7 +152,11 @@ class Unpickler:
 
     def lookup(self, module: str, name: str) -> Any:
         """What a global stands for."""
-        found = self.trusted.get(f"{module}.{name}") if self.trusted else None
+        if module in _BLOCKED:
+            raise UnpicklingError(
+                f"Weights only load failed. Trying to load unsupported GLOBAL {module}.{name} whose module {module} is blocked."
+            )
+        found = self.trusted.get(f"{_PYTHON_2.get(module, module)}.{name}") if self.trusted else None
         return self.find_global(module, name) if found is None else found
 
     def is_trusted(self, value: Any) -> bool:

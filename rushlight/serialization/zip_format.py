@@ -14,7 +14,7 @@ import numpy as np
 
 from rushlight.core.storage import UntypedStorage
 from rushlight.serialization.errors import CheckpointError, ScriptArchiveError
-from rushlight.serialization.options import byte_order
+from rushlight.serialization.options import byte_order, skips_data
 from rushlight.serialization.source import ByteSource
 from rushlight.serialization.storages import MapLocation, StorageClaim, StorageTable, swap_bytes
 from rushlight.serialization.unpickler import LARGEST_PICKLE, ReadPickle
@@ -54,6 +54,8 @@ class _StorageReader:
             )
         if where == "meta":
             return UntypedStorage(record.size, device="meta")
+        if skips_data():
+            return UntypedStorage.from_buffer(np.zeros(record.size, np.uint8), copy=False)
         if self.memory is not None and record.size and record.offset % _ALIGNMENT == 0:
             pages = np.frombuffer(self.memory, np.uint8, record.size, self.archive.source.start + record.offset)
             storage = UntypedStorage.from_buffer(pages, copy=False)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import zipfile
 import zlib
+from collections.abc import Iterable
 from typing import BinaryIO
 
 _ALIGNMENT = 64
 _LOCAL_HEADER = 30
 _ZIP64_HEADER = 20
 _PADDING_FIELD = b"FB"
+_PART = 1 << 20
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
 
 
@@ -27,19 +29,34 @@ class _WriteOnly:
 class ZipWriter:
     """Writes records under `root`. The same records give the same bytes, for times are fixed."""
 
-    def __init__(self, stream: BinaryIO, root: str):
+    def __init__(self, stream: BinaryIO, root: str, has_checksums: bool = True):
+        self.has_checksums = has_checksums
         self.archive = zipfile.ZipFile(_WriteOnly(stream), "w", zipfile.ZIP_STORED, allowZip64=True)
         self.root = root
 
     def write(self, name: str, data: bytes | memoryview) -> None:
         """Append a record."""
         view = memoryview(data).cast("B") if len(data) else memoryview(b"")
+        self._write_parts(name, view.nbytes, [view])
+
+    def write_zeros(self, name: str, length: int) -> None:
+        """Append a record of zeros."""
+        zeros = memoryview(bytes(min(length, _PART)))
+        self._write_parts(name, length, (zeros[: length - start] for start in range(0, length, _PART)))
+
+    def _write_parts(self, name: str, length: int, parts: Iterable[memoryview]) -> None:
         info = zipfile.ZipInfo(f"{self.root}/{name}", _EARLIEST)
-        info.file_size = view.nbytes
-        wide = view.nbytes * 1.05 > zipfile.ZIP64_LIMIT
+        info.file_size = length
+        wide = length * 1.05 > zipfile.ZIP64_LIMIT
         info.extra = self._padding(len(info.filename.encode()) + (_ZIP64_HEADER if wide else 0))
         with self.archive.open(info, "w", force_zip64=wide) as record:
-            record.write(view)
+            for part in parts:
+                if self.has_checksums:
+                    record.write(part)
+                else:  # what writes to the stream itself is neither summed nor counted
+                    self.archive.fp.write(part)
+            if not self.has_checksums:
+                record._file_size = length
 
     def fingerprint(self) -> tuple[int, int]:
         """Checksums of the names and of the contents written so far."""

@@ -129,3 +129,10 @@ def test_modules_as_functions():
 def test_only_scalars_have_gradients():
     with pytest.raises(RuntimeError, match="scalar"):
         rushlight.func.grad(lambda x: x)(rushlight.ones(2))
+
+
+@pytest.mark.parametrize("tangents", [lambda t: t.ones(2), lambda t: [t.ones(2)]])
+def test_tangents_of_another_form_are_refused(tangents):
+    for library in (rushlight, torch):
+        with pytest.raises(RuntimeError, match="same python structure"):
+            library.func.jvp(library.sin, (library.ones(2),), tangents(library))

@@ -47,3 +47,21 @@ def test_questions():
         x.cuda()
     with pytest.raises(RuntimeError, match="accelerator"):
         x.pin_memory()
+
+
+def test_as_subclass_with_slots():
+    class Slots(torch.Tensor):
+        __slots__ = ("note",)
+
+    base = torch.ones(2)
+    made = base.as_subclass(Slots)
+    made.note = 3
+    made.fill_(2)
+    assert type(made) is Slots and made.note == 3 and base.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e5m2, torch.float8_e4m3fn])
+def test_float8_is_compared_exactly(dtype):
+    x = torch.arange(4).to(dtype)
+    torch.testing.assert_close(x, x.clone())
+    assert torch.isclose(x, torch.zeros(4).to(dtype), rtol=0, atol=0).tolist() == [True, False, False, False]

@@ -171,7 +171,7 @@ def test_what_cannot_be_pickled(value, tmp_path):
 def test_other_classes_are_refused_by_default():
     message = (
         r"Unsupported global: GLOBAL torch.nn.modules.linear.Linear was not an allowed global by default. Please use "
-        r"`torch.serialization.add_safe_globals\(\[torch.nn.modules.linear.Linear\]\)`"
+        r"`torch.serialization.add_safe_globals\(\[Linear\]\)`"
     )
     with pytest.raises(UnpicklingError, match=message):
         rl.load(written(rl, rl.nn.Linear(1, 1)))

@@ -1,14 +1,18 @@
-"""The older format, written; byte order and mapping where a call does not say."""
+"""The older format, written; byte order, mapping, checksums and the like where a call does not say."""
 
 import collections
 import io
 import mmap
+import os
 import pickle
+import zipfile
+from typing import Any
 
 import pytest
 
 import rushlight as torch
 from rushlight import serialization
+from rushlight._subclasses.fake_tensor import FakeTensorMode
 from rushlight.serialization import LoadEndianness
 
 
@@ -124,3 +128,108 @@ def test_memory_under_two_dtypes():
     other = torch.TypedStorage(wrap_storage=empty.untyped_storage(), dtype=torch.int32)
     found = torch.load(saved([empty, other]))
     assert found[0].dtype is torch.float32 and found[1].dtype is torch.int32
+
+
+def _bytes_of(value: Any) -> io.BytesIO:
+    stream = io.BytesIO()
+    torch.save(value, stream)
+    stream.seek(0)
+    return stream
+
+
+def test_files_without_checksums_are_read():
+    serialization.set_crc32_options(False)
+    try:
+        stream = _bytes_of({"weight": torch.ones(3)})
+    finally:
+        serialization.set_crc32_options(True)
+    assert serialization.get_crc32_options()
+    assert {record.CRC for record in zipfile.ZipFile(stream).infolist()} == {0}
+    stream.seek(0)
+    assert torch.load(stream)["weight"].tolist() == [1, 1, 1]
+
+
+def test_skip_data_leaves_storages_zero():
+    weight = torch.ones(2, 3)
+    with serialization.skip_data():
+        stream = _bytes_of([weight, weight[1]])
+    whole, row = torch.load(stream)
+    assert whole.tolist() == [[0, 0, 0], [0, 0, 0]] and row.untyped_storage()._impl is whole.untyped_storage()._impl
+    stream = _bytes_of(weight)
+    with serialization.skip_data():
+        assert torch.load(stream).tolist() == [[0, 0, 0], [0, 0, 0]]
+    with serialization.skip_data(), pytest.warns(UserWarning, match="no-op"):
+        _bytes_of(torch.ones(2, device="meta"))
+
+
+def test_skip_data_writes_fake_tensors():
+    with FakeTensorMode():
+        weight = torch.empty(2, 3)
+    with pytest.raises(serialization.PicklingError):
+        _bytes_of(weight)
+    with serialization.skip_data(materialize_fake_tensors=True):
+        stream = _bytes_of(weight)
+    assert torch.load(stream).tolist() == [[0, 0, 0], [0, 0, 0]]
+
+
+def test_the_environment_forces_weights_only(monkeypatch):
+    stream = _bytes_of(torch.nn.Linear(1, 1))
+    monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "1")
+    with pytest.raises(serialization.UnpicklingError, match="Weights only load failed"):
+        torch.load(stream, weights_only=False)
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    with pytest.raises(RuntimeError, match="Only one of"):
+        torch.load(stream)
+    monkeypatch.delenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD")
+    stream.seek(0)
+    with pytest.warns(UserWarning, match="forcing weights_only=False"):
+        assert isinstance(torch.load(stream), torch.nn.Linear)
+    stream.seek(0)
+    with pytest.raises(serialization.UnpicklingError, match="Weights only load failed"):
+        torch.load(stream, weights_only=True)
+
+
+def test_modules_of_the_system_are_blocked():
+    with serialization.safe_globals([os.execv]), pytest.raises(serialization.UnpicklingError, match="is blocked"):
+        torch.load(_bytes_of(os.execv))
+
+
+def test_functions_of_python_can_be_vouched_for():
+    with serialization.safe_globals([len]):
+        assert torch.load(_bytes_of(_Call())) == 3
+
+
+class _Call:
+    def __reduce__(self) -> tuple:
+        return len, ("abc",)
+
+
+def test_locations():
+    storage = torch.ones(2).untyped_storage()
+    assert serialization.location_tag(storage) == "cpu"
+    assert serialization.default_restore_location(storage, "cpu") is storage
+    with pytest.raises(RuntimeError, match="CUDA"):
+        serialization.default_restore_location(storage, "cuda:0")
+
+
+@pytest.mark.parametrize("convert", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
+def test_sparse_tensors_in_the_older_format(convert):
+    stream = io.BytesIO()
+    torch.save(getattr(torch.eye(3) * 2, convert)(), stream, _use_new_zipfile_serialization=False)
+    stream.seek(0)
+    assert torch.load(stream).to_dense().tolist() == [[2, 0, 0], [0, 2, 0], [0, 0, 2]]
+
+
+def test_sparse_tensors_that_do_not_fit_in_the_older_format():
+    class Spoof:
+        def __reduce__(self) -> tuple:
+            indices = torch.tensor([[3], [0]])
+            return torch._utils._rebuild_sparse_tensor, (torch.sparse_coo, (indices, torch.ones(1), (3, 3)))
+
+    for zipped in (True, False):
+        stream = io.BytesIO()
+        torch.save(Spoof(), stream, _use_new_zipfile_serialization=zipped)
+        for weights_only in (True, False):
+            stream.seek(0)
+            with pytest.raises(RuntimeError, match="size is inconsistent with indices"):
+                torch.load(stream, weights_only=weights_only)
