@@ -11,11 +11,13 @@ from typing import Any
 
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import dtype, get_default_dtype, set_default_dtype
+from rushlight.core.layout import layout
 from rushlight.core.overrides import overridable
 from rushlight.core.storage import UntypedStorage
 from rushlight.core.tensor import Tensor, tensor_from_storage
 from rushlight.core.typed_storage import TypedStorage
 from rushlight.ops.construct import tensor, tensor_of_storage
+from rushlight.ops.out import write_out
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
@@ -33,6 +35,8 @@ class TensorType(type):
         """An uninitialised tensor of the sizes given one by one, or one of the values of a sequence or tensor."""
         if len(args) == 1 and isinstance(args[0], UntypedStorage | TypedStorage):
             return tensor_of_storage(args[0], cls.dtype)
+        if len(args) == 1 and isinstance(args[0], Tensor) and args[0].dtype is cls.dtype:
+            return aten.alias.default(args[0])
         if len(args) == 1 and not isinstance(args[0], int):
             return tensor(args[0], dtype=cls.dtype)
         return aten.empty.memory_format(list(args) or [0], dtype=cls.dtype)
@@ -63,7 +67,10 @@ def set_default_tensor_type(t: TensorType | str) -> None:
     set_default_dtype(kind.dtype)
 
 
-def range(start: float, end: float | None = None, step: float = 1, *, dtype: dtype | None = None) -> Tensor:  # noqa: A001
+def range(  # noqa: A001
+    start: float, end: float | None = None, step: float = 1, *, out: Tensor | None = None, dtype: dtype | None = None,
+    layout: layout | None = None, device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """Values from `start` to `end`, both included, `step` apart; RuntimeError where `step` is 0 or leads away from `end`."""
     start, end = (0, start) if end is None else (start, end)
     if step == 0:
@@ -71,9 +78,12 @@ def range(start: float, end: float | None = None, step: float = 1, *, dtype: dty
     if (end - start) * step < 0:
         raise RuntimeError(f"upper bound and lower bound inconsistent with step sign: from {start} to {end} by {step}")
     count = math.floor((end - start) / step) + 1
-    kind = dtype or get_default_dtype()
+    kind = dtype or (get_default_dtype() if out is None else out.dtype)
     place = aten.arange.default(count, dtype=dtypes.int64 if kind.is_integral else dtypes.float64)
-    return (place * step + start).to(kind)
+    made = (place * step + start).to(dtype=kind, device=device)
+    if out is not None:
+        return write_out("range", out, made, ())
+    return made.requires_grad_(requires_grad)
 
 
 def from_file(

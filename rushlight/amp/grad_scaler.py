@@ -129,7 +129,9 @@ class GradScaler:
         else:
             self._init_growth_tracker += 1
             if self._init_growth_tracker == self._growth_interval:
-                scale.mul_(self._growth_factor)
+                grown = scale * self._growth_factor
+                if grown.isfinite():
+                    scale.copy_(grown)
                 self._init_growth_tracker = 0
         self._found_inf, self._stepped = {}, set()
 

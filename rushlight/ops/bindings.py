@@ -16,7 +16,7 @@ from rushlight.core.overrides import ask, asks_modes
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.ops import complex_methods, copying, functional, indexing, methods, more_methods, operators
-from rushlight.ops.construct import NO_PINNED_MEMORY, PYTHON_TYPES
+from rushlight.ops.construct import NO_PINNED_MEMORY, PYTHON_TYPES, requiring_gradient
 from rushlight.ops.numbers import as_wrapped_operand
 from rushlight.ops.out import check_target, write_out
 from rushlight.ops.packet import OpOverloadPacket, namespaces
@@ -218,14 +218,19 @@ def _call_with_keywords(packet: OpOverloadPacket, args: tuple, kwargs: dict) -> 
     if out is not None:
         return _call_with_out(packet, out, args, kwargs)
     result = packet(*args, **kwargs)
-    if wants_grad:
-        result.requires_grad_(True)
-    return result
+    return requiring_gradient(result) if wants_grad else result
 
 
 def _call_with_out(packet: OpOverloadPacket, out: Tensor | tuple, args: tuple, kwargs: dict) -> Tensor | tuple:
     is_factory = any(argument.name == "device" for argument in packet._overloads[0]._schema.arguments)
-    if is_factory and kwargs.get("dtype") is None and isinstance(out, Tensor):
-        kwargs["dtype"] = out.dtype
+    if is_factory and isinstance(out, Tensor):
+        kind = kwargs.get("dtype") or out.dtype
+        if kind is not out.dtype:
+            raise RuntimeError(
+                f"dtype {kind.scalar_name} does not match dtype of out parameter ({out.dtype.scalar_name})"
+            )
+        if kwargs.get("layout") not in (None, out.layout):
+            raise RuntimeError(f"layout {kwargs['layout']} does not match layout of out parameter ({out.layout})")
+        kwargs["dtype"] = kind
     check_target(packet.__name__, out)
     return write_out(packet.__name__, out, packet(*args, **kwargs), (*args, *kwargs.values()))

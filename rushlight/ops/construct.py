@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import warnings
 from array import array as python_array
 from collections.abc import Sequence
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +40,10 @@ aten = namespaces.namespace("aten")
 NO_PINNED_MEMORY = (
     "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on this system."
 )
+_NOT_WRITABLE = (
+    "The given buffer is not writable, and tensors are: writing to this tensor changes memory that is meant to stay. Copy the "
+    "buffer first, or make it writable."
+)
 MOST_DIMENSIONS = 64
 _TRACER = bit(DispatchKey.Tracer)
 # Python's number types, given as a dtype.
@@ -59,7 +65,17 @@ def _array_of(data: object) -> np.ndarray:
         return np.array(data)
     if hasattr(data, "__array__"):
         return np.asarray(data)
+    if hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, str | dict):
+        return _array_of(_items(data))
     raise TypeError(f"new(): invalid data type '{type(data).__name__}'; expected a number, a sequence of numbers or an array")
+
+
+def _items(data: Any) -> list:
+    """The items of an object that is a sequence by its methods; ValueError where they can't be read."""
+    try:
+        return [data[index] for index in range(len(data))]
+    except (TypeError, IndexError, KeyError):
+        raise ValueError(f"could not determine the shape of object type '{type(data).__name__}'") from None
 
 
 def _plain(data: object) -> object:
@@ -71,6 +87,7 @@ def _plain(data: object) -> object:
 
 def _check_lengths(data: Sequence) -> None:
     level: list = [data]
+    outer: set[int] = set()
     dim = 0
     while level and all(isinstance(item, list | tuple) for item in level):
         if dim > MOST_DIMENSIONS:
@@ -80,8 +97,11 @@ def _check_lengths(data: Sequence) -> None:
             expected = len(level[0])
             found = next(len(item) for item in level if len(item) != expected)
             raise ValueError(f"expected sequence of length {expected} at dim {dim} (got {found})")
+        outer.update(map(id, level))
         level = [part for item in level for part in item]
         dim += 1
+    if any(id(item) in outer for item in level if isinstance(item, list)):
+        raise TypeError("new(): self-referential lists are incompatible with tensors")
     if any(isinstance(item, list | tuple) for item in level):
         raise ValueError(f"expected numbers or sequences at dim {dim}, got both")
 
@@ -118,6 +138,13 @@ def _kind_of(value: object) -> dtype:
     return of_number(value)
 
 
+def requiring_gradient(made: Tensor) -> Tensor:
+    """A new tensor, which requires a gradient; RuntimeError for a dtype that has none."""
+    if not (made.dtype.is_floating_point or made.dtype.is_complex):
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    return made.requires_grad_()
+
+
 def _given(**arguments: object) -> dict[str, object]:
     """The arguments whose values are not their defaults."""
     return {name: value for name, value in arguments.items() if value is not None and value is not False}
@@ -149,8 +176,8 @@ def tensor(
     if array.dtype.kind == "O" and state.include & _TRACER:  # sizes that a trace follows
         numbers = [each if type(each) in (bool, float, complex) else int(each) for each in array.flat]
         array = np.array(numbers).reshape(array.shape)
-    if array.dtype.kind == "O" and all(isinstance(value, int) for value in array.flat):
-        raise OverflowError("int too big to convert")
+    if array.dtype.kind == "O" and all(isinstance(value, int | float) for value in array.flat):
+        array = _within_64_bits(array, PYTHON_TYPES.get(dtype, dtype))
     if array.dtype.kind in "OUS":
         raise TypeError(f"new(): invalid data type '{array.dtype}'; expected numbers")
     kind = PYTHON_TYPES.get(dtype, dtype) if dtype is not None else _inferred(array, data)
@@ -164,7 +191,17 @@ def tensor(
     device = state.default_device if device is None else device
     if device is not None and present_device(device).type != "cpu":
         made = aten.to.dtype_layout(made, device=device)
-    return made.requires_grad_() if requires_grad else made
+    return requiring_gradient(made) if requires_grad else made
+
+
+def _within_64_bits(array: np.ndarray, kind: dtype | None) -> np.ndarray:
+    """Integers that no NumPy dtype holds, as what a wanted dtype can do with them; OverflowError where it can't."""
+    if kind is bool_:
+        return array.astype(bool)
+    has_floats = kind is None and any(isinstance(value, float) for value in array.flat)
+    if not has_floats and (kind is None or not (kind.is_floating_point or kind.is_complex)):
+        raise OverflowError("int too big to convert")
+    return array.astype(np.float64)
 
 
 def _copied(data: Tensor, kind: dtype | None, device: device | str | None, requires_grad: bool) -> Tensor:
@@ -172,7 +209,7 @@ def _copied(data: Tensor, kind: dtype | None, device: device | str | None, requi
     kind = PYTHON_TYPES.get(kind, kind) if kind is not None else data.dtype
     copied = aten.to.dtype_layout(aten.detach(data), dtype=kind, device=device or data.device, copy=True)
     made = aten.detach(copied)
-    return made.requires_grad_() if requires_grad else made
+    return requiring_gradient(made) if requires_grad else made
 
 
 def _check_range(array: np.ndarray, kind: dtype) -> None:
@@ -225,7 +262,7 @@ def asarray(
         raise ValueError(f"can't alias tensor with dtype '{source.dtype.scalar_name}' into dtype '{kind.scalar_name}'.")
     made = aten.to.dtype_layout(source, dtype=kind, device=device, copy=bool(copy))
     if requires_grad and not made.requires_grad:
-        return made.detach().requires_grad_()
+        return requiring_gradient(made.detach())
     return made if requires_grad or not made.requires_grad else made.detach()
 
 
@@ -241,6 +278,8 @@ def _aliased(obj: object, kind: dtype | None) -> Tensor | None:
         return from_dlpack(obj)
     if isinstance(obj, bytearray | memoryview | bytes | python_array):
         return frombuffer(obj, dtype=kind or get_default_dtype())
+    if type(obj).__name__ == "PyCapsule":
+        return from_dlpack(obj)
     return None
 
 
@@ -257,9 +296,40 @@ def tensor_of_storage(storage: TypedStorage | UntypedStorage, kind: dtype | None
 def frombuffer(
     buffer: object, *, dtype: dtype, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:
-    """A 1-D tensor over the memory of an object with the buffer protocol."""
+    """A 1-D tensor over the memory of an object with the buffer protocol: `count` elements from byte `offset` on, or all.
+
+    ValueError for an object without the protocol and where the elements are not within its memory; a warning for memory that
+    must not be written to.
+    """
     if function_modes.entered and asks_modes():
         named = {"dtype": dtype, "count": count, "offset": offset, "requires_grad": requires_grad}
         return ask(frombuffer, (buffer,), named)
+    try:
+        length, is_writable = memoryview(buffer).nbytes, not memoryview(buffer).readonly
+    except TypeError:
+        raise ValueError(f"object does not implement Python buffer protocol. It is a {type(buffer).__name__}") from None
+    _check_extent(length, dtype.itemsize, count, offset)
+    if not is_writable:
+        warnings.warn(_NOT_WRITABLE, UserWarning, stacklevel=2)
     made = tensor_from_array(np.frombuffer(buffer, dtype.numpy, count, offset), dtype)
-    return made.requires_grad_(requires_grad)
+    return requiring_gradient(made) if requires_grad else made
+
+
+def _check_extent(length: int, itemsize: int, count: int, offset: int) -> None:
+    """ValueError unless `count` elements from byte `offset` on, or all that follow, lie within a buffer."""
+    if length == 0 or count == 0:
+        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
+    if not 0 <= offset < length:
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) minus 1"
+        )
+    rest = length - offset
+    if count < 0 and rest % itemsize:
+        raise ValueError(
+            f"buffer length ({rest} bytes) after offset ({offset} bytes) must be a multiple of element size ({itemsize})"
+        )
+    if count * itemsize > rest:
+        raise ValueError(
+            f"requested buffer length ({count * itemsize} bytes) after offset ({offset} bytes) must not be greater than actual "
+            f"buffer length ({length} bytes)"
+        )

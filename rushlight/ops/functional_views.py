@@ -26,7 +26,7 @@ def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str | None = None) -
     given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
     if indexing is None:
         warnings.warn(_NO_INDEXING, UserWarning, stacklevel=2)
-    return aten.meshgrid.indexing(list(given), indexing=indexing or "ij")
+    return aten.meshgrid.indexing(list(given), indexing="ij" if indexing is None else indexing)
 
 
 def _of_least_rank(name: str, tensors: tuple) -> Tensor | tuple[Tensor, ...]:

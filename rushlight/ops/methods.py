@@ -32,9 +32,16 @@ def item(self: Tensor) -> bool | int | float | complex:
     return aten._local_scalar_dense.default(self)
 
 
+def _only(self: Tensor) -> bool | int | float | complex:
+    """The value for `int()`, `float()` and `complex()`; ValueError for more or fewer elements."""
+    if self.numel() != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return item(self)
+
+
 def _real_number(self: Tensor, kind: str) -> bool | int | float:
     """The value as a real number; RuntimeError where it has an imaginary part."""
-    value = item(self)
+    value = _only(self)
     if isinstance(value, complex):
         if value.imag:
             raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
@@ -69,7 +76,7 @@ def _reversed(self: Tensor) -> Tensor:
 def _contains(self: Tensor, element: object) -> bool:
     if not isinstance(element, Tensor | bool | int | float | complex | np.number | np.bool_):
         raise RuntimeError(
-            f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element).__name__}."
+            f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
         )
     return bool((self == element).any().item())
 
@@ -194,5 +201,5 @@ def install() -> None:
     Tensor.__reversed__ = _reversed
     Tensor.__int__ = lambda self: int(_real_number(self, "int64_t"))
     Tensor.__float__ = lambda self: float(_real_number(self, "double"))
-    Tensor.__complex__ = lambda self: complex(item(self))
+    Tensor.__complex__ = lambda self: complex(_only(self))
     Tensor.__array_wrap__ = _wrap_array

@@ -194,3 +194,13 @@ def test_the_order_of_calls():
         scaler.step(optimizer)
     with pytest.raises(ValueError, match="growth factor"):
         GradScaler("cpu", growth_factor=1.0)
+
+
+def test_the_scale_of_gradients_stays_finite():
+    weight = torch.ones(1, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.0)
+    scaler = torch.amp.GradScaler("cpu", init_scale=1e38, growth_factor=16.0, growth_interval=1)
+    scaler.scale(weight.sum() * 1e-30).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    assert scaler.get_scale() == pytest.approx(1e38)

@@ -15,7 +15,8 @@ non_differentiable("nonzero", "hash_tensor")
 
 
 def _cat(grad, tensors_sizes, dim):
-    axis, start, parts = wrap_dim(dim, grad.dim()), 0, []
+    axis = 0 if all(sizes == (0,) for sizes in tensors_sizes) else wrap_dim(dim, grad.dim())
+    start, parts = 0, []
     for sizes in tensors_sizes:
         # Empty 1-dimensional tensors may stand among tensors of any rank.
         length = 0 if sizes == (0,) else sizes[axis]

@@ -109,7 +109,7 @@ def _read_at(graph, source, places, positions):
 def cat(graph, tensors, dim=0):
     kind = graph.promote(*tensors)
     tensors = [box for box in tensors if box.size != (0,)] or tensors[:1]
-    dim = wrap_dim(dim, len(tensors[0].size))
+    dim = 0 if tensors[0].size == (0,) else wrap_dim(dim, len(tensors[0].size))
     tensors = [box for box in tensors if not _is_nothing(box.size[dim])] or tensors[:1]
     for box in tensors:
         graph.realize(box)

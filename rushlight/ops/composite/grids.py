@@ -47,6 +47,8 @@ def _check_meshgrid(tensors: list[Tensor], indexing: str) -> None:
             )
         if tensor.dtype is not tensors[0].dtype:
             raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+        if tensor.device != tensors[0].device:
+            raise RuntimeError("torch.meshgrid expects all tensors to have the same device")
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
 
@@ -60,13 +62,14 @@ def _bounds(name: str, start: Tensor | Number, end: Tensor | Number, steps: int)
     return start, end
 
 
-def _kind_of_range(start: Number, end: Number, given: dtype | None) -> dtype:
+def _kind_of_range(name: str, start: Number, end: Number, given: dtype | None) -> dtype:
     if given is bool_:
         raise not_implemented("linspace_cpu", bool_)
-    if given is not None:
-        return given
     is_complex = isinstance(start, complex) or isinstance(end, complex)
-    return get_default_dtype().to_complex() if is_complex else get_default_dtype()
+    inferred = get_default_dtype().to_complex() if is_complex else get_default_dtype()
+    if given is not None and is_complex and not given.is_complex:
+        raise RuntimeError(f"torch.{name}(): inferred dtype {inferred} can't be safely cast to passed dtype {given}")
+    return inferred if given is None else given
 
 
 def _evenly_spaced(start: Number, end: Number, steps: int, kind: dtype, where) -> Tensor:
@@ -92,14 +95,14 @@ def _define_ranges(overload: str, start_type: str, end_type: str) -> None:
     @composite(f"linspace{overload}({start_type} start, {end_type} end, int steps, *, {_OPTIONS}) -> Tensor")
     def linspace(start, end, steps, *, dtype=None, layout=None, device=None, pin_memory=None):
         first, last = _bounds("linspace", start, end, steps)
-        return _evenly_spaced(first, last, steps, _kind_of_range(first, last, dtype), device)
+        return _evenly_spaced(first, last, steps, _kind_of_range("linspace", first, last, dtype), device)
 
     @composite(
         f"logspace{overload}({start_type} start, {end_type} end, int steps, float base=10.0, *, {_OPTIONS}) -> Tensor"
     )
     def logspace(start, end, steps, base=10.0, *, dtype=None, layout=None, device=None, pin_memory=None):
         first, last = _bounds("logspace", start, end, steps)
-        kind = _kind_of_range(first, last, dtype)
+        kind = _kind_of_range("logspace", first, last, dtype)
         if kind.is_integral and steps > 1:
             powers = _evenly_spaced(int(first), int(last), steps, float32, device).to(float64)
             return aten.pow.Scalar(float(base), powers).to(kind)

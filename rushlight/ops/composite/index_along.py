@@ -65,7 +65,7 @@ def _slice_shape(value: Tensor, axis: int) -> tuple[int, ...]:
 @with_inplace("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor")
 def index_add(self, dim, index, source, *, alpha=1):
     axis = check_index_add("index_add", self, dim, index, source)
-    values = source if alpha == 1 else source * alpha
+    values = source if alpha == 1 else (source * alpha).to(source.dtype)
     return aten.scatter_add.default(self, axis, spread_index(self, axis, index, source.shape), values)
 
 

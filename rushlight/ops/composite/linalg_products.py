@@ -245,6 +245,8 @@ def vander(x, N=None, increasing=False):
     if x.dim() != 1:
         raise RuntimeError(f"x must be a one-dimensional tensor, but got {x.dim()} dimensions (vander)")
     count = x.size(0) if N is None else N
+    if count < 0:
+        raise RuntimeError(f"N must be non-negative. Got {count} (vander)")
     if count < 2:
         return aten.ones.default((x.size(0), count), dtype=int64 if x.dtype.is_integral else x.dtype, device=x.device)
     powers = linalg_vander(x, N=count)

@@ -8,7 +8,7 @@ import numpy as np
 
 from rushlight.core.determinism import DETERMINISM
 from rushlight.core.device import META, as_device
-from rushlight.core.dtype import NARROW_TYPES, complex32, get_default_dtype, of_number
+from rushlight.core.dtype import NARROW_TYPES, complex32, get_default_dtype
 from rushlight.core.storage import allocate
 from rushlight.core.strides import broadcast_shapes, storage_extent
 from rushlight.core.tensor import Tensor, tensor_from_storage, wrap
@@ -16,7 +16,14 @@ from rushlight.core.tensor_impl import TensorImpl, empty_impl
 from rushlight.ops.cpu import native
 from rushlight.ops.cpu.common import convert, empty, filled, number
 from rushlight.ops.meta.checks import check_operands, check_writable
-from rushlight.ops.meta.creation import arange_dtype, arange_length, arange_numbers, check_sizes, format_strides
+from rushlight.ops.meta.creation import (
+    arange_dtype,
+    arange_length,
+    arange_numbers,
+    check_sizes,
+    format_strides,
+    full_dtype,
+)
 from rushlight.ops.promotion import check_number, result_type
 from rushlight.ops.registry import aten, cpu
 
@@ -40,7 +47,7 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, pin_mem
 def full(size, fill_value, *, dtype=None, layout=None, device=None, pin_memory=None):
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
-    kind = dtype or of_number(fill_value)
+    kind = dtype or full_dtype(fill_value)
     check_number(fill_value, kind)
     made = empty(check_sizes(size), kind)
     # 0 and 1 are right in every dtype as they are.

@@ -6,11 +6,12 @@ bernoulli_ follows the kernel that torch uses where Intel's vector library does 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 
 import numpy as np
 
-from rushlight.core.dtype import ALL, bool_, dtype, finfo, float16, float32, float64, int64
+from rushlight.core.dtype import ALL, bool_, dtype, finfo, float32, float64, int64
 from rushlight.core.generator import Generator, default_generator
 from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu.common import convert, make
@@ -56,6 +57,11 @@ def uniform_(self, *bounds, generator=None, **named):
             raise RuntimeError(f"{name} is out of bounds for {self.dtype}, got {bound}")
     if not low <= high:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
+    if high - low > finfo(self.dtype).max:
+        raise RuntimeError(
+            f"uniform_ expects to-from <= {finfo(self.dtype).max:g}, the greatest {self.dtype.name}, but found to={high:g} and "
+            f"from={low:g} which result in to-from to exceed the limit"
+        )
     check_writable(self, "uniform_")
     source = generator or default_generator
     with source.lock:
@@ -135,10 +141,16 @@ def largest_random(kind: dtype) -> int:
 
 
 def _check_in_range(value: int, kind: dtype, name: str) -> None:
-    low = -largest_random(kind) if kind.is_floating_point else 0 if kind is bool_ else int(np.iinfo(kind.numpy).min)
-    if kind.is_floating_point and kind is not float16:
-        return
-    if not low <= value <= (65504 if kind is float16 else largest_random(kind)):
+    if kind.is_floating_point:
+        low, high, exact = -finfo(kind).max, finfo(kind).max, largest_random(kind)
+    else:
+        low, high, exact = 0 if kind is bool_ else int(np.iinfo(kind.numpy).min), largest_random(kind), None
+    if exact is not None and abs(value) > exact and low <= value <= high:
+        warnings.warn(
+            f"{name} is out of bounds [-{exact}, {exact}], within which {kind.name} holds all integers: the values drawn are "
+            "not distributed evenly", UserWarning, stacklevel=2,
+        )  # fmt: skip
+    if not low <= value <= high:
         raise RuntimeError(f"{name} is out of bounds for {kind.name}: random_ got {name}={value}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rushlight.core.dtype import dtype, get_default_dtype, int64, of_number
+from rushlight.core.dtype import complex32, complex64, dtype, get_default_dtype, int64, of_number
 from rushlight.core.layout import CHANNELS_LAST_RANKS, contiguous_format, memory_format
 from rushlight.core.size import whole_number
 from rushlight.core.strides import (
@@ -55,9 +55,15 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, pin_mem
 
 @meta("full")
 def full(size, fill_value, *, dtype=None, layout=None, device=None, pin_memory=None):
-    kind = dtype or of_number(fill_value)
+    kind = dtype or full_dtype(fill_value)
     check_number(fill_value, kind)
     return empty(check_sizes(size), kind)
+
+
+def full_dtype(value: complex) -> dtype:
+    """The dtype that `full` has for a number: complex numbers are never halves."""
+    kind = of_number(value)
+    return complex64 if kind is complex32 else kind
 
 
 def arange_length(start, end, step) -> int:

@@ -14,7 +14,10 @@ from rushlight.ops.registry import meta
 
 
 def check_cat(tensors: Sequence[Tensor], dim: int) -> tuple[int, tuple[int, ...], list[Tensor]]:
-    """The dimension, the result's sizes, and the tensors that count: 1-dimensional empty ones are skipped."""
+    """The dimension, the result's sizes, and the tensors that count: 1-dimensional empty ones are skipped.
+
+    Where there are no others, the dimension may be any.
+    """
     if not tensors:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     for position, tensor in enumerate(tensors):
@@ -24,7 +27,7 @@ def check_cat(tensors: Sequence[Tensor], dim: int) -> tuple[int, tuple[int, ...]
             raise RuntimeError(f"zero-dimensional tensor (at position {position}) cannot be concatenated")
     counted = [tensor for tensor in tensors if tensor._impl.sizes != (0,)] or [tensors[0]]
     first = counted[0]._impl.sizes
-    axis = wrap_dim(dim, len(first))
+    axis = 0 if first == (0,) else wrap_dim(dim, len(first))
     for position, tensor in enumerate(tensors):
         if tensor._impl.sizes != (0,):
             _check_cat_sizes(first, tensor._impl.sizes, axis, position)

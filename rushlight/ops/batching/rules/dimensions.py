@@ -126,7 +126,7 @@ def _cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     values = [spread(tensor, levels, sizes) for tensor in kept]
     if any(tensor.dim() != rank for tensor in kept) or not rank:
         return aten.cat.default([value[(0,) * len(levels)] for value in values], dim)
-    return make_batched(aten.cat.default(values, len(levels) + wrap_dim(dim, rank)), levels)
+    return make_batched(aten.cat.default(values, len(levels) + (0 if kept[0].shape == (0,) else wrap_dim(dim, rank))), levels)
 
 
 @rule("constant_pad_nd")
