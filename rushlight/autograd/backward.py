@@ -131,6 +131,7 @@ def grad(
     """
     outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
     if is_grads_batched:
+        _check_rows(outputs, _as_tuple(grad_outputs))
         rest = (create_graph, only_inputs, allow_unused, False, materialize_grads)
         return _batched(outputs, inputs, _as_tuple(grad_outputs), retain_graph, *rest)
     if not inputs:
@@ -155,13 +156,24 @@ def grad(
     for index, (tensor, value) in enumerate(zip(inputs, found, strict=True)):
         if value is None and materialize_grads:
             sizes, kind, device = _facts(tensor)
-            found[index] = _full(sizes, 0, dtype=kind, device=device)
+            found[index] = _full(sizes, 0, dtype=kind, device=device).requires_grad_(create_graph)
         elif value is None and not allow_unused:
             raise RuntimeError(
                 f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set "
                 "allow_unused=True if this is the desired behavior."
             )
     return tuple(found)
+
+
+def _check_rows(outputs: tuple, grads: tuple) -> None:
+    """RuntimeError unless the gradients have one dimension more than the outputs, in front."""
+    for index, (output, rows) in enumerate(zip(outputs, grads, strict=False)):
+        if isinstance(output, Tensor) and isinstance(rows, Tensor) and rows.shape[1:] != output.shape:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The "
+                "sizes of the remaining dimensions are expected to match the shape of corresponding output, but "
+                f"grad_output[{index}] has a shape of {rows.shape} and output[{index}] has a shape of {output.shape}."
+            )
 
 
 def _batched(outputs: tuple, inputs: tuple, grads: tuple, retain_graph: bool | None, create_graph: bool,

@@ -304,7 +304,7 @@ def _attach(ctx: FunctionCtx, node: FunctionBackward, index: int, output: object
         output = wrap(impl.alias(impl.sizes, impl.strides, impl.storage_offset))
         output._impl.view = ViewMeta(base, impl.version.value, FUNCTION_VIEW)
     elif impl.view is not None:
-        impl.view.origin = FUNCTION_VIEW
+        impl.view.origin, impl.view.version = FUNCTION_VIEW, impl.version.value
     skipped = any(value is output for value in ctx._non_differentiable)
     if not skipped and (impl.dtype.is_floating_point or impl.dtype.is_complex):
         set_history(output._impl, node, index)

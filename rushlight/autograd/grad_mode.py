@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+import warnings
 from collections.abc import Callable
 
 from rushlight.core.dispatch_key import DispatchKey, bit
@@ -28,6 +29,11 @@ class Mode:
         return type(self)()
 
     def __call__(self, function: Callable) -> Callable:
+        if inspect.isclass(function):
+            warnings.warn(
+                "Decorating classes is deprecated: only their __init__ runs in the mode. Decorate functions, or that method.",
+                FutureWarning, stacklevel=2,
+            )  # fmt: skip
         if inspect.isgeneratorfunction(function):
             return self._wrap_generator(function)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 from rushlight.autograd.node import Node, info_of, set_history
 from rushlight.autograd.view_history import Window, forbidden_write, gradient_edge, refresh_view
 from rushlight.core.tensor import Tensor
@@ -30,6 +32,7 @@ def rebase_history(tensor: Tensor, node: Node, output_nr: int = 0) -> None:
     set_history(base._impl, CopySlices(base, tensor, node, output_nr), 0)
     impl.view.version = -1
     refresh_view(impl)
+    node.written_views = {**getattr(node, "written_views", {}), output_nr: weakref.ref(impl.autograd.grad_fn)}
 
 
 class CopySlices(Node):

@@ -18,6 +18,7 @@ from rushlight.core.dtype import dtype
 from rushlight.core.strides import is_non_overlapping_and_dense
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import AutogradMeta, TensorImpl
+from rushlight.core.thread_state import state
 from rushlight.ops.packet import namespaces
 
 Edge = tuple["Node | None", int]
@@ -132,7 +133,8 @@ class AccumulateGrad(_C.AccumulateNode, Node):
             if meta.grad is None:
                 # Other leaves may have received the very same gradient, and users write to `.grad` in place.
                 meta.grad = _copy_like(grad, self.variable._impl)
-            elif grad.requires_grad or meta.grad.requires_grad or meta.grad.layout is not grad.layout:
+            elif state.grad_enabled or grad.requires_grad or meta.grad.requires_grad or meta.grad.layout is not grad.layout:
+                # The former gradient may be part of the graph that is being created.
                 meta.grad = meta.grad + grad
             else:
                 meta.grad.add_(grad)

@@ -87,7 +87,7 @@ class SavedTensor(_C.SavedTensorBase):
         if self.output_nr is None:
             return tensor
         output = _alias(tensor)
-        set_history(output._impl, owner, self.output_nr)
+        set_history(output._impl, *_producer(owner, self.output_nr))
         if state.dual_levels:
             restore(output, owner, self.output_nr)
         return output
@@ -98,7 +98,7 @@ class SavedTensor(_C.SavedTensorBase):
             raise TypeError(
                 f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(found).__name__}"
             )
-        node, index = (owner, self.output_nr) if self.output_nr is not None else self.edge
+        node, index = _producer(owner, self.output_nr) if self.output_nr is not None else self.edge
         output = _alias(found)
         if node is not None:
             set_history(output._impl, node, index)
@@ -118,6 +118,13 @@ class SavedTensor(_C.SavedTensorBase):
             f"[torch.{impl.dtype.scalar_name}Tensor {list(impl.sizes)}]{origin} is at version {impl.version.value}; expected "
             f"version {self.version} instead. Hint: {_HINT if state.anomaly is None else _HINT_WITH_ANOMALY}"
         )
+
+
+def _producer(owner: Node, output_nr: int) -> Edge:
+    """Where the gradient of a node's output flows: if it was written to a view, through the base, which holds the node."""
+    written_view = getattr(owner, "written_views", {}).get(output_nr)
+    seen = None if written_view is None else written_view()
+    return (owner, output_nr) if seen is None else (seen, 0)
 
 
 def _alias(tensor: Tensor) -> Tensor:

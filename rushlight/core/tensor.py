@@ -302,10 +302,14 @@ class Tensor(_C.TensorBase):
         return self._impl.sizes[0]
 
     def __repr__(self, *, tensor_contents=None) -> str:
-        impl, grad_fn = self._impl, self.grad_fn
+        impl = self._impl
+        try:
+            grad_fn_name = None if self.grad_fn is None else self.grad_fn.name()
+        except RuntimeError:  # a view made without recording, whose base was written to since
+            grad_fn_name = "Invalid"
         facts = {
             "requires_grad": self.requires_grad,
-            "grad_fn_name": None if grad_fn is None else grad_fn.name(),
+            "grad_fn_name": grad_fn_name,
             "default_dtype": get_default_dtype(),
         }
         prefix = "Parameter containing:\n" if type(self).__name__ == "Parameter" else ""

@@ -330,6 +330,6 @@ def _check_extent(length: int, itemsize: int, count: int, offset: int) -> None:
         )
     if count * itemsize > rest:
         raise ValueError(
-            f"requested buffer length ({count * itemsize} bytes) after offset ({offset} bytes) must not be greater than actual "
-            f"buffer length ({length} bytes)"
+            f"requested buffer length ({count} * {itemsize} bytes) after offset ({offset} bytes) must not be greater than "
+            f"actual buffer length ({length} bytes)"
         )

@@ -45,7 +45,8 @@ class BackwardBoundary:
         self.input_positions: list[int] = []
         self.output_count = 0
         self.output_positions: list[int] = []
-        self.grad_outputs: Gradients = ()
+        self.grad_outputs: Gradients | None = None
+        """The gradients of the outputs, between their arrival and that of the inputs' gradients."""
 
     @staticmethod
     def around(module: Module) -> BackwardBoundary | None:
@@ -83,12 +84,15 @@ class BackwardBoundary:
             changed = hook(self.module, self.grad_outputs)
             if changed is not None:
                 self.grad_outputs = _checked(changed, self.output_count, "backward pre hook")
+        passed = tuple(self.grad_outputs[position] for position in self.output_positions)
         if self.hooks and not self.input_positions:
             # No gradient will reach the inputs, so nothing but this place can call the hooks.
             self._call_hooks((None,) * self.input_count)
-        return tuple(self.grad_outputs[position] for position in self.output_positions)
+        return passed
 
     def _at_inputs(self, gradients: Gradients) -> Gradients:
+        if self.grad_outputs is None:  # they come from a gradient of the module's gradients, not from its outputs
+            return gradients
         grad_inputs = self._call_hooks(_spread(gradients, self.input_positions, self.input_count))
         return tuple(grad_inputs[position] for position in self.input_positions)
 
@@ -97,6 +101,7 @@ class BackwardBoundary:
             changed = hook(self.module, grad_inputs, self.grad_outputs)
             if changed is not None:
                 grad_inputs = _checked(changed, self.input_count, "backward hook")
+        self.grad_outputs = None
         return grad_inputs
 
 
