@@ -1,6 +1,6 @@
-"""Exported models beside libtorch and ONNX Runtime: `python -m benchmarks.deployed FOLDER` measures latency, start and memory.
+"""Exported models beside libtorch and ONNX Runtime: `python -m benchmarks.deployed` measures latency, start and memory.
 
-In: the folder that `python -m examples.deploy.export_models` wrote, and PyTorch and ONNX Runtime where they are installed. Out: a
+In: PyTorch and ONNX Runtime where they are installed; `SILERO` names silero-vad's archive where its package is not. Out: a
 table. Each contender runs in a process of its own, in turns: ours is a C program, libtorch a C++ one over the library inside of
 PyTorch's package, ONNX Runtime is called from Python. Each figure is the median of three turns.
 """
@@ -60,11 +60,11 @@ def _minilm(work: Path) -> tuple[Path, Path, list[str], list]:
 
 def _resnet(work: Path) -> tuple[Path, Path, list[str], list]:
     import rushlight
-    from examples.resnet import resnet18
+    from examples.resnet import ResNet
     from rushlight.deploy import export
 
     rushlight.manual_seed(0)
-    model = resnet18().eval()
+    model = ResNet().eval()
     x = rushlight.rand(1, 3, 224, 224)
     folder = export(model, (x,), work / "resnet18", name="resnet18")
     archive = work / "resnet18.pt"
@@ -85,7 +85,12 @@ def _decoder(work: Path) -> tuple[Path, Path, list[str], list]:
     return export_decoder(work), archive, ["int64:1,5", "int:20"], []
 
 
-CASES = [Case("silero-vad", _silero), Case("MiniLM-L6, 128 tokens", _minilm), Case("ResNet-18", _resnet), Case("decoder, 20 steps", _decoder)]
+CASES = [
+    Case("silero-vad", _silero),
+    Case("MiniLM-L6, 128 tokens", _minilm),
+    Case("ResNet-18", _resnet),
+    Case("decoder, 20 steps", _decoder),
+]
 
 
 def _ours(work: Path, folder: Path) -> Path:
@@ -96,7 +101,7 @@ def _ours(work: Path, folder: Path) -> Path:
     library = build_library(folder, name, kind="shared")
     program = work / f"ours_{name}"
     defined = [f"-DMODEL={name}", f"-DUPPER={name.upper()}", f'-DHEADER="{name}.h"']
-    source = str(HERE / "deployed" / "ours.c")
+    source = str(HERE / "deployed_programs" / "ours.c")
     subprocess.run(
         ["gcc", "-O2", *defined, f"-I{folder}", source, str(library), f"-Wl,-rpath,{folder}", "-o", str(program)], check=True
     )
@@ -112,13 +117,13 @@ def _libtorch(work: Path) -> Path | None:
     program = work / "libtorch"
     includes = [f"-I{root / 'include'}", f"-I{root / 'include/torch/csrc/api/include'}"]
     libraries = [f"-L{root / 'lib'}", f"-Wl,-rpath,{root / 'lib'}", "-Wl,--no-as-needed", "-ltorch", "-ltorch_cpu", "-lc10"]
-    source = str(HERE / "deployed" / "libtorch.cpp")
-    subprocess.run(["g++", "-O2", "-std=c++17", *includes, source, *libraries, "-o", str(program)], check=True)
+    source = str(HERE / "deployed_programs" / "libtorch.cpp")
+    subprocess.run(["g++", "-O2", "-std=c++20", "-w", *includes, source, *libraries, "-o", str(program)], check=True)
     return program
 
 
 _ONNX = """
-import json, resource, sys, time
+import json, re, sys, time
 began = time.perf_counter()
 import numpy as np, onnxruntime
 options = onnxruntime.SessionOptions()
@@ -136,7 +141,8 @@ while time.perf_counter() < end or len(times) < 20:
     session.run(None, feed)
     times.append(time.perf_counter() - start)
 times.sort()
-print(json.dumps({"latency": times[len(times) // 2], "first": first, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+memory = int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1]) / 1024
+print(json.dumps({"latency": times[len(times) // 2], "first": first, "memory": memory}))
 """
 
 
