@@ -1,7 +1,8 @@
 """The folder of an exported model.
 
 In: a `Model`. Out: its header, C++ file, the native headers it includes, weights, CMake and pkg-config files, an example and a
-README.
+README, and a module of
+JavaScript for its WebAssembly.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from rushlight.deploy import templates
 from rushlight.deploy.header import write_header
+from rushlight.deploy.javascript import write_javascript
 from rushlight.deploy.model import Model
 from rushlight.deploy.source import write_source
 from rushlight.inductor.build import INCLUDE
@@ -40,6 +42,7 @@ def write_package(model: Model, folder: Path, embed: bool, force: bool) -> None:
     copy_headers(source, folder / "rushlight")
     if embed:
         (folder / f"{name}_weights.S").write_text(templates.embedding(name))
+    write_javascript(model, folder)
     (folder / "CMakeLists.txt").write_text(templates.cmake(name, embed))
     (folder / f"{name}Config.cmake.in").write_text(templates.cmake_config(name))
     (folder / f"{name}.pc.in").write_text(templates.pkg_config(name))

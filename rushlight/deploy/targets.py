@@ -88,8 +88,9 @@ def _wasm() -> Target:
     zig = zig_command()
     if zig is None:
         raise CompilerMissing("WebAssembly is built by Zig's compiler: pip install 'rushlight[compiler]'")
-    flags = ("-mcpu=generic+simd128+bulk_memory+nontrapping_fptoint", "-fno-sanitize=all", "-mexec-model=reactor")
-    return Target("wasm32", (*zig, "c++", "-target", "wasm32-wasi"), flags, ("-lm",), ".wasm")
+    flags = ("-mcpu=generic+simd128+bulk_memory+nontrapping_fptoint", "-fno-sanitize=all")
+    exports = ("-mexec-model=reactor", "-Wl,--export-dynamic,--export=malloc,--export=free", "-Wl,--strip-all")
+    return Target("wasm32", (*zig, "c++", "-target", "wasm32-wasi"), flags, (*exports, "-lm"), ".wasm")
 
 
 def zig_command() -> Command | None:
@@ -114,8 +115,10 @@ def build_library(folder: Path, name: str, target: str = "native", kind: str = "
     made = target_named(target)
     sources = [source for source in (f"{name}.cpp", f"{name}_weights.S") if (folder / source).exists()]
     ending = "" if target == "native" else f"-{target}"
+    is_wasm = made.suffix == ".wasm"
     command = [*made.compiler, "-std=c++17", "-O2", *made.flags, *FLAGS, "-fPIC", "-fvisibility=hidden", f"-I{folder}", *flags]
-    library = folder / (f"lib{name}{ending}{made.suffix}" if kind == "shared" else f"lib{name}{ending}.a")
+    shared = f"{name}.wasm" if is_wasm else f"lib{name}{ending}{made.suffix}"
+    library = folder / (shared if kind == "shared" else f"lib{name}{ending}.a")
     scratch = folder / ".build"
     scratch.mkdir(exist_ok=True)
     try:
@@ -126,7 +129,8 @@ def build_library(folder: Path, name: str, target: str = "native", kind: str = "
             library.unlink(missing_ok=True)
             _run([[*_archiver(made), "rcs", str(library), *objects]], folder, scratch)
         else:
-            _run([[*command, "-shared", *objects, *made.libraries, "-o", str(library)]], folder, scratch)
+            links = [*command, *([] if is_wasm else ["-shared"]), *objects, *made.libraries]
+            _run([[*links, "-o", str(library)]], folder, scratch)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return library

@@ -65,6 +65,22 @@ template <class Find> int create(RL_HANDLE** into, char* message, size_t room, c
   return make_handle(held, into, message, room);
 }
 
+// What is wrong with an input whatever the form: its kind, dtype, rank, or a size that is always the same.
+int look_at(handle& self, const value& given, const RL_MODEL(parameter)& about) {
+  if (about.kind == RL_CONSTANT(NONE)) return ok;
+  if (about.kind != RL_CONSTANT(TENSOR)) return self.has_kind(given, about.name, about.kind, -1) ? ok : unfit;
+  if (about.dtype == RL_CONSTANT(NO_DTYPE) || about.rank < 0) return ok;
+  const tensor* const found = self.tensor_in(given, about.name, about.dtype, about.rank);
+  if (!found) return unfit;
+  for (int dim = 0; dim < about.rank; ++dim)
+    if (about.sizes[dim] >= 0 && about.sizes[dim] != found->sizes[dim]) {
+      char sizes[200];
+      return self.say(unfit, "%s must be as in %s, got the sizes %s", about.name, about.text,
+                      self.sizes_text(*found, sizes, sizeof(sizes)));
+    }
+  return ok;
+}
+
 int run_method(RL_HANDLE* model, size_t index, const value* inputs, size_t input_count, value* outputs, size_t output_count) {
   if (!model) return bad_argument;
   if (index >= sizeof(methods) / sizeof(*methods))
@@ -88,7 +104,9 @@ int run_method(RL_HANDLE* model, size_t index, const value* inputs, size_t input
   rl_team::helpers* const outer = rl_team::helpers::current;
   rl_team::helpers::current = &model->pool;
 #endif
-  int status = called.run(*model, inputs, outputs);
+  int status = ok;
+  for (size_t i = 0; i < input_count && status == ok; ++i) status = look_at(*model, inputs[i], called.info.inputs[i]);
+  if (status == ok) status = called.run(*model, inputs, outputs);
 #ifdef RL_THREADS
   rl_team::helpers::current = outer;
 #endif

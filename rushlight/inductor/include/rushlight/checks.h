@@ -8,9 +8,9 @@ namespace rl {
 constexpr int index_error = 1;  // or another that eager reports
 
 // `index` if it is in [0, size), counted from the end when Wrap and negative; otherwise 0, and *status is set.
-template <bool Wrap> RL_INLINE long checked_index(long index, long size, int* status) {
+template <bool Wrap> RL_INLINE long checked_index(int64_t index, long size, int* status) {
   if (Wrap && index < 0) index += size;
-  if ((unsigned long)index < (unsigned long)size) return index;
+  if ((uint64_t)index < (uint64_t)size) return (long)index;
   __atomic_store_n(status, index_error, __ATOMIC_RELAXED);
   return 0;
 }

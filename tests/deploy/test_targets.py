@@ -1,0 +1,103 @@
+"""Exported models on other machines: WebAssembly in Node.js, aarch64 in an emulator, and what is said where nothing builds."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight.deploy import export, targets
+from rushlight.deploy.targets import build_library, target_named, zig_command
+from rushlight.utils.native.toolchain import CompilerMissing
+
+needs_zig = pytest.mark.skipif(zig_command() is None, reason="needs Zig's compiler (the package ziglang)")
+
+
+class Small(nn.Module):
+    """Every kind of kernel that counts in long: products, convolutions, gathers, reductions, and a state."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(2, 6, 3, padding=1)
+        self.table = nn.Embedding(5, 4)
+        self.last = nn.Linear(6, 4)
+        self.register_buffer("total", torch.zeros(4))
+
+    def forward(self, x, i):
+        seen = self.last(torch.relu(self.conv(x)).mean((2, 3)))
+        self.total.add_(seen.sum(0))
+        return torch.softmax(seen + self.table(i), -1), self.total.clone()
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    torch.manual_seed(0)
+    module, x, i = Small().eval(), torch.rand(3, 2, 9, 7), torch.tensor([0, 4, 2])
+    folder = export(module, (x, i), tmp_path_factory.mktemp("small"), name="small")
+    expected = [module(x, i), module(x, i)]
+    return folder, x, i, expected
+
+
+_PROGRAM = """
+import {{ readFile }} from "node:fs/promises";
+import {{ load, tensor, ModelError }} from "{folder}/small.js";
+const wasm = await readFile("{folder}/small.wasm"), weights = await readFile("{folder}/small.weights");
+const model = await load({{ wasm, weights }});
+const x = tensor(new Float32Array({x}), [3, 2, 9, 7]);
+const i = (...places) => tensor(new BigInt64Array(places.map(BigInt)), [3]);
+const runs = [0, 1].map(() => model.forward(x, i(0, 4, 2)).map((each) => [...each.data]));
+model.reset();
+runs.push(model.forward(x, i(0, 4, 2)).map((each) => [...each.data]));
+const errors = [];
+for (const call of [() => model.forward(x, i(0, 5, 2)), () => model.forward(x, i(0, 2 ** 32, 2)), () => model.forward(x),
+                    () => model.forward(tensor(new Float32Array(3), [3]), i(0, 1, 2))])
+  try {{ call(); }} catch (error) {{ if (error instanceof ModelError) errors.push(error.message); }}
+const other = new Uint8Array(weights);
+other[20] ^= 1;
+await load({{ wasm, weights: other }}).catch((error) => errors.push(error.message));
+model.free();
+console.log(JSON.stringify({{ runs, errors, signatures: model.signatures }}));
+"""
+
+
+@needs_zig
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+def test_webassembly(small):
+    folder, x, i, expected = small
+    assert build_library(folder, "small", "wasm32").name == "small.wasm"
+    program = folder / "run.mjs"
+    program.write_text(_PROGRAM.format(folder=folder, x=x.flatten().tolist()))
+    done = subprocess.run(["node", program], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    for run, (scores, total) in zip(found["runs"], [*expected, expected[0]], strict=True):
+        torch.testing.assert_close(torch.tensor(run[0]).reshape(3, 4), scores.detach(), rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(torch.tensor(run[1]), total, rtol=1e-5, atol=1e-5)
+    assert found["signatures"]["forward"].startswith("forward(x: float32[3, 2, 9, 7], i: int64[3]) -> ")
+    said = ["a value is out of range", "a value is out of range", "takes 2 values, got 1", "must have 4 dimensions, got 1",
+            "belong to another model"]  # fmt: skip
+    assert len(found["errors"]) == len(said) and all(word in error for word, error in zip(said, found["errors"], strict=True))
+    assert (
+        "forward(x_: Tensor<Float32Array>, i_: Tensor<BigInt64Array>): [Tensor<Float32Array>, "
+        in (folder / "small.d.ts").read_text()
+    )
+
+
+@needs_zig
+def test_other_processors(small):
+    folder = small[0]
+    library = build_library(folder, "small", "x86-64-v2")
+    assert library.name == "libsmall-x86-64-v2.so"
+    assert build_library(folder, "small", "aarch64").read_bytes()[18:20] == b"\xb7\x00"  # the machine in an ELF file's head
+
+
+def test_targets_that_nothing_builds_for(monkeypatch):
+    with pytest.raises(ValueError, match="there is no target 'mips'; there are native"):
+        target_named("mips")
+    monkeypatch.setattr(targets, "zig_command", lambda: None)
+    with pytest.raises(CompilerMissing, match=r"pip install 'rushlight\[compiler\]'"):
+        target_named("wasm32")
