@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate
 
 from rushlight.core.algebra import Expr, Var
@@ -71,8 +71,6 @@ class GraphForm:
     inputs: list[TensorInput | Size]
     outputs: list[OutputView]
     plan: Plan
-    kept: int
-    lines: list[str] = field(default_factory=list)
 
 
 def graph_form(
@@ -92,9 +90,7 @@ def graph_form(
         writer.make_kept(program.source, constants, weights),
         writer.run(),
     ]
-    return GraphForm(
-        number, "\n\n".join(parts), includes_of(program.source), symbols.inputs, list(plan.views), plan, plan.kept
-    )  # fmt: skip
+    return GraphForm(number, "\n\n".join(parts), includes_of(program.source), symbols.inputs, list(plan.views), plan)
 
 
 class _Writer:

@@ -20,7 +20,7 @@ from rushlight.deploy.graph_form import excluded_values
 from rushlight.deploy.model import Method, Model, Parameter, check_tensor
 from rushlight.deploy.spelling import NotExportable, identifier
 from rushlight.deploy.state import States
-from rushlight.deploy.structured_form import StructuredForm, structured_form_of
+from rushlight.deploy.structured_form import StructuredForm
 from rushlight.deploy.whole_form import WholeForm, whole_form
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph
@@ -166,7 +166,7 @@ def _form_of(graph: Graph, call: list, example: Example, name: str) -> Form:
         reason = error
     if not example.dims:
         try:
-            return structured_form_of(graph, call)
+            return StructuredForm(graph, call)
         except NOT_NATIVE as error:
             structured = str(error)
     else:

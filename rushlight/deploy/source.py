@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rushlight.deploy.model import MOST_DIMS, Method, Model, Parameter, initial_text
+from rushlight.deploy.model import Method, Model, Parameter, initial_text
 from rushlight.deploy.spelling import DTYPES, c_string
 
 KINDS = {
@@ -103,7 +103,6 @@ def _described(parameter: Parameter) -> str:
     shown = ", ".join(f"{{{', '.join(map(str, row)) or '0'}}}" for row in rows)
     kind, element = KINDS[parameter.kind], "NO_DTYPE" if parameter.dtype is None else DTYPES[parameter.dtype.name]
     rank = -1 if parameter.sizes is None else len(sizes)
-    assert rank <= MOST_DIMS
     name, text = c_string(parameter.name), c_string(str(parameter))
     return f"{{{name}, RL_CONSTANT({kind}), RL_CONSTANT({element}), {rank}, {shown}, {text}}}"
 

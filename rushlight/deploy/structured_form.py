@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rushlight.compiler.scripted.checks import same_value
+from rushlight.compiler.scripted.external import may_be_external
 from rushlight.compiler.scripted.plan import Source
 from rushlight.compiler.scripted.readers import Argument, Held, Reader, Slot
+from rushlight.compiler.scripted.regions import Unsupported, function_of
 from rushlight.compiler.scripted.structured_program import structured_form
 from rushlight.compiler.scripted.translate import Given, Joined, Named, Optional
 from rushlight.compiler.scripted.values import Fixed, kind_of
@@ -23,7 +25,7 @@ from rushlight.deploy.state import States
 from rushlight.inductor.codegen.structured import StructuredWriter
 from rushlight.inductor.codegen.structured_parts import width_of
 from rushlight.inductor.structured import BOOL, FLOAT, INT, ListOf, Scalar, TensorOf, contiguous_strides
-from rushlight.jit.ir.graph import Graph
+from rushlight.jit.ir.graph import Graph, Node
 from rushlight.jit.runtime.objects import ScriptObject
 
 _KINDS = {INT: "INT", FLOAT: "FLOAT", BOOL: "BOOL"}
@@ -307,17 +309,10 @@ def _layout(kind: ListOf) -> str:
     return f"list_layout{{{depth}, RL_CONSTANT({_KINDS[element]}), {width_of(element)}, RL_CONSTANT(NO_DTYPE), 0, sizes_of(0)}}"
 
 
-def _is_external(node) -> bool:
-    from rushlight.compiler.scripted.external import may_be_external
-    from rushlight.compiler.scripted.regions import Unsupported, function_of
-
+def _is_external(node: Node) -> bool:
+    """Whether a program would have Python run a node."""
     try:
         function_of(node)
     except Unsupported:
         return may_be_external(node)
     return False
-
-
-def structured_form_of(graph: Graph, arguments: Sequence[object]) -> StructuredForm:
-    """The form for arguments like these."""
-    return StructuredForm(graph, arguments)
