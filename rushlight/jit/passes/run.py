@@ -62,6 +62,7 @@ from rushlight.jit.passes import (  # noqa: F401 (each registers its passes)
     remove_type_specializations,
     requires_grad_analysis,
     shape_analysis,
+    size_arithmetic,
     specialize_autogradzero,
     specialize_profiled_types,
     strict_fusion,

@@ -553,3 +553,40 @@ def test_chains_of_nodes_may_be_long(name):
     run_pass(name, graph)
     held = graph.nodes if len(list(graph.nodes)) > 1 else next(graph.nodes)["Subgraph"].nodes
     assert len(list(held)) == 1999
+
+
+def test_sizes_of_a_trace_are_calculated_as_ints():
+    check(
+        "SizeArithmetic",
+        """
+        graph(%x : Tensor):
+          %zero : int = prim::Constant[value=0]()
+          %one : int = prim::Constant[value=1]()
+          %two : Tensor = prim::Constant[value={2}]()
+          %n : int = aten::size(%x, %zero)
+          %t : Tensor = prim::NumToTensor(%n)
+          %half : Tensor = aten::floor_divide(%t, %two)
+          %more : Tensor = aten::add(%half, %t, %one)
+          %k : int = aten::Int(%more)
+          %s : int[] = prim::ListConstruct(%k)
+          %y : Tensor = aten::reshape(%x, %s)
+          return (%y, %half)
+        """,
+        """
+        graph(%x : Tensor):
+          %zero : int = prim::Constant[value=0]()
+          %one : int = prim::Constant[value=1]()
+          %two : Tensor = prim::Constant[value={2}]()
+          %n : int = aten::size(%x, %zero)
+          %t : Tensor = prim::NumToTensor(%n)
+          %c : int = prim::Constant[value=2]()
+          %i : int = aten::floordiv(%n, %c)
+          %half : Tensor = aten::floor_divide(%t, %two)
+          %j : int = aten::add(%i, %n)
+          %more : Tensor = aten::add(%half, %t, %one)
+          %k : int = aten::Int(%more)
+          %s : int[] = prim::ListConstruct(%j)
+          %y : Tensor = aten::reshape(%x, %s)
+          return (%y, %half)
+        """,
+    )
