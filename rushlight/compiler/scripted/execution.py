@@ -16,7 +16,7 @@ from rushlight.compiler.scripted.regions import Unsupported, run_nodes
 from rushlight.compiler.scripted.scalars import READS
 from rushlight.compiler.scripted.typed import Number, takes_number
 from rushlight.compiler.scripted.world import Symbol, World
-from rushlight.core.symbolic import UnguardedSizeError
+from rushlight.core.symbolic import SymInt, UnguardedSizeError
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import DataDependentError
 from rushlight.core.thread_state import state
@@ -27,7 +27,7 @@ from rushlight.jit.operators.registry import RANDOM, Operator
 from rushlight.jit.runtime.interpreter import make_named_tuple
 from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.runtime.type_checks import is_instance
-from rushlight.jit.types.kinds import TupleType
+from rushlight.jit.types.kinds import STRING, TupleType
 from rushlight.ops.modes import SuspendModes
 
 FAILURES = (
@@ -137,6 +137,8 @@ class Execution:
             if any(type(each) is Symbol for each in arguments) and self._on_numbers(node, operator, arguments, values):
                 return
         given = [self._given(node, place, each) for place, each in enumerate(arguments)]
+        if any(each.type == STRING for each in node.outputs):
+            given = [_closed(each) for each in given]
         local = dict(zip(node.inputs, given, strict=True))
         run_nodes([node], local)
         if self.recorder is not None:
@@ -307,6 +309,13 @@ _SPECIAL = {
     "prim::TupleConstruct": Execution._tuple, "prim::DictConstruct": Execution._dict, "prim::ListUnpack": Execution._unpack,
     "prim::TupleUnpack": Execution._unpack,
 }  # fmt: skip
+
+
+def _closed(value: object) -> object:
+    """A value in which no size is open any more, as text takes it."""
+    if type(value) in (list, tuple):
+        return type(value)(map(_closed, value))
+    return int(value) if type(value) is SymInt else value
 
 
 def _reason(node: Node, error: Exception) -> str:
