@@ -1,0 +1,125 @@
+"""A headless Chromium that tests drive by the WebDriver protocol, and a server of a folder's files."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import http.server
+import json
+import re
+import shutil
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+_FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=900,700")
+_ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key of an element's name in the protocol
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address at which a folder's files are served in the block."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class Browser:
+    """One window of the browser."""
+
+    def __init__(self, address: str):
+        self._address = address
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """The value that the driver answers."""
+        data = None if method == "GET" else json.dumps(body or {}).encode()
+        request = urllib.request.Request(self._address + path, data, {"Content-Type": "application/json"}, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=120) as response:
+                return json.load(response)["value"]
+        except urllib.error.HTTPError as error:
+            raise RuntimeError(json.load(error)["value"]["message"]) from None
+
+    def open(self, address: str) -> None:
+        """Go to a page."""
+        self.call("POST", "/url", {"url": address})
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        """What a function's body returns."""
+        return self.call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
+
+    def text(self, selector: str) -> str:
+        """The text of an element."""
+        return self.run("return document.querySelector(arguments[0]).innerText", selector)
+
+    def wait_for(self, selector: str, pattern: str, seconds: float = 60) -> str:
+        """The text of an element, once it has what the pattern says; AssertionError with its text where that takes too long."""
+        deadline = time.monotonic() + seconds
+        while not re.search(pattern, text := self.text(selector)):
+            assert time.monotonic() < deadline, f"{selector} shows {text!r}, not {pattern!r}"
+            time.sleep(0.05)
+        return text
+
+    def click(self, selector: str) -> None:
+        """Click on an element."""
+        self.call("POST", f"/element/{self._element(selector)}/click")
+
+    def choose_file(self, selector: str, path: Path) -> None:
+        """Give a file to an input of files."""
+        self.call("POST", f"/element/{self._element(selector)}/value", {"text": str(path)})
+
+    def _element(self, selector: str) -> str:
+        return self.call("POST", "/element", {"using": "css selector", "value": selector})[_ELEMENT]
+
+    def stroke(self, selector: str, places: Sequence[tuple[float, float]]) -> None:
+        """Draw a line over an element with the mouse, its corners in pixels from the element's own corner."""
+        left, top = self.run(
+            "const at = document.querySelector(arguments[0]).getBoundingClientRect(); return [at.x, at.y]", selector
+        )
+        moves = [
+            {"type": "pointerMove", "duration": 0, "x": round(left + x), "y": round(top + y), "origin": "viewport"}
+            for x, y in places
+        ]
+        steps = [moves[0], {"type": "pointerDown", "button": 0}, *moves[1:], {"type": "pointerUp", "button": 0}]
+        self.call("POST", "/actions", {"actions": [{"type": "pointer", "id": "mouse", "actions": steps}]})
+
+    def screenshot(self, path: Path) -> None:
+        """Write what the window shows as PNG."""
+        path.write_bytes(base64.b64decode(self.call("GET", "/screenshot")))
+
+
+@contextmanager
+def chromium(folder: Path, *flags: str) -> Iterator[Browser]:
+    """A browser, whose files lie in `folder`."""
+    process = subprocess.Popen([DRIVER, "--port=0"], stdout=subprocess.PIPE, text=True)
+    try:
+        found = next(filter(None, (re.search(r"on port (\d+)\.", line) for line in process.stdout)))
+        driver = Browser(f"http://127.0.0.1:{found[1]}/session")
+        options = {"binary": CHROMIUM, "args": [*_FLAGS, f"--user-data-dir={folder}", *flags]}
+        capabilities = {"alwaysMatch": {"browserName": "chrome", "goog:chromeOptions": options}}
+        session = driver.call("POST", "", {"capabilities": capabilities})["sessionId"]
+        browser = Browser(f"{driver._address}/{session}")
+        try:
+            yield browser
+        finally:
+            browser.call("DELETE", "")
+    finally:
+        process.terminate()
+        process.wait()
+        process.stdout.close()
