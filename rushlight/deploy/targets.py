@@ -5,11 +5,8 @@ A target is flags and a threading layer: the text is the same for all.
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import platform
 import shutil
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,14 +51,11 @@ def target_named(name: str) -> Target:
 
 def _own(name: str, march: tuple[str, ...]) -> Target:
     """This machine's kind, by its own compiler, or by Zig's where there is none."""
-    try:
-        compiler = toolchain.compiler()
-    except CompilerMissing:
-        zig = zig_command()
-        if zig is None:
-            raise
-        triple = {"x86_64": "x86_64-linux-gnu"}.get(platform.machine(), "aarch64-linux-gnu")
-        return _zig(name, zig, triple, march)
+    compiler = toolchain.compiler()
+    if toolchain.is_zig(compiler):
+        return _zig(name, compiler[:-1], f"{platform.machine().replace('AMD64', 'x86_64')}-linux-gnu", march)
+    if not toolchain.has_openmp(compiler):
+        return Target(name, compiler, (*march, "-pthread", "-Wno-psabi"), ("-pthread", "-lm"))
     return Target(name, compiler, (*march, "-fopenmp", "-Wno-psabi"), (*link_flags(), "-lm"))
 
 
@@ -81,24 +75,23 @@ def _other(name: str, cross: str, triple: str, march: tuple[str, ...]) -> Target
 def _zig(name: str, zig: Command, triple: str, march: tuple[str, ...]) -> Target:
     flags = tuple(flag.replace("x86-64", "x86_64") for flag in march)
     flags = tuple(flag.replace("-march=", "-mcpu=") for flag in flags if flag != "-march=armv8-a")
-    return Target(name, (*zig, "c++", "-target", triple), (*flags, "-fno-sanitize=all", "-pthread"), ("-lm",))
+    flags = (*flags, *toolchain.ZIG_FLAGS, "-pthread")
+    return Target(name, (*zig, "c++", "-target", triple), flags, (*toolchain.ZIG_LINK_FLAGS, "-lm"))
 
 
 def _wasm() -> Target:
     zig = zig_command()
     if zig is None:
         raise CompilerMissing("WebAssembly is built by Zig's compiler: pip install 'rushlight[compiler]'")
-    flags = ("-mcpu=generic+simd128+bulk_memory+nontrapping_fptoint", "-fno-sanitize=all")
+    flags = ("-mcpu=generic+simd128+bulk_memory+nontrapping_fptoint", *toolchain.ZIG_FLAGS)
     exports = ("-mexec-model=reactor", "-Wl,--export-dynamic,--export=malloc,--export=free", "-Wl,--strip-all")
-    return Target("wasm32", (*zig, "c++", "-target", "wasm32-wasi"), flags, (*exports, "-lm"), ".wasm")
+    libraries = (*exports, *toolchain.ZIG_LINK_FLAGS, "-lm")
+    return Target("wasm32", (*zig, "c++", "-target", "wasm32-wasi"), flags, libraries, ".wasm")
 
 
 def zig_command() -> Command | None:
-    """Zig's compiler: the program `zig`, or that of the package ziglang."""
-    found = shutil.which("zig")
-    if found is not None:
-        return (found,)
-    return (sys.executable, "-m", "ziglang") if importlib.util.find_spec("ziglang") is not None else None
+    """Zig's program; None where there is none."""
+    return toolchain.zig_command()
 
 
 def build_library(folder: Path, name: str, target: str = "native", kind: str = "shared", flags: Sequence[str] = ()) -> Path:
@@ -137,7 +130,7 @@ def build_library(folder: Path, name: str, target: str = "native", kind: str = "
 
 
 def _archiver(target: Target) -> Command:
-    if "ziglang" in target.compiler or os.path.basename(target.compiler[0]) == "zig":
+    if "c++" in target.compiler:  # Zig's
         return (*target.compiler[: target.compiler.index("c++")], "ar")
     cross = target.compiler[0].replace("g++", "ar")
     return (cross if "linux-gnu" in target.compiler[0] else "ar",)

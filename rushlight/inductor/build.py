@@ -138,7 +138,7 @@ def _compile(compiler: Command | CompilerMissing, debug: bool, source: Path, fol
     """Write `source`, as one unit or several, into the library `output`, which takes from an archive what it has."""
     if isinstance(compiler, CompilerMissing):
         raise compiler
-    flags, archive = flags_for(debug), None if debug else _archive(compiler)
+    flags, archive = _accepted(flags_for(debug), compiler), None if debug else _archive(compiler)
     texts = units.split(source.read_text(), 1 if debug else _units(), str(source))
     if archive is not None:
         objects = _objects(compiler, (*flags, prebuilt.DEFINE), texts, source, folder)
@@ -147,6 +147,13 @@ def _compile(compiler: Command | CompilerMissing, debug: bool, source: Path, fol
         except BuildError:  # the archive is damaged
             pass
     _link(compiler, _objects(compiler, flags, texts, source, folder), source, folder, output)
+
+
+def _accepted(flags: tuple[str, ...], compiler: Command) -> tuple[str, ...]:
+    """Flags for a compiler that may have no OpenMP: kernels run on one thread then."""
+    if not toolchain.has_openmp(compiler):
+        flags = tuple(flag for flag in flags if flag != "-fopenmp")
+    return (*flags, *toolchain.ZIG_FLAGS) if toolchain.is_zig(compiler) else flags
 
 
 def _objects(compiler: Command, flags: tuple[str, ...], texts: list[str], source: Path, folder: Path) -> list[str]:
@@ -162,7 +169,11 @@ def _objects(compiler: Command, flags: tuple[str, ...], texts: list[str], source
 
 
 def _link(compiler: Command, inputs: list[str], source: Path, folder: Path, output: Path) -> None:
-    link = [*compiler, "-shared", *inputs, *openmp.link_flags(), "-o", str(output)]
+    threads = openmp.link_flags() if toolchain.has_openmp(compiler) else ()
+    link = [*compiler, "-shared", *inputs, *threads, "-o", str(output)]
+    if not threads:
+        lean = toolchain.ZIG_LINK_FLAGS if toolchain.is_zig(compiler) else ()
+        return toolchain.run([[*link, *lean, "-lm"]], str(source), folder)
     try:
         toolchain.run([[*link, *LEAN_LINK]], str(source), folder)
     except BuildError:  # another compiler may need libraries that we do not know

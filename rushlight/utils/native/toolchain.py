@@ -1,7 +1,7 @@
 """The C++ compiler on this machine: finding it, and running it so that it can fail in any way without doing harm.
 
 In: command lines. Out: the files that they write, or a `BuildError` with what the compiler said. The compiler is `$CXX`, which
-may have arguments or be another program's ("ccache g++"), or g++, or clang++.
+may have arguments or be another program's ("ccache g++"), or g++, or clang++, or Zig's, which the package ziglang brings.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
+import importlib.util
 import math
 import os
 import threading
@@ -24,6 +25,8 @@ shlex, signal, subprocess, tempfile = map(LazyModule, ("shlex", "signal", "subpr
 Command = tuple[str, ...]
 """How a compiler's command line begins: a program's path, and perhaps arguments."""
 
+ZIG_FLAGS = ("-fno-sanitize=all", "-Wno-unused-command-line-argument")
+ZIG_LINK_FLAGS = ("-nostdlib++",)  # Zig would first build the C++ library, for minutes, which generated code does not need
 DEFAULT_TIME_LIMIT = 300.0  # seconds
 _MESSAGE_LENGTH = 4000  # of a compiler's output, the end, which is kept
 _DISK_FULL = {"No space left on device": errno.ENOSPC, "Disk quota exceeded": errno.EDQUOT}  # as LC_ALL=C says it
@@ -50,9 +53,23 @@ def compiler() -> Command:
             )
         if command:
             return command
+    zig = None if chosen else zig_command()
+    if zig is not None:
+        return (*zig, "c++")
     raise CompilerMissing(
-        f"no C++ compiler found ({chosen or 'g++ or clang++'}). Install one, e.g. 'apt-get install g++', or set CXX."
+        f"no C++ compiler found ({chosen or 'g++ or clang++'}). Install one, e.g. 'apt-get install g++' or "
+        "pip install 'rushlight[compiler]', or set CXX."
     )
+
+
+def zig_command() -> Command | None:
+    """Zig: the program `zig`, or that of the package ziglang."""
+    found = _find("zig")
+    if found is None:
+        package = importlib.util.find_spec("ziglang")
+        folders = package.submodule_search_locations if package is not None else None
+        found = next((path for folder in folders or () if (path := _find(os.path.join(folder, "zig")))), None)
+    return None if found is None else (found,)
 
 
 def _command(text: str) -> Command:
@@ -95,8 +112,26 @@ def _identity_of(word: str) -> str:
 
 
 def is_clang(command: Command) -> bool:
-    """Whether a compiler, by its name, is Clang."""
-    return any("clang" in os.path.realpath(_find(word) or "") for word in command)
+    """Whether a compiler, by its name, is Clang, as Zig's is."""
+    return is_zig(command) or any("clang" in os.path.realpath(_find(word) or "") for word in command)
+
+
+def is_zig(command: Command) -> bool:
+    """Whether a compiler is Zig's."""
+    return len(command) > 1 and command[-1] == "c++"
+
+
+@functools.cache
+def has_openmp(command: Command) -> bool:
+    """Whether a compiler has OpenMP: GCC does, Zig's does not, and Clang's is a package of its own."""
+    if not is_clang(command) or is_zig(command):
+        return not is_zig(command)
+    asked = [*command, "-fopenmp", "-E", "-x", "c++", "-"]
+    try:
+        found = subprocess.run(asked, input=b"#include <omp.h>\n", capture_output=True, timeout=time_limit(), check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return found.returncode == 0
 
 
 def time_limit() -> float:
