@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 import subprocess
 
+import numpy as np
 import pytest
 
 import rushlight as torch
@@ -93,6 +95,95 @@ def test_other_processors(small):
     library = build_library(folder, "small", "x86-64-v2")
     assert library.name == "libsmall-x86-64-v2.so"
     assert build_library(folder, "small", "aarch64").read_bytes()[18:20] == b"\xb7\x00"  # the machine in an ELF file's head
+
+
+_DRIVER = """
+#include <cstdio>
+#include "small.h"
+int main(int, char** names) {{
+  small* model = nullptr;
+  char message[512];
+  if (small_create(names[1], &model, message, sizeof message)) return puts(message), 1;
+  float x[] = {{{x}}};
+  int64_t i[] = {{{i}}}, x_sizes[] = {{3, 2, 9, 7}}, i_sizes[] = {{3}};
+  const small_tensor given[] = {{small_tensor_of(SMALL_FLOAT32, x, 4, x_sizes), small_tensor_of(SMALL_INT64, i, 1, i_sizes)}};
+  for (int run = 0; run < 2; ++run) {{
+    small_tensor scores{{}}, total{{}};
+    if (small_forward(model, &given[0], &given[1], &scores, &total)) return puts(small_error(model)), 1;
+    for (int at = 0; at < 12; ++at) printf("%.9g ", ((float*)scores.data)[at]);
+    for (int at = 0; at < 4; ++at) printf("%.9g ", ((float*)total.data)[at]);
+  }}
+  small_destroy(model);
+}}
+"""
+
+
+def numbers(values) -> str:
+    return ", ".join(map(str, values.flatten().tolist()))
+
+
+def check_runs(found: np.ndarray, expected) -> None:
+    wanted = np.concatenate([each.detach().numpy().ravel() for run in expected for each in run])
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.skipif(
+    not (shutil.which("qemu-aarch64") and shutil.which("aarch64-linux-gnu-g++")),
+    reason="needs qemu-aarch64 and a cross compiler",
+)
+def test_aarch64_in_an_emulator(small):
+    folder, x, i, expected = small
+    library = build_library(folder, "small", "aarch64", "static", flags=("-O1",))
+    (folder / "driver.cpp").write_text(_DRIVER.format(x=numbers(x), i=numbers(i)))
+    compile_driver = ["aarch64-linux-gnu-g++", "-static", "-fopenmp", "driver.cpp", library.name, "-o", "driver"]
+    subprocess.run(compile_driver, cwd=folder, check=True, timeout=300)
+    done = subprocess.run(
+        ["qemu-aarch64", "./driver", "small.weights"], cwd=folder, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    check_runs(np.array(done.stdout.split(), np.float64), expected)
+
+
+@needs_zig
+def test_webassembly_in_wasmtime(small):
+    wasmtime = pytest.importorskip("wasmtime")
+    folder, x, i, expected = small
+    module_path = folder / "small.wasm"
+    if not module_path.exists():
+        build_library(folder, "small", "wasm32")
+    store = wasmtime.Store()
+    store.set_wasi(wasmtime.WasiConfig())
+    linker = wasmtime.Linker(store.engine)
+    linker.define_wasi()
+    exports = linker.instantiate(store, wasmtime.Module.from_file(store.engine, str(module_path))).exports(store)
+    exports["_initialize"](store)
+
+    def put(content: bytes) -> int:
+        place = exports["malloc"](store, len(content))
+        exports["memory"].write(store, content, place)
+        return place
+
+    def read(form: str, place: int) -> tuple:
+        return struct.unpack(form, exports["memory"].read(store, place, place + struct.calcsize(form)))
+
+    def tensor(dtype: int, values: np.ndarray) -> bytes:
+        def row(numbers):
+            return [*numbers, *[0] * (8 - values.ndim)]
+
+        strides = [each // values.itemsize for each in values.strides]
+        return struct.pack("<Iii4x8q8q", put(values.tobytes()), dtype, values.ndim, *row(values.shape), *row(strides))
+
+    weights, place = (folder / "small.weights").read_bytes(), put(bytes(4))
+    assert exports["small_create_from_memory"](store, put(weights), len(weights), place, 0, 0) == 0
+    (handle,) = read("<I", place)
+    given = [put(tensor(1, x.numpy())), put(tensor(5, i.numpy()))]
+    found = []
+    for _ in range(2):
+        results = [put(bytes(144)), put(bytes(144))]
+        assert exports["small_forward"](store, handle, *given, *results) == 0
+        for result, count in zip(results, (12, 4), strict=True):
+            found += read(f"<{count}f", read("<I", result)[0])
+    check_runs(np.array(found), expected)
 
 
 def test_targets_that_nothing_builds_for(monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import stat
@@ -95,6 +96,7 @@ def test_without_a_compiler_a_warning_says_what_to_install(folder, monkeypatch):
     torch.compiler.backends._warn_once.cache_clear()
     (message,) = compiled_result()
     assert "no C++ compiler found (/nonexistent/c++)" in message and "apt-get install g++" in message
+    assert "pip install 'rushlight[compiler]'" in message
     assert compiled_result() == []  # once per process
 
 
@@ -409,6 +411,20 @@ def test_a_compiler_with_arguments(folder, monkeypatch, tmp_path, arguments):
 def test_a_compiler_whose_path_has_spaces(folder, monkeypatch, tmp_path):
     (tmp_path / "my tools").mkdir()
     monkeypatch.setenv("CXX", wrapper(tmp_path / "my tools" / "my g++", 'exec g++ "$@"'))
+    assert compiled_result() == [] and len(entries(folder)) == 1
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ziglang") is None, reason="needs the package ziglang")
+def test_zig_compiles_where_no_other_compiler_is(folder, monkeypatch, tmp_path):
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert toolchain.is_zig(toolchain.compiler()) and not toolchain.has_openmp(toolchain.compiler())
+    assert compiled_result() == [] and len(entries(folder)) == 1
+
+
+def test_clang_without_openmp(folder, monkeypatch, tmp_path):
+    monkeypatch.setenv("CXX", wrapper(tmp_path / "clang++", 'case "$*" in *-fopenmp*) exit 1;; esac; exec g++ "$@"'))
+    assert not toolchain.has_openmp(toolchain.compiler())
     assert compiled_result() == [] and len(entries(folder)) == 1
 
 
