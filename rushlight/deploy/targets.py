@@ -73,10 +73,9 @@ def _other(name: str, cross: str, triple: str, march: tuple[str, ...]) -> Target
 
 
 def _zig(name: str, zig: Command, triple: str, march: tuple[str, ...]) -> Target:
-    flags = tuple(flag.replace("x86-64", "x86_64") for flag in march)
-    flags = tuple(flag.replace("-march=", "-mcpu=") for flag in flags if flag != "-march=armv8-a")
-    flags = (*flags, *toolchain.ZIG_FLAGS, "-pthread")
-    return Target(name, (*zig, "c++", "-target", triple), flags, (*toolchain.ZIG_LINK_FLAGS, "-lm"))
+    cpu = (flag.replace("-march=", "-mcpu=").replace("x86-64-", "x86_64_") for flag in march if flag != "-march=armv8-a")
+    flags = (*cpu, *toolchain.ZIG_FLAGS, "-pthread")
+    return Target(name, (*zig, "c++", "-target", triple), flags, (*toolchain.ZIG_LINK_FLAGS, "-s", "-lm"))
 
 
 def _wasm() -> Target:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import shutil
 import struct
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 import rushlight as torch
 from rushlight import nn
 from rushlight.deploy import export, targets
+from rushlight.deploy.binding import Model
 from rushlight.deploy.targets import build_library, target_named, zig_command
 from rushlight.utils.native.toolchain import CompilerMissing
 
@@ -142,6 +144,15 @@ def test_aarch64_in_an_emulator(small):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     check_runs(np.array(done.stdout.split(), np.float64), expected)
+
+
+@needs_zig
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="runs x86-64 code")
+def test_zig_builds_for_levels_of_x86_64(small, monkeypatch):
+    folder, x, i, expected = small
+    monkeypatch.setattr(targets.toolchain, "compiler", lambda: (*zig_command(), "c++"))
+    model = Model(build_library(folder, "small", "x86-64-v2"), "small", folder / "small.weights")
+    check_runs(np.concatenate([each.ravel() for _ in range(2) for each in model.forward(x.numpy(), i.numpy())]), expected)
 
 
 @needs_zig
