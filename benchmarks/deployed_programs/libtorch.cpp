@@ -1,5 +1,7 @@
 // Times a TorchScript archive in libtorch: `libtorch archive threads float32:1,512 int:16000 ...` prints seconds and megabytes as
 // JSON. The method is forward.
+#include "memory.h"
+
 #include <ATen/Parallel.h>
 #include <torch/script.h>
 
@@ -18,17 +20,6 @@ static torch::jit::IValue input_of(const std::string& word) {
   for (size_t at = colon; at != std::string::npos; at = word.find(',', at + 1)) sizes.push_back(std::stoll(word.substr(at + 1)));
   if (word.substr(0, colon) == "float32") return torch::ones(sizes) / 7;
   return torch::ones(sizes, torch::kInt64);
-}
-
-/* The most memory that the process has had, in MB. */
-static double most_memory(void) {
-  char line[256];
-  long kilobytes = 0;
-  FILE* file = fopen("/proc/self/status", "r");
-  while (file && fgets(line, sizeof(line), file))
-    if (sscanf(line, "VmHWM: %ld", &kilobytes) == 1) break;
-  if (file) fclose(file);
-  return (double)kilobytes / 1024;
 }
 
 int main(int argc, char** argv) {

@@ -1,6 +1,7 @@
 /* Times an exported model: `ours weights threads float32:1,512 int:16000 ...` prints seconds and megabytes as JSON.
  * Built with -DMODEL=name -DUPPER=NAME -DHEADER="name.h"; calls the first method. */
 #include HEADER
+#include "memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,17 +47,6 @@ static M(value) input_of(const char* word) {
       else ((int64_t*)made.as.tensor.data)[i] = 1 + i % 5;
   }
   return made;
-}
-
-/* The most memory that the process has had, in MB. */
-static double most_memory(void) {
-  char line[256];
-  long kilobytes = 0;
-  FILE* file = fopen("/proc/self/status", "r");
-  while (file && fgets(line, sizeof(line), file))
-    if (sscanf(line, "VmHWM: %ld", &kilobytes) == 1) break;
-  if (file) fclose(file);
-  return (double)kilobytes / 1024;
 }
 
 int main(int argc, char** argv) {

@@ -18,7 +18,7 @@ import rushlight as torch
 from examples.deploy.decoder import Seq2Seq
 from rushlight.deploy import export
 
-SAMPLES = 512  # of a chunk at 16 kHz
+SAMPLES = 512  # a chunk of sound at 16 kHz
 
 
 def silero_archive() -> Path | None:

@@ -1,6 +1,6 @@
 """A model that was exported, called from Python with NumPy arrays, by its C interface. Needs NumPy only.
 
-This file is copied into the packages that exports with `python=True` write; it belongs to no other part of the project.
+This file is copied into the wheels that `wheel.py` writes, and so imports nothing of the project.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import numpy as np
 _RANK = 8
 _DTYPES = [None, "float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"]
 _NONE, _BOOL, _INT, _FLOAT, _STRING, _TENSOR, _LIST, _TUPLE, _DICT = range(9)
-_KINDS = ["value", "bool", "int", "float", "string", "tensor", "list", "tuple", "dict"]
 
 
 class ModelError(RuntimeError):

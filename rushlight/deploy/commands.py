@@ -32,7 +32,7 @@ from rushlight.utils.native.toolchain import BuildError, CompilerMissing
 _TENSOR = re.compile(r"(\w+):(\w+)\[([^\]]*)\]")
 _NUMBER = re.compile(r"(\w+)=(.*)", re.DOTALL)
 _SIZE = re.compile(r"([A-Za-z_]\w*)(?:=(\d+)\.\.(\d+)?)?")
-_EXAMPLE_SIZES = (3, 32)  # of a first dimension, and of others, where no bounds say more
+_EXAMPLE_SIZES = (3, 32)  # the example's first dimension and its others, where they are open without bounds
 
 _DESCRIPTION = """\
 Write a model as a folder of C and C++ that any C++17 compiler builds and that needs no Python.

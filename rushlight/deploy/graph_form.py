@@ -57,7 +57,7 @@ def in_namespace(source: str, name: str) -> str:
     """A program's text, without its includes, as functions that only this file sees."""
     lines = [line for line in source.splitlines() if not line.startswith("#include")]
     text = "\n".join(lines).strip("\n").replace('extern "C" ', "static ")
-    text = re.sub(r"\brushlight_(entry|fold|pack|arena_bytes|arena_bytes_for|place_blocks)\(", r"\1(", text)
+    text = re.sub(r"\brushlight_(entry|fold|pack|prepare|kept_bytes|arena_bytes|arena_bytes_for|place_blocks)\(", r"\1(", text)
     return f"namespace {name} {{\n\n{text}\n\n}}  // namespace {name}"
 
 

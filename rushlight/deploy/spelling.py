@@ -5,8 +5,8 @@ from __future__ import annotations
 import keyword
 import re
 
-from rushlight.core.dtype import dtype
-from rushlight.inductor.codegen.types import CPP_WORDS
+from rushlight.core.dtype import dtype, float64, int64
+from rushlight.inductor.codegen.types import CPP_WORDS, literal
 
 DTYPES = {
     "float32": "FLOAT32", "float64": "FLOAT64", "float16": "FLOAT16", "bfloat16": "BFLOAT16", "int64": "INT64",
@@ -67,11 +67,7 @@ def format_text(text: str) -> str:
 
 def real_text(value: float) -> str:
     """A float as C."""
-    if value != value:
-        return '__builtin_nan("")'
-    if value in (float("inf"), -float("inf")):
-        return f"{'-' if value < 0 else ''}__builtin_inf()"
-    return repr(value)
+    return literal(value, float64)
 
 
 def constant_text(value: object) -> str:
@@ -91,4 +87,4 @@ def constant_text(value: object) -> str:
 
 def integer_text(value: int) -> str:
     """An int of 64 bits as C."""
-    return "INT64_MIN" if value == -(1 << 63) else f"(int64_t){value}"
+    return literal(value, int64)

@@ -62,7 +62,6 @@ class StructuredForm:
         """Add the form's functions; what its results are called and look like. `names` are those of all arguments."""
         program, number = self.translation.program, model.programs
         source = StructuredWriter(program, is_kept=True).write()
-        source = source.replace("rushlight_prepare(", "prepare(").replace("rushlight_kept_bytes(", "kept_bytes(")
         model.programs += 1
         model.includes.update(dict.fromkeys(includes_of(source)))
         self.constants = self._constants(states)

@@ -47,7 +47,7 @@ class WholeForm:
 
     def fits(self, arguments: Sequence[object]) -> bool:
         """Whether the form is right for a call."""
-        return self.program._fitting(arguments) is not None
+        return self.program.fits(arguments)
 
     def relations(self) -> Iterator[ShapeGuard]:
         """What the form takes to hold of its open sizes."""

@@ -69,11 +69,15 @@ def module_of(value: Any, qualified: str) -> str:
 
 
 def find_named(module: str, qualified: str) -> Any:
-    """What a name stands for, None where it stands for nothing. Below torch's name there may be modules of others, too."""
+    """What a name stands for, None where it stands for nothing.
+
+    Below torch's name there may be modules of others, which are found if somebody has imported them: PyTorch is never imported.
+    """
     found = _of_this_library(module, qualified)
     try:
         if found is None:
-            __import__(module)
+            if not _is_torch(module):
+                __import__(module)
             found = sys.modules[module]
             for part in qualified.split("."):
                 found = getattr(found, part)
@@ -82,8 +86,12 @@ def find_named(module: str, qualified: str) -> Any:
     return found
 
 
+def _is_torch(module: str) -> bool:
+    return module == TORCH or module.startswith(f"{TORCH}.")
+
+
 def _of_this_library(module: str, qualified: str) -> Any:
-    if module != TORCH and not module.startswith(f"{TORCH}."):
+    if not _is_torch(module):
         return None
     try:
         return find_own(module, qualified)

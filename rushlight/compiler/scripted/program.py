@@ -243,6 +243,10 @@ class WholeProgram:
                     return False
         return True
 
+    def fits(self, arguments: Sequence[object]) -> bool:
+        """Whether the program is right for a call."""
+        return self._fitting(arguments) is not None
+
     def changed_sources(self, arguments: Sequence[object]) -> set[tuple]:
         """The sources of numbers that a call has otherwise than the one that the program was made for."""
         found = {source: (read_or(read, arguments, value), value) for source, (read, value) in self.form.numbers.items()}

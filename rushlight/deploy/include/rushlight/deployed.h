@@ -27,7 +27,7 @@ using value = RL_MODEL(value);
 constexpr int most_dims = RL_CONSTANT(MAX_RANK);
 constexpr int ok = RL_CONSTANT(OK), bad_argument = RL_CONSTANT(BAD_ARGUMENT), bad_weights = RL_CONSTANT(BAD_WEIGHTS);
 constexpr int failed = RL_CONSTANT(FAILED), no_memory = RL_CONSTANT(NO_MEMORY);
-constexpr int unfit = -1;  // of one form of a method, for arguments that another form may be right for
+constexpr int unfit = -1;  // one form of a method is not for these arguments; another form may be
 
 constexpr size_t alignment = 64;
 constexpr int64_t most_bytes = (int64_t)1 << (sizeof(size_t) > 4 ? 60 : 30);
@@ -223,8 +223,8 @@ inline void copy_tensor(const tensor& to, const tensor& from) {
 constexpr char weights_magic[8] = {'R', 'L', 'W', 'E', 'I', 'G', 'H', 'T'};
 struct weights_header {
   char magic[8];
-  uint64_t size;        // of the whole file
-  char identity[32];    // of the model that the weights belong to
+  uint64_t size;        // the bytes of the whole file
+  char identity[32];    // names the model that the weights belong to
 };
 
 // The weights of a model, and what is made of them once; handles share them.
@@ -369,18 +369,13 @@ inline value none() {
   memset(&made, 0, sizeof(made));
   return made;
 }
-inline value of_integer(int64_t number) {
+inline value of_integer(int64_t number, int kind = RL_CONSTANT(INT)) {
   value made = none();
-  made.kind = RL_CONSTANT(INT);
+  made.kind = kind;
   made.as.integer = number;
   return made;
 }
-inline value of_boolean(bool number) {
-  value made = none();
-  made.kind = RL_CONSTANT(BOOL);
-  made.as.integer = number;
-  return made;
-}
+inline value of_boolean(bool number) { return of_integer(number, RL_CONSTANT(BOOL)); }
 inline value of_real(double number) {
   value made = none();
   made.kind = RL_CONSTANT(FLOAT);
@@ -515,7 +510,7 @@ inline bool is_place(const value& given) {
 // How a list lies in a structured program: how deep lists are in it, and what the innermost hold.
 struct list_layout {
   int depth, kind;
-  int64_t width;  // of an element in bytes
+  int64_t width;  // bytes of an element
   int element, rank;
   size_list sizes;
 };
