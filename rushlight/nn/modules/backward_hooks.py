@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from rushlight._C import skip_code
 from rushlight.autograd.function import Function
 from rushlight.core.tensor import Tensor
 from rushlight.nn.modules import global_hooks
@@ -84,16 +85,16 @@ class BackwardBoundary:
             changed = hook(self.module, self.grad_outputs)
             if changed is not None:
                 self.grad_outputs = _checked(changed, self.output_count, "backward pre hook")
-        passed = tuple(self.grad_outputs[position] for position in self.output_positions)
         if self.hooks and not self.input_positions:
             # No gradient will reach the inputs, so nothing but this place can call the hooks.
             self._call_hooks((None,) * self.input_count)
-        return passed
+        return tuple(self.grad_outputs[position] for position in self.output_positions)
 
     def _at_inputs(self, gradients: Gradients) -> Gradients:
         if self.grad_outputs is None:  # they come from a gradient of the module's gradients, not from its outputs
             return gradients
         grad_inputs = self._call_hooks(_spread(gradients, self.input_positions, self.input_count))
+        self.grad_outputs = None
         return tuple(grad_inputs[position] for position in self.input_positions)
 
     def _call_hooks(self, grad_inputs: Gradients) -> Gradients:
@@ -101,7 +102,6 @@ class BackwardBoundary:
             changed = hook(self.module, grad_inputs, self.grad_outputs)
             if changed is not None:
                 grad_inputs = _checked(changed, self.input_count, "backward hook")
-        self.grad_outputs = None
         return grad_inputs
 
 
@@ -115,6 +115,10 @@ def _pass_through(values: tuple, positions: list[int], on_gradients: Callable[[G
     passed = BackwardHookFunction.apply(on_gradients, *(values[position] for position in positions))
     replaced = dict(zip(positions, passed, strict=True))
     return tuple(replaced.get(position, value) for position, value in enumerate(values))
+
+
+# Captured on its own, it would take what has passed so far for what will have passed when the gradients come.
+skip_code(_pass_through.__code__)
 
 
 def _spread(gradients: Gradients, positions: list[int], count: int) -> Gradients:

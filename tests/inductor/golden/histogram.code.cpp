@@ -29,7 +29,7 @@ static void kernel_0(float* out0, const int64_t* in0, const float* in1, int* sta
     const auto tmp1 = rl::exp(tmp0);
     rl::scalar_lane{}.store(out0 + place0, rl::scalar_lane{}.load(out0 + place0) + tmp1);
   });
-  #pragma omp barrier
+  rl::barrier();
 }
 
 // cumsum
