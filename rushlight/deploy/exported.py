@@ -16,14 +16,12 @@ from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.deploy.graph_form import GraphForm, excluded_values, graph_form
 from rushlight.deploy.model import Method, Model, Parameter, check_tensor
-from rushlight.deploy.spelling import NotExportable, identifier
+from rushlight.deploy.spelling import NotExportable, identifier, in_user_names
 from rushlight.export.exported_program import ExportedProgram
 from rushlight.export.graph_signature import InputKind, OutputKind
-from rushlight.fx.fake_tensor import FakeTensorMode
-from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
-from rushlight.fx.proxy_tensor import ModuleRunner, ProxyMode
+from rushlight.fx.proxy_tensor import capture
 from rushlight.inductor.late_inputs import as_last_inputs, seed_nodes, written_constants
 from rushlight.inductor.size_symbols import TensorInput, environment_of
 from rushlight.inductor.sizes import Size, as_sizes
@@ -88,18 +86,14 @@ def _captured(program: ExportedProgram, fixed: dict[Var, int]) -> GraphModule:
     """The program's graph recorded again, below autograd, over the user's tensors, with parameters as attributes; `fixed` are
     sizes that are known in this one."""
     module = program.module(check_guards=False)
-    fakes, names = FakeTensorMode(), {}
-    for node in module.graph.nodes:
-        if node.op == "get_attr":
-            names[getattr_at(module, node.target)._impl] = node.target
-    mode = ProxyMode(Graph(), fakes, names, None)
-    values = [_input(mode, node, fixed) for node in module.graph.nodes if node.op == "placeholder"]
-    with fakes, mode:
-        results = ModuleRunner(module, mode).run(*values)
-    mode.graph.output(tuple(mode.argument(value) for value in results))
-    mode.graph.eliminate_dead_code()
-    used = {node.target for node in mode.graph.nodes if node.op == "get_attr"}
-    return GraphModule({key: value for key, value in mode.constants.items() if key in used}, mode.graph)
+    attributes = [node.target for node in module.graph.nodes if node.op == "get_attr"]
+    inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
+    values = [_with_sizes(node.meta.get("val"), fixed) for node in inputs]
+    return capture(
+        module, tuple(values), names={getattr_at(module, target)._impl: target for target in attributes},
+        open_leaves=[value if isinstance(value, SymInt) else None for value in values],
+        input_names=[node.name for node in inputs],
+    ).module  # fmt: skip
 
 
 def getattr_at(module: object, path: str) -> Tensor:
@@ -109,27 +103,13 @@ def getattr_at(module: object, path: str) -> Tensor:
     return module
 
 
-def _input(mode: ProxyMode, node: Node, fixed: dict[Var, int]) -> object:
-    value = node.meta.get("val")
-    if not isinstance(value, Tensor | SymInt):
-        return value
-    if fixed:
-        value = _with_sizes(value, fixed)
-    made = mode.graph.placeholder(node.name)
-    made.meta["val"] = value
-    if isinstance(value, Tensor):
-        mode.track(value, made)
-    mode.symbols.bind(value, made)
-    return value
+def _with_sizes(value: object, fixed: dict[Var, int]) -> object:
+    """An input's fake with some symbols known; what is neither a tensor nor a size stays."""
 
-
-def _with_sizes(value: Tensor | SymInt, fixed: dict[Var, int]) -> Tensor | SymInt | int:
-    """An input's fake with some symbols known."""
-
-    def known(number: int | SymInt) -> int | SymInt:
+    def known(number: object) -> object:
         return number.environment.integer(number.expr.substitute(fixed)) if isinstance(number, SymInt) else number
 
-    if isinstance(value, SymInt):
+    if not isinstance(value, Tensor):
         return known(value)
     sizes, strides = (tuple(map(known, row)) for row in (value.shape, value.stride()))
     return wrap(value._impl.alias(sizes, strides, value._impl.storage_offset))
@@ -193,32 +173,20 @@ def _limit(most: object) -> int | None:
 
 def shown_sizes(sizes: Sequence[Size], names: dict[str, str]) -> tuple[int | str, ...]:
     """Sizes as the user names them."""
-    shown = []
-    for size in sizes:
-        if isinstance(size, int):
-            shown.append(size)
-            continue
-        text = str(size)
-        for symbol in sorted(size.free_variables(), key=lambda each: -len(str(each))):
-            text = text.replace(str(symbol), names.get(str(symbol), str(symbol)))
-        shown.append(text)
-    return tuple(shown)
+    return tuple(size if isinstance(size, int) else in_user_names(str(size), names) for size in sizes)
 
 
 def _outputs(program: ExportedProgram, form: GraphForm, size_names: dict[str, str]) -> list[Parameter]:
     names = _output_names(program)
     made = []
-    for name, view in zip(names, form.outputs, strict=True):
-        if not view.buffer:
+    for place, (name, view) in enumerate(zip(names, form.outputs, strict=True)):
+        found = form.tensor_at(place)
+        if found is None:
             kind = {bool: "bool", int: "int", float: "float", str: "string", type(None): "none"}.get(type(view.value), "int")
             made.append(Parameter(name, kind))
             continue
-        kind, size = form.plan.dtypes[view.buffer], view.size
-        given = {each.name: each for each in (*form.plan.inputs, *form.plan.constants)}.get(view.buffer)
-        if view.is_whole and given is not None:
-            size = given.size
-        check_tensor(name, kind, size)
-        made.append(Parameter(name, "tensor", kind, shown_sizes(as_sizes(size), size_names)))
+        check_tensor(name, *found)
+        made.append(Parameter(name, "tensor", found[0], shown_sizes(as_sizes(found[1]), size_names)))
     return made
 
 

@@ -19,11 +19,12 @@ from itertools import accumulate
 
 from rushlight.core.algebra import Expr, Var
 from rushlight.core.algebra.nodes import linear_form
+from rushlight.core.dtype import dtype
 from rushlight.core.storage import aligned
 from rushlight.core.symbolic import Relation
 from rushlight.core.symbolic.relations import DIFFERENT, EQUAL, NOT_NEGATIVE
 from rushlight.core.tensor import Tensor
-from rushlight.deploy.spelling import c_constant, c_string, format_text
+from rushlight.deploy.spelling import c_constant, c_string, format_text, in_user_names
 from rushlight.deploy.weights import Weights
 from rushlight.fx.graph_module import GraphModule
 from rushlight.inductor import pieces
@@ -71,6 +72,14 @@ class GraphForm:
     inputs: list[TensorInput | Size]
     outputs: list[OutputView]
     plan: Plan
+
+    def tensor_at(self, place: int) -> tuple[dtype, tuple[Size, ...]] | None:
+        """The dtype and sizes of an output; None for one that is no tensor."""
+        view = self.outputs[place]
+        if not view.buffer:
+            return None
+        given = {each.name: each for each in (*self.plan.inputs, *self.plan.constants)}.get(view.buffer)
+        return self.plan.dtypes[view.buffer], given.size if view.is_whole and given is not None else view.size
 
 
 def graph_form(
@@ -326,7 +335,7 @@ class _Writer:
 
     def named(self, text: str) -> str:
         """Text with symbols by the user's names."""
-        return re.sub(r"\bs\d+\b", lambda found: self.size_names.get(found[0], found[0]), text)
+        return in_user_names(text, self.size_names)
 
 
 def _as_counted(expression: Expr, text: str) -> str:

@@ -17,7 +17,7 @@ from rushlight.deploy.spelling import NotExportable, c_string, constant_text, fo
 from rushlight.deploy.state import Path, States
 from rushlight.deploy.weights import Weights
 from rushlight.inductor.codegen.structured_parts import SCALARS
-from rushlight.inductor.codegen.structured_scalars import NOT_ZERO, OPERATIONS, result_kind
+from rushlight.inductor.codegen.structured_scalars import result_kind, spelled
 from rushlight.inductor.structured import BOOL, FLOAT, INT, Scalar, Var
 
 _KINDS = {bool: BOOL, int: INT, float: FLOAT}
@@ -118,18 +118,16 @@ class Values:
         op = op(operands) if callable(op) else op
         if op is None:
             raise NotExportable(f"{name} on numbers")
-        template, stops, _ = OPERATIONS[op]
-        kinds = {var.kind for var in operands}
-        wanted = FLOAT if FLOAT in kinds and len(kinds) > 1 else INT if INT in kinds and len(kinds) > 1 else None
-        texts = [
-            f"({SCALARS[wanted.name]}){var}" if wanted is not None and var.kind != wanted else str(var) for var in operands
-        ]
-        if stops is not None and not (stops is NOT_ZERO and FLOAT in kinds):
-            self.lines.append(
-                f"if ({stops.format(*texts)}) return self.say(failed, {c_string(name + ' has no result for these numbers')});"
-            )
+
+        def text(operand: Var, wanted: Scalar | None) -> str:
+            return f"({SCALARS[wanted.name]}){operand}" if wanted is not None and operand.kind != wanted else str(operand)
+
+        value, stops = spelled(op, operands, text)
+        if stops is not None:
+            said = c_string(f"{name} has no result for these numbers")
+            self.lines.append(f"if ({stops}) return self.say(failed, {said});")
         result = self.temporary("result")
-        self.lines.append(f"const {SCALARS[result_kind(op, operands).name]} {result} = {template.format(*texts)};")
+        self.lines.append(f"const {SCALARS[result_kind(op, operands).name]} {result} = {value};")
         return result
 
     def owner(self, reader: Reader) -> Path:

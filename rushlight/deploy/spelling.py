@@ -50,6 +50,11 @@ def identifier(name: str, taken: set[str], otherwise: str = "x") -> str:
     return found
 
 
+def in_user_names(text: str, names: dict[str, str]) -> str:
+    """Text with the symbols of sizes, such as s0, by the names that the user gave them."""
+    return re.sub(r"\bs\d+\b", lambda found: names.get(found[0], found[0]), text)
+
+
 def c_string(text: str) -> str:
     """A string constant of C."""
     made = []

@@ -75,8 +75,9 @@ class WholeForm:
         for reader, kind in form.kinds:
             if isinstance(kind, tuple):
                 values.check_kind(reader, {list: "LIST", dict: "DICT"}.get(kind[0], "TUPLE"), self._length(kind))
-        given = [self._tensor_argument(values, index) for index in form.inputs.distinct]
-        called = [self._tensor_name(values, index) for index in form.inputs.distinct]
+        leaves = self._readers_of_leaves()
+        given = [values.pointer(leaves[index]) for index in form.inputs.distinct]
+        called = [values.text(leaves[index]) for index in form.inputs.distinct]
         for reader in form.late:
             name = values.temporary("late")
             values.lines.append(f"const value* const {name} = {values.pointer(reader)};")
@@ -143,30 +144,20 @@ class WholeForm:
             at = self._check_spec(values, Item(reader, key), child, at)
         return at
 
-    def _reader_of(self, leaf: int) -> Reader:
-        inputs = self.form.inputs
-        at = 0
-        for index, spec in zip(inputs.positions, inputs.spec.children, strict=True):
-            found, at = self._find(Argument(index), spec, at, leaf)
-            if found is not None:
-                return found
-        raise AssertionError(leaf)
+    def _readers_of_leaves(self) -> list[Reader]:
+        """How a call finds each leaf of the arguments."""
+        found: list[Reader] = []
 
-    def _find(self, reader: Reader, spec: TreeSpec, at: int, leaf: int) -> tuple[Reader | None, int]:
-        if spec is LEAF:
-            return (reader if at == leaf else None), at + 1
-        keys = spec.keys if spec.keys is not None else range(len(spec.children))
-        for key, child in zip(keys, spec.children, strict=True):
-            found, at = self._find(Item(reader, key), child, at, leaf)
-            if found is not None:
-                return found, at
-        return None, at
+        def walk(reader: Reader, spec: TreeSpec) -> None:
+            if spec is LEAF:
+                found.append(reader)
+            keys = spec.keys if spec.keys is not None else range(len(spec.children))
+            for key, child in zip(keys, spec.children, strict=True):
+                walk(Item(reader, key), child)
 
-    def _tensor_argument(self, values: Values, leaf: int) -> str:
-        return values.pointer(self._reader_of(leaf))
-
-    def _tensor_name(self, values: Values, leaf: int) -> str:
-        return values.text(self._reader_of(leaf))
+        for index, spec in zip(self.form.inputs.positions, self.form.inputs.spec.children, strict=True):
+            walk(Argument(index), spec)
+        return found
 
     # Results
 
@@ -213,14 +204,11 @@ class WholeForm:
 
     def _parameter(self, name: str, template: Template, graph: GraphForm, size_names: dict[str, str]) -> Parameter:
         if isinstance(template, Output):
-            view = graph.outputs[template.place]
-            if not view.buffer:
+            found = graph.tensor_at(template.place)
+            if found is None:
                 return Parameter(name, "int")
-            kind, size = graph.plan.dtypes[view.buffer], view.size
-            given = {each.name: each for each in (*graph.plan.inputs, *graph.plan.constants)}.get(view.buffer)
-            size = given.size if view.is_whole and given is not None else size
-            check_tensor(name, kind, size)
-            return Parameter(name, "tensor", kind, shown_sizes(size, size_names))
+            check_tensor(name, *found)
+            return Parameter(name, "tensor", found[0], shown_sizes(found[1], size_names))
         if isinstance(template, Items):
             return Parameter(name, {list: "list", dict: "dict"}.get(template.kind, "tuple"))
         return Parameter(name, "value")

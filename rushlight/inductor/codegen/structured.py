@@ -19,11 +19,10 @@ from rushlight.core.storage import aligned
 from rushlight.inductor.codegen.structured_lists import LISTS, ListWriter
 from rushlight.inductor.codegen.structured_memory import MemoryWriter
 from rushlight.inductor.codegen.structured_parts import SCALARS, declared, width_of
-from rushlight.inductor.codegen.structured_scalars import NOT_ZERO, OPERATIONS
+from rushlight.inductor.codegen.structured_scalars import spelled
 from rushlight.inductor.structured import (
     BOOL,
     FLOAT,
-    INT,
     Branch,
     Call,
     Compute,
@@ -218,13 +217,10 @@ class StructuredWriter(ListWriter, MemoryWriter):
         if special is not None:
             yield from special(self, statement)
             return
-        template, stops, _ = OPERATIONS[statement.op]
-        kinds = {operand.kind for operand in statement.operands}
-        wanted = FLOAT if FLOAT in kinds and len(kinds) > 1 else INT if INT in kinds and len(kinds) > 1 else None
-        texts = [self._text(operand, wanted) for operand in statement.operands]
-        if stops is not None and not (stops is NOT_ZERO and FLOAT in kinds):
-            yield f"if ({stops.format(*texts)}) return 1;"
-        yield f"{self._target(statement.target)} = {template.format(*texts)};"
+        text, stops = spelled(statement.op, statement.operands, self._text)
+        if stops is not None:
+            yield f"if ({stops}) return 1;"
+        yield f"{self._target(statement.target)} = {text};"
 
     def _stop(self, statement: Stop) -> Iterator[str]:
         yield "return 1;"

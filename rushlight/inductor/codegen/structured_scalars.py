@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rushlight.inductor.structured import BOOL, FLOAT, INT, Operand, Scalar
 
@@ -44,6 +44,17 @@ OPERATIONS: dict[str, tuple[str, str | None, Scalar | None]] = {
     "fmod": ("fmod((double){0}, (double){1})", "{1} == 0 || isinf((double){0})", FLOAT),
     "gcd": ("rl::program::gcd({0}, {1})", None, INT),
 }  # fmt: skip
+
+
+def spelled(op: str, operands: Sequence[Operand], text: Callable[[Operand, Scalar | None], str]) -> tuple[str, str | None]:
+    """An operation as C++, and the test that makes the program stop instead, if there is one. `text` spells an operand as the
+    type that is wanted of it, None for its own."""
+    template, stops, _ = OPERATIONS[op]
+    kinds = {operand.kind for operand in operands}
+    wanted = None if len(kinds) < 2 else FLOAT if FLOAT in kinds else INT if INT in kinds else None
+    texts = [text(operand, wanted) for operand in operands]
+    never_stops = stops is None or (stops is NOT_ZERO and FLOAT in kinds)
+    return template.format(*texts), None if never_stops else stops.format(*texts)
 
 
 def result_kind(op: str, operands: Sequence[Operand]) -> Scalar:
