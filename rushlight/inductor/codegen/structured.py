@@ -59,7 +59,11 @@ class StructuredWriter(ListWriter, MemoryWriter):
         regions = [self._region(number, region) for number, region in enumerate(self.program.regions)]
         inputs = list(self._inputs())
         kept, prepared = self._kept(), self._prepare()
-        work = [*kept, *([] if self.is_kept else prepared), *self._block(self.program.body), *self._outputs()]
+        if self.is_kept:
+            first = ["char* const kept = (char*)buffers[2];", "(void)kept; (void)threads;", *kept]
+        else:
+            first = [*kept, *prepared]
+        work = [*first, *self._block(self.program.body), *self._outputs()]
         body = [*inputs, f"char* const scratch = arena + {self.arena}L;", "(void)scratch;", *work]
         entry = self._function("int rushlight_entry(void** buffers", body)
         scratch = [f"region_{number}::arena_bytes({self.threads[2:]})" for number in range(len(regions))]
@@ -80,8 +84,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
         for number, var in enumerate(self.program.inputs):
             if var in constant:
                 lines += self._input(var, f"cells[{number}]")
-        lines += [line for line in kept if not line.startswith("char* const kept ")]
-        yield self._function("int rushlight_prepare(void** buffers", [*lines, *prepared, "(void)threads;", "return 0;"])
+        yield self._function("int rushlight_prepare(void** buffers", [*lines, *kept, *prepared, "(void)threads;", "return 0;"])
 
     def _includes(self) -> str:
         found: dict[str, None] = {"#include <rushlight/vec.h>": None, "#include <rushlight/parallel.h>": None}
@@ -130,7 +133,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
 
     def _kept(self) -> list[str]:
         """Where pieces find the inputs that never change, and what is made of them."""
-        lines = ["char* const kept = (char*)buffers[2];", "(void)kept; (void)threads;"] if self.is_kept else []
+        lines = []
         for number, region in enumerate(self.program.regions):
             program = region.program
             sizes = {buffer.name: buffer.layout.numel * buffer.layout.dtype.itemsize for buffer in program.folded}
