@@ -45,6 +45,8 @@ package.module:name or file.py:name (a class is called without arguments).
   x:float32[n,3,224,224]    one with an open size, called n; the same name is the same size
   x:float32[n=1..64,3]      within bounds
   rate=16000                a number, string or list, as JSON
+--target x86-64 builds for its levels v2, v3 and v4 in one library, of which the processor's own one runs.
+
 Inputs behind --method NAME are those of that method; several methods share weights and state.
 """
 

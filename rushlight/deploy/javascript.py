@@ -53,17 +53,20 @@ export interface Model {{
   free(): void;
 }}
 
-/** A handle; `wasm` and `weights` are bytes or addresses, by default the files beside the module. */
+/** A handle; `wasm` and `weights` are bytes or addresses, by default the files beside the module; null: compiled in. */
 export function load(sources?: {{
   wasm?: string | URL | ArrayBuffer | ArrayBufferView;
-  weights?: string | URL | ArrayBuffer | ArrayBufferView;
+  weights?: string | URL | ArrayBuffer | ArrayBufferView | null;
 }}): Promise<Model>;
 """
 
 
-def write_javascript(model: Model, folder: Path) -> None:
+def write_javascript(model: Model, folder: Path, embedded: bool) -> None:
     """Write the module and its types into an exported folder."""
     text = _MODULE.read_text().replace("@NAME", model.name).replace("@METHOD", model.methods[0].name)
+    weights = "null" if embedded else f'new URL("./{model.name}.weights", import.meta.url)'
+    files = f"{model.name}.wasm" if embedded else f"{model.name}.wasm and {model.name}.weights"
+    text = text.replace("@WEIGHTS", weights).replace("@FILES", files)
     (folder / f"{model.name}.js").write_text(text)
     methods = []
     for method in model.methods:

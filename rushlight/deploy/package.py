@@ -1,8 +1,7 @@
 """The folder of an exported model.
 
 In: a `Model`. Out: its header, C++ file, the native headers it includes, weights, CMake and pkg-config files, an example and a
-README, and a module of
-JavaScript for its WebAssembly.
+README, and a module of JavaScript for its WebAssembly.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from pathlib import Path
 from rushlight.deploy import templates
 from rushlight.deploy.header import write_header
 from rushlight.deploy.javascript import write_javascript
+from rushlight.deploy.levels import write_levels
 from rushlight.deploy.model import Model
 from rushlight.deploy.source import write_source
 from rushlight.inductor.build import INCLUDE
@@ -29,7 +29,8 @@ def write_package(model: Model, folder: Path, embed: bool, force: bool) -> None:
         raise FileExistsError(f"{folder} holds other files; export into a new folder, or over them with force (--force)")
     folder.mkdir(parents=True, exist_ok=True)
     name = model.name
-    source, identity = write_source(model, embed)
+    header = write_header(model, embed)
+    source, identity = write_source(model, header, embed)
     weights = folder / f"{name}.weights"
     digest = hashlib.sha256()
     with weights.open("wb") as file:
@@ -37,12 +38,13 @@ def write_package(model: Model, folder: Path, embed: bool, force: bool) -> None:
             digest.update(chunk)
             file.write(chunk)
     (folder / MARK).write_text(f"{name}\n")
-    (folder / f"{name}.h").write_text(write_header(model, embed))
+    (folder / f"{name}.h").write_text(header)
     (folder / f"{name}.cpp").write_text(source)
+    (folder / f"{name}_levels.cpp").write_text(write_levels(header, name))
     copy_headers(source, folder / "rushlight")
     if embed:
-        (folder / f"{name}_weights.S").write_text(templates.embedding(name))
-    write_javascript(model, folder)
+        (folder / f"{name}_weights.S").write_text(templates.embedding(name, weights.stat().st_size))
+    write_javascript(model, folder, embed)
     (folder / "CMakeLists.txt").write_text(templates.cmake(name, embed))
     (folder / f"{name}Config.cmake.in").write_text(templates.cmake_config(name))
     (folder / f"{name}.pc.in").write_text(templates.pkg_config(name))

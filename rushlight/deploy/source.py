@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rushlight.deploy.levels import renamed
 from rushlight.deploy.model import Method, Model, Parameter, initial_text
 from rushlight.deploy.spelling import DTYPES, c_string
 
@@ -17,8 +18,8 @@ KINDS = {
 }  # fmt: skip
 
 
-def write_source(model: Model, embedded: bool) -> tuple[str, bytes]:
-    """The text, and the identity that the weights have to have."""
+def write_source(model: Model, header: str, embedded: bool) -> tuple[str, bytes]:
+    """The text for a model with that C header, and the identity that the weights have to have."""
     body = "\n\n".join([*model.functions, *model.forms, _set_first_state(model), *_methods(model)])
     identity = model.identity(body)
     shown = "".join(f"\\x{byte:02x}" for byte in identity)
@@ -32,14 +33,28 @@ def write_source(model: Model, embedded: bool) -> tuple[str, bytes]:
     ]
     weights = [f'extern "C" const char {model.name}_weights[];'] if embedded else []
     handle, interface = ("#include <rushlight/deployed_handle.h>", "#include <rushlight/deployed_interface.h>")
-    parts = [*_head(model, embedded), "", *numbers, *weights, handle, "", "namespace {", "", body, "", "}  // namespace", ""]
-    return "\n".join([*parts, interface, "", *_typed(model)]) + "\n", identity
+    parts = [
+        *_head(model, header, embedded),
+        "",
+        *numbers,
+        *weights,
+        handle,
+        "",
+        "namespace {",
+        "",
+        body,
+        "",
+        "}  // namespace",
+    ]
+    return "\n".join([*parts, "", interface, "", *_typed(model)]) + "\n", identity
 
 
-def _head(model: Model, embedded: bool) -> list[str]:
+def _head(model: Model, header: str, embedded: bool) -> list[str]:
     name = model.name
     return [
         f"// The model {name}, written by Rushlight. Compile as C++17 with GCC or Clang, with rushlight/ beside this file.",
+        f"// One of several builds in a library, among which {name}_levels.cpp chooses, has RL_LEVEL as its name.",
+        *renamed(header, name),
         f'#include "{name}.h"',
         "",
         "#define RL_DEPLOYED",

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rushlight.core.openmp import link_flags
+from rushlight.deploy.levels import LEVELS, level_flags
 from rushlight.deploy.templates import FLAGS
 from rushlight.utils.native import toolchain
 from rushlight.utils.native.toolchain import Command, CompilerMissing
 
-X86_LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
-TARGETS = ("native", *X86_LEVELS, "aarch64", "wasm32")
+X86_LEVELS = tuple(f"x86-64-{level}" for level in LEVELS)
+ALL_LEVELS = "x86-64"
+TARGETS = ("native", ALL_LEVELS, *X86_LEVELS, "aarch64", "wasm32")
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,10 @@ def target_named(name: str) -> Target:
         if machine in ("aarch64", "arm64"):
             return _own(name, ("-march=armv8-a",))
         return _other(name, "aarch64-linux-gnu-g++", "aarch64-linux-gnu", ())
+    march = () if name == ALL_LEVELS else (f"-march={name}",)
     if machine in ("x86_64", "AMD64"):
-        return _own(name, (f"-march={name}",))
-    return _other(name, "x86_64-linux-gnu-g++", "x86_64-linux-gnu", (f"-march={name}",))
+        return _own(name, march)
+    return _other(name, "x86_64-linux-gnu-g++", "x86_64-linux-gnu", march)
 
 
 def _own(name: str, march: tuple[str, ...]) -> Target:
@@ -73,9 +76,13 @@ def _other(name: str, cross: str, triple: str, march: tuple[str, ...]) -> Target
 
 
 def _zig(name: str, zig: Command, triple: str, march: tuple[str, ...]) -> Target:
-    cpu = (flag.replace("-march=", "-mcpu=").replace("x86-64-", "x86_64_") for flag in march if flag != "-march=armv8-a")
+    cpu = (_zig_cpu(flag) for flag in march if flag != "-march=armv8-a")
     flags = (*cpu, *toolchain.ZIG_FLAGS, "-pthread")
     return Target(name, (*zig, "c++", "-target", triple), flags, (*toolchain.ZIG_LINK_FLAGS, "-s", "-lm"))
+
+
+def _zig_cpu(march: str) -> str:
+    return march.replace("-march=", "-mcpu=").replace("x86-64-", "x86_64_")
 
 
 def _wasm() -> Target:
@@ -105,7 +112,6 @@ def build_library(folder: Path, name: str, target: str = "native", kind: str = "
     BuildError with what the compiler says; CompilerMissing where none builds for the target.
     """
     made = target_named(target)
-    sources = [source for source in (f"{name}.cpp", f"{name}_weights.S") if (folder / source).exists()]
     ending = "" if target == "native" else f"-{target}"
     is_wasm = made.suffix == ".wasm"
     command = [*made.compiler, "-std=c++17", "-O2", *made.flags, *FLAGS, "-fPIC", "-fvisibility=hidden", f"-I{folder}", *flags]
@@ -114,8 +120,11 @@ def build_library(folder: Path, name: str, target: str = "native", kind: str = "
     scratch = folder / ".build"
     scratch.mkdir(exist_ok=True)
     try:
-        objects = [str(scratch / f"{source}.o") for source in sources]
-        steps = [[*command, "-c", str(folder / source), "-o", out] for source, out in zip(sources, objects, strict=True)]
+        parts = _parts(folder, name, made)
+        objects = [str(scratch / f"{place}.o") for place in range(len(parts))]
+        steps = [
+            [*command, *own, "-c", str(folder / source), "-o", out] for (source, own), out in zip(parts, objects, strict=True)
+        ]
         _run(steps, folder, scratch)
         if kind == "static":
             library.unlink(missing_ok=True)
@@ -128,8 +137,27 @@ def build_library(folder: Path, name: str, target: str = "native", kind: str = "
     return library
 
 
+def _parts(folder: Path, name: str, target: Target) -> list[tuple[str, tuple[str, ...]]]:
+    """The files that are compiled, with flags of their own."""
+    model = f"{name}.cpp"
+    parts: list[tuple[str, tuple[str, ...]]] = [(model, ())]
+    if target.name == ALL_LEVELS:
+        parts = [(f"{name}_levels.cpp", ()), *((model, _level_flags(level, _is_zig(target))) for level in LEVELS)]
+    weights = f"{name}_weights.S"
+    return [*parts, (weights, ())] if (folder / weights).exists() else parts
+
+
+def _is_zig(target: Target) -> bool:
+    return "c++" in target.compiler
+
+
+def _level_flags(level: str, is_zig: bool) -> tuple[str, ...]:
+    march, defined = level_flags(level)
+    return (_zig_cpu(march) if is_zig else march, defined)
+
+
 def _archiver(target: Target) -> Command:
-    if "c++" in target.compiler:  # Zig's
+    if _is_zig(target):
         return (*target.compiler[: target.compiler.index("c++")], "ar")
     cross = target.compiler[0].replace("g++", "ar")
     return (cross if "linux-gnu" in target.compiler[0] else "ar",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight.deploy.levels import LEVELS
 from rushlight.deploy.model import Method, Model, Parameter
 from rushlight.deploy.spelling import DTYPES, c_string
 
@@ -13,36 +14,54 @@ project(@name VERSION 1.0 LANGUAGES C CXX@ASM)
 
 option(@NAME_SHARED "Build a shared library" ON)
 option(@NAME_EXAMPLE "Build the example program" ON)
+option(@NAME_LEVELS "Build for each level of x86-64, of which the processor's own one runs" OFF)
 set(@NAME_ARCH "native" CACHE STRING "The processor to build for, as -march takes it; empty for the compiler's usual one")
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 
-if(@NAME_SHARED)
-  add_library(@name SHARED @name.cpp@WEIGHTS_SOURCE)
-else()
-  add_library(@name STATIC @name.cpp@WEIGHTS_SOURCE)
-endif()
-add_library(@name::@name ALIAS @name)
-target_compile_features(@name PRIVATE cxx_std_17)
-set_target_properties(@name PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON POSITION_INDEPENDENT_CODE ON)
-target_include_directories(@name PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
-  PUBLIC $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
-target_compile_options(@name PRIVATE $<$<COMPILE_LANGUAGE:CXX>:@FLAGS>)
-if(@NAME_ARCH)
-  target_compile_options(@name PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-march=${@NAME_ARCH}>)
-endif()
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  target_compile_options(@name PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-psabi>)
-endif()
 # Threads: OpenMP where the compiler has it, a pool of the model's own otherwise.
 find_package(OpenMP COMPONENTS CXX)
 find_package(Threads)
-if(OpenMP_CXX_FOUND)
-  target_link_libraries(@name PRIVATE OpenMP::OpenMP_CXX)
-elseif(Threads_FOUND)
-  target_link_libraries(@name PRIVATE Threads::Threads)
+
+function(@name_options target)
+  target_compile_features(${target} PRIVATE cxx_std_17)
+  set_target_properties(${target} PROPERTIES
+    CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:@FLAGS>)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-psabi>)
+  endif()
+  if(OpenMP_CXX_FOUND)
+    target_link_libraries(${target} PRIVATE OpenMP::OpenMP_CXX)
+  elseif(Threads_FOUND)
+    target_link_libraries(${target} PRIVATE Threads::Threads)
+  endif()
+endfunction()
+
+if(@NAME_LEVELS)
+  set(@name_sources @name_levels.cpp@WEIGHTS_SOURCE)
+  foreach(level @LEVELS)
+    add_library(@name_${level} OBJECT @name.cpp)
+    @name_options(@name_${level})
+    target_compile_options(@name_${level} PRIVATE -march=x86-64-${level} -DRL_LEVEL=${level})
+    list(APPEND @name_sources $<TARGET_OBJECTS:@name_${level}>)
+  endforeach()
+else()
+  set(@name_sources @name.cpp@WEIGHTS_SOURCE)
+endif()
+if(@NAME_SHARED)
+  add_library(@name SHARED ${@name_sources})
+else()
+  add_library(@name STATIC ${@name_sources})
+endif()
+add_library(@name::@name ALIAS @name)
+@name_options(@name)
+target_include_directories(@name PUBLIC $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
+if(@NAME_ARCH AND NOT @NAME_LEVELS)
+  target_compile_options(@name PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-march=${@NAME_ARCH}>)
 endif()
 if(UNIX)
   target_link_libraries(@name PRIVATE m)
@@ -95,13 +114,21 @@ Cflags: -I${includedir}
 
 _EMBEDDING = """\
 /* The weights of %name, compiled in. */
+#ifdef __wasm__
+    .section .rodata.%name_weights,"",@
+    .type %name_weights,@object
+    .size %name_weights, %bytes
+#else
     .section .rodata
-    .global %name_weights
+#endif
+    .globl %name_weights
     .hidden %name_weights
-    .balign 64
+    .p2align 6
 %name_weights:
     .incbin "%name.weights"
+#ifdef __ELF__
     .section .note.GNU-stack,"",%progbits
+#endif
 """
 
 
@@ -116,7 +143,7 @@ def cmake(name: str, embed: bool) -> str:
     text = (
         _CMAKE.replace("@WEIGHTS_SOURCE", weights).replace("@INSTALL_WEIGHTS", install).replace("@ASM", " ASM" if embed else "")
     )
-    return _filled(text.replace("@FLAGS", ";".join(FLAGS)), name, "@")
+    return _filled(text.replace("@FLAGS", ";".join(FLAGS)).replace("@LEVELS", " ".join(LEVELS)), name, "@")
 
 
 def cmake_config(name: str) -> str:
@@ -129,9 +156,9 @@ def pkg_config(name: str) -> str:
     return _filled(_PKG_CONFIG, name, "%")
 
 
-def embedding(name: str) -> str:
-    """Assembly that holds the weights."""
-    return _filled(_EMBEDDING, name, "%")
+def embedding(name: str, nbytes: int) -> str:
+    """Assembly that holds the weights, so many bytes."""
+    return _filled(_EMBEDDING.replace("%bytes", str(nbytes)), name, "%")
 
 
 # The example
@@ -248,8 +275,8 @@ With CMake:
     cmake -S . -B build && cmake --build build && cmake --install build --prefix {c_string(name)[1:-1]}-install
 
 installs a target for other projects: `find_package({name})`, `target_link_libraries(app {name}::{name})`, and a file for
-pkg-config. `-D{upper}_ARCH=x86-64-v3` builds for another processor than this machine's, `-D{upper}_SHARED=OFF` a
-static library. Without CMake:
+pkg-config. `-D{upper}_ARCH=x86-64-v3` builds for another processor than this machine's, `-D{upper}_LEVELS=ON` for each
+level of x86-64, of which the processor's own one runs, and `-D{upper}_SHARED=OFF` a static library. Without CMake:
 
     g++ -std=c++17 -O2 -march=native -fopenmp -fPIC -shared {" ".join(FLAGS)} \\
       -I. {sources} -o lib{name}.so -lm

@@ -11,9 +11,11 @@ import platform
 import zipfile
 from pathlib import Path
 
+from rushlight.deploy.targets import ALL_LEVELS, X86_LEVELS
+
 BINDING = Path(__file__).with_name("binding.py")
 _VERSION = "1.0"
-_MACHINES = {"aarch64": "aarch64", "x86-64-v2": "x86_64", "x86-64-v3": "x86_64", "x86-64-v4": "x86_64"}
+_MACHINES = {"aarch64": "aarch64", **dict.fromkeys((ALL_LEVELS, *X86_LEVELS), "x86_64")}
 
 _INIT = '''\
 """The model {name}: `Model()` makes a handle, whose methods take and give NumPy arrays."""

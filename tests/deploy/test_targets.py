@@ -92,6 +92,23 @@ def test_webassembly(small):
 
 
 @needs_zig
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+def test_webassembly_with_its_weights(tmp_path):
+    module, x = nn.Linear(3, 2), torch.ones(1, 3)
+    folder = export(module, (x,), tmp_path, name="inside", embed=True)
+    build_library(folder, "inside", "wasm32")
+    (folder / "inside.weights").unlink()
+    (folder / "run.mjs").write_text(
+        'import { readFile } from "node:fs/promises";\nimport { load, tensor } from "./inside.js";\n'
+        'const model = await load({ wasm: await readFile("inside.wasm") });\n'
+        "console.log(JSON.stringify([...model.forward(tensor(new Float32Array([1, 1, 1]), [1, 3])).data]));\nmodel.free();\n"
+    )
+    done = subprocess.run(["node", "run.mjs"], cwd=folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(json.loads(done.stdout), module(x).detach().numpy().ravel(), rtol=1e-5, atol=1e-6)
+
+
+@needs_zig
 def test_other_processors(small):
     folder = small[0]
     library = build_library(folder, "small", "x86-64-v2")
@@ -142,6 +159,30 @@ def test_aarch64_in_an_emulator(small):
     done = subprocess.run(
         ["qemu-aarch64", "./driver", "small.weights"], cwd=folder, capture_output=True, text=True, timeout=300
     )
+    assert done.returncode == 0, done.stdout + done.stderr
+    check_runs(np.array(done.stdout.split(), np.float64), expected)
+
+
+def x86_64_program(folder, library: str, x, i) -> str:
+    (folder / "driver.cpp").write_text(_DRIVER.format(x=numbers(x), i=numbers(i)))
+    words = ["g++", "driver.cpp", f"./{library}", "-fopenmp", f"-Wl,-rpath,{folder}", "-o", "driver_of_levels"]
+    subprocess.run(words, cwd=folder, check=True, timeout=300)
+    return "./driver_of_levels"
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64" or shutil.which("g++") is None, reason="builds x86-64 code")
+@pytest.mark.parametrize("processor", ["here", "Nehalem", "Haswell"])
+def test_levels_in_one_library(small, processor):
+    folder, x, i, expected = small
+    library = folder / "libsmall-x86-64.so"
+    if not library.exists():
+        build_library(folder, "small", "x86-64", flags=("-O1",))
+    words = [x86_64_program(folder, library.name, x, i), "small.weights"]
+    if processor != "here":
+        if shutil.which("qemu-x86_64") is None:
+            pytest.skip("needs qemu-x86_64")
+        words = ["qemu-x86_64", "-cpu", processor, *words]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     check_runs(np.array(done.stdout.split(), np.float64), expected)
 

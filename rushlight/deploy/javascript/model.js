@@ -1,7 +1,7 @@
 // The model @NAME in WebAssembly. Written by Rushlight; needs nothing else.
 //
 //     import { load, tensor } from "./@NAME.js";
-//     const model = await load();                       // @NAME.wasm and @NAME.weights beside this file
+//     const model = await load();                       // @FILES beside this file
 //     const result = model.@METHOD(...);
 //     model.free();
 //
@@ -36,7 +36,7 @@ export function tensor(data, sizes, dtype) {
 class Model {
   constructor(instance) {
     this._exports = instance.exports;
-    this._handle = 0;
+    this._handle = this._weights = 0;
     this._taken = [];
   }
 
@@ -70,13 +70,19 @@ class Model {
     if (status) throw new ModelError(this._text(this._function("error")(this._handle)) || STATUS[status]);
   }
 
+  // Weights are bytes, or null where they are compiled in.
   _open(weights) {
-    this._weights = this._exports.malloc(weights.length + 64);
-    if (!this._weights) throw new ModelError("there is no memory for the weights");
-    const aligned = Math.ceil(this._weights / 64) * 64;
-    new Uint8Array(this._exports.memory.buffer, aligned, weights.length).set(weights);
     const place = this._take(4), message = this._take(512);
-    const status = this._function("create_from_memory")(aligned, weights.length, place, message, 512);
+    let status;
+    if (weights === null) {
+      status = this._function("create")(0, place, message, 512);
+    } else {
+      this._weights = this._exports.malloc(weights.length + 64);
+      if (!this._weights) throw new ModelError("there is no memory for the weights");
+      const aligned = Math.ceil(this._weights / 64) * 64;
+      new Uint8Array(this._exports.memory.buffer, aligned, weights.length).set(weights);
+      status = this._function("create_from_memory")(aligned, weights.length, place, message, 512);
+    }
     const said = this._text(message);
     this._handle = this._view().getUint32(place, true);
     this._giveBack();
@@ -254,9 +260,9 @@ async function bytesOf(source) {
   return new Uint8Array(await response.arrayBuffer());
 }
 
-/** A handle of the model. `wasm` and `weights` are bytes or addresses; by default the files beside this module. */
-export async function load({ wasm = new URL("./@NAME.wasm", import.meta.url), weights = new URL("./@NAME.weights", import.meta.url) } = {}) {
-  const [code, numbers] = await Promise.all([bytesOf(wasm), bytesOf(weights)]);
+/** A handle of the model. `wasm` and `weights` are bytes or addresses; by default @FILES beside this module. */
+export async function load({ wasm = new URL("./@NAME.wasm", import.meta.url), weights = @WEIGHTS } = {}) {
+  const [code, numbers] = await Promise.all([bytesOf(wasm), weights === null ? null : bytesOf(weights)]);
   const system = new Proxy({}, { get: () => () => 52 }); // whatever the C library asks for, there is none
   const { instance } = await WebAssembly.instantiate(code, { wasi_snapshot_preview1: system, env: system });
   instance.exports._initialize?.();

@@ -8,6 +8,9 @@
 #endif
 
 struct RL_HANDLE : rl::deployed::handle {
+  // Inlined: the builds of several levels in one library share this name, and must not share code.
+  __attribute__((always_inline)) RL_HANDLE() {}
+  __attribute__((always_inline)) ~RL_HANDLE() {}
   rl::deployed::slot states[state_count + 1];
   bool running = false;
 #ifdef RL_THREADS
