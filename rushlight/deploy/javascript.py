@@ -9,6 +9,9 @@ from pathlib import Path
 
 from rushlight.deploy.model import Model, Parameter
 
+PAGE_BYTES = 1 << 16  # as WebAssembly counts memory
+MOST_PAGES = 1 << 15  # of a memory that workers share: 2 GiB
+_FIRST_PAGES = 1 << 10
 _MODULE = Path(__file__).with_name("javascript") / "model.js"
 
 _ARRAYS = {
@@ -43,6 +46,8 @@ export function tensor<Data extends ArrayBufferView>(data: Data, sizes: number[]
 /** A handle of the model. */
 export interface Model {{
 {methods}
+  /** How many threads share the work of a run. */
+  threads: number;
   /** Each method's inputs and outputs in words. */
   signatures: Record<string, string>;
   /** Gives the model the state back that it had when it was exported. */
@@ -53,20 +58,31 @@ export interface Model {{
   free(): void;
 }}
 
-/** A handle; `wasm` and `weights` are bytes or addresses, by default the files beside the module; null: compiled in. */
+/**
+ * A handle; `wasm` and `weights` are bytes or addresses, by default the files beside the module; null: compiled in.
+ * `threads` are workers and this thread, where the page may share memory (it is cross-origin isolated), else there is one;
+ * {name}-threads.wasm is then taken for {name}.wasm.
+ */
 export function load(sources?: {{
+  threads?: number;
   wasm?: string | URL | ArrayBuffer | ArrayBufferView;
   weights?: string | URL | ArrayBuffer | ArrayBufferView | null;
 }}): Promise<Model>;
 """
 
 
-def write_javascript(model: Model, folder: Path, embedded: bool) -> None:
-    """Write the module and its types into an exported folder."""
+def first_pages(embedded: int) -> int:
+    """How many pages a memory that workers share begins with, where so many bytes of weights are compiled in."""
+    return _FIRST_PAGES - -embedded // PAGE_BYTES
+
+
+def write_javascript(model: Model, folder: Path, embedded: int) -> None:
+    """Write the module and its types into an exported folder; so many bytes of weights are compiled in."""
     text = _MODULE.read_text().replace("@NAME", model.name).replace("@METHOD", model.methods[0].name)
     weights = "null" if embedded else f'new URL("./{model.name}.weights", import.meta.url)'
     files = f"{model.name}.wasm" if embedded else f"{model.name}.wasm and {model.name}.weights"
     text = text.replace("@WEIGHTS", weights).replace("@FILES", files)
+    text = text.replace("@FIRST_PAGES", str(first_pages(embedded))).replace("@MOST_PAGES", str(MOST_PAGES))
     (folder / f"{model.name}.js").write_text(text)
     methods = []
     for method in model.methods:

@@ -44,7 +44,7 @@ def write_package(model: Model, folder: Path, embed: bool, force: bool) -> None:
     copy_headers(source, folder / "rushlight")
     if embed:
         (folder / f"{name}_weights.S").write_text(templates.embedding(name, weights.stat().st_size))
-    write_javascript(model, folder, embed)
+    write_javascript(model, folder, weights.stat().st_size if embed else 0)
     (folder / "CMakeLists.txt").write_text(templates.cmake(name, embed))
     (folder / f"{name}Config.cmake.in").write_text(templates.cmake_config(name))
     (folder / f"{name}.pc.in").write_text(templates.pkg_config(name))

@@ -59,7 +59,7 @@ def _head(model: Model, header: str, embedded: bool) -> list[str]:
         "",
         "#define RL_DEPLOYED",
         *(["#define RL_EMBEDDED"] if embedded else []),
-        "#if !defined(_OPENMP) && !defined(__wasm__)",
+        "#if !defined(_OPENMP) && (!defined(__wasm__) || defined(__wasm_atomics__))",
         "#define RL_THREADS",
         "#endif",
         "// Several models may be in one program, built with other flags or headers.",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rushlight.core.openmp import link_flags
+from rushlight.deploy.javascript import MOST_PAGES, PAGE_BYTES, first_pages
 from rushlight.deploy.levels import LEVELS, level_flags
 from rushlight.deploy.templates import FLAGS
 from rushlight.utils.native import toolchain
@@ -19,7 +20,8 @@ from rushlight.utils.native.toolchain import Command, CompilerMissing
 
 X86_LEVELS = tuple(f"x86-64-{level}" for level in LEVELS)
 ALL_LEVELS = "x86-64"
-TARGETS = ("native", ALL_LEVELS, *X86_LEVELS, "aarch64", "wasm32")
+WASM, WASM_THREADS = "wasm32", "wasm32-threads"
+TARGETS = ("native", ALL_LEVELS, *X86_LEVELS, "aarch64", WASM, WASM_THREADS)
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,8 @@ def target_named(name: str) -> Target:
     """A target. ValueError for a name that is none; CompilerMissing says what to install where nothing builds for it."""
     if name not in TARGETS:
         raise ValueError(f"there is no target {name!r}; there are {', '.join(TARGETS)}")
-    if name == "wasm32":
-        return _wasm()
+    if name in (WASM, WASM_THREADS):
+        return _wasm(name)
     machine = platform.machine()
     if name == "native":
         return _own(name, ("-march=native",))
@@ -85,14 +87,20 @@ def _zig_cpu(march: str) -> str:
     return march.replace("-march=", "-mcpu=").replace("x86-64-", "x86_64_")
 
 
-def _wasm() -> Target:
+def _wasm(name: str) -> Target:
     zig = zig_command()
     if zig is None:
         raise CompilerMissing("WebAssembly is built by Zig's compiler: pip install 'rushlight[compiler]'")
-    flags = ("-mcpu=generic+simd128+bulk_memory+nontrapping_fptoint", *toolchain.ZIG_FLAGS)
-    exports = ("-mexec-model=reactor", "-Wl,--export-dynamic,--export=malloc,--export=free", "-Wl,--strip-all")
-    libraries = (*exports, *toolchain.ZIG_LINK_FLAGS, "-lm")
-    return Target("wasm32", (*zig, "c++", "-target", "wasm32-wasi"), flags, libraries, ".wasm")
+    features, exports = "simd128+bulk_memory+nontrapping_fptoint", ["malloc", "free"]
+    memory: list[str] = []
+    if name == WASM_THREADS:
+        features += "+atomics"
+        exports += ["__stack_pointer", "__wasm_init_tls", "__tls_size"]
+        memory = ["--import-memory", "--shared-memory", f"--max-memory={MOST_PAGES * PAGE_BYTES}"]
+    flags = (f"-mcpu=generic+{features}", *toolchain.ZIG_FLAGS)
+    links = ",".join(["-Wl", "--export-dynamic", *(f"--export={each}" for each in exports), *memory, "--strip-all"])
+    libraries = ("-mexec-model=reactor", links, *toolchain.ZIG_LINK_FLAGS, "-lm")
+    return Target(name, (*zig, "c++", "-target", "wasm32-wasi"), flags, libraries, ".wasm")
 
 
 def zig_command() -> Command | None:
@@ -115,7 +123,7 @@ def build_library(folder: Path, name: str, target: str = "native", kind: str = "
     ending = "" if target == "native" else f"-{target}"
     is_wasm = made.suffix == ".wasm"
     command = [*made.compiler, "-std=c++17", "-O2", *made.flags, *FLAGS, "-fPIC", "-fvisibility=hidden", f"-I{folder}", *flags]
-    shared = f"{name}.wasm" if is_wasm else f"lib{name}{ending}{made.suffix}"
+    shared = f"{name}{ending.removeprefix(f'-{WASM}')}.wasm" if is_wasm else f"lib{name}{ending}{made.suffix}"
     library = folder / (shared if kind == "shared" else f"lib{name}{ending}.a")
     scratch = folder / ".build"
     scratch.mkdir(exist_ok=True)
@@ -130,11 +138,20 @@ def build_library(folder: Path, name: str, target: str = "native", kind: str = "
             library.unlink(missing_ok=True)
             _run([[*_archiver(made), "rcs", str(library), *objects]], folder, scratch)
         else:
-            links = [*command, *([] if is_wasm else ["-shared"]), *objects, *made.libraries]
+            links = [*command, *_kind_flags(folder, name, made), *objects, *made.libraries]
             _run([[*links, "-o", str(library)]], folder, scratch)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return library
+
+
+def _kind_flags(folder: Path, name: str, target: Target) -> list[str]:
+    """What makes the linker write a library, and how much memory that begins with where others bring it."""
+    if target.name == WASM_THREADS:
+        is_embedded = (folder / f"{name}_weights.S").exists()
+        pages = first_pages((folder / f"{name}.weights").stat().st_size if is_embedded else 0)
+        return [f"-Wl,--initial-memory={pages * PAGE_BYTES}"]
+    return [] if target.name == WASM else ["-shared"]
 
 
 def _parts(folder: Path, name: str, target: Target) -> list[tuple[str, tuple[str, ...]]]:

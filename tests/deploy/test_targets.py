@@ -91,6 +91,43 @@ def test_webassembly(small):
     )
 
 
+_THREADS = """
+import {{ readFile }} from "node:fs/promises";
+import {{ load, tensor, ModelError }} from "./small.js";
+const wasm = await readFile("small-threads.wasm"), weights = await readFile("small.weights");
+const x = tensor(new Float32Array({x}), [3, 2, 9, 7]), i = tensor(new BigInt64Array([0n, 4n, 2n]), [3]);
+const found = [];
+for (const threads of [1, 2, 3]) {{
+  const model = await load({{ wasm, weights, threads }});
+  const runs = [0, 1].map(() => model.forward(x, i).map((each) => [...each.data]));
+  for (let run = 0; run < 300; ++run) {{
+    model.reset();
+    const again = [0, 1].map(() => model.forward(x, i).map((each) => [...each.data]));
+    if (JSON.stringify(again) !== JSON.stringify(runs)) throw new Error("run " + run + " is different");
+  }}
+  found.push({{ threads: model.threads, runs }});
+  model.free();
+}}
+const wrong = await load({{ wasm, weights, threads: 0 }}).catch((error) => error instanceof ModelError && error.message);
+console.log(JSON.stringify({{ found, wrong }}));
+"""
+
+
+@needs_zig
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+def test_webassembly_with_threads(small):
+    folder, x, _, expected = small
+    assert build_library(folder, "small", "wasm32-threads").name == "small-threads.wasm"
+    (folder / "threads.mjs").write_text(_THREADS.format(x=x.numpy().ravel().tolist()))
+    done = subprocess.run(["node", "threads.mjs"], cwd=folder, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert [each["threads"] for each in said["found"]] == [1, 2, 3]
+    for each in said["found"]:
+        check_runs(np.concatenate([np.array(part) for run in each["runs"] for part in run]), expected)
+    assert said["wrong"] == "a model runs on 1 to 64 threads, not on 0"
+
+
 @needs_zig
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
 def test_webassembly_with_its_weights(tmp_path):

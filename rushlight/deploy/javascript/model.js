@@ -2,6 +2,7 @@
 //
 //     import { load, tensor } from "./@NAME.js";
 //     const model = await load();                       // @FILES beside this file
+//     const model = await load({ threads: 4 });         // @NAME-threads.wasm, where the page is cross-origin isolated
 //     const result = model.@METHOD(...);
 //     model.free();
 //
@@ -17,6 +18,7 @@ const DTYPES = [
   null, "float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool",
 ];
 const RANK = 8;
+const MOST_THREADS = 64, STACK_BYTES = 1 << 20;
 // Where fields lie in the structures of the C header, with addresses of 32 bits.
 const TENSOR_DTYPE = 4, TENSOR_RANK = 8, TENSOR_SIZES = 16, TENSOR_STRIDES = 80;
 const VALUE_AS = 8, VALUE_BYTES = 152;
@@ -34,9 +36,12 @@ export function tensor(data, sizes, dtype) {
 
 /** A handle of the model: its methods are functions of this object. */
 class Model {
-  constructor(instance) {
+  constructor(instance, memory) {
     this._exports = instance.exports;
+    this._memory = memory;
     this._handle = this._weights = 0;
+    this._workers = [];
+    this.threads = 1;
     this._taken = [];
   }
 
@@ -45,14 +50,14 @@ class Model {
   }
 
   _view() {
-    return new DataView(this._exports.memory.buffer);
+    return new DataView(this._memory.buffer);
   }
 
   _take(bytes) {
     const address = this._exports.malloc(bytes || 1);
     if (!address) throw new ModelError("there is no memory left");
     this._taken.push(address);
-    new Uint8Array(this._exports.memory.buffer, address, bytes).fill(0);
+    new Uint8Array(this._memory.buffer, address, bytes).fill(0);
     return address;
   }
 
@@ -60,8 +65,9 @@ class Model {
     for (const address of this._taken.splice(0)) this._exports.free(address);
   }
 
+  // Copies of bytes: a decoder takes none of memory that is shared.
   _text(address, size) {
-    const bytes = new Uint8Array(this._exports.memory.buffer, address);
+    const bytes = new Uint8Array(this._memory.buffer, address);
     const end = size === undefined ? bytes.indexOf(0) : size;
     return new TextDecoder().decode(bytes.slice(0, end));
   }
@@ -80,7 +86,7 @@ class Model {
       this._weights = this._exports.malloc(weights.length + 64);
       if (!this._weights) throw new ModelError("there is no memory for the weights");
       const aligned = Math.ceil(this._weights / 64) * 64;
-      new Uint8Array(this._exports.memory.buffer, aligned, weights.length).set(weights);
+      new Uint8Array(this._memory.buffer, aligned, weights.length).set(weights);
       status = this._function("create_from_memory")(aligned, weights.length, place, message, 512);
     }
     const said = this._text(message);
@@ -140,7 +146,7 @@ class Model {
     }
     if (typeof value === "string") {
       const bytes = new TextEncoder().encode(value), place = this._take(bytes.length);
-      new Uint8Array(this._exports.memory.buffer, place, bytes.length).set(bytes);
+      new Uint8Array(this._memory.buffer, place, bytes.length).set(bytes);
       kind(STRING);
       return this._pair(at, place, bytes.length);
     }
@@ -169,7 +175,7 @@ class Model {
     if (number < 1 || !(data instanceof ARRAYS[number])) throw new ModelError(`a tensor's data is no array of ${dtype ?? "a known type"}`);
     if (sizes.length > RANK) throw new ModelError(`tensors have at most ${RANK} dimensions, got ${sizes.length}`);
     const place = this._take(data.byteLength);
-    new Uint8Array(this._exports.memory.buffer, place, data.byteLength).set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+    new Uint8Array(this._memory.buffer, place, data.byteLength).set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
     const view = this._view(), first = at + VALUE_AS;
     view.setInt32(at, TENSOR, true);
     view.setUint32(first, place, true);
@@ -208,7 +214,7 @@ class Model {
     const data = new kind(count), address = view.getUint32(at, true);
     if (count) {
       const reach = 1 + sizes.reduce((sum, size, dim) => sum + (size - 1) * strides[dim], 0);
-      const memory = new kind(this._exports.memory.buffer, address, reach);
+      const memory = new kind(this._memory.buffer, address, reach);
       const index = new Array(rank).fill(0);
       for (let place = 0, from = 0; place < count; ++place) {
         data[place] = memory[from];
@@ -235,9 +241,26 @@ class Model {
 
   /** Gives all memory back. */
   free() {
-    this._function("destroy")(this._handle);
+    this._function("destroy")(this._handle); // workers have left when it returns
+    for (const { memory } of this._workers.splice(0)) this._exports.free(memory);
     this._exports.free(this._weights);
     this._handle = this._weights = 0;
+  }
+
+  // Starts the workers of so many threads, each with a stack of its own in the memory that all share.
+  async _share(module, threads) {
+    const tls = this._exports.__tls_size.value;
+    const started = Array.from({ length: threads - 1 }, async () => {
+      const memory = this._exports.malloc(STACK_BYTES + tls + 64);
+      if (!memory) throw new ModelError("there is no memory for another thread");
+      const top = (memory + STACK_BYTES) & ~15, worker = await workerOf(WORKER);
+      await worker.ask({ module, memory: this._memory, stack: top, tls: (top + 63) & ~63 });
+      this._workers.push({ memory });
+      worker.send(this._function("add_worker")(this._handle));
+    });
+    await Promise.all(started);
+    this.threads = threads;
+    this._check(this._function("set_threads")(this._handle, threads));
   }
 }
 
@@ -252,6 +275,50 @@ export function float(number) {
   return new Real(number);
 }
 
+// What a worker does: it makes itself ready, says so, is given the address of its handle's threads, and works until that ends.
+const WORKER = `
+let exports;
+receive(async (given) => {
+  if (exports) {
+    exports.@NAME_work(given);
+    return finish();
+  }
+  const system = new Proxy({}, { get: () => () => 52 });
+  const env = new Proxy({ memory: given.memory }, { get: (own, name) => own[name] ?? (() => 52) });
+  const instance = await WebAssembly.instantiate(given.module, { wasi_snapshot_preview1: system, env });
+  instance.exports.__stack_pointer.value = given.stack;
+  instance.exports.__wasm_init_tls(given.tls);
+  exports = instance.exports;
+  send("ready");
+});`;
+const PAGE_WORKER = "const receive = (act) => { onmessage = (event) => act(event.data); }, send = postMessage, finish = close;";
+const NODE_WORKER = 'const { parentPort } = require("node:worker_threads"); ' +
+  'const receive = (act) => parentPort.on("message", act), send = (word) => parentPort.postMessage(word), finish = () => process.exit();';
+
+const inNode = typeof process !== "undefined" && process.versions?.node !== undefined && typeof window === "undefined";
+const mayShare = typeof SharedArrayBuffer !== "undefined" && (inNode || globalThis.crossOriginIsolated === true);
+
+// A worker that runs a text: `ask` sends and resolves at the next answer, `send` sends.
+async function workerOf(text) {
+  if (inNode) {
+    const { Worker } = await import("node:worker_threads");
+    const worker = new Worker(NODE_WORKER + text, { eval: true });
+    worker.unref();
+    const answer = () => new Promise((resolve, reject) => worker.once("message", resolve).once("error", reject));
+    return { ask: (given) => (worker.postMessage(given), answer()), send: (given) => worker.postMessage(given) };
+  }
+  const address = URL.createObjectURL(new Blob([PAGE_WORKER + text], { type: "text/javascript" }));
+  const worker = new Worker(address);
+  const answer = () => new Promise((resolve, reject) => {
+    worker.onmessage = resolve;
+    worker.onerror = (event) => reject(new ModelError("a worker failed: " + event.message));
+  });
+  return {
+    ask: (given) => (worker.postMessage(given), answer().finally(() => URL.revokeObjectURL(address))),
+    send: (given) => worker.postMessage(given),
+  };
+}
+
 async function bytesOf(source) {
   if (source instanceof ArrayBuffer) return new Uint8Array(source);
   if (ArrayBuffer.isView(source)) return new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
@@ -260,13 +327,25 @@ async function bytesOf(source) {
   return new Uint8Array(await response.arrayBuffer());
 }
 
-/** A handle of the model. `wasm` and `weights` are bytes or addresses; by default @FILES beside this module. */
-export async function load({ wasm = new URL("./@NAME.wasm", import.meta.url), weights = @WEIGHTS } = {}) {
+/**
+ * A handle of the model. `wasm` and `weights` are bytes or addresses; by default @FILES beside this module. Of `threads`, this
+ * thread is one and workers are the others, where the page may share memory; else there is one.
+ */
+export async function load({ threads = 1, wasm, weights = @WEIGHTS } = {}) {
+  if (!Number.isInteger(threads) || threads < 1 || threads > MOST_THREADS)
+    throw new ModelError(`a model runs on 1 to ${MOST_THREADS} threads, not on ${threads}`);
+  const shared = threads > 1 && mayShare;
+  wasm ??= new URL(shared ? "./@NAME-threads.wasm" : "./@NAME.wasm", import.meta.url);
   const [code, numbers] = await Promise.all([bytesOf(wasm), weights === null ? null : bytesOf(weights)]);
+  const module = await WebAssembly.compile(code);
   const system = new Proxy({}, { get: () => () => 52 }); // whatever the C library asks for, there is none
-  const { instance } = await WebAssembly.instantiate(code, { wasi_snapshot_preview1: system, env: system });
+  const isShared = WebAssembly.Module.imports(module).some(({ kind }) => kind === "memory");
+  const memory = isShared && new WebAssembly.Memory({ initial: @FIRST_PAGES, maximum: @MOST_PAGES, shared: true });
+  const env = new Proxy({ memory }, { get: (own, name) => own[name] || (() => 52) });
+  const instance = await WebAssembly.instantiate(module, { wasi_snapshot_preview1: system, env });
   instance.exports._initialize?.();
-  const model = new Model(instance);
+  const model = new Model(instance, memory || instance.exports.memory);
   model._open(numbers);
+  if (shared && isShared) await model._share(module, threads);
   return model;
 }

@@ -3,7 +3,9 @@
 
 #include <new>
 
-#ifdef RL_THREADS
+#if defined(RL_THREADS) && defined(__wasm__)
+#include <rushlight/web_workers.h>
+#elif defined(RL_THREADS)
 #include <rushlight/helpers.h>
 #endif
 
