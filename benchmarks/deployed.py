@@ -1,7 +1,7 @@
 """Exported models beside libtorch and ONNX Runtime: `python -m benchmarks.deployed` measures latency, start and memory.
 
 In: PyTorch and ONNX Runtime where they are installed; `SILERO` names silero-vad's archive where its package is not. Out: a
-table. Each contender runs in a process of its own, in turns: ours is a C program, libtorch a C++ one over the library inside of
+table. `--handles 1 2 4` measures how many runs a second so many threads do together, each with a handle of its own. Each contender runs in a process of its own, in turns: ours is a C program, libtorch a C++ one over the library inside of
 PyTorch's package, ONNX Runtime is called from Python. Each figure is the median of three turns.
 """
 
@@ -93,19 +93,27 @@ CASES = [
 ]
 
 
-def _ours(work: Path, folder: Path) -> Path:
-    """The C program of this folder over a model."""
+def _ours(work: Path, folder: Path, called: str = "ours") -> Path:
+    """A C program of this folder over a model."""
     from rushlight.deploy.targets import build_library
 
     name = folder.name
     library = build_library(folder, name, kind="shared")
-    program = work / f"ours_{name}"
-    defined = [f"-DMODEL={name}", f"-DUPPER={name.upper()}", f'-DHEADER="{name}.h"']
-    source = str(HERE / "deployed_programs" / "ours.c")
-    subprocess.run(
-        ["gcc", "-O2", *defined, f"-I{folder}", source, str(library), f"-Wl,-rpath,{folder}", "-o", str(program)], check=True
-    )
+    program = work / f"{called}_{name}"
+    defined = [f"-DMODEL={name}", f"-DUPPER={name.upper()}", f'-DHEADER="{name}.h"', f"-I{folder}"]
+    source = str(HERE / "deployed_programs" / f"{called}.c")
+    links = [str(library), f"-Wl,-rpath,{folder}", "-pthread"]
+    subprocess.run(["gcc", "-O2", *defined, source, *links, "-o", str(program)], check=True)
     return program
+
+
+def throughput(case: Case, handles: list[int], work: Path) -> dict[int, float]:
+    """Runs a second, by how many threads there are with a handle each."""
+    folder, _, words, _ = case.make(work)
+    program = _ours(work, folder, "handles")
+    commands = {count: [program, folder / f"{folder.name}.weights", count, *words] for count in handles}
+    turns = [{count: _run(command)["runs"] for count, command in commands.items()} for _ in range(TURNS)]
+    return {count: statistics.median(turn[count] for turn in turns) for count in handles}
 
 
 def _libtorch(work: Path) -> Path | None:
@@ -173,19 +181,28 @@ def measure(case: Case, threads: int, work: Path, libtorch: Path | None) -> dict
     return {name: _median(timings) for name, timings in turns.items()}
 
 
+def _chosen(only: list[str] | None) -> list[Case]:
+    return [case for case in CASES if not only or any(case.name.startswith(word) for word in only)]
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--only", nargs="*", help="cases whose names begin so")
+    parser.add_argument("--handles", type=int, nargs="+", help="measure throughput of so many threads, each with a handle")
     options = parser.parse_args()
     print(processor())
     with tempfile.TemporaryDirectory() as place:
         work = Path(place)
+        if options.handles:
+            for case in _chosen(options.only):
+                found = throughput(case, options.handles, work)
+                for count, runs in found.items():
+                    print(f"{case.name:24} {count} handles  {runs:10.1f} runs a second", flush=True)
+            return
         libtorch = _libtorch(work)
-        for case in CASES:
-            if options.only and not any(case.name.startswith(word) for word in options.only):
-                continue
+        for case in _chosen(options.only):
             for threads in options.threads:
                 folder = work / f"{threads}"
                 folder.mkdir(exist_ok=True)

@@ -28,10 +28,20 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
+class _Isolated(_Quiet):
+    """Pages that may share memory with their workers."""
+
+    def end_headers(self) -> None:
+        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+        self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
+        super().end_headers()
+
+
 @contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """The address at which a folder's files are served in the block."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(folder)))
+def served(folder: Path, isolated: bool = False) -> Iterator[str]:
+    """The address at which a folder's files are served in the block; isolated pages may share memory with workers."""
+    handler = functools.partial(_Isolated if isolated else _Quiet, directory=str(folder))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import shutil
 import subprocess
@@ -12,13 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rushlight.deploy.targets import zig_command
+import rushlight as torch
+from rushlight import nn
+from rushlight.deploy import export
+from rushlight.deploy.targets import build_library, zig_command
 from tests.deploy.browser import CHROMIUM, DRIVER, chromium, served
 
 pytestmark = [
     pytest.mark.skipif(zig_command() is None, reason="needs Zig's compiler (the package ziglang)"),
     pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="needs chromium and chromedriver"),
-    pytest.mark.skipif(importlib.util.find_spec("sklearn") is None, reason="needs scikit-learn"),
 ]
 RATE = 22050  # of espeak-ng's sound
 SILENCE = 1.0  # seconds
@@ -41,6 +42,7 @@ STROKES = {
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
+    pytest.importorskip("sklearn")
     build = pytest.importorskip("examples.browser.build")
     folder = tmp_path_factory.mktemp("pages")
     build.build(folder, build.silero_archive())
@@ -103,3 +105,30 @@ def test_speech(pages, tmp_path):
         browser.wait_for("#status", "Ready")
         browser.choose_file("#file", Path(__file__))
         browser.wait_for("#status", "decode")
+
+
+_PAGE = """<!doctype html><p id="said"></p><script type="module">
+import { load, tensor } from "./net.js";
+try {
+  const model = await load({ threads: 2 });
+  const x = tensor(new Float32Array(3 * 40 * 40).map((_, place) => place % 7), [1, 3, 40, 40]);
+  const runs = Array.from({ length: 20 }, () => [...model.forward(x).data].join(" "));
+  document.querySelector("#said").innerText = model.threads + " threads: " + [...new Set(runs)].join(" | ");
+  model.free();
+} catch (error) { document.querySelector("#said").innerText = "threads: " + error; }
+</script>"""
+
+
+@pytest.mark.parametrize("isolated", [True, False])
+def test_threads_where_a_page_may_have_them(tmp_path, isolated):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Conv2d(16, 8, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten()).eval()
+    folder = export(net, (torch.rand(1, 3, 40, 40),), tmp_path / "net", name="net")
+    build_library(folder, "net", "wasm32-threads" if isolated else "wasm32")
+    (folder / "page.html").write_text(_PAGE)
+    with served(folder, isolated) as address, chromium(tmp_path / "profile") as browser:
+        browser.open(f"{address}/page.html")
+        threads, _, found = browser.wait_for("#said", "threads").partition(" threads: ")
+    assert threads == ("2" if isolated else "1")
+    expected = net((torch.arange(3 * 40 * 40) % 7).float().view(1, 3, 40, 40))
+    np.testing.assert_allclose(np.array(found.split(), np.float64), expected[0].detach().numpy(), rtol=1e-4, atol=1e-5)
