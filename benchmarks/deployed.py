@@ -1,8 +1,9 @@
 """Exported models beside libtorch and ONNX Runtime: `python -m benchmarks.deployed` measures latency, start and memory.
 
 In: PyTorch and ONNX Runtime where they are installed; `SILERO` names silero-vad's archive where its package is not. Out: a
-table. `--handles 1 2 4` measures how many runs a second so many threads do together, each with a handle of its own. Each contender runs in a process of its own, in turns: ours is a C program, libtorch a C++ one over the library inside of
-PyTorch's package, ONNX Runtime is called from Python. Each figure is the median of three turns.
+table. Each contender runs in a process of its own, in turns: ours is a C program, libtorch a C++ one over the library inside of
+PyTorch's package, ONNX Runtime is called from Python. Each figure is the median of three turns. `--handles 1 2 4` measures how
+many runs a second so many threads do together, each with a handle of its own.
 """
 
 from __future__ import annotations
