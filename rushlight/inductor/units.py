@@ -17,7 +17,7 @@ _PER_UNIT = 0.08
 _PER_KERNEL = 0.01
 _PER_LINE = 0.001  # of a kernel
 _PER_STATEMENT = 0.0003  # of the functions that only declare and call
-_PER_CALL = {"gemm": 0.015, "word_gemm": 0.09}  # of templates that are not compiled before
+_PER_CALL = {"gemm": 0.015, "word_gemm": 0.09, "block_gemm": 0.3}  # of templates that are not compiled before
 _CALL = re.compile(r"\brl::(\w+)[(<]")
 
 

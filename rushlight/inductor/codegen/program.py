@@ -57,7 +57,7 @@ TEMPLATE_HEADERS = {
     "convolution_input": "convolution_input", "convolution_weight": "convolution_weight",
     "depthwise": "depthwise", "depthwise_input": "depthwise", "depthwise_weight": "depthwise", "grouped": "grouped",
     "grouped_input": "grouped", "volumes": "volume", "volumes_input": "volume", "recurrent": "recurrent",
-    "recurrent_backward": "recurrent_backward",
+    "recurrent_backward": "recurrent_backward", "block_gemm": "block_gemm", "block_rows": "block_gemm",
 }  # fmt: skip
 
 

@@ -96,6 +96,30 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Kernel
         stores = [f"  {line}" for line in self.epilogue()]
         return [*lines, call, "    [&](auto lane, long x, long r, auto value) {", *stores, "});"]
 
+    def _block_gemm(self) -> list[str]:
+        """A product with weights in blocks; the rows of the other factor become bytes first."""
+        template = self.template
+        a, b, depth = template.operands["a"], template.operands["b"], template.parameters["depth"]
+        arguments, held = texts(*a.strides, depth, template.rows), as_size(depth + depth // 4)  # with scales and sums
+        rows = PackedOperand(f"bytes_{template.name}", a, held, template.rows, False, "rl::pack_byte_rows", arguments, int8)
+        self.kernel.work = as_size(template.rows * template.columns * depth)
+        return [
+            *self.pack(rows),
+            f"rl::block_gemm<rl::{template.parameters['layout']}>({size_text(template.rows)}, panels, {self.pointer_to(b)}, "
+            f"{texts(b.strides[0], template.columns, depth)},",
+            *self.results(template.columns, ");"),
+        ]
+
+    def _block_rows(self) -> list[str]:
+        """The elements of rows in blocks."""
+        template, b = self.template, self.template.operands["b"]
+        self.kernel.work = as_size(template.rows * template.columns * 2)
+        return [
+            f"rl::block_rows<rl::{template.parameters['layout']}>({size_text(template.rows)}, {self.pointer_to(b)}, "
+            f"{texts(b.strides[0], template.columns)},",
+            *self.results(template.columns, ");"),
+        ]
+
     def pack(self, operand: PackedOperand) -> list[str]:
         """Takes the packed operand as the parameter `panels`; the statement that packs one which changes from run to run."""
         return self.take_packed(operand, self.template.name)[1]

@@ -4,6 +4,7 @@ from rushlight.inductor.lowering import (
     adaptive_pooling,
     arithmetic,
     attention,
+    blocks,
     convolution_gradients,
     convolutions,
     creation,
@@ -28,7 +29,7 @@ from rushlight.inductor.lowering import (
 from rushlight.inductor.lowering.registry import FALLBACKS, LOWERINGS, fallback, lowering
 
 __all__ = [
-    "FALLBACKS", "LOWERINGS", "adaptive_pooling", "arithmetic", "attention", "convolution_gradients", "convolutions",
+    "FALLBACKS", "LOWERINGS", "adaptive_pooling", "arithmetic", "attention", "blocks", "convolution_gradients", "convolutions",
     "creation", "distances", "fallback", "fallbacks", "indexing", "lowering", "normalization", "pointwise", "pooling",
     "pooling_backward", "products", "random", "recurrent", "reductions", "scans", "scatters", "sorting", "spatial", "special",
     "views",

@@ -1,0 +1,17 @@
+"""Weights in blocks have no gradient; products with them have one to the input."""
+
+from __future__ import annotations
+
+from rushlight.autograd.derivative_table import derivative, non_differentiable
+from rushlight.ops.packet import namespaces
+
+blocks_of = namespaces.namespace("rushlight")
+
+non_differentiable("rushlight::block_embedding", "rushlight::dequantize_blocks")
+
+
+def _to_input(grad, blocks, format):
+    return grad @ blocks_of.dequantize_blocks.default(blocks, format).to(grad.dtype)
+
+
+derivative("rushlight::block_linear", input=_to_input)

@@ -1,0 +1,5 @@
+"""Tensors of weights in few bits: blocks of 32 or 256 integers with scales, in the layouts of GGUF."""
+
+from rushlight.core.blocks.formats import FORMATS, BlockFormat, format_named
+
+__all__ = ["FORMATS", "BlockFormat", "format_named"]

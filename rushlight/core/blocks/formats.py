@@ -1,0 +1,138 @@
+"""The layouts of blocks: how integers and scales lie in bytes, and the numbers they stand for.
+
+In: bytes (..., blocks, bytes of a block). Out: float32 (..., blocks, elements of a block), and back. Layouts are those of GGUF
+(https://github.com/ggml-org/ggml, docs/gguf.md), little-endian. Each number is d * q, d * (q - middle) or d * q + m in float32,
+of integers q and scales d, m that are float16, or products of such with 6-bit or 8-bit integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from rushlight.core.blocks import encoding
+from rushlight.core.blocks.fields import bits_of_words, floats, low_and_high, six_bit_pairs
+
+SMALL, LARGE = 32, 256  # elements of a block
+
+
+@dataclass(frozen=True)
+class BlockFormat:
+    """A layout.
+
+    Attributes:
+        name: as in `torch.blocks`, such as "q4_k".
+        number: of its type in GGUF files.
+        elements: of a block.
+        nbytes: of a block.
+        decode: bytes (..., nbytes) to float32 (..., elements).
+        encode: the reverse, to the nearest that a block's scales allow.
+    """
+
+    name: str
+    number: int
+    elements: int
+    nbytes: int
+    decode: Callable[[np.ndarray], np.ndarray]
+    encode: Callable[[np.ndarray], np.ndarray]
+
+    def row_bytes(self, width: int) -> int:
+        """The bytes of a row of `width` elements. ValueError where blocks don't fill it."""
+        if width % self.elements:
+            raise ValueError(f"rows of {self.name} are blocks of {self.elements} elements, got rows of {width}")
+        return width // self.elements * self.nbytes
+
+    def dequantize(self, rows: np.ndarray) -> np.ndarray:
+        """float32 (..., width) of rows of bytes (..., row_bytes(width))."""
+        blocks = rows.reshape(*rows.shape[:-1], -1, self.nbytes)
+        return self.decode(blocks).reshape(*rows.shape[:-1], -1)
+
+    def quantize(self, rows: np.ndarray) -> np.ndarray:
+        """Rows of bytes of float32 (..., width). ValueError where blocks don't fill a row, or for numbers that aren't finite."""
+        self.row_bytes(rows.shape[-1])
+        if not np.isfinite(rows).all():
+            raise ValueError(f"{self.name} holds finite numbers only")
+        blocks = np.ascontiguousarray(rows, np.float32).reshape(*rows.shape[:-1], -1, self.elements)
+        return self.encode(blocks).reshape(*rows.shape[:-1], -1)
+
+
+# Blocks of 32
+
+
+def _q8_0(blocks: np.ndarray) -> np.ndarray:
+    return floats(blocks, 0) * blocks[..., 2:].view(np.int8)
+
+
+def _q4_0(blocks: np.ndarray) -> np.ndarray:
+    return floats(blocks, 0) * (low_and_high(blocks[..., 2:]).astype(np.int8) - 8)
+
+
+def _q4_1(blocks: np.ndarray) -> np.ndarray:
+    return floats(blocks, 0) * low_and_high(blocks[..., 4:]) + floats(blocks, 2)
+
+
+def _q5_0(blocks: np.ndarray) -> np.ndarray:
+    integers = low_and_high(blocks[..., 6:]) | bits_of_words(blocks[..., 2:6]) << 4
+    return floats(blocks, 0) * (integers.astype(np.int8) - 16)
+
+
+def _q5_1(blocks: np.ndarray) -> np.ndarray:
+    integers = low_and_high(blocks[..., 8:]) | bits_of_words(blocks[..., 4:8]) << 4
+    return floats(blocks, 0) * integers + floats(blocks, 2)
+
+
+# Blocks of 256: eight parts of 32, each with a scale and a least value, or sixteen of 16
+
+
+def _in_eighths(blocks: np.ndarray, integers: np.ndarray) -> np.ndarray:
+    scales, least = six_bit_pairs(blocks[..., 4:16])
+    scale, offset = floats(blocks, 0) * scales, floats(blocks, 2) * least
+    made = scale[..., None] * integers - offset[..., None]
+    return made.reshape(*blocks.shape[:-1], LARGE)
+
+
+def _q4_k(blocks: np.ndarray) -> np.ndarray:
+    quarters = blocks[..., 16:].reshape(*blocks.shape[:-1], 4, 32)
+    return _in_eighths(blocks, low_and_high(quarters).reshape(*blocks.shape[:-1], 8, 32))
+
+
+def _q5_k(blocks: np.ndarray) -> np.ndarray:
+    quarters = blocks[..., 48:].reshape(*blocks.shape[:-1], 4, 32)
+    low = low_and_high(quarters).reshape(*blocks.shape[:-1], 8, 32)
+    high = blocks[..., None, 16:48] >> np.arange(8, dtype=np.uint8)[:, None] & 1
+    return _in_eighths(blocks, low | high << 4)
+
+
+def _q6_k(blocks: np.ndarray) -> np.ndarray:
+    halves = blocks[..., :128].reshape(*blocks.shape[:-1], 2, 64)
+    low = np.concatenate([halves & 15, halves >> 4], axis=-1).reshape(*blocks.shape[:-1], 2, 4, 32)
+    shifts = np.arange(0, 8, 2, dtype=np.uint8)[:, None]
+    high = blocks[..., 128:192].reshape(*blocks.shape[:-1], 2, 1, 32) >> shifts & 3
+    integers = (low | high << 4).astype(np.int8).reshape(*blocks.shape[:-1], 16, 16) - 32
+    scales = floats(blocks, 208) * blocks[..., 192:208].view(np.int8)
+    return (scales[..., None] * integers).reshape(*blocks.shape[:-1], LARGE)
+
+
+FORMATS = {
+    made.name: made
+    for made in (
+        BlockFormat("q4_0", 2, SMALL, 18, _q4_0, encoding.q4_0),
+        BlockFormat("q4_1", 3, SMALL, 20, _q4_1, encoding.q4_1),
+        BlockFormat("q5_0", 6, SMALL, 22, _q5_0, encoding.q5_0),
+        BlockFormat("q5_1", 7, SMALL, 24, _q5_1, encoding.q5_1),
+        BlockFormat("q8_0", 8, SMALL, 34, _q8_0, encoding.q8_0),
+        BlockFormat("q4_k", 12, LARGE, 144, _q4_k, encoding.q4_k),
+        BlockFormat("q5_k", 13, LARGE, 176, _q5_k, encoding.q5_k),
+        BlockFormat("q6_k", 14, LARGE, 210, _q6_k, encoding.q6_k),
+    )
+}
+
+
+def format_named(name: str) -> BlockFormat:
+    """A layout. ValueError for a name that is none."""
+    found = FORMATS.get(str(name).lower())
+    if found is None:
+        raise ValueError(f"there is no block format {name!r}; there are {', '.join(FORMATS)}")
+    return found
