@@ -211,7 +211,9 @@ _FUNCTIONS = {
         ("per_channel_affine", "per_channel_affine_float_qparams", "per_channel_symmetric", "per_tensor_affine",
          "per_tensor_symmetric", "qscheme"), "rushlight.core.qscheme",
     ),
-    **dict.fromkeys(("load", "load_safetensors", "save", "save_safetensors"), "rushlight.serialization"),
+    **dict.fromkeys(
+        ("load", "load_gguf", "load_safetensors", "save", "save_gguf", "save_safetensors"), "rushlight.serialization"
+    ),
     **dict.fromkeys(
         ("are_deterministic_algorithms_enabled", "get_default_device", "get_float32_matmul_precision",
          "get_num_interop_threads", "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled",

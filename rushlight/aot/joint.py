@@ -210,15 +210,15 @@ def _check_primals(primals: list[Tensor], flags: list[bool]) -> None:
 
 
 class ProgramRunner(Interpreter):
-    """Runs the program's nodes with `attributes`, by name, in place of the tensors that the module holds."""
+    """Runs the program's nodes with `attributes`, by name, in place of tensors that the module holds."""
 
     def __init__(self, module: GraphModule, attributes: dict[str, Tensor]):
         super().__init__(module)
         self.attributes = attributes
 
     def get_attr(self, target: str, args: tuple, kwargs: dict) -> Tensor:
-        """What stands for a tensor of the module."""
-        return self.attributes[target]
+        """What stands for a tensor of the module; itself, where nothing does."""
+        return self.attributes[target] if target in self.attributes else super().get_attr(target, args, kwargs)
 
 
 class _ForwardRunner(ProgramRunner):

@@ -6,6 +6,8 @@ have a history. Stage: between dynamo and inductor, by way of aot.
 
 from __future__ import annotations
 
+import functools
+
 from rushlight.aot.errors import Untraceable
 from rushlight.aot.joint import Joint, ProgramRunner, trace_joint
 from rushlight.aot.partition import Partition, default_partition, min_cut_partition
@@ -16,6 +18,7 @@ from rushlight.compiler.aten import AtenGraph, Made
 from rushlight.compiler.passes import check, depends_on_placement
 from rushlight.core.symbolic import UnguardedSizeError
 from rushlight.core.tensor import Tensor
+from rushlight.core.wrapper_subclasses import is_constant_of_graphs
 from rushlight.dynamo.regions import disable
 from rushlight.inductor.sizes import UnsupportedSize
 
@@ -28,7 +31,7 @@ class TrainingGraph(AtenGraph):
 
     def _make(self, inputs: list[Tensor]) -> Made:
         self.log("graph", lambda: self.module.print_readable(print_output=False))
-        joint = trace_joint(self.module, inputs, self._attributes, self.opened)
+        joint = trace_joint(self.module, inputs, self._lifted, self.opened)
         for graph_pass in self.passes():
             graph_pass(joint.module)
         reason = joint.module.meta.get("keep_eager")
@@ -38,12 +41,17 @@ class TrainingGraph(AtenGraph):
         parts = self._partition(joint)
         plan = plan_run(joint, parts)
         forward, backward = self.build(parts.forward, inputs), self.build(parts.backward, inputs)
-        attributes = tuple(self._attributes.values())
+        attributes = tuple(self._lifted.values())
         program = disable(self._run_as_captured)  # a backward may run in a compiled function
         say = lambda text: self.log("graph_breaks", lambda: text)  # noqa: E731
         training = CompiledTraining(plan, forward, backward, disable(lambda arrived: self._part(parts, arrived)), program, say)
         run = (lambda *tensors: training(*tensors, *attributes)) if attributes else training
         return Made(run, depends_on_placement(joint.module), False)
+
+    @functools.cached_property
+    def _lifted(self) -> dict[str, Tensor]:
+        """The attributes that are inputs of both graphs."""
+        return {name: value for name, value in self._attributes.items() if not is_constant_of_graphs(type(value))}
 
     def _part(self, parts: Partition, arrived: frozenset[int]) -> RunnablePart:
         """The backward of some results alone. Its sizes may not be assumed to be anything that the capture did not."""
@@ -57,8 +65,8 @@ class TrainingGraph(AtenGraph):
         return RunnablePart(run, part.saved, part.gradients)
 
     def _run_as_captured(self, *primals: Tensor | int) -> tuple:
-        count = len(primals) - len(self._attributes)
-        held = dict(zip(self._attributes, primals[count:], strict=True))
+        count = len(primals) - len(self._lifted)
+        held = dict(zip(self._lifted, primals[count:], strict=True))
         return ProgramRunner(self.module, held).run(*primals[:count])
 
     def _partition(self, joint: Joint) -> Partition:

@@ -36,6 +36,12 @@ def dispatches(kind: type) -> bool:
     return getattr(kind, "__torch_dispatch__", disabled_torch_dispatch) is not disabled_torch_dispatch
 
 
+def is_constant_of_graphs(kind: type) -> bool:
+    """Whether captured graphs may hold tensors of a class: it says so by `__constant_of_graphs__`, and answers for all
+    functions by operators on other tensors, which are what stays the same."""
+    return getattr(kind, "__constant_of_graphs__", False)
+
+
 def make_wrapper_subclass(
     cls: type,
     size: Sequence[int],

@@ -21,6 +21,7 @@ from rushlight.core.size import Size
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor, from_numpy
 from rushlight.core.thread_state import state
+from rushlight.core.wrapper_subclasses import is_constant_of_graphs
 from rushlight.dynamo.dynamic import OpenSizes
 from rushlight.dynamo.effects import SideEffects
 from rushlight.dynamo.graph_builder import GraphBuilder
@@ -194,6 +195,11 @@ class Session:
 
     def _tensor(self, value: Tensor, source: Source | None) -> Value:
         kind = type(value)
+        if is_constant_of_graphs(kind):
+            if source is not None:
+                self.guards.same_object(source, value)
+            node = self.graph.known(value) or self.graph.attribute(value, "_tensor_constant")
+            return self.graph.tensor_value(node, node.meta["example_value"], source, value)
         if kind not in (Tensor, Parameter, Buffer) or value.layout is not strided or value._impl.key_set & LAZY_BITS:
             return self._opaque(value, source)
         node = self.graph.known(value)

@@ -6,6 +6,7 @@ from rushlight.core.lazy_module import lazy_names
 from rushlight.serialization.errors import CheckpointError, PicklingError, UnpicklingError
 
 _HOMES = {
+    "rushlight.serialization.gguf": ("GGUFFile", "load_gguf", "save_gguf"),
     "rushlight.serialization.inspection": ("get_unsafe_globals_in_checkpoint",),
     "rushlight.serialization.loading": ("load",),
     "rushlight.serialization.options": (

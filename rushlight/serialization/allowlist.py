@@ -21,6 +21,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.core.typed_storage import TypedStorage
 from rushlight.ops.copying import rebuild_subclass
 from rushlight.ops.lazy_views import with_metadata
+from rushlight.quantized.blocks import rebuild_block_tensor
 from rushlight.serialization import rebuild
 from rushlight.serialization.dtypes import DTYPE_OF_STORAGE
 from rushlight.serialization.errors import UnpicklingError
@@ -229,6 +230,14 @@ def _quantized_tensor(machine: Unpickler, args: tuple) -> Tensor:
     return quantized.rebuild_quantized(*args[:5])
 
 
+def _block_tensor(machine: Unpickler, args: tuple) -> Tensor:
+    _expect("rebuild_block_tensor", args, Tensor, str, dtype, bool)
+    try:
+        return rebuild_block_tensor(*args)
+    except (RuntimeError, ValueError) as error:
+        raise UnpicklingError(f"a tensor in blocks contradicts itself: {error}") from error
+
+
 def _sparse_tensor(machine: Unpickler, args: tuple) -> Tensor:
     _expect("_rebuild_sparse_tensor", args, layout, tuple)
     return sparse.rebuild_sparse(*args)
@@ -291,6 +300,7 @@ _CONSTRUCTORS = {
     "torch._utils._rebuild_meta_tensor_no_storage": _meta_tensor,
     "torch._utils._rebuild_qtensor": _quantized_tensor,
     "torch._utils._rebuild_sparse_tensor": _sparse_tensor,
+    "torch.quantized.blocks.rebuild_block_tensor": _block_tensor,
     "torch._utils._rebuild_wrapper_subclass": _wrapper,
     "torch._utils._rebuild_parameter": _parameter,
     "torch._utils._rebuild_parameter_with_state": _parameter_with_state,

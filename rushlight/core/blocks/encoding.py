@@ -1,7 +1,7 @@
 """Numbers as blocks: the scales of each block are chosen by its range, integers are the nearest.
 
-In: float32 (..., elements of a block), finite. Out: bytes (..., bytes of a block), uint8. Integers are counted from scales as they
-are stored, so that what rounding a scale changes is made good.
+In: float32 (..., elements of a block), finite. Out: bytes (..., bytes of a block), uint8. Integers are counted from scales as
+they are stored, so that what rounding a scale changes is made good.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class BlockFormat:
         return self.decode(blocks).reshape(*rows.shape[:-1], -1)
 
     def quantize(self, rows: np.ndarray) -> np.ndarray:
-        """Rows of bytes of float32 (..., width). ValueError where blocks don't fill a row, or for numbers that aren't finite."""
+        """Rows of bytes of float32 (..., width). ValueError where blocks don't fill a row, or numbers aren't finite."""
         self.row_bytes(rows.shape[-1])
         if not np.isfinite(rows).all():
             raise ValueError(f"{self.name} holds finite numbers only")

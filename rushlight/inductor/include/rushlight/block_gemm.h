@@ -75,6 +75,8 @@ struct byte_rows {
       : integers(data), scales((const float*)(data + rows * depth)), sums(scales + rows * (depth / part_size)), depth(depth) {}
 };
 
+constexpr float least_scale = 0x1p-126f;  // below it parts count as zeros
+
 // A row of K floats, `step` apart, as bytes.
 RL_INLINE void round_row(const float* a, long step, long depth, int8_t* integers, float* scales, float* sums) {
   for (long part = 0; part < depth / part_size; ++part, a += part_size * step, integers += part_size) {
@@ -90,12 +92,10 @@ RL_INLINE void round_row(const float* a, long step, long depth, int8_t* integers
       scales[part] = sums[part] = poison;
       continue;
     }
-    const float scale = most / 127, by = scale > 0 ? 1 / scale : 0;
-    const bool tiny = !(by < __builtin_inff());
+    const float scale = most / 127, by = scale >= least_scale ? 1 / scale : 0;
     int32_t total = 0;
     for (int i = 0; i < part_size; ++i) {
-      const float steps = tiny ? values[i] / most * 127 : values[i] * by;
-      const int32_t integer = (int32_t)__builtin_rintf(steps);
+      const int32_t integer = (int32_t)__builtin_rintf(values[i] * by);
       integers[i] = (int8_t)integer;
       total += integer;
     }
@@ -122,23 +122,28 @@ RL_INLINE void block_tile(const byte_rows& a, long first, long rows, const uint8
   constexpr int parts = Layout::elements / part_size;
   const long blocks = a.depth / Layout::elements, all_parts = a.depth / part_size;
   quad_floats sum[Rows][Columns] = {};
-  float low[Rows][Columns] = {};
   long at[Rows];
   RL_UNROLL for (int r = 0; r < Rows; ++r) at[r] = first + (r < rows ? r : rows - 1);
   for (long block = 0; block < blocks; ++block)
-    RL_UNROLL for (int n = 0; n < Columns; ++n)
-      Layout::each(w + n * row_bytes + block * Layout::nbytes, [&](int part, auto integers, auto scale, float offset) {
+    RL_UNROLL for (int n = 0; n < Columns; ++n) {
+      const auto add = [&](int part, auto integers, auto scale) {
         const long place = block * parts + part;
         RL_UNROLL for (int r = 0; r < Rows; ++r) {
           const quads dots = dot_quads(integers, load_bytes<part_bytes>(a.integers + at[r] * a.depth + place * part_size));
-          const float by = a.scales[at[r] * all_parts + place];
-          sum[r][n] += __builtin_convertvector(dots, quad_floats) * (scale * by);
-          if constexpr (Layout::has_offset) low[r][n] += offset * a.sums[at[r] * all_parts + place];
+          sum[r][n] += __builtin_convertvector(dots, quad_floats) * (scale * a.scales[at[r] * all_parts + place]);
+        }
+      };
+      Layout::each(w + n * row_bytes + block * Layout::nbytes, add, [&](auto offsets) {
+        RL_UNROLL for (int r = 0; r < Rows; ++r) {
+          const float* sums = a.sums + at[r] * all_parts + block * parts;
+          if constexpr (same<decltype(offsets), float>) sum[r][n] += quad_floats{} + offsets * *sums;
+          else sum[r][n] += offsets * load_bytes<quad_floats>(sums);
         }
       });
+    }
   RL_UNROLL for (int r = 0; r < Rows; ++r)
     RL_UNROLL for (int n = 0; n < Columns; ++n)
-      if (r < rows) c[r * tile_columns + n] = sum_of(sum[r][n]) + low[r][n];
+      if (r < rows) c[r * tile_columns + n] = sum_of(sum[r][n]);
 }
 
 template <class Layout>

@@ -1,0 +1,182 @@
+"""Weights in blocks of few bits as tensors, which linear layers and embeddings take in place of floats.
+
+In: rows of bytes in a layout of GGUF (`rushlight.core.blocks`), or floats. Out: `BlockTensor`, whose bytes stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rushlight.core.blocks import FORMATS, format_named
+from rushlight.core.dtype import bfloat16, dtype, float16, float32
+from rushlight.core.overrides import DisableTorchFunctionSubclass
+from rushlight.core.pytree import tree_map
+from rushlight.core.tensor import Tensor, tensor_from_array
+from rushlight.core.wrapper_subclasses import make_wrapper_subclass
+from rushlight.nn import functional
+from rushlight.ops.meta.blocks import check_blocks
+from rushlight.ops.packet import namespaces
+
+aten, own = namespaces.namespace("aten"), namespaces.namespace("rushlight")
+BLOCK_FORMATS = tuple(FORMATS)
+_PRINTED = 1000  # elements
+
+
+class BlockTensor(Tensor):
+    """A weight (..., rows, width) in blocks of few bits.
+
+    `F.linear` and `F.embedding`, and so `nn.Linear` and `nn.Embedding`, read the blocks as they lie; every other function gets
+    the numbers that they stand for, in `dtype`. It has no gradient.
+
+    Args:
+        blocks: rows of bytes, uint8 (..., rows, bytes of a row), which are not copied.
+        format: the layout: q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k or q6_k.
+        dtype: of the numbers that they stand for: float32, bfloat16 or float16.
+
+    RuntimeError where rows are not of whole blocks, ValueError for an unknown layout.
+
+    Example:
+        >>> import rushlight as torch
+        >>> from rushlight.quantized.blocks import BlockTensor
+        >>> weight = BlockTensor.quantize(torch.arange(64.0).view(2, 32), "q8_0")
+        >>> weight.blocks.shape, weight.dequantize()[1, -1]
+        (torch.Size([2, 34]), tensor(62.9844))
+    """
+
+    __constant_of_graphs__ = True
+    blocks: Tensor
+    format: str
+
+    def __new__(cls, blocks: Tensor, format: str, dtype: dtype = float32) -> BlockTensor:
+        layout, width = check_blocks("BlockTensor", blocks, format, None)
+        if dtype not in (float32, bfloat16, float16):
+            raise RuntimeError(f"BlockTensor: numbers are float32, bfloat16 or float16, got {dtype}")
+        made = make_wrapper_subclass(cls, (*blocks.shape[:-1], width), dtype=dtype, device=blocks.device)
+        made.blocks, made.format = blocks, layout.name
+        return made
+
+    # `Tensor` takes one argument.
+    def __init__(self, blocks: Tensor, format: str, dtype: dtype = float32) -> None:
+        pass
+
+    @classmethod
+    def quantize(cls, tensor: Tensor, format: str) -> BlockTensor:
+        """The blocks nearest to a floating tensor (..., rows, width). ValueError where blocks don't fill a row, or numbers are
+        not finite."""
+        if not tensor.is_floating_point():
+            raise RuntimeError(f"BlockTensor.quantize: expected a floating tensor, got {tensor.dtype}")
+        rows = tensor.detach().to(float32).contiguous()
+        made = format_named(format).quantize(rows.numpy(force=True))
+        return cls(tensor_from_array(made), format, tensor.dtype if tensor.dtype in (bfloat16, float16) else float32)
+
+    def dequantize(self) -> Tensor:
+        """The numbers that the blocks stand for, in `dtype`."""
+        return own.dequantize_blocks(self.blocks, self.format).to(self.dtype)
+
+    @classmethod
+    def __torch_function__(cls, func: Callable, types: Sequence[type], args: tuple = (), kwargs: dict | None = None) -> Any:
+        handler = _HANDLERS.get(func)
+        if handler is not None:
+            return handler(*args, **(kwargs or {}))
+        with DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Sequence[type], args: tuple = (), kwargs: dict | None = None) -> Any:
+        keeps = _KEEPING.get(func)
+        if keeps is not None and isinstance(args[0], BlockTensor):
+            return keeps(*args, **(kwargs or {}))
+        dense = tree_map(lambda each: each.dequantize() if isinstance(each, BlockTensor) else each, (args, kwargs or {}))
+        return func(*dense[0], **dense[1])
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        about = f"size={tuple(self.shape)}, format='{self.format}', dtype={self.dtype}"
+        if self.numel() > _PRINTED:
+            return f"BlockTensor(..., {about})"
+        return f"BlockTensor({str(self.dequantize()).removeprefix('tensor(').removesuffix(')')}, {about})"
+
+    def __reduce_ex__(self, protocol: Any) -> tuple:
+        return rebuild_block_tensor, (self.blocks, self.format, self.dtype, hasattr(self, "_is_param"))
+
+    def __deepcopy__(self, memo: dict) -> BlockTensor:
+        if id(self) not in memo:
+            memo[id(self)] = rebuild_block_tensor(self.blocks.clone(), self.format, self.dtype, hasattr(self, "_is_param"))
+        return memo[id(self)]
+
+
+def rebuild_block_tensor(blocks: Tensor, format: str, dtype: dtype, is_parameter: bool) -> BlockTensor:
+    """A saved tensor."""
+    made = BlockTensor(blocks, format, dtype)
+    if is_parameter:
+        made._is_param = True
+    return made
+
+
+# Functions that read blocks
+
+
+def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    if not isinstance(weight, BlockTensor) or isinstance(input, BlockTensor) or weight.dim() != 2:
+        return functional.linear.__wrapped__(*_dense(input, weight, bias))
+    made = own.block_linear(input, weight.blocks, weight.format)
+    return made if bias is None else made + bias
+
+
+def _embedding(
+    input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False, sparse: bool = False,
+) -> Tensor:  # fmt: skip
+    if max_norm is not None or weight.dim() != 2:
+        raise RuntimeError("embedding: a weight in blocks is a matrix that isn't written to: max_norm must be None")
+    return own.block_embedding(weight.blocks, input, weight.format).to(weight.dtype)
+
+
+def _dense(*values: Any) -> list:
+    return [each.dequantize() if isinstance(each, BlockTensor) else each for each in values]
+
+
+def _dequantize(tensor: BlockTensor) -> Tensor:
+    return BlockTensor.dequantize(tensor)
+
+
+_HANDLERS: dict[Callable, Callable] = {
+    functional.linear: _linear,
+    functional.embedding: _embedding,
+    Tensor.dequantize: _dequantize,
+}
+
+# Operators that keep a tensor in blocks
+
+
+def _same(self: BlockTensor) -> BlockTensor:
+    return BlockTensor(self.blocks, self.format, self.dtype)
+
+
+def _clone(self: BlockTensor, *, memory_format: Any = None) -> BlockTensor:
+    return BlockTensor(self.blocks.clone(), self.format, self.dtype)
+
+
+def _to(self: BlockTensor, *, dtype: dtype | None = None, device: Any = None, **options: Any) -> Tensor:
+    if dtype is not None and dtype not in (float32, bfloat16, float16):
+        return self.dequantize().to(dtype)
+    blocks = self.blocks if device is None else self.blocks.to(device)
+    return BlockTensor(blocks, self.format, dtype or self.dtype)
+
+
+def _copy(self: BlockTensor, source: Tensor, non_blocking: bool = False) -> BlockTensor:
+    if tuple(source.shape) != tuple(self.shape):
+        raise RuntimeError(f"copy_: the sizes {tuple(self.shape)} and {tuple(source.shape)} must be the same")
+    if not isinstance(source, BlockTensor) or source.format != self.format:
+        source = BlockTensor.quantize(source.dequantize() if isinstance(source, BlockTensor) else source, self.format)
+    self.blocks.copy_(source.blocks)
+    return self
+
+
+_KEEPING: dict[Any, Callable] = {
+    aten.detach.default: _same,
+    aten.alias.default: _same,
+    aten.clone.default: _clone,
+    aten._to_copy.default: _to,
+    aten.copy_.default: _copy,
+}

@@ -1,0 +1,274 @@
+"""GGUF files, both ways: named tensors, many of them in blocks of few bits, and metadata.
+
+In: a path. Out: a `GGUFFile`, whose tensors lie in the mapped file; and the reverse. The format is defined at
+https://github.com/ggml-org/ggml (docs/gguf.md). Files are hostile input: every count, offset and size is checked against the
+file's length before anything of that size is made.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from rushlight.core.blocks import FORMATS, BlockFormat
+from rushlight.core.dtype import bfloat16, dtype, float16, float32, float64, int8, int16, int32, int64
+from rushlight.core.tensor import Tensor, tensor_from_array
+from rushlight.quantized.blocks import BlockTensor
+from rushlight.serialization.errors import CheckpointError
+from rushlight.serialization.saving import replace_file
+
+_MAGIC, _VERSIONS, _NEWEST = b"GGUF", (2, 3), 3
+_MOST_DIMS, _MOST_NESTED, _MOST_ALIGNMENT = 4, 4, 1 << 20
+_PLAIN: dict[int, dtype] = {
+    0: float32, 1: float16, 24: int8, 25: int16, 26: int32, 27: int64, 28: float64, 30: bfloat16,
+}  # fmt: skip
+_BLOCKS: dict[int, BlockFormat] = {each.number: each for each in FORMATS.values()}
+_SCALARS = dict(enumerate("BbHhIif?")) | {10: "Q", 11: "q", 12: "d"}
+_STRING, _ARRAY = 8, 9
+_NUMBER_OF = {"str": _STRING, "bool": 7, "float": 6, "int": 11}
+
+
+class GGUFFile(Mapping):
+    """The tensors of a GGUF file by name, in its order; `metadata` is what else it says.
+
+    Tensors lie in the mapped file until they are written to, which changes memory only. Those in blocks are `BlockTensor`s.
+
+    Example:
+        >>> import rushlight as torch, tempfile, os
+        >>> path = os.path.join(tempfile.mkdtemp(), "small.gguf")
+        >>> torch.save_gguf({"weight": torch.ones(2, 3)}, path, {"general.name": "small"})
+        >>> file = torch.load_gguf(path)
+        >>> file.metadata["general.name"], file["weight"].shape
+        ('small', torch.Size([2, 3]))
+    """
+
+    def __init__(self, metadata: dict[str, Any], tensors: dict[str, Tensor]):
+        self.metadata = metadata
+        self._tensors = tensors
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self._tensors[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+    def __repr__(self) -> str:
+        return f"GGUFFile({len(self)} tensors, {len(self.metadata)} entries of metadata)"
+
+
+def load_gguf(f: str | os.PathLike) -> GGUFFile:
+    """Read a GGUF file (version 2 or 3, little-endian) without copying its tensors.
+
+    RuntimeError, naming the file and the place, where it is truncated, contradicts itself, or holds a type of tensors that is
+    not known; FileNotFoundError where there is none.
+    """
+    path = os.fspath(f)
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        # Writes to such memory stay in this process.
+        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if size else b""
+    return _Reader(path, content).file()
+
+
+class _Reader:
+    """Reads a file from front to back."""
+
+    def __init__(self, path: str, content: mmap.mmap | bytes):
+        self.path, self.content, self.at, self.end = path, content, 0, len(content)
+
+    def fail(self, problem: str) -> CheckpointError:
+        return CheckpointError(f"{self.path}: is not a valid GGUF file: {problem}")
+
+    def take(self, count: int, what: str) -> int:
+        """Where the next bytes begin."""
+        begin = self.at
+        if count > self.end - begin:
+            raise self.fail(f"it ends in {what} at byte {begin}")
+        self.at += count
+        return begin
+
+    def number(self, code: str, what: str) -> Any:
+        return struct.unpack_from("<" + code, self.content, self.take(struct.calcsize("<" + code), what))[0]
+
+    def text(self, what: str) -> str:
+        count = self.number("Q", what)
+        begin = self.take(count, what)
+        return self.content[begin : begin + count].decode("utf-8", "replace")
+
+    def file(self) -> GGUFFile:
+        if self.content[: len(_MAGIC)] != _MAGIC:
+            raise self.fail("it does not begin with GGUF")
+        self.at = len(_MAGIC)
+        version = self.number("I", "its version")
+        if version not in _VERSIONS:
+            raise self.fail(f"its version is {version}; versions {_VERSIONS[0]} and {_VERSIONS[1]} are known")
+        tensors, entries = self.number("Q", "its counts"), self.number("Q", "its counts")
+        metadata = self.metadata(entries)
+        alignment = metadata.get("general.alignment", 32)
+        if type(alignment) is not int or not 1 <= alignment <= _MOST_ALIGNMENT or alignment & (alignment - 1):
+            raise self.fail(f"general.alignment is {alignment!r}, not a power of two up to {_MOST_ALIGNMENT}")
+        listed = [self.entry() for _ in self.counted(tensors, 24, "tensors")]
+        begin = -(-self.at // alignment) * alignment
+        found: dict[str, Tensor] = {}
+        for name, sizes, kind, offset in listed:
+            if name in found:
+                raise self.fail(f"there are two tensors {name!r}")
+            if offset % alignment:
+                raise self.fail(f"the tensor {name!r} lies at {offset}, which is no multiple of the alignment {alignment}")
+            found[name] = self.tensor(name, sizes, kind, begin + offset)
+        return GGUFFile(metadata, found)
+
+    def counted(self, count: int, least: int, what: str) -> range:
+        """As many, each of which takes at least so many bytes."""
+        if count > (self.end - self.at) // least:
+            raise self.fail(f"it claims {count} {what}, more than the file has room for")
+        return range(count)
+
+    def metadata(self, entries: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for _ in self.counted(entries, 13, "entries of metadata"):
+            name = self.text("a name")
+            if name in found:
+                raise self.fail(f"there are two entries {name!r}")
+            found[name] = self.value(self.number("I", f"the type of {name!r}"), name, 0)
+        return found
+
+    def value(self, kind: int, name: str, depth: int) -> Any:
+        if kind == _STRING:
+            return self.text(f"the value of {name!r}")
+        if kind == _ARRAY:
+            return self.array(name, depth)
+        if kind not in _SCALARS:
+            raise self.fail(f"{name!r} has the unknown type {kind}")
+        return self.number(_SCALARS[kind], f"the value of {name!r}")
+
+    def array(self, name: str, depth: int) -> list:
+        kind, count = self.number("I", f"the type of {name!r}"), self.number("Q", f"the length of {name!r}")
+        if depth == _MOST_NESTED:
+            raise self.fail(f"{name!r} nests arrays deeper than {_MOST_NESTED}")
+        if kind == _STRING:
+            return self.strings(self.counted(count, 8, f"strings in {name!r}"), name)
+        if kind == _ARRAY:
+            return [self.array(name, depth + 1) for _ in self.counted(count, 12, f"arrays in {name!r}")]
+        if kind not in _SCALARS:
+            raise self.fail(f"{name!r} is an array of the unknown type {kind}")
+        code = _SCALARS[kind]
+        size = struct.calcsize("<" + code)
+        self.counted(count, size, f"values in {name!r}")
+        begin = self.take(count * size, f"the array {name!r}")
+        return np.frombuffer(self.content, f"<{code}" if code != "?" else "?", count, begin).tolist()
+
+    def strings(self, places: range, name: str) -> list[str]:
+        """Many strings: vocabularies have hundreds of thousands."""
+        content, at, end, found = self.content, self.at, self.end, []
+        unpack = struct.Struct("<Q").unpack_from
+        for _ in places:
+            if at + 8 > end or at + 8 + (count := unpack(content, at)[0]) > end:
+                raise self.fail(f"it ends in the array {name!r} at byte {at}")
+            at += 8 + count
+            found.append(content[at - count : at].decode("utf-8", "replace"))
+        self.at = at
+        return found
+
+    def entry(self) -> tuple[str, tuple[int, ...], int, int]:
+        """A tensor's name, sizes, type, and where it lies from the first one on."""
+        name = self.text("a tensor's name")
+        dims = self.number("I", f"the dimensions of {name!r}")
+        if dims > _MOST_DIMS:
+            raise self.fail(f"the tensor {name!r} has {dims} dimensions; there are at most {_MOST_DIMS}")
+        sizes = tuple(self.number("Q", f"the sizes of {name!r}") for _ in range(dims))[::-1]
+        return name, sizes, self.number("I", f"the type of {name!r}"), self.number("Q", f"the offset of {name!r}")
+
+    def tensor(self, name: str, sizes: tuple[int, ...], kind: int, begin: int) -> Tensor:
+        layout, plain = _BLOCKS.get(kind), _PLAIN.get(kind)
+        if layout is None and plain is None:
+            raise self.fail(f"the tensor {name!r} has the type {kind}, which is not known")
+        if layout is not None:
+            if not sizes or sizes[-1] % layout.elements:
+                raise self.fail(f"the tensor {name!r} of the sizes {list(sizes)} is not of whole blocks of {layout.name}")
+            stored = (*sizes[:-1], sizes[-1] // layout.elements * layout.nbytes)
+            content = tensor_from_array(self.elements(name, "u1", stored, 1, begin))
+            return BlockTensor(content, layout.name)
+        code = "<i2" if plain is bfloat16 else plain.numpy.str
+        made = tensor_from_array(self.elements(name, code, sizes, plain.itemsize, begin))
+        return made.view(bfloat16) if plain is bfloat16 else made
+
+    def elements(self, name: str, code: str, sizes: tuple[int, ...], itemsize: int, begin: int) -> np.ndarray:
+        count = math.prod(sizes)
+        if begin + count * itemsize > self.end or math.prod(max(size, 1) for size in sizes) >= 1 << 62:
+            where = f"of the sizes {list(sizes)} at byte {begin}"
+            raise self.fail(f"the tensor {name!r} {where} ends behind the file's {self.end} bytes")
+        return np.frombuffer(self.content, code, count, begin).reshape(sizes)
+
+
+# Writing
+
+
+def save_gguf(tensors: Mapping[str, Tensor], f: str | os.PathLike, metadata: Mapping[str, Any] | None = None) -> None:
+    """Write named tensors, which may be `BlockTensor`s, as a GGUF file of version 3.
+
+    Args:
+        tensors: by name; of float32, float16, bfloat16, float64, int8 to int64, or in blocks; up to 4 dimensions.
+        f: the file, which is replaced at once.
+        metadata: str, bool, int and float (written as float32), or lists of one of them.
+
+    RuntimeError, naming the tensor, for other dtypes and more dimensions; TypeError for other metadata.
+    """
+    head = [_MAGIC, struct.pack("<IQQ", _NEWEST, len(tensors), len(metadata or {}))]
+    for name, value in (metadata or {}).items():
+        head += [_string(name), *_value(name, value)]
+    offset, bodies = 0, []
+    for name, tensor in tensors.items():
+        kind, body = _stored(name, tensor)
+        head += [_string(name), struct.pack(f"<I{tensor.dim()}QIQ", tensor.dim(), *tensor.shape[::-1], kind, offset)]
+        bodies.append(body)
+        offset += -(-len(body) // 32) * 32
+    begin = b"".join(head)
+    padded = [begin, bytes(-len(begin) % 32)]
+    for body in bodies:
+        padded += [body, bytes(-len(body) % 32)]
+    replace_file(os.fspath(f), lambda file: file.writelines(padded))
+
+
+def _string(text: str) -> bytes:
+    content = text.encode()
+    return struct.pack("<Q", len(content)) + content
+
+
+def _value(name: str, value: Any) -> list[bytes]:
+    if isinstance(value, list | tuple):
+        kinds = {type(each).__name__ for each in value}
+        if len(kinds) != 1 or not kinds <= _NUMBER_OF.keys():
+            raise TypeError(f"save_gguf: the metadata {name!r} must be a list of str, bool, int or float, all the same")
+        kind = _NUMBER_OF[kinds.pop()]
+        return [struct.pack("<IIQ", _ARRAY, kind, len(value)), *(_packed(kind, each) for each in value)]
+    kind = _NUMBER_OF.get(type(value).__name__)
+    if kind is None:
+        raise TypeError(f"save_gguf: the metadata {name!r} must be str, bool, int, float or a list, got {type(value).__name__}")
+    return [struct.pack("<I", kind), _packed(kind, value)]
+
+
+def _packed(kind: int, value: Any) -> bytes:
+    return _string(value) if kind == _STRING else struct.pack("<" + _SCALARS[kind], value)
+
+
+def _stored(name: str, tensor: Tensor) -> tuple[int, bytes]:
+    """A tensor's type and bytes."""
+    if tensor.dim() > _MOST_DIMS:
+        raise RuntimeError(f"save_gguf: {name!r} has {tensor.dim()} dimensions; GGUF holds up to {_MOST_DIMS}")
+    if isinstance(tensor, BlockTensor):
+        return FORMATS[tensor.format].number, tensor.blocks.detach().contiguous().numpy(force=True).tobytes()
+    kind = next((number for number, each in _PLAIN.items() if each is tensor.dtype), None)
+    if kind is None:
+        raise RuntimeError(f"save_gguf: {name!r} is {tensor.dtype}, which GGUF does not hold")
+    plain = tensor.detach().cpu().contiguous()
+    return kind, (plain.view(int16) if plain.dtype is bfloat16 else plain).numpy(force=True).tobytes()
