@@ -46,16 +46,17 @@ class BlockFormat:
 
     def dequantize(self, rows: np.ndarray) -> np.ndarray:
         """float32 (..., width) of rows of bytes (..., row_bytes(width))."""
-        blocks = rows.reshape(*rows.shape[:-1], -1, self.nbytes)
-        return self.decode(blocks).reshape(*rows.shape[:-1], -1)
+        count = rows.shape[-1] // self.nbytes
+        blocks = rows.reshape(*rows.shape[:-1], count, self.nbytes)
+        return self.decode(blocks).reshape(*rows.shape[:-1], count * self.elements)
 
     def quantize(self, rows: np.ndarray) -> np.ndarray:
         """Rows of bytes of float32 (..., width). ValueError where blocks don't fill a row, or numbers aren't finite."""
-        self.row_bytes(rows.shape[-1])
+        nbytes = self.row_bytes(rows.shape[-1])
         if not np.isfinite(rows).all():
             raise ValueError(f"{self.name} holds finite numbers only")
-        blocks = np.ascontiguousarray(rows, np.float32).reshape(*rows.shape[:-1], -1, self.elements)
-        return self.encode(blocks).reshape(*rows.shape[:-1], -1)
+        blocks = np.ascontiguousarray(rows, np.float32).reshape(*rows.shape[:-1], nbytes // self.nbytes, self.elements)
+        return self.encode(blocks).reshape(*rows.shape[:-1], nbytes)
 
 
 # Blocks of 32

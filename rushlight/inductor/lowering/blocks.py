@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from rushlight.core.blocks import format_named
-from rushlight.core.dtype import float32
+from rushlight.core.dtype import float32, float64
 from rushlight.inductor.ir import Constant, Operand
 from rushlight.inductor.lowering.indexing import embedding
-from rushlight.inductor.lowering.products import in_float32, in_type
+from rushlight.inductor.lowering.products import in_float32, in_type, matrix_product
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.tensor_box import TensorBox
 
@@ -26,6 +26,10 @@ def block_linear(graph, input, blocks, format):
     depth = blocks.size[1] // layout.nbytes * layout.elements
     if not (rows and columns and depth):
         return graph.pointwise((*lead, columns), input.dtype, lambda index: Constant(input.dtype, 0.0))
+    if input.dtype is float64:
+        dense = in_type(graph, dequantize_blocks(graph, blocks, format), float64)
+        turned = dense.view((depth, columns), lambda index: [index[1], index[0]])
+        return matrix_product(graph, input.reshape((rows, depth)), turned).reshape((*lead, columns))
     flat = in_float32(graph, input).reshape((rows, depth))
     operands = {"a": graph.strided_operand(flat, (rows, depth)), "b": _rows(graph, blocks)}
     made = graph.template("block_gemm", (rows, columns), float32, rows, columns, operands, depth=depth, layout=layout.name)

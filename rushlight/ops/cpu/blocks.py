@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rushlight.core.dtype import float32
+from rushlight.core.dtype import float32, float64
 from rushlight.ops.cpu.common import make, operand
 from rushlight.ops.cpu.products import matrix_product
 from rushlight.ops.meta.blocks import check_block_embedding, check_block_linear, check_blocks
@@ -17,11 +17,14 @@ _ELEMENTS_AT_ONCE = 1 << 20
 def block_linear(input, blocks, format):
     layout, sizes = check_block_linear(input, blocks, format)
     held, width = blocks._impl.array, input._impl.sizes[-1]
-    left = operand(input, float32).reshape(-1, width)
-    out = np.empty((len(left), len(held)), np.float32)
+    kind = float64 if input.dtype is float64 else float32
+    left = operand(input, kind).reshape(-1, width)
+    out = np.empty((len(left), len(held)), kind.numpy)
     step = max(_ELEMENTS_AT_ONCE // max(width, 1), 1)
     for first in range(0, len(held), step):
-        out[:, first : first + step] = matrix_product(left, layout.dequantize(held[first : first + step]).T)
+        out[:, first : first + step] = matrix_product(
+            left, layout.dequantize(held[first : first + step]).astype(kind.numpy, copy=False).T
+        )
     return make(out.reshape(sizes), input.dtype)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rushlight.core.blocks import BlockFormat, format_named
-from rushlight.core.dtype import bfloat16, float16, float32, int32, int64, uint8
+from rushlight.core.dtype import float32, int32, int64, uint8
 from rushlight.core.tensor import Tensor
 from rushlight.ops.meta.common import empty
 from rushlight.ops.registry import meta
@@ -25,8 +25,8 @@ def check_block_linear(input: Tensor, blocks: Tensor, format: str) -> tuple[Bloc
     """The layout, and the shape of `input @ weight.T`; RuntimeError when sizes or dtypes do not fit."""
     layout, width = check_blocks("block_linear", blocks, format)
     impl = input._impl
-    if impl.dtype not in (float32, bfloat16, float16):
-        raise RuntimeError(f"block_linear: expected an input in float32, bfloat16 or float16, got {impl.dtype}")
+    if not impl.dtype.is_floating_point:
+        raise RuntimeError(f"block_linear: expected a floating input, got {impl.dtype}")
     if not impl.sizes or impl.sizes[-1] != width:
         raise RuntimeError(f"block_linear: expected an input (..., {width}) for rows of {width}, got {list(impl.sizes)}")
     return layout, (*impl.sizes[:-1], blocks._impl.sizes[0])
