@@ -1,0 +1,150 @@
+"""The language model of examples/gemma.py: by tokens or at once, compiled, from a file, and in PyTorch."""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+import rushlight as torch
+from examples import gemma
+from examples.gguf_tokens import Tokenizer
+from rushlight.quantized.blocks import BlockTensor
+
+CONFIG = gemma.Config(
+    layers=3, width=64, inner=96, heads=4, shared_heads=2, head_width=16, vocabulary=50, context=40, window=5, window_every=3
+)  # fmt: skip
+TOKENS = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]])
+
+
+def model() -> gemma.Gemma:
+    torch.manual_seed(0)
+    made = gemma.Gemma(CONFIG)
+    for parameter in made.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return made.eval().requires_grad_(False)
+
+
+def all_logits(made: gemma.Gemma, **options) -> torch.Tensor:
+    return gemma.Session(made, 20, **options).feed(TOKENS, last=False)
+
+
+def close(found: torch.Tensor, expected: torch.Tensor, part: float = 1e-4) -> None:
+    assert float((found - expected).abs().max() / expected.abs().max()) < part
+
+
+def test_by_tokens_as_at_once():
+    made = model()
+    expected = all_logits(made, compiled=False)
+    close(all_logits(made), expected)
+    for compiled in (False, True):
+        session = gemma.Session(made, 20, compiled=compiled)
+        close(session.feed(TOKENS[:, :5])[:, 0], expected[:, 4])
+        for place in range(5, TOKENS.shape[1]):
+            close(session.feed(TOKENS[:, place : place + 1])[:, 0], expected[:, place])
+
+
+def test_two_graphs_serve_a_text():
+    counter = torch._dynamo.testing.CompileCounterWithBackend("inductor")
+    session = gemma.Session(model(), 40, compiled=False)
+    session.step = torch.compile(session.model.forward, backend=counter, dynamic=True)
+    made = list(gemma.generate(session, [1, 2, 3], 30, []))
+    assert len(made) == 30 and counter.frame_count <= 2
+
+
+def test_what_a_session_refuses():
+    session = gemma.Session(model(), 4, compiled=False)
+    for tokens, said in (
+        ([], "by 1 to 4 tokens, got 0"),
+        ([1] * 5, "by 1 to 4 tokens, got 5"),
+        ([50], "0 to 49"),
+        ([-1], "0 to 49"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            session.feed(torch.tensor([tokens], dtype=torch.int64))
+    with pytest.raises(ValueError, match="has 1 to 40 tokens, got 41"):
+        gemma.Session(model(), 41)
+    assert len(list(gemma.generate(session, [1, 2], 9, []))) == 3  # as long as the text may grow
+
+
+@pytest.fixture
+def file(tmp_path) -> str:
+    tensors = {}
+    made = model()
+    names = {
+        gemma.own_name(f"blk.{layer}.{name}.weight"): f"blk.{layer}.{name}.weight" for layer in range(3) for name in gemma.NAMES
+    }
+    for own, tensor in made.state_dict().items():
+        name = names.get(own, {"tokens.weight": "token_embd.weight", "norm.weight": "output_norm.weight"}.get(own))
+        if name is not None:
+            tensors[name] = BlockTensor.quantize(tensor, "q8_0") if tensor.dim() == 2 else tensor
+    settings = {
+        "block_count": 3, "embedding_length": 64, "feed_forward_length": 96, "attention.head_count": 4,
+        "attention.head_count_kv": 2, "attention.key_length": 16, "context_length": 40, "attention.sliding_window": 5,
+        "attention.layer_norm_rms_epsilon": 1e-6, "rope.freq_base": 1e6,
+    }  # fmt: skip
+    metadata = {"general.architecture": "gemma3", **{f"gemma3.{name}": value for name, value in settings.items()}}
+    torch.save_gguf(tensors, tmp_path / "model.gguf", metadata)
+    return str(tmp_path / "model.gguf")
+
+
+def test_from_a_file(file):
+    made, _ = gemma.load(file)
+    assert made.config.layers == 3 and isinstance(made.layers[0].gate.weight, BlockTensor)
+    assert made.head.weight is made.tokens.weight
+    dense = gemma.Gemma(made.config)
+    dense.load_state_dict(
+        {name: each.dequantize() if isinstance(each, BlockTensor) else each for name, each in made.state_dict().items()}
+    )
+    expected = all_logits(dense.eval(), compiled=False)
+    close(all_logits(made, compiled=False), expected, 1e-3)
+    close(all_logits(made), expected, 0.05)
+
+
+@pytest.mark.oracle
+def test_as_in_pytorch():
+    pytorch = pytest.importorskip("torch")
+    source = (
+        Path(gemma.__file__)
+        .read_text()
+        .replace("import rushlight as torch", "import torch")
+        .replace("from rushlight", "from torch")
+    )
+    theirs = types.ModuleType("gemma_in_pytorch")
+    sys.modules[theirs.__name__] = theirs
+    exec(compile(source, gemma.__file__, "exec"), theirs.__dict__)
+    made, other = model(), theirs.Gemma(CONFIG)
+    other.load_state_dict({name: pytorch.from_numpy(tensor.numpy()) for name, tensor in made.state_dict().items()})
+    expected = theirs.Session(other.eval(), 20, compiled=False).feed(pytorch.from_numpy(TOKENS.numpy()), last=False)
+    close(all_logits(made, compiled=False), torch.from_numpy(expected.numpy()))
+
+
+VOCABULARY = {
+    "tokenizer.ggml.model": "llama", "tokenizer.ggml.bos_token_id": 1, "tokenizer.ggml.eos_token_id": 2,
+    "tokenizer.ggml.unknown_token_id": 0, "tokenizer.ggml.add_space_prefix": False,
+    "tokenizer.ggml.tokens": ["<unk>", "<s>", "</s>", "<0xC3>", "<0xA9>", "a", "b", "▁", "ab", "▁ab", "aba", "<turn>"],
+    "tokenizer.ggml.scores": [0.0, 0.0, 0.0, 0.0, 0.0, -9.0, -9.0, -9.0, -1.0, -2.0, -1.5, 0.0],
+    "tokenizer.ggml.token_type": [2, 3, 3, 6, 6, 1, 1, 1, 1, 1, 1, 4],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("ab", [8]), (" ab", [9]), ("aba", [10]), (" aba", [7, 10]), ("é", [3, 4]), ("a<turn>b", [5, 11, 6]), ("", []),
+        ("bab ab", [6, 8, 9]),
+    ],
+)  # fmt: skip
+def test_tokens(text, numbers):
+    tokenizer = Tokenizer(VOCABULARY)
+    assert tokenizer.encode(text) == [1, *numbers]
+    assert tokenizer.decode([1, *numbers]) == text
+
+
+def test_tokens_that_are_none():
+    with pytest.raises(IndexError, match="there is no token 12"):
+        Tokenizer(VOCABULARY).decode([12])
+    with pytest.raises(ValueError, match="expected a vocabulary of kind 'llama', got 'gpt2'"):
+        Tokenizer({"tokenizer.ggml.model": "gpt2"})
