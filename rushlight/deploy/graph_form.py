@@ -28,7 +28,7 @@ from rushlight.deploy.spelling import c_constant, c_string, format_text, in_user
 from rushlight.deploy.weights import Weights
 from rushlight.fx.graph_module import GraphModule
 from rushlight.inductor import pieces
-from rushlight.inductor.codegen.types import c_type, size_text
+from rushlight.inductor.codegen.types import size_operand, size_text
 from rushlight.inductor.open_launch import LARGEST, counts_of
 from rushlight.inductor.options import Options
 from rushlight.inductor.plan import OutputView, Plan
@@ -275,8 +275,8 @@ class _Writer:
         pointers += [f"o{index}" for index in range(len(self.plan.outputs))]
         pointers += ["arena", *(f"(void*)(intptr_t){name}" for name in self.symbols.names)]
         yield f"void* buffers[] = {{{', '.join(pointers)}}};"
-        said = c_string("a value is out of range: an index or a class beyond its dimension, a divisor of 0, or a probability")
-        yield f"if (program_{k}::entry(buffers, self.threads)) return self.say(failed, {said});"
+        yield f"const int wrong = program_{k}::entry(buffers, self.threads);"
+        yield 'if (wrong) return self.say(failed, "%s", reason_of(wrong));'
 
     def _written_back(self) -> Iterator[str]:
         """What was written to copies of inputs goes to the inputs."""
@@ -324,7 +324,8 @@ class _Writer:
         if view.is_whole and view.buffer in self.positions:
             given = self.symbols.inputs[self.positions[view.buffer]]
             size, stride = given.size, given.stride
-        at = pointer if pointer == "nullptr" or view.offset == 0 else f"({c_type(kind)}*){pointer} + {size_text(view.offset)}"
+        place = f"(char*){pointer} + {size_operand(view.offset)} * {kind.itemsize}"
+        at = pointer if pointer == "nullptr" or view.offset == 0 else place
         return f"tensor_of({at}, {c_constant(kind)}, {len(size)}, {_array(size)}, {_array(stride)})"
 
     # Words
