@@ -36,7 +36,7 @@ from rushlight.inductor.planning import plan_of
 from rushlight.inductor.size_symbols import SizeSymbols, TensorInput
 from rushlight.inductor.sizes import Size
 
-_TESTS = {EQUAL: "is_zero", DIFFERENT: "is_other", NOT_NEGATIVE: "is_positive"}
+TESTS = {EQUAL: "is_zero", DIFFERENT: "is_other", NOT_NEGATIVE: "is_positive"}
 
 
 def excluded_values(relations: Iterable[Relation]) -> dict[Var, set[int]]:
@@ -72,6 +72,11 @@ class GraphForm:
     inputs: list[TensorInput | Size]
     outputs: list[OutputView]
     plan: Plan
+
+    @property
+    def call(self) -> str:
+        """The function's name."""
+        return f"graph_{self.number}"
 
     def tensor_at(self, place: int) -> tuple[dtype, tuple[Size, ...]] | None:
         """The dtype and sizes of an output; None for one that is no tensor."""
@@ -181,7 +186,7 @@ class _Writer:
             text = size_text(relation.expression)
             free = relation.expression.free_variables()
             if free and all(self._is_symbol(each) for each in free):
-                yield f"({_as_counted(relation.expression, text)}).{_TESTS[relation.kind]}()", self.named(str(relation))
+                yield f"({_as_counted(relation.expression, text)}).{TESTS[relation.kind]}()", self.named(str(relation))
         for place in self.tensors:
             for dim, size in enumerate(self.symbols.inputs[place].size):
                 if isinstance(size, Expr) and size is not self._defined_by(place, dim):

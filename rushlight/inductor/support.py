@@ -189,7 +189,8 @@ def _non_empty_reduction(node: Node) -> bool:
 
 
 def _non_empty_source(node: Node) -> bool:
-    return _first_argument(node).numel() > 0
+    """Whether there is something to read, or nothing is read."""
+    return 0 in _first(node).shape or _first_argument(node).numel() > 0
 
 
 def _integer_indices(node: Node) -> bool:

@@ -48,6 +48,8 @@ def test_singular_matrices_raise_as_in_eager():
 def test_large_matrices_stay_with_lapack():
     with torch.no_grad():
         small, large = (capture(torch.linalg.inv, (torch.rand(size, size),)).module for size in (8, 100))
-    chosen = [[is_faster_in_eager(node) for node in module.graph.nodes if node.op == "call_function"] for module in (small, large)]
+    chosen = [
+        [is_faster_in_eager(node) for node in module.graph.nodes if node.op == "call_function"] for module in (small, large)
+    ]
     assert not any(chosen[0])
     assert chosen[1][0]
