@@ -107,6 +107,9 @@ FOURIER |= {
     "back_to_reals": (lambda x: torch.fft.irfftn(torch.fft.rfftn(x), s=x.shape), (torch.randn(3, 4, 5),)),
     "hfft": (torch.fft.hfft, (torch.randn(5, dtype=torch.complex64),)),
     "shifted": (lambda x: torch.fft.fftshift(torch.fft.fft(x)), (torch.randn(6),)),
+    "istft": (
+        lambda z: torch.istft(z, 16, 4, window=torch.hann_window(16)), (torch.randn(2, 9, 17, dtype=torch.complex64),)
+    ),
     "stft": (
         lambda x: torch.stft(x, 16, 4, window=torch.hann_window(16), return_complex=True), (torch.randn(2, 64),)
     ),
