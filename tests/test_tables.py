@@ -7,6 +7,7 @@ import pytest
 from rushlight.autograd.derivative_table import DERIVATIVES, NON_DIFFERENTIABLE
 from rushlight.core.dispatch_key import DispatchKey
 from rushlight.inductor.lowering import FALLBACKS, LOWERINGS
+from rushlight.inductor.lowering.complex_numbers import COMPLEX
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import PRIMITIVES
 
@@ -19,7 +20,7 @@ TABLES = {
     "ops/meta": lambda op: _has_kernel(op, DispatchKey.Meta),
     "ops/cpu": lambda op: _has_kernel(op, DispatchKey.CPU),
     "autograd/derivatives": lambda op: (op in DERIVATIVES) != (op in NON_DIFFERENTIABLE),
-    "inductor/lowering": lambda op: (op in LOWERINGS) != (op in FALLBACKS),
+    "inductor/lowering": lambda op: (op in LOWERINGS or op in COMPLEX) != (op in FALLBACKS),
 }
 
 

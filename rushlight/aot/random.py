@@ -2,7 +2,7 @@
 
 In: a graph of aten operators with fake values in `meta["val"]`, before functionalization. Out: the same distributions, by
 `_philox_seed` at its begin and pure operators of that seed, which fuse, and which a backward may calculate again. Operators
-with a generator of their own, and those without a rule here (`multinomial`, `randperm`, ...), go on drawing in eager. What
+with a generator of their own, and those without a rule here (`randperm`, `poisson`, ...), go on drawing in eager. What
 eager refuses (a probability above 1) is left to eager. Stage: aot.
 """
 
@@ -222,3 +222,24 @@ def integers(draws: Draws, given: dict) -> object:
     else:
         number = ((draws.bits(tensor) << 31) + (draws.bits(tensor) >> 1)) % span
     return tensor.copy_(number if low == 0 else number + low)
+
+
+@rule("multinomial")
+def multinomial(draws: Draws, given: dict) -> object:
+    """Without replacement, the places of the largest quotients of weights and exponential numbers (Efraimidis and Spirakis
+    2006); with it, where uniform numbers fall among the running sums."""
+    weights, count = given["self"], given["num_samples"]
+    if weights.dtype not in (float32, float64) or 0 in weights.shape:
+        return NotImplemented
+    wrong = "probability tensor contains either `inf`, `nan` or element < 0"
+    weights = aten._checked.default(weights, (weights >= 0) & (weights < math.inf), "RuntimeError", wrong)
+    total = weights.sum(-1, keepdim=True)
+    none = "invalid multinomial distribution (sum of probabilities <= 0)"
+    total = aten._checked.default(total, total > 0, "RuntimeError", none)
+    weights = weights / total
+    if not given["replacement"] or count == 1:
+        return aten.topk.default(weights / -draws.positive(weights).log(), count, -1)[1]
+    levels = weights.cumsum(-1)
+    like = aten.empty.memory_format([*weights.shape[:-1], count], dtype=weights.dtype)
+    found = aten.searchsorted.Tensor(levels, draws.uniform(like) * levels[..., -1:], right=True)
+    return found.clamp(max=weights.shape[-1] - 1)

@@ -12,25 +12,21 @@ from contextlib import suppress
 from rushlight.compiler.passes import for_fusion
 from rushlight.core.algebra import Var
 from rushlight.core.pytree import LEAF, TreeSpec
-from rushlight.core.symbolic import SymInt
+from rushlight.core.symbolic import ShapeEnv, SymInt
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.deploy.graph_form import GraphForm, excluded_values, graph_form
 from rushlight.deploy.model import Method, Model, Parameter, check_tensor
-from rushlight.deploy.spelling import NotExportable, identifier, in_user_names
+from rushlight.deploy.parts import DECOMPOSITIONS, PartsForm, PartsWriter
+from rushlight.deploy.refusals import MAY_FAIL, refuse_unsupported
+from rushlight.deploy.spelling import identifier, in_user_names
+from rushlight.dynamo.unknown_sizes import UnknownSizes
 from rushlight.export.exported_program import ExportedProgram
 from rushlight.export.graph_signature import InputKind, OutputKind
 from rushlight.fx.graph_module import GraphModule
-from rushlight.fx.node import Node
 from rushlight.fx.proxy_tensor import capture
 from rushlight.inductor.late_inputs import as_last_inputs, seed_nodes, written_constants
 from rushlight.inductor.size_symbols import TensorInput, environment_of
 from rushlight.inductor.sizes import Size, as_sizes
-from rushlight.inductor.support import is_supported
-from rushlight.inductor.write_backs import is_write_back
-from rushlight.ops.dispatcher import OpOverload
-
-MAY_FAIL = (RuntimeError, ArithmeticError, ValueError, TypeError, LookupError, NotImplementedError)
-"""What a program's own code raises for sizes that it is not for."""
 
 
 def add_exported(model: Model, name: str, program: ExportedProgram) -> Method:
@@ -50,7 +46,14 @@ def add_exported(model: Model, name: str, program: ExportedProgram) -> Method:
 def _add_graph(model: Model, method: Method, program: ExportedProgram, fixed: dict[Var, int]) -> None:
     """Add the form in which some sizes are known."""
     inputs, size_names = _user_inputs(program), dict(program._size_names)
-    module = _captured(program, fixed)
+    module, unknown = _captured(program, fixed)
+    if unknown.calls:
+        names = [each for each, _ in inputs]
+        form = PartsWriter(model, method.name, size_names, lambda path, each: model.add_tensor_state(path, each)).write(
+            module, names, unknown
+        )
+        _finish(model, method, program, form, inputs, size_names, [], 0)
+        return
     for graph_pass in for_fusion(fallback_random=False):
         graph_pass(module)
     written, seeds = written_constants(module), seed_nodes(module)
@@ -60,10 +63,18 @@ def _add_graph(model: Model, method: Method, program: ExportedProgram, fixed: di
     refuse_unsupported(module, method.name)
     form = graph_form(model.programs, module, names, model.weights, size_names)
     model.add_graph(form)
+    _finish(model, method, program, form, inputs, size_names, slots, len(seeds))
+
+
+def _finish(
+    model: Model, method: Method, program: ExportedProgram, form: GraphForm | PartsForm,
+    inputs: Sequence[tuple[str, object]], size_names: dict[str, str], slots: Sequence[int], seeds: int,
+) -> None:  # fmt: skip
+    """Add a form to the method, and describe the method by the first one."""
     if not method.forms:
         method.inputs = _inputs(inputs, form, program, size_names)
         method.outputs = _outputs(program, form, size_names)
-    _add_form(model, method, form, len(inputs), slots, len(seeds))
+    _add_form(model, method, form, len(inputs), slots, seeds)
 
 
 def _other_sizes(program: ExportedProgram, inputs: Sequence[tuple[str, object]]) -> list[dict[Var, int]]:
@@ -82,18 +93,20 @@ def _other_sizes(program: ExportedProgram, inputs: Sequence[tuple[str, object]])
     return choices + [{size: value} for size, values in excluded.items() if size in found for value in values if value > 1]
 
 
-def _captured(program: ExportedProgram, fixed: dict[Var, int]) -> GraphModule:
+def _captured(program: ExportedProgram, fixed: dict[Var, int]) -> tuple[GraphModule, UnknownSizes]:
     """The program's graph recorded again, below autograd, over the user's tensors, with parameters as attributes; `fixed` are
-    sizes that are known in this one."""
+    sizes that are known in this one. And what followed operators whose results depend on values."""
     module = program.module(check_guards=False)
     attributes = [node.target for node in module.graph.nodes if node.op == "get_attr"]
     inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
     values = [_with_sizes(node.meta.get("val"), fixed) for node in inputs]
-    return capture(
+    unknown = UnknownSizes(environment_of(values) or ShapeEnv())
+    found = capture(
         module, tuple(values), names={getattr_at(module, target)._impl: target for target in attributes},
         open_leaves=[value if isinstance(value, SymInt) else None for value in values],
-        input_names=[node.name for node in inputs],
-    ).module  # fmt: skip
+        input_names=[node.name for node in inputs], following=unknown.following, decompositions=DECOMPOSITIONS,
+    )  # fmt: skip
+    return found.module, unknown
 
 
 def getattr_at(module: object, path: str) -> Tensor:
@@ -115,24 +128,6 @@ def _with_sizes(value: object, fixed: dict[Var, int]) -> object:
     return wrap(value._impl.alias(sizes, strides, value._impl.storage_offset))
 
 
-def refuse_unsupported(module: GraphModule, name: str) -> None:
-    """NotExportable for a graph with operators that have no native form: which, and where the user calls them."""
-    found: dict[str, None] = {}
-    for node in module.graph.nodes:
-        if node.op == "call_function" and not is_supported(node) and not is_write_back(node):
-            target = node.target.name if isinstance(node.target, OpOverload) else str(node.target)
-            found[f"  {target}  at {_line_of(node)}"] = None
-    if module.meta.get("keep_eager"):
-        found[f"  {module.meta['keep_eager']}"] = None
-    if found:
-        raise NotExportable("\n".join([f"{name} cannot be exported: these operators have no native form", *found]))
-
-
-def _line_of(node: Node) -> str:
-    lines = [line.strip() for line in (node.stack_trace or "").splitlines() if line.strip()]
-    return " ".join(lines[-2:]) if lines else "an unknown line"
-
-
 # What it takes and gives
 
 
@@ -150,7 +145,7 @@ def _user_inputs(program: ExportedProgram) -> list[tuple[str, object]]:
 
 
 def _inputs(
-    inputs: Sequence[tuple[str, object]], form: GraphForm, program: ExportedProgram, size_names: dict[str, str]
+    inputs: Sequence[tuple[str, object]], form: GraphForm | PartsForm, program: ExportedProgram, size_names: dict[str, str]
 ) -> list[Parameter]:
     made = []
     for (name, value), given in zip(inputs, form.inputs, strict=False):
@@ -209,7 +204,7 @@ def _paths(spec: TreeSpec, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         yield from _paths(child, (*path, str(key)))
 
 
-def _add_form(model: Model, method: Method, form: GraphForm, count: int, slots: Sequence[int], seeds: int) -> None:
+def _add_form(model: Model, method: Method, form: GraphForm | PartsForm, count: int, slots: Sequence[int], seeds: int) -> None:
     """Add the function that runs a graph for the method's values and the model's state."""
     function = f"{method.name}_{len(method.forms)}"
     given = [f"&inputs[{place}]" for place in range(count)] + [f"&self.states[{slot}].now" for slot in slots]
@@ -220,7 +215,7 @@ def _add_form(model: Model, method: Method, form: GraphForm, count: int, slots: 
     lines += [
         f"value* const places[] = {{{', '.join(f'&outputs[{place}]' for place in range(len(method.outputs))) or 'nullptr'}}};"
     ]
-    lines += [f"value made[{max(len(method.outputs), 1)}];", f"int status = graph_{form.number}(self, given, places, made);"]
+    lines += [f"value made[{max(len(method.outputs), 1)}];", f"int status = {form.call}(self, given, places, made);"]
     for place, each in enumerate(method.outputs):
         lines.append(f'if (status == ok) status = self.deliver(outputs[{place}], made[{place}], "{each.name}");')
     body = "\n".join(f"  {line}" for line in [*lines, "return status;"])

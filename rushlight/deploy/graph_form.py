@@ -28,7 +28,7 @@ from rushlight.deploy.spelling import c_constant, c_string, format_text, in_user
 from rushlight.deploy.weights import Weights
 from rushlight.fx.graph_module import GraphModule
 from rushlight.inductor import pieces
-from rushlight.inductor.codegen.types import c_type, size_text
+from rushlight.inductor.codegen.types import size_operand, size_text
 from rushlight.inductor.open_launch import LARGEST, counts_of
 from rushlight.inductor.options import Options
 from rushlight.inductor.plan import OutputView, Plan
@@ -36,7 +36,7 @@ from rushlight.inductor.planning import plan_of
 from rushlight.inductor.size_symbols import SizeSymbols, TensorInput
 from rushlight.inductor.sizes import Size
 
-_TESTS = {EQUAL: "is_zero", DIFFERENT: "is_other", NOT_NEGATIVE: "is_positive"}
+TESTS = {EQUAL: "is_zero", DIFFERENT: "is_other", NOT_NEGATIVE: "is_positive"}
 
 
 def excluded_values(relations: Iterable[Relation]) -> dict[Var, set[int]]:
@@ -72,6 +72,11 @@ class GraphForm:
     inputs: list[TensorInput | Size]
     outputs: list[OutputView]
     plan: Plan
+
+    @property
+    def call(self) -> str:
+        """The function's name."""
+        return f"graph_{self.number}"
 
     def tensor_at(self, place: int) -> tuple[dtype, tuple[Size, ...]] | None:
         """The dtype and sizes of an output; None for one that is no tensor."""
@@ -181,7 +186,7 @@ class _Writer:
             text = size_text(relation.expression)
             free = relation.expression.free_variables()
             if free and all(self._is_symbol(each) for each in free):
-                yield f"({_as_counted(relation.expression, text)}).{_TESTS[relation.kind]}()", self.named(str(relation))
+                yield f"({_as_counted(relation.expression, text)}).{TESTS[relation.kind]}()", self.named(str(relation))
         for place in self.tensors:
             for dim, size in enumerate(self.symbols.inputs[place].size):
                 if isinstance(size, Expr) and size is not self._defined_by(place, dim):
@@ -275,8 +280,8 @@ class _Writer:
         pointers += [f"o{index}" for index in range(len(self.plan.outputs))]
         pointers += ["arena", *(f"(void*)(intptr_t){name}" for name in self.symbols.names)]
         yield f"void* buffers[] = {{{', '.join(pointers)}}};"
-        said = c_string("a value is out of range: an index or a class beyond its dimension, a divisor of 0, or a probability")
-        yield f"if (program_{k}::entry(buffers, self.threads)) return self.say(failed, {said});"
+        yield f"const int wrong = program_{k}::entry(buffers, self.threads);"
+        yield 'if (wrong) return self.say(failed, "%s", reason_of(wrong));'
 
     def _written_back(self) -> Iterator[str]:
         """What was written to copies of inputs goes to the inputs."""
@@ -324,7 +329,8 @@ class _Writer:
         if view.is_whole and view.buffer in self.positions:
             given = self.symbols.inputs[self.positions[view.buffer]]
             size, stride = given.size, given.stride
-        at = pointer if pointer == "nullptr" or view.offset == 0 else f"({c_type(kind)}*){pointer} + {size_text(view.offset)}"
+        place = f"(char*){pointer} + {size_operand(view.offset)} * {kind.itemsize}"
+        at = pointer if pointer == "nullptr" or view.offset == 0 else place
         return f"tensor_of({at}, {c_constant(kind)}, {len(size)}, {_array(size)}, {_array(stride)})"
 
     # Words

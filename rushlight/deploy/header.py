@@ -48,7 +48,9 @@ typedef enum @name_dtype {
   @NAME_INT16,
   @NAME_INT8,
   @NAME_UINT8,
-  @NAME_BOOLEAN /* one byte, 0 or 1 */
+  @NAME_BOOLEAN, /* one byte, 0 or 1 */
+  @NAME_COMPLEX64, /* a float and another one, the imaginary part */
+  @NAME_COMPLEX128 /* the same of doubles */
 } @name_dtype;
 
 /* A tensor: sizes, and strides in elements. As an input it is only read. As an output it is either all zeros, and the model

@@ -17,7 +17,7 @@ _MODULE = Path(__file__).with_name("javascript") / "model.js"
 _ARRAYS = {
     "float32": "Float32Array", "float64": "Float64Array", "float16": "Uint16Array", "bfloat16": "Uint16Array",
     "int64": "BigInt64Array", "int32": "Int32Array", "int16": "Int16Array", "int8": "Int8Array", "uint8": "Uint8Array",
-    "bool": "Uint8Array",
+    "bool": "Uint8Array", "complex64": "Float32Array", "complex128": "Float64Array",
 }  # fmt: skip
 _KINDS = {"int": "number | bigint", "float": "number | Float", "bool": "boolean", "string": "string"}
 _RESULTS = {"int": "number | bigint", "float": "number", "bool": "boolean", "string": "string"}

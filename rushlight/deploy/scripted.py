@@ -15,9 +15,9 @@ from rushlight.compiler.scripted.execution import TooManyRounds
 from rushlight.compiler.scripted.open_sizes import Dims
 from rushlight.compiler.scripted.programs import NOT_NATIVE
 from rushlight.core.tensor import Tensor
-from rushlight.deploy.exported import MAY_FAIL
 from rushlight.deploy.graph_form import excluded_values
 from rushlight.deploy.model import Method, Model, Parameter, check_tensor
+from rushlight.deploy.refusals import MAY_FAIL
 from rushlight.deploy.spelling import NotExportable, identifier
 from rushlight.deploy.state import States
 from rushlight.deploy.structured_form import StructuredForm

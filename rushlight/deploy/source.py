@@ -72,6 +72,7 @@ def _head(model: Model, header: str, embedded: bool) -> list[str]:
         *model.includes,
         "#include <rushlight/program.h>",
         "#include <rushlight/deployed.h>",
+        *(["#include <rushlight/deployed_values.h>"] if model.looks_at_values else []),
     ]
 
 

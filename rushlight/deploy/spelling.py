@@ -11,6 +11,7 @@ from rushlight.inductor.codegen.types import CPP_WORDS, literal
 DTYPES = {
     "float32": "FLOAT32", "float64": "FLOAT64", "float16": "FLOAT16", "bfloat16": "BFLOAT16", "int64": "INT64",
     "int32": "INT32", "int16": "INT16", "int8": "INT8", "uint8": "UINT8", "bool": "BOOLEAN",
+    "complex64": "COMPLEX64", "complex128": "COMPLEX128",
 }  # fmt: skip
 """The dtypes that cross the interface, and what their constants are called after the model's name."""
 

@@ -18,10 +18,12 @@ from rushlight.compiler.scripted.whole import Captured, Wish
 from rushlight.core.pytree import LEAF, TreeSpec
 from rushlight.core.symbolic import ShapeGuard
 from rushlight.core.tensor import Tensor
-from rushlight.deploy.exported import refuse_unsupported, shown_sizes
+from rushlight.deploy.exported import shown_sizes
 from rushlight.deploy.graph_form import GraphForm, graph_form
 from rushlight.deploy.model import Model, Parameter, check_tensor
+from rushlight.deploy.parts import DECOMPOSITIONS, PartsForm, PartsWriter
 from rushlight.deploy.readers import Values
+from rushlight.deploy.refusals import refuse_unsupported
 from rushlight.deploy.spelling import NotExportable, c_string
 from rushlight.deploy.state import States
 from rushlight.inductor.compile_fx import interpreter_of
@@ -37,8 +39,8 @@ class WholeForm:
     """A captured graph. `program` runs it in Python, for calls that find out about further forms."""
 
     def __init__(self, graph: Graph, arguments: Sequence[object], dims: Dims, changing: frozenset, budget: Budget):
-        captured = Captured(graph, arguments, Wish(changing, dims, False, budget))
-        for graph_pass in for_fusion(fallback_random=False):
+        captured = Captured(graph, arguments, Wish(changing, dims, False, budget, DECOMPOSITIONS))
+        for graph_pass in () if captured.unknown.calls else for_fusion(fallback_random=False):
             graph_pass(captured.module)
         self.captured = captured
         self.form: Form = captured.form(arguments)
@@ -61,10 +63,12 @@ class WholeForm:
         """Add the form's functions; what its results are called and look like. `names` are those of all arguments."""
         module, form = self.captured.module, self.form
         self._refuse_effects()
-        written, seeds = written_constants(module), seed_nodes(module)
+        in_parts = bool(self.captured.unknown.calls)
+        written, seeds = ([], []) if in_parts else (written_constants(module), seed_nodes(module))
         written_states = [states.number(self._path_of(getattr(module, node.target))) for node in written]
-        module = as_last_inputs(module, [*written, *seeds])
-        refuse_unsupported(module, method)
+        if not in_parts:
+            module = as_last_inputs(module, [*written, *seeds])
+            refuse_unsupported(module, method)
         values = Values(states, model.weights, self.arguments, names)
         self._check_structure(values)
         for reader, expected in form.conditions:
@@ -89,8 +93,12 @@ class WholeForm:
             values.lines.append(f"const value seed_{number} = self.next_seed();")
             given.append(f"&seed_{number}")
             called.append("the seed")
-        graph = graph_form(model.programs, module, called, model.weights, size_names)
-        model.add_graph(graph)
+        if in_parts:
+            writer = PartsWriter(model, method, size_names, lambda _, tensor: states.number(self._path_of(tensor)))
+            graph = writer.write(module, called, self.captured.unknown)
+        else:
+            graph = graph_form(model.programs, module, called, model.weights, size_names)
+            model.add_graph(graph)
         results = self._call(values, graph, given, size_names)
         body = "\n".join(f"  {line}" for line in values.lines)
         model.forms.append(f"int {function}(RL_HANDLE& self, const value* inputs, value* outputs) {{\n{body}\n}}")
@@ -161,7 +169,9 @@ class WholeForm:
 
     # Results
 
-    def _call(self, values: Values, graph: GraphForm, given: list[str], size_names: dict[str, str]) -> list[Parameter]:
+    def _call(
+        self, values: Values, graph: GraphForm | PartsForm, given: list[str], size_names: dict[str, str]
+    ) -> list[Parameter]:
         templates, names = self._flattened()
         places = ["nullptr"] * len(graph.outputs)
         for number, template in enumerate(templates):
@@ -173,7 +183,7 @@ class WholeForm:
             f"value* const places[] = {{{', '.join(places) or 'nullptr'}}};",
             f"value made[{max(len(graph.outputs), 1)}];",
         ]
-        lines += [f"if (const int status = graph_{graph.number}(self, given, places, made)) return status;"]
+        lines += [f"if (const int status = {graph.call}(self, given, places, made)) return status;"]
 
         def output(place: int) -> str:
             return f"made[{place}]"
@@ -202,7 +212,7 @@ class WholeForm:
             return results[0].items, names
         return list(results), ["result"] if len(results) == 1 else [f"result_{number}" for number in range(len(results))]
 
-    def _parameter(self, name: str, template: Template, graph: GraphForm, size_names: dict[str, str]) -> Parameter:
+    def _parameter(self, name: str, template: Template, graph: GraphForm | PartsForm, size_names: dict[str, str]) -> Parameter:
         if isinstance(template, Output):
             found = graph.tensor_at(template.place)
             if found is None:

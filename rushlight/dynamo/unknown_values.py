@@ -23,6 +23,7 @@ from rushlight.core.thread_state import state
 from rushlight.fx.fake_tensor import DataDependentError, FakeTensorMode, needs_values
 from rushlight.fx.node import Node, map_arg
 from rushlight.ops.dispatcher import OpOverload
+from rushlight.ops.meta.vision import check_nms
 from rushlight.ops.modes import DispatchMode
 from rushlight.ops.packet import namespaces
 
@@ -102,7 +103,7 @@ class UnknownValues:
                 self._learn_sizes(one, other)
 
     def _result(self, counts: Iterator[list[int]], op: OpOverload, args: list, kwargs: dict) -> Any:
-        rule = _RULES.get(op._opname)
+        rule = FAKE_RESULTS.get(op._opname)
         found = next(counts, None)
         if rule is None or found is None:
             raise DataDependentError(f"{op} needs the values of a tensor, which are not known while a program is captured")
@@ -141,7 +142,7 @@ class _Recorder(DispatchMode):
 def _counts(op: OpOverload, stack: list, result: Any) -> list[int]:
     if op._opname == "index":
         return [int(index.count_nonzero()) for index in stack[1] if _is_mask(index)]
-    if op._opname == "nonzero":
+    if op._opname in ("nonzero", "nms"):
         return [result.shape[0]]
     if isinstance(result, tuple | list):
         return [result[0].shape[stack[1] if op._opname == "unique_dim" else 0 if stack[-1] is None else stack[-1]]
@@ -167,6 +168,13 @@ def _index(environment: ShapeEnv, counts: list[int], self: Tensor, indices: list
         else:
             lists.append(index)
     return aten.index.Tensor(self, lists)
+
+
+def _nms(environment: ShapeEnv, counts: list[int], dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
+    check_nms(dets, scores)
+    kept = environment.create_unknown(counts[0])
+    environment.learn(at_least(as_expr(dets.size(0)), kept.expr))
+    return aten.empty.memory_format([kept], dtype=int64)
 
 
 def _unique(environment: ShapeEnv, counts: list[int], self: Tensor, sorted: bool, inverse: bool, count: bool) -> tuple:
@@ -204,9 +212,10 @@ def _integer(environment: ShapeEnv, counts: list[int], self: Tensor) -> SymInt:
     return environment.create_unknown(counts[0], None)
 
 
-_RULES: dict[str, Callable] = {
+FAKE_RESULTS: dict[str, Callable] = {
     "nonzero": _nonzero, "index": _index, "_unique2": _unique, "unique_dim": _unique_dim,
     "unique_consecutive": _unique_consecutive, "_local_scalar_dense": _integer,
+    "nms": _nms,
 }  # fmt: skip
 
 

@@ -18,6 +18,8 @@ from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import DataDependentError, TensorImpl
 from rushlight.core.thread_state import state
+from rushlight.dynamo.unknown_sizes import UnknownSizes
+from rushlight.dynamo.unknown_values import check_relation, message_of
 from rushlight.export.errors import UserError
 from rushlight.export.graph_signature import (
     ConstantArgument,
@@ -104,8 +106,10 @@ def trace(module: Module, args: tuple, kwargs: dict, opened: OpenInputs, names: 
     inputs = [*_add_state(recorder, module), *_add_arguments(recorder, names)]
     leaves, spec = tree_flatten((args, kwargs))
     fake_args, fake_kwargs = tree_unflatten([_fake_leaf(recorder, leaf) for leaf in leaves], spec)
-    with _unchanged_state(module, recorder):
+    unknown = UnknownSizes(opened.environment)
+    with _unchanged_state(module, recorder), unknown.following(fakes):
         result = _run(recorder, module, fake_args, fake_kwargs)
+    _check_supposed(recorder, unknown)
     outputs, out_spec = tree_flatten(result)
     specs = [_output(recorder, value) for value in outputs]
     graph.output(tuple(node for node, _ in specs))
@@ -125,6 +129,16 @@ def _run(recorder: _Recorder, module: Module, args: tuple, kwargs: dict) -> obje
                 f"Could not export a part of the program that depends on the values of a tensor: {error}\n"
                 f"{_user_line(error)}\nUse torch.where in the place of such a branch."
             ) from error
+
+
+def _check_supposed(recorder: _Recorder, unknown: UnknownSizes) -> None:
+    """Let the graph check what was taken to hold of numbers that it calculates, but for those inside of one operator."""
+    for relation in unknown.supposed:
+        if not recorder.symbols.has_symbols_of(relation.expression):
+            continue
+        value = unknown.environment.integer(relation.expression)
+        arguments = (recorder.argument(value), relation.kind, message_of(relation), RuntimeError)
+        recorder.graph.call_function(check_relation, arguments).meta["val"] = None
 
 
 def _user_line(error: Exception) -> str:

@@ -96,7 +96,7 @@ def needs_values(op: OpOverload, args: Sequence) -> bool:
     return op._opname in _OF_VALUES
 
 
-_WITH_REASONS = frozenset({"_unique2", "unique_dim", "unique_consecutive"})  # whose Meta kernels say why they have no results
+_WITH_REASONS = frozenset({"_unique2", "unique_dim", "unique_consecutive", "nms"})  # whose Meta kernels say why
 _OF_VALUES = _WITH_REASONS | {"_local_scalar_dense", "equal", "nonzero"}
 
 

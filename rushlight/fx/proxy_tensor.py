@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
 
@@ -113,7 +113,16 @@ class ProxyMode(DispatchMode):
             self._record_items(node, result)
         elif isinstance(result, Tensor):
             self.track(result, node)
+            self._bind_unknown(result, node)
+        elif type(result) is SymInt:
+            node.meta["val"] = result
+            self.symbols.bind(result, node)
         return result
+
+    def _bind_unknown(self, result: Tensor, node: Node) -> None:
+        """Say where sizes that values decide are found."""
+        if any(type(size) is SymInt and size.is_unknown for size in result._impl.sizes):
+            self.symbols.bind(result, node)
 
     def _record_items(self, node: Node, result: tuple | list) -> None:
         for index, value in enumerate(result):
@@ -123,6 +132,7 @@ class ProxyMode(DispatchMode):
             item.meta["stack_trace"] = node.meta["stack_trace"]
             if isinstance(value, Tensor):
                 self.track(value, item)
+                self._bind_unknown(value, item)
             else:
                 item.meta["val"] = value
                 self._record_items(item, value)
@@ -239,6 +249,7 @@ def capture(
     decompositions: Mapping[OpOverload, Callable] | None = None,
     input_names: Sequence[str] | None = None,
     every_leaf: bool = False,
+    following: Callable[[FakeTensorMode], AbstractContextManager] | None = None,
 ) -> Capture:
     """Record `function(*args, **kwargs)`: the tensors among the arguments' leaves become inputs, in order.
 
@@ -246,9 +257,9 @@ def capture(
     an int, which becomes an input then, or None.
     `names` gives the qualified names of tensors that may be met inside, `input_names` those of the inputs, leaf by leaf, and
     `decompositions` functions that are recorded in the place of operators, unless they return NotImplemented. With
-    `every_leaf`, the graph takes what is no tensor, too, and does nothing with it. Whatever Python
-    decides while it runs is decided once. DataDependentError when it asks for a value. A GraphModule is run node by node, so
-    that the new nodes know the user's lines that theirs come from.
+    `every_leaf`, the graph takes what is no tensor, too, and does nothing with it. Whatever Python decides while it runs is
+    decided once. DataDependentError when it asks for a value, unless `following`, a context, gives such operators results. A
+    GraphModule is run node by node, so that the new nodes know the user's lines that theirs come from.
     """
     leaves, spec = tree_flatten((args, kwargs or {}))
     graph, fakes = Graph(), FakeTensorMode()
@@ -262,6 +273,8 @@ def capture(
     with ExitStack() as stack:
         stack.enter_context(fakes)
         stack.enter_context(mode)
+        if following is not None:
+            stack.enter_context(following(fakes))
         result = function(*fake_args, **fake_kwargs)
     outputs, output_spec = tree_flatten(result)
     graph.output(tuple(mode.argument(value) for value in outputs))

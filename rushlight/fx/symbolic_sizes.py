@@ -30,9 +30,7 @@ def open_sizes(environment: ShapeEnv, impl: TensorImpl, dims: Collection[int], s
     return sizes, symbolic_strides(impl, sizes, lambda dim, stride: stride)
 
 
-def symbolic_strides(
-    impl: TensorImpl, sizes: Sequence[Value], otherwise: Callable[[int, int], Value]
-) -> tuple[Value, ...]:
+def symbolic_strides(impl: TensorImpl, sizes: Sequence[Value], otherwise: Callable[[int, int], Value]) -> tuple[Value, ...]:
     """The strides as expressions of symbolic sizes: each is the extent of the dimension that lies just inside it.
 
     `otherwise(dim, stride)` gives the stride of a dimension that lies on no other one: 0 and 1 excepted, which stay.
@@ -72,6 +70,10 @@ class SymbolNodes:
                 for dim, item in enumerate(values):
                     if type(item) is SymInt and type(item.expr) is Var:
                         self._origins.setdefault(item.expr, (placeholder, reader, dim))
+
+    def has_symbols_of(self, expression: Expr) -> bool:
+        """Whether nodes tell the symbols of an expression."""
+        return all(symbol in self._nodes or symbol in self._origins for symbol in expression.free_variables())
 
     def node_of(self, value: SymInt) -> Node | int:
         """What stands for `value` in a node's arguments: an int where it turned out to be fixed."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import operator
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from rushlight.core.dtype import dtype
 from rushlight.core.storage import StorageImpl
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
@@ -20,6 +21,8 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node, map_arg
 from rushlight.inductor.ir import Buffer, ConstantBuffer, FixedLayout, InputBuffer, Load, Operand, buffer_text, walk
 from rushlight.inductor.lowering.builder import GraphBuilder, same_strides
+from rushlight.inductor.lowering.complex_box import ComplexBox, complex_operand, into_memory, parts_of_memory
+from rushlight.inductor.lowering.complex_numbers import COMPLEX, takes_complex_numbers, to_copy
 from rushlight.inductor.lowering.registry import LOWERINGS
 from rushlight.inductor.partial_writes import PartialWrite, lower_partial_write, partial_writes
 from rushlight.inductor.plan import OutputView
@@ -120,12 +123,10 @@ class GraphLowering:
         if node.op == "placeholder":
             return self._external(InputBuffer(node.name, _layout(node.meta["val"])), node.meta["val"])
         if node.op == "get_attr":
-            return self._external(
-                ConstantBuffer(node.name, _layout(node.meta["val"]), target=node.target), node.meta["val"]
-            )
+            return self._external(ConstantBuffer(node.name, _layout(node.meta["val"]), target=node.target), node.meta["val"])
         if node.target is operator.getitem:
             return self.boxes[node.args[0]][node.args[1]]
-        rule = LOWERINGS.get(node.target)
+        rule = (COMPLEX if takes_complex_numbers(node) else LOWERINGS).get(node.target)
         if rule is None:
             raise NotImplementedError(f"no lowering for {node.target} ({node.format_node()})")
         builder = self.builder
@@ -145,6 +146,8 @@ class GraphLowering:
         """A rule's result in the operator's dtype: rules calculate in what promotion gives, which may be another one."""
         if isinstance(result, tuple):
             return tuple(map(self._typed, value, result))
+        if isinstance(result, ComplexBox):
+            return result if result.dtype is value.dtype else to_copy(self.builder, result, dtype=value.dtype)
         if not isinstance(result, TensorBox) or not isinstance(value, Tensor) or result.dtype is value.dtype:
             return result
         return self.builder.pointwise(result.size, value.dtype, result.value)
@@ -152,13 +155,16 @@ class GraphLowering:
     def _external(self, buffer: Buffer, value: Tensor) -> TensorBox:
         self.builder.add(buffer)
         self._owners[buffer.name] = value._impl.storage
+        if value.dtype.is_complex:
+            return parts_of_memory(self.builder, buffer, value.shape)
         return TensorBox(StorageBox(None, buffer), value.shape, value.dtype)
 
     def _realize_shared(self, node: Node, result: object) -> None:
         """Compute what several nodes use once; cheap index arithmetic and constants are repeated instead."""
-        for box in result if isinstance(result, tuple) else (result,):
-            if isinstance(box, TensorBox) and not box.is_realized and _reads_memory(box):
-                self.builder.realize(box)
+        for each in result if isinstance(result, tuple) else (result,):
+            for box in (each.real, each.imag) if isinstance(each, ComplexBox) else (each,):
+                if isinstance(box, TensorBox) and not box.is_realized and _reads_memory(box):
+                    self.builder.realize(box)
 
     def _outputs(self, values: tuple) -> list[OutputView]:
         """The outputs. Those that share memory in eager share it here, with eager's strides."""
@@ -173,16 +179,18 @@ class GraphLowering:
         size, stride = as_sizes(box.size), as_sizes(fake.stride())
         self.builder.origin, self.builder.lines = node.name, source_line(node)
         if node.op != "call_function":
-            return OutputView(box.storage.buffer.name, size, stride, 0, is_whole=True)
+            name = (box.real if isinstance(box, ComplexBox) else box).storage.buffer.name
+            return OutputView(name, size, stride, 0, is_whole=True)
         if not fake.numel():
             return OutputView(self.builder.copy(box).storage.buffer.name, size, stride, 0)
         root = self._root[_storage(node)]
-        if root.op == "call_function" and (shared or not _is_dense(fake)):
+        same_elements = root.meta["val"].dtype is fake.dtype  # complex numbers may be seen as pairs of reals
+        if root.op == "call_function" and same_elements and (shared or not _is_dense(fake)):
             whole, base = self._in_layout(root), root.meta["val"]
             offset = as_size(whole.offset + as_size(fake.storage_offset()) - as_size(base.storage_offset()))
             return OutputView(whole.buffer, size, stride, offset)
         found = self._in_layout(node)
-        return OutputView(found.buffer, size, stride, found.offset)
+        return OutputView(found.buffer, size, stride if same_elements and _is_dense(fake) else found.strides, found.offset)
 
     def _in_layout(self, node: Node) -> Operand:
         """Where the elements of a node lie in memory with the strides of its fake value, after a copy if need be."""
@@ -193,16 +201,29 @@ class GraphLowering:
 
     def _find_or_copy(self, node: Node, stride: tuple[Size, ...]) -> Operand:
         box = self.boxes[node]
+        if isinstance(box, ComplexBox):
+            return complex_operand(self.builder, box, stride) or self._complex_copy(box, stride)
         size = as_sizes(box.size)
         if not box.is_realized and not same_strides(size, row_major(size), stride):
             self.builder.origin, self.builder.lines = box.storage.data.origin, box.storage.lines
             return self._copy_with(box, stride)  # calculated where it is to lie
         found = self.builder.operand(box, box.size)
-        if found is not None and same_strides(size, found.strides, stride) and not self.builder.is_folded(found.buffer):
+        is_own = found is not None and self._holds(found.buffer, box.dtype) and not self.builder.is_folded(found.buffer)
+        if is_own and same_strides(size, found.strides, stride):
             # A template's results may lie in one buffer; outputs that do not share memory in eager do not here.
             if self._owners.setdefault(found.buffer, _storage(node)) is _storage(node):
                 return found
         return self._copy_with(box, stride)
+
+    def _complex_copy(self, box: ComplexBox, stride: tuple[Size, ...]) -> Operand:
+        """The memory of a complex tensor with these strides, or row-major where those leave gaps."""
+        size = as_sizes(box.size)
+        order = _outermost_first(size, stride)
+        return Operand(into_memory(self.builder, box, order), 0, _strides_in_order(size, order))
+
+    def _holds(self, name: str, kind: dtype) -> bool:
+        """Whether a buffer's elements are of a dtype: pairs of reals may lie in one of complex numbers."""
+        return next(buffer for buffer in self.builder.buffers if buffer.name == name).layout.dtype is kind
 
     def _copy_with(self, box: TensorBox, stride: tuple[Size, ...]) -> Operand:
         """A copy of a box with these strides."""
@@ -296,6 +317,12 @@ def _check_sizes(node: Node, box: object) -> None:
     have, want = as_sizes(box.size), as_sizes(shape)
     if have != want and not (len(have) == len(want) and all(a == b for a, b in zip(box.size, shape, strict=True))):
         raise UnsupportedSize(f"{node.name} was captured with sizes {list(want)} and lowered to {list(have)}")
+
+
+def _strides_in_order(size: Sequence[Size], order: Sequence[int]) -> tuple[Size, ...]:
+    """The strides of a tensor without gaps whose dimensions lie in this order, the outermost first."""
+    steps = row_major([size[dim] for dim in order])
+    return tuple(steps[order.index(dim)] for dim in range(len(size)))
 
 
 def _unpermute(index, order):

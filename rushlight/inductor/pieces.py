@@ -28,22 +28,27 @@ from rushlight.inductor.planning import plan_of
 from rushlight.inductor.size_checks import make_binder
 from rushlight.inductor.size_symbols import SizeSymbols
 from rushlight.inductor.spelled_attention import fuse_attention
-from rushlight.inductor.support import is_supported
+from rushlight.inductor.support import is_faster_in_eager, is_supported
 from rushlight.inductor.symbolic_graph import SymbolicGraph
 from rushlight.inductor.write_backs import is_write_back
 
 
 def compile_anew(module: GraphModule, options: Options, observe: Observer, key: str | None) -> Callable[..., tuple]:
     """The callable that runs `module`, whose plan is kept under `key` if it is one piece."""
-    unsupported = [node for node in module.graph.nodes if node.op == "call_function" and not is_supported(node)]
+    unsupported = [node for node in module.graph.nodes if node.op == "call_function" and not _is_compiled(node)]
     if all(map(is_write_back, unsupported)):
         return _compile_piece(module, options, observe, key)
     observe("graph_breaks", lambda: "run as eager kernels:\n" + "\n".join(f"  {n.format_node()}" for n in unsupported))
-    cut = split_by_support(module, is_supported)
+    cut = split_by_support(module, _is_compiled)
     calls = [node for node in cut.graph.nodes if node.op == "call_module"]
     glue = Glue(cut, {node.target: _compile_call(cut, node, options, observe) for node in calls})
     symbols = SizeSymbols([node.meta["val"] for node in module.graph.nodes if node.op == "placeholder"])
     return _checked(glue, symbols) if symbols else glue
+
+
+def _is_compiled(node: Node) -> bool:
+    """Whether a node becomes native code: not where an eager kernel is there and takes less time."""
+    return is_supported(node) and not is_faster_in_eager(node)
 
 
 def _compile_call(pieces: GraphModule, node: Node, options: Options, observe: Observer) -> Piece:

@@ -178,6 +178,10 @@ def _new_group(buffer: Buffer, order: int) -> Group:
 
 def _join(buffer: Buffer, home: dict[str, Group]) -> Group | None:
     """The group that `buffer` is fused into: the last one it reads from, where the accesses allow it."""
+    if is_further_result(buffer):
+        (name,) = buffer.reads()
+        home[name].members.append(buffer)
+        return home[name]
     if not isinstance(buffer, ComputedBuffer):
         return None
     if isinstance(buffer.data, SortedPlaces):
@@ -256,6 +260,11 @@ def is_ordered(buffer: Buffer) -> bool:
     return isinstance(buffer, ComputedBuffer) and isinstance(buffer.data, Scan | Scatter | Sort | SortedPlaces)
 
 
+def is_further_result(buffer: Buffer) -> bool:
+    """Whether a buffer is filled by the library call that fills the one buffer it reads."""
+    return isinstance(buffer, TemplateBuffer) and buffer.kind == "further_result"
+
+
 def _candidate_domains(buffer: ComputedBuffer, group: Group) -> list[tuple[Size, Size]]:
     loop = buffer.data
     if isinstance(loop, Reduction):
@@ -317,4 +326,5 @@ def _fits_epilogue(buffer: ComputedBuffer, group: Group) -> bool:
 def _mark_stored(groups: list[Group], outputs: set[str]) -> None:
     wanted = outputs.union(*(group.reads() for group in groups))  # no group counts its own members among its reads
     for group in groups:
-        group.stored = group.names & wanted
+        is_library_call = group.template is not None and group.template.kind == "library"
+        group.stored = group.names if is_library_call else group.names & wanted

@@ -5,13 +5,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from rushlight.core.dtype import ALL, bfloat16, bool_, float16, float32, float64, int32, int64
+from rushlight.core.dtype import ALL, bfloat16, bool_, complex64, complex128, float16, float32, float64, int32, int64
 from rushlight.core.strides import is_non_overlapping_and_dense
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.fx.node import Node
 from rushlight.inductor.lowering import LOWERINGS
 from rushlight.inductor.lowering.adaptive_pooling import WRITTEN_OUT
+from rushlight.inductor.lowering.complex_numbers import COMPLEX, takes_complex_numbers
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.meta.adaptive_pooling import longest_window
 from rushlight.ops.registry import aten
@@ -188,7 +189,8 @@ def _non_empty_reduction(node: Node) -> bool:
 
 
 def _non_empty_source(node: Node) -> bool:
-    return _first_argument(node).numel() > 0
+    """Whether there is something to read, or nothing is read."""
+    return 0 in _first(node).shape or _first_argument(node).numel() > 0
 
 
 def _integer_indices(node: Node) -> bool:
@@ -212,10 +214,23 @@ def _first_argument(node: Node) -> Tensor:
     return node.args[0].meta["val"]
 
 
+def _product(node: Node) -> bool:
+    return _first(node).dtype is not bool_
+
+
+def _matrices(node: Node) -> bool:
+    """Whether the matrices that go in have elements."""
+    return all(argument.meta["val"].numel() > 0 for argument in node.all_input_nodes)
+
+
+_PRODUCTS = tuple(map(aten, ("mm", "addmm", "bmm")))
+_MATRICES = tuple(map(aten, (
+    "linalg_cholesky_ex", "linalg_lu_factor_ex", "lu_unpack", "linalg_solve_ex", "linalg_inv_ex", "linalg_det",
+    "linalg_slogdet", "linalg_solve_triangular", "cholesky_solve", "linalg_qr", "_linalg_eigh", "_linalg_svd",
+    "linalg_pinv.atol_rtol_tensor",
+)))  # fmt: skip
 CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
-    aten("mm"): _small_float_result,
-    aten("addmm"): _small_float_result,
-    aten("bmm"): _small_float_result,
+    **dict.fromkeys(_PRODUCTS, _product),
     aten("convolution"): _convolution,
     aten("convolution_backward"): _convolution_backward,
     aten("_scaled_dot_product_flash_attention_for_cpu"): _attention,
@@ -227,6 +242,8 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
     aten("avg_pool2d"): _float_result,
     aten("max_pool2d_with_indices_backward"): _float_result,
     aten("avg_pool2d_backward"): _float_result,
+    **dict.fromkeys(_MATRICES, _matrices),
+    aten("mode"): _matrices,
     aten("_adaptive_avg_pool2d"): _adaptive_pool,
     aten("_adaptive_avg_pool2d_backward"): _adaptive_pool,
     aten("adaptive_max_pool2d"): _adaptive_max_pool,
@@ -263,6 +280,18 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
 }
 
 
+MANY_ROWS_AND_COLUMNS = 64  # from which on LAPACK and BLAS, which work block by block, take less time than loops over rows
+
+
+def is_faster_in_eager(node: Node) -> bool:
+    """Whether an eager kernel takes less time than native code, which there is for use without eager."""
+    if node.target in _MATRICES:
+        return any(size > MANY_ROWS_AND_COLUMNS for size in _first_argument(node).shape[-2:])
+    if node.target in _PRODUCTS and _first(node).dtype is float64:
+        return any(size > MANY_ROWS_AND_COLUMNS for size in node.all_input_nodes[-1].meta["val"].shape[-2:])
+    return False
+
+
 # Arithmetic that has no meaning on booleans in the native headers.
 NOT_FOR_BOOLEANS = ("neg", "sub", "div", "remainder", "fmod", "pow")
 
@@ -273,12 +302,28 @@ def is_supported(node: Node) -> bool:
         return True
     if node.target is operator.getitem:
         return isinstance(node.args[0], Node) and is_supported(node.args[0])
+    if takes_complex_numbers(node):
+        return _complex(node)
     if node.target not in LOWERINGS or not _plain_types(node):
         return False
     if node.target._schema.name in NOT_FOR_BOOLEANS and _first(node).dtype is bool_:
         return False
     condition = CONDITIONS.get(node.target)
     return condition is None or condition(node)
+
+
+def _complex(node: Node) -> bool:
+    """Whether there is a rule for complex tensors, which have elements, of two floats each."""
+    tensors = _tensors_of(node)
+    is_plain = all(tensor.dtype in _REAL or tensor.dtype in (complex64, complex128) for tensor in tensors)
+    return node.target in COMPLEX and is_plain and all(tensor.numel() > 0 for tensor in tensors)
+
+
+def _tensors_of(node: Node) -> list[Tensor]:
+    """The fake tensors that a node takes and gives."""
+    values = [argument.meta.get("val") for argument in node.all_input_nodes] + [node.meta.get("val")]
+    items = (item for value in values for item in (value if isinstance(value, tuple | list) else (value,)))
+    return [item for item in items if isinstance(item, Tensor)]
 
 
 def is_size_arithmetic(node: Node) -> bool:
@@ -291,6 +336,4 @@ _REAL = frozenset(kind for kind in ALL if not kind.is_complex)
 
 def _plain_types(node: Node) -> bool:
     """Whether all tensors are of dtypes that generated code computes with."""
-    values = [argument.meta.get("val") for argument in node.all_input_nodes] + [node.meta.get("val")]
-    tensors = [item for value in values for item in (value if isinstance(value, tuple | list) else (value,))]
-    return not any(isinstance(tensor, Tensor) and tensor.dtype not in _REAL for tensor in tensors)
+    return all(tensor.dtype in _REAL for tensor in _tensors_of(node))

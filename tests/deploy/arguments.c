@@ -30,8 +30,8 @@ static void* take(size_t bytes) {
 }
 
 static size_t bytes_of(int dtype) {
-  static const size_t sizes[] = {1, 4, 8, 2, 2, 8, 4, 2, 1, 1, 1};
-  return dtype >= 0 && dtype <= 10 ? sizes[dtype] : 1;
+  static const size_t sizes[] = {1, 4, 8, 2, 2, 8, 4, 2, 1, 1, 1, 8, 16};
+  return dtype >= 0 && dtype <= 12 ? sizes[dtype] : 1;
 }
 
 /* A tensor as the parameter says, open sizes within small bounds; its memory is exactly as large as it has to be. */

@@ -22,6 +22,30 @@ def built(model: Any, example: Any, folder: Path, name: str = "model", flags: tu
     return Model(library, name, None if options.get("embed") else folder / f"{name}.weights")
 
 
+def built_methods(functions: dict[str, tuple[Any, tuple]], folder: Path) -> Model:
+    """A handle of one library whose methods are functions, each given with example arguments. What they do that C++ does not
+    define ends the process."""
+    programs = {name: exported(function, arguments) for name, (function, arguments) in functions.items()}
+    return built(programs, (), folder, flags=(*FLAGS, "-fsanitize=undefined", "-fno-sanitize-recover=all"))
+
+
+def exported(function: Any, arguments: tuple, **options: Any) -> Any:
+    """A function as an exported program."""
+    module = torch.nn.Module()
+    module.forward = function
+    return torch.export.export(module, arguments, **options)
+
+
+def same(found: Any, expected: Any, tolerance: float = 1e-5) -> None:
+    """Make sure that what a method gives is what a function gives in eager."""
+    ours, theirs = (tuple(each) if isinstance(each, tuple | list) else (each,) for each in (found, expected))
+    assert len(ours) == len(theirs)
+    for one, other in zip(ours, theirs, strict=True):
+        wanted = other.detach().numpy(force=True) if isinstance(other, torch.Tensor) else np.asarray(other)
+        assert np.asarray(one).dtype == wanted.dtype
+        np.testing.assert_allclose(one, wanted, rtol=tolerance, atol=tolerance)
+
+
 def arrays(*values: torch.Tensor) -> list[np.ndarray]:
     """Tensors as arrays."""
     return [value.detach().numpy(force=True) for value in values]

@@ -44,8 +44,9 @@ def difference(found: object, expected: object) -> str:
         if isinstance(other, np.ndarray):
             if one.shape != other.shape or one.dtype != other.dtype:
                 return f"{one.dtype}{one.shape} for {other.dtype}{other.shape}"
-            if not np.allclose(one.astype(np.float64), other.astype(np.float64), rtol=1e-4, atol=1e-5, equal_nan=True):
-                return f"values off by {np.abs(one.astype(np.float64) - other.astype(np.float64)).max()}"
+            wide = np.result_type(other.dtype, np.float64)
+            if not np.allclose(one.astype(wide), other.astype(wide), rtol=1e-4, atol=1e-5, equal_nan=True):
+                return f"values off by {np.abs(one.astype(wide) - other.astype(wide)).max()}"
         elif isinstance(other, float):
             if not np.isclose(one, other, rtol=1e-5, equal_nan=True):
                 return f"{one!r} for {other!r}"

@@ -90,6 +90,42 @@ def test_random_arguments_under_sanitizers(mixed, seed):
     assert "calls were right" in said
 
 
+class Numeric(nn.Module):
+    """Functions over whole tensors: factors, transforms, frequent values, complex numbers."""
+
+    def forward(self, x: torch.Tensor, z: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        square = x @ x.mT + torch.eye(x.shape[-1])
+        factor = torch.linalg.cholesky(square)
+        values, vectors = torch.linalg.eigh(square)
+        u, s, vh = torch.linalg.svd(x[..., :3], full_matrices=False)
+        inverse, info = torch.linalg.inv_ex(x)
+        most, place = torch.mode((10 * x).int(), -1)
+        spectrum = torch.fft.fft(torch.fft.rfft(x, dim=-2) * 2j, n=67)
+        return factor, values, vectors, u @ vh, inverse, info, most, place, spectrum.abs(), z * z.conj() / (z + 1)
+
+
+def test_functions_over_whole_tensors_under_sanitizers(tmp_path):
+    torch.manual_seed(0)
+    arguments = (torch.rand(2, 4, 4), torch.rand(3, dtype=torch.complex128))
+    export(Numeric(), arguments, tmp_path, name="numeric", dynamic_shapes=({0: torch.export.Dim("n", min=2, max=5)}, None))
+    program = compiled(tmp_path, "arguments", "numeric", SANITIZED)
+    assert "calls were right" in run(program, "numeric.weights", 1500, 3, cwd=tmp_path)
+
+
+class Found(nn.Module):
+    """Results of sizes that values decide."""
+
+    def forward(self, x: torch.Tensor, boxes: torch.Tensor, n: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        kept = torch.ops.torchvision.nms(boxes, boxes[:, 0], 0.5)
+        return x[x > 0.5], boxes[kept], torch.unique(x), x[: n.item()], torch.repeat_interleave(x, (x[:, 0] > 1).long(), 0)
+
+
+def test_sizes_that_values_decide_under_sanitizers(tmp_path):
+    export(Found(), (torch.rand(5, 3), torch.rand(6, 4), torch.tensor(2)), tmp_path, name="found")
+    program = compiled(tmp_path, "arguments", "found", SANITIZED)
+    assert "calls were right" in run(program, "found.weights", 1500, 3, cwd=tmp_path)
+
+
 def test_threads_with_handles_of_their_own(mixed):
     _, folder = mixed
     program = compiled(folder, "threads", "mixed", ("-g", "-O1", "-fsanitize=thread"))

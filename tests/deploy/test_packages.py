@@ -116,6 +116,6 @@ def test_what_is_no_pt2_package(tmp_path):
 
 def test_arrays_that_cannot_cross():
     with pytest.raises(TypeError, match="arrays are of float32"):
-        _tensor(np.zeros(3, np.complex64), [])
+        _tensor(np.zeros(3, np.uint32), [])
     with pytest.raises(ValueError, match="at most 8 dimensions, got 9"):
         _tensor(np.zeros((1,) * 9, np.float32), [])

@@ -14,7 +14,7 @@ from rushlight.fx.proxy_tensor import capture
 from rushlight.fx.symbolic_sizes import open_sizes
 from rushlight.inductor.codegen.program import ProgramWriter
 from rushlight.inductor.graph import GraphLowering
-from tests.inductor.golden.programs import MLP, GatedRows, chain, histogram, image_gradients, normalise, ranks, scores
+from tests.inductor.golden.programs import MLP, GatedRows, chain, factors, histogram, image_gradients, normalise, ranks, scores
 
 GOLDEN = Path(__file__).parent / "golden"
 THREADS = 2
@@ -31,6 +31,7 @@ def programs() -> dict[str, tuple]:
         ),
         "image_gradients": (image_gradients, torch.zeros(2, 32, 4, 4), torch.zeros(2, 16, 8, 8), torch.zeros(32, 16, 3, 3)),
         "ranks": (ranks, torch.zeros(4, 50), torch.zeros(9)),
+        "factors": (factors, torch.zeros(3, 4, 4), torch.zeros(6)),
         "mlp": (MLP().eval(), torch.zeros(32, 16)),
         "gated_rows": (GatedRows().eval(), torch.zeros(2, 8, 60)),
     }
@@ -61,6 +62,7 @@ def stages(name: str) -> dict[str, str]:
     ("histogram", "loops"), ("histogram", "fusion"), ("histogram", "code"),
     ("image_gradients", "loops"), ("image_gradients", "fusion"),
     ("gated_rows", "loops"), ("gated_rows", "fusion"),
+    ("factors", "loops"), ("factors", "fusion"), ("factors", "code"),
     ("ranks", "loops"), ("ranks", "fusion"), ("ranks", "code"),
 ])  # fmt: skip
 def test_stage_is_as_in_its_golden_file(name, stage):

@@ -317,13 +317,15 @@ def test_gradients_may_flow_through_views_of_inputs():
 
 # Cut graphs
 
+LARGE = 65  # rows and columns from which on LAPACK takes less time than native code
+
 
 def determinant(x):
     return torch.linalg.det(x * 2) + x.sum()
 
 
 def test_a_cut_graph_is_one_function():
-    compiled = compile_fixed(determinant, torch.randn(3, 3))
+    compiled = compile_fixed(determinant, torch.randn(LARGE, LARGE))
     assert type(compiled) is Glue
     assert str(compiled) == """\
 def run(arg0_1):
@@ -334,16 +336,16 @@ def run(arg0_1):
     compiled_1, = run_compiled_1(linalg_det, sum_1); linalg_det = sum_1 = None
     return (compiled_1, )
 """
-    x = torch.randn(3, 3)
+    x = torch.randn(LARGE, LARGE) / 16
     torch.testing.assert_close(compiled(x)[0], determinant(x))
 
 
 def test_an_error_in_a_cut_graph_names_the_node():
-    compiled = compile_fixed(lambda x: torch.linalg.inv(x * 2), torch.eye(3))
+    compiled = compile_fixed(lambda x: torch.linalg.inv(x * 2), torch.eye(LARGE))
     with pytest.raises(RuntimeError, match="singular") as caught:
-        compiled(torch.zeros(3, 3))
+        compiled(torch.zeros(LARGE, LARGE))
     assert "While executing %" in "\n".join(caught.value.__notes__)
-    torch.testing.assert_close(compiled(torch.eye(3))[0], torch.eye(3) / 2)
+    torch.testing.assert_close(compiled(torch.eye(LARGE))[0], torch.eye(LARGE) / 2)
 
 
 # Seeds
@@ -369,7 +371,7 @@ def test_seeds_are_drawn_natively():
 
 def test_the_backward_of_a_cut_graph_is_not_captured_in_turn(capsys):
     """It runs below a function's frame, where frames that are not the library's are captured."""
-    a = torch.eye(3, requires_grad=True)
+    a = torch.eye(LARGE, requires_grad=True)
 
     def step(a):
         torch.linalg.qr(a)[1].sum().backward()

@@ -245,3 +245,21 @@ def test_open_sizes():
         dropped, numbers = compiled(torch.ones(rows, 11))
         assert set(dropped.flatten().tolist()) <= {0.0, 2.0}
         assert len(set(numbers.flatten().tolist())) > rows * 11 - 3
+
+
+def test_multinomial_draws_by_weights():
+    weights = torch.tensor([[0.1, 0.0, 0.6, 0.3], [1.0, 1.0, 0.0, 2.0]])
+    torch.manual_seed(0)
+    many = torch.compile(lambda w: torch.multinomial(w, 4000, replacement=True), fullgraph=True)(weights)
+    shares = torch.stack([row.bincount(minlength=4) for row in many]) / many.shape[1]
+    torch.testing.assert_close(shares, weights / weights.sum(1, keepdim=True), atol=0.05, rtol=0)
+    apart = torch.compile(lambda w: torch.multinomial(w, 3), fullgraph=True)(weights)
+    assert [sorted(row.tolist()) for row in apart] == [[0, 2, 3], [0, 1, 3]]
+
+
+def test_multinomial_refuses_weights_as_in_eager():
+    compiled = torch.compile(lambda w: torch.multinomial(w, 1), fullgraph=True)
+    compiled(torch.ones(3))
+    for wrong in (-torch.ones(3), torch.zeros(3), torch.tensor([1.0, float("nan"), 1.0])):
+        with pytest.raises(RuntimeError, match="multinomial|probability"):
+            compiled(wrong)

@@ -7,7 +7,7 @@ compiled graph, which prepares them once; a call checks that the same objects ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rushlight.aot.memory import root_of
@@ -28,6 +28,7 @@ from rushlight.compiler.settings import Settings
 from rushlight.core.parallel import get_num_threads
 from rushlight.core.pytree import tree_flatten
 from rushlight.core.tensor import Tensor
+from rushlight.dynamo.unknown_sizes import UnknownSizes
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
 from rushlight.fx.proxy_tensor import capture
@@ -91,8 +92,12 @@ class Captured:
         for place, index in enumerate(self.inputs.tensors):
             if index in self.inputs.distinct:
                 opened[index] = self.sizes.geometry(place, self.inputs.leaves[index])
+        self.unknown = UnknownSizes(self.sizes.environment)
         with no_grad():
-            found = capture(lambda *given: self._run(graph, arguments, given), self.inputs.given, open_leaves=opened)
+            found = capture(
+                lambda *given: self._run(graph, arguments, given), self.inputs.given, open_leaves=opened,
+                decompositions=wish.of_values, following=None if wish.of_values is None else self.unknown.following,
+            )  # fmt: skip
         self.module: GraphModule = as_last_inputs(found.module, ())  # those met on the way stand behind the others
         self.order = [*map(self.inputs.tensors.index, self.inputs.distinct), *self.world.inputs]
 
@@ -152,12 +157,14 @@ class Captured:
 @dataclass(frozen=True)
 class Wish:
     """How a program is to be made: which numbers and dimensions are known to differ from call to call, whether its results are
-    to be differentiated, and how large it may become."""
+    to be differentiated, and how large it may become. `of_values` is what is recorded in the place of operators whose results
+    depend on values; None: these are refused."""
 
     changing: frozenset[tuple]
     dims: Dims
     gradients: bool
     budget: Budget
+    of_values: Mapping[OpOverload, Callable] | None = None
 
 
 def compile_whole(

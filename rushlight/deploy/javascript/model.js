@@ -13,11 +13,12 @@ const KINDS = ["none", "bool", "int", "float", "string", "tensor", "list", "tupl
 const [NONE, BOOL, INT, FLOAT, STRING, TENSOR, LIST, TUPLE, DICT] = KINDS.keys();
 const ARRAYS = [
   null, Float32Array, Float64Array, Uint16Array, Uint16Array, BigInt64Array, Int32Array, Int16Array, Int8Array, Uint8Array, Uint8Array,
+  Float32Array, Float64Array,
 ];
 const DTYPES = [
-  null, "float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool",
+  null, "float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64", "complex128",
 ];
-const RANK = 8;
+const RANK = 8, COMPLEX = 11; // dtypes from here on: pairs of real and imaginary parts
 const MOST_THREADS = 64, STACK_BYTES = 1 << 20;
 // Where fields lie in the structures of the C header, with addresses of 32 bits.
 const TENSOR_DTYPE = 4, TENSOR_RANK = 8, TENSOR_SIZES = 16, TENSOR_STRIDES = 80;
@@ -27,9 +28,10 @@ const PARAMETER_RANK = 12, PARAMETER_SIZES = 16, PARAMETER_TEXT = 208, PARAMETER
 /** What the model says of a call that failed. */
 export class ModelError extends Error {}
 
-/** A tensor of a typed array and sizes. `dtype` is needed for float16 and bfloat16 (bits in a Uint16Array) and bool (Uint8Array). */
+/** A tensor of a typed array and sizes. `dtype` is needed for float16 and bfloat16 (bits in a Uint16Array), bool (Uint8Array),
+ * complex64 and complex128 (both parts of each number in a Float32Array or Float64Array). */
 export function tensor(data, sizes, dtype) {
-  const count = sizes.reduce((product, size) => product * size, 1);
+  const count = sizes.reduce((product, size) => product * size, DTYPES.indexOf(dtype) >= COMPLEX ? 2 : 1);
   if (count !== data.length) throw new ModelError(`sizes [${sizes}] are of ${count} elements, and the array has ${data.length}`);
   return dtype === undefined ? { data, sizes } : { data, sizes, dtype };
 }
@@ -170,7 +172,7 @@ class Model {
   }
 
   _putTensor(at, { data, sizes, dtype }) {
-    tensor(data, sizes);
+    tensor(data, sizes, dtype);
     const number = dtype === undefined ? ARRAYS.findIndex((kind) => kind && data instanceof kind && kind !== Uint16Array) : DTYPES.indexOf(dtype);
     if (number < 1 || !(data instanceof ARRAYS[number])) throw new ModelError(`a tensor's data is no array of ${dtype ?? "a known type"}`);
     if (sizes.length > RANK) throw new ModelError(`tensors have at most ${RANK} dimensions, got ${sizes.length}`);
@@ -211,13 +213,13 @@ class Model {
     const row = (offset) => Array.from({ length: rank }, (_, dim) => Number(view.getBigInt64(at + offset + 8 * dim, true)));
     const sizes = row(TENSOR_SIZES), strides = row(TENSOR_STRIDES), kind = ARRAYS[dtype];
     const count = sizes.reduce((product, size) => product * size, 1);
-    const data = new kind(count), address = view.getUint32(at, true);
+    const parts = dtype >= COMPLEX ? 2 : 1, data = new kind(parts * count), address = view.getUint32(at, true);
     if (count) {
       const reach = 1 + sizes.reduce((sum, size, dim) => sum + (size - 1) * strides[dim], 0);
-      const memory = new kind(this._memory.buffer, address, reach);
+      const memory = new kind(this._memory.buffer, address, parts * reach);
       const index = new Array(rank).fill(0);
       for (let place = 0, from = 0; place < count; ++place) {
-        data[place] = memory[from];
+        for (let part = 0; part < parts; ++part) data[parts * place + part] = memory[parts * from + part];
         for (let dim = rank - 1; dim >= 0; --dim) {
           from += strides[dim];
           if (++index[dim] < sizes[dim]) break;
@@ -226,7 +228,7 @@ class Model {
         }
       }
     }
-    return dtype === 3 || dtype === 4 || dtype === 10 ? { data, sizes, dtype: DTYPES[dtype] } : { data, sizes };
+    return dtype === 3 || dtype === 4 || dtype >= 10 ? { data, sizes, dtype: DTYPES[dtype] } : { data, sizes };
   }
 
   /** Gives the model the state back that it had when it was exported. */

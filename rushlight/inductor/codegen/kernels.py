@@ -91,8 +91,8 @@ class KernelWriter:
         self._names: dict[tuple[str, bool], str] = {}
 
     def element_type(self, name: str) -> dtype:
-        """The dtype of a buffer's elements."""
-        return self.buffers[name].layout.dtype
+        """The dtype of a buffer's elements; complex numbers lie as two."""
+        return self.buffers[name].layout.dtype.to_real()
 
     def pointer(self, name: str, write: bool = False) -> str:
         """The parameter through which a buffer is read or written."""
@@ -469,4 +469,3 @@ def _is_shared(domain: tuple[Size, Size]) -> bool:
 def _is_even_in_segments(bodies: list[Value], column: Var) -> bool:
     cuts = cuts_of(bodies, column)
     return cuts is not None and not any(needs_scalar(body, column) for segment in cuts.bodies for body in segment)
-

@@ -143,8 +143,15 @@ class ProgramWriter:
         folded = [member for member in made if member.name not in self.passing]
         passing = [member for member in made if member.name in self.passing]
         program = Program(
-            self.threads, constants=constants, folded=folded, packed=packed, passing=passing, places=self.places,
-            outputs=own_outputs, arena=arena, groups=groups,
+            self.threads,
+            constants=constants,
+            folded=folded,
+            packed=packed,
+            passing=passing,
+            places=self.places,
+            outputs=own_outputs,
+            arena=arena,
+            groups=groups,
         )
         program.slots = [
             *(buffer.name for buffer in self.lowered.inputs), *(buffer.name for buffer in constants),
@@ -251,7 +258,7 @@ class ProgramWriter:
         random = ("philox",) if any(kernel.streams for _, _, kernel in self.calls) else ()
         clock = ("clock",) if timed else ()
         kinds = {group.template.kind for group, _, _ in self.calls if group.template is not None}
-        needed = {TEMPLATE_HEADERS[kind] for kind in kinds} | {kernel.header for _, _, kernel in self.calls}
+        needed = {TEMPLATE_HEADERS.get(kind, "") for kind in kinds} | {kernel.header for _, _, kernel in self.calls}
         special = sorted(needed - {""})
         includes = "\n".join(f"#include <rushlight/{name}.h>" for name in (*HEADERS, *special, *random, *clock))
         functions = []
@@ -343,9 +350,7 @@ class ProgramWriter:
         total = f"{plan.nbytes} + rl::largest({', '.join(scratch)})" if scratch else str(plan.nbytes)
         return f'extern "C" long rushlight_arena_bytes({self.parameter[2:]}) {{ return {total}; }}'
 
-    def _place_slots(
-        self, plan: SlotPlan, arena: str, names: dict[str, str], lines: list[str], pointers: list[str]
-    ) -> str:
+    def _place_slots(self, plan: SlotPlan, arena: str, names: dict[str, str], lines: list[str], pointers: list[str]) -> str:
         """The same where offsets depend on the size symbols."""
         slots = [list(map(size_text, slot.sizes)) for slot in plan.slots]
         scratch = self._scratch_sizes()

@@ -10,6 +10,7 @@ from rushlight.inductor.codegen.attentions import AttentionWriter
 from rushlight.inductor.codegen.convolutions import ConvolutionWriter
 from rushlight.inductor.codegen.expressions import StatementWriter
 from rushlight.inductor.codegen.kernels import Kernel, KernelWriter
+from rushlight.inductor.codegen.library_calls import LibraryCallWriter
 from rushlight.inductor.codegen.packing import OWN_PANELS, WIDEST_PANEL, PackedOperand, texts
 from rushlight.inductor.codegen.recurrents import RecurrentWriter
 from rushlight.inductor.codegen.types import size_text
@@ -21,7 +22,7 @@ from rushlight.inductor.sizes import Size, as_size
 CACHED_ROWS = 1 << 20  # elements of the rows of products; measured on one kind of processor
 
 
-class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, KernelWriter):
+class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, LibraryCallWriter, KernelWriter):
     """Writes a template and its epilogues. `packed` says what memory it needs besides that of its threads."""
 
     def __init__(self, group: Group, buffers: dict[str, Buffer]):

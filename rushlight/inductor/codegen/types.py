@@ -11,6 +11,7 @@ from rushlight.inductor.sizes import Size
 C_TYPES = {
     "bool": "bool", "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",
     "float16": "rl::half", "bfloat16": "rl::bfloat16", "float32": "float", "float64": "double",
+    "complex64": "float", "complex128": "double",  # in pairs
 }  # fmt: skip
 
 # What a variable cannot be called: words of the language that a Python identifier may be, and types and macros in the text.
@@ -57,7 +58,7 @@ def literal(number: bool | int | float, kind: dtype) -> str:
     number = float(number)
     suffix = "f" if target == "float" else ""
     if math.isnan(number):
-        return f"__builtin_nan{suffix}(\"\")"
+        return f'__builtin_nan{suffix}("")'
     if math.isinf(number):
         return f"{'-' if number < 0 else ''}__builtin_inf{suffix}()"
     return float_literal(number, suffix)

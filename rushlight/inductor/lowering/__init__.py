@@ -5,12 +5,16 @@ from rushlight.inductor.lowering import (
     arithmetic,
     attention,
     blocks,
+    complex_box,
+    complex_numbers,
     convolution_gradients,
     convolutions,
     creation,
     distances,
     fallbacks,
+    fourier,
     indexing,
+    linalg,
     normalization,
     pointwise,
     pooling,
@@ -29,8 +33,8 @@ from rushlight.inductor.lowering import (
 from rushlight.inductor.lowering.registry import FALLBACKS, LOWERINGS, fallback, lowering
 
 __all__ = [
-    "FALLBACKS", "LOWERINGS", "adaptive_pooling", "arithmetic", "attention", "blocks", "convolution_gradients", "convolutions",
-    "creation", "distances", "fallback", "fallbacks", "indexing", "lowering", "normalization", "pointwise", "pooling",
-    "pooling_backward", "products", "random", "recurrent", "reductions", "scans", "scatters", "sorting", "spatial", "special",
-    "views",
+    "FALLBACKS", "LOWERINGS", "adaptive_pooling", "arithmetic", "attention", "blocks", "complex_box", "complex_numbers",
+    "convolution_gradients", "convolutions", "creation", "distances", "fallback", "fallbacks", "fourier", "indexing", "linalg",
+    "lowering", "normalization", "pointwise", "pooling", "pooling_backward", "products", "random", "recurrent", "reductions",
+    "scans", "scatters", "sorting", "spatial", "special", "views",
 ]  # fmt: skip

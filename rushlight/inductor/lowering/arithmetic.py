@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 from rushlight.core.dtype import bool_, dtype, int64
 from rushlight.core.strides import broadcast_shapes
-from rushlight.inductor.lowering.builder import GraphBuilder, call
+from rushlight.inductor.ir import Constant
+from rushlight.inductor.lowering.builder import GraphBuilder, call, cast
 from rushlight.inductor.lowering.pointwise import clone
 from rushlight.inductor.lowering.registry import fallback, lowering
 from rushlight.inductor.tensor_box import TensorBox
 from rushlight.ops.promotion import float_type
 
-# Complex numbers do not come here: the graph is cut around them.
-fallback("makes complex numbers, or reads them as pairs of real ones", "view_as_real", "view_as_complex", "angle", "_conj")
 fallback("aot computes it", "_neg_view")
-fallback("is a Fourier transform", "_fft_c2c", "_fft_r2c", "_fft_c2r")
 fallback("has two results", "frexp.Tensor")
 fallback("steps through the representations of a number", "nextafter")
 fallback("needs a loop per element", "gcd", "lcm")
@@ -76,6 +76,20 @@ _register_extremum("fmin", "le", "minimum", "logical_and")
 @lowering("sgn")
 def sgn(graph, self):
     return clone(graph, self) if self.dtype is bool_ else graph.elementwise("sign", self.dtype, self.dtype, self)
+
+
+@lowering("angle")
+def angle(graph, self):
+    """pi for negative numbers, 0 for others, NaN for NaN."""
+    kind = float_type(self.dtype)
+
+    def inner(index):
+        value = cast(self.value(index), kind)
+        is_negative = call("lt", bool_, value, Constant(kind, 0.0))
+        direction = call("where", kind, is_negative, Constant(kind, math.pi), Constant(kind, 0.0))
+        return call("where", kind, call("ne", bool_, value, value), value, direction)
+
+    return graph.pointwise(self.size, kind, inner)
 
 
 @lowering("conj_physical")

@@ -1,17 +1,20 @@
 """Lowering of matrix products to templates; bias and activations become epilogues.
 
-All are calculated in float32. Of a product's factors the second stays in its own type until the kernel reads it; other
-operands in bfloat16 or float16 are widened by what makes them. Where the processor multiplies bfloat16 in pairs, both factors
-stay as they are.
+Those of float32 and 16-bit floats are calculated in float32, others in their own type. Of a product's factors the second stays
+in its own type until the kernel reads it; other operands in bfloat16 or float16 are widened by what makes them. Where the
+processor multiplies bfloat16 in pairs, both factors stay as they are.
 """
 
 from __future__ import annotations
 
-from rushlight.core.dtype import bfloat16, dtype, float32, int32
+import math
+
+from rushlight.core.dtype import bfloat16, dtype, float16, float32, int32
 from rushlight.core.symbolic import SymInt
 from rushlight.inductor import costs
 from rushlight.inductor.ir import Constant, Operand
 from rushlight.inductor.lowering.builder import cast
+from rushlight.inductor.lowering.library_calls import Function, library_call
 from rushlight.inductor.lowering.pointwise import add, mul_boxes, scaled
 from rushlight.inductor.lowering.reductions import reduce_box
 from rushlight.inductor.lowering.registry import lowering
@@ -32,6 +35,8 @@ def in_type(graph, box: TensorBox, kind: dtype) -> TensorBox:
 
 def matrix_product(graph, self: TensorBox, mat2: TensorBox) -> TensorBox:
     """The product of two matrices."""
+    if _is_plain(self.dtype):
+        return plain_product(graph, self, mat2)
     (rows, depth), columns = self.size, mat2.size[1]
     depth = mat2.size[0] if isinstance(depth, SymInt) else depth  # which may be a known size
     if not (rows and columns and depth):
@@ -85,6 +90,24 @@ def _left(graph, self: TensorBox, size: tuple) -> Operand:
     return found if columns else graph.strided_operand(self, size, unit_dim=1)
 
 
+PLAIN = Function("matrix", "plain_product<{type}>")
+
+
+def plain_product(graph, self: TensorBox, other: TensorBox) -> TensorBox:
+    """The products of batches of matrices of equal sizes, summed in their own type: float64 or integers."""
+    *batch, rows, depth = self.size
+    columns, count = other.size[-1], math.prod(batch)
+    size = (*batch, rows, columns)
+    if 0 in (count, rows, depth, columns):
+        return graph.pointwise(size, self.dtype, lambda index: Constant(self.dtype, 0))
+    work = 2 * count * rows * depth * columns
+    return library_call(graph, PLAIN, self.dtype, [self, other], [(size, self.dtype)], [count, rows, depth, columns], work)[0]
+
+
+def _is_plain(kind: dtype) -> bool:
+    return kind not in (float32, bfloat16, float16)
+
+
 @lowering("mm")
 def mm(graph, self, mat2):
     return matrix_product(graph, self, mat2)
@@ -112,6 +135,8 @@ def int_mm(graph, self, mat2):
 
 @lowering("bmm")
 def bmm(graph, self, mat2):
+    if _is_plain(self.dtype):
+        return plain_product(graph, self, mat2)
     (batch, rows, depth), columns = self.size, mat2.size[2]
     depth = mat2.size[1] if isinstance(depth, SymInt) else depth
     if not (batch and rows and columns and depth):

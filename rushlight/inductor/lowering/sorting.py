@@ -11,6 +11,7 @@ from rushlight.core.symbolic import SymInt
 from rushlight.inductor.ir import ComputedBuffer, Constant, Indirect, Load, Search, contiguous_layout
 from rushlight.inductor.lowering.builder import GraphBuilder, call, cast
 from rushlight.inductor.lowering.indexing import gather
+from rushlight.inductor.lowering.library_calls import Function, library_call
 from rushlight.inductor.lowering.pointwise import clone
 from rushlight.inductor.lowering.reductions import reduce_box
 from rushlight.inductor.lowering.registry import lowering
@@ -90,6 +91,24 @@ def nanmedian(graph, self):
         return Indirect(self.dtype, variable, middle, as_size(ordered.size[0]), ordered.value([variable]))
 
     return graph.pointwise((), self.dtype, inner)
+
+
+MODE = Function("frequent", "mode<{type}>", "mode_scratch_bytes<{type}>", (1,), reports=True)
+
+
+@lowering("mode")
+def mode(graph, self, dim=-1, keepdim=False):
+    """The smallest of the most frequent values of each row, and where it stands last."""
+    if not self.size:
+        return clone(graph, self), graph.pointwise((), int64, lambda at: Constant(int64, 0))
+    axis = wrap_dim(dim, len(self.size))
+    others = [size for position, size in enumerate(self.size) if position != axis]
+    count = self.size[axis]
+    rows = self.view((*others, count), lambda at: [*at[:axis], at[-1], *at[axis:-1]])
+    results, work = [(others, self.dtype), (others, int64)], 8 * math.prod(self.size)
+    made = library_call(graph, MODE, self.dtype, [rows], results, [math.prod(others), count], work)
+    size = [1 if position == axis else size for position, size in enumerate(self.size)] if keepdim else others
+    return tuple(box.reshape(size) for box in made)
 
 
 @lowering("searchsorted.Tensor")

@@ -126,8 +126,9 @@ def istft(
     weight = _overlap(aten.expand.default(shape * shape, (1, source.size(-1), n_fft)), frames.hop)
     start, end = _kept_range(frames, source.size(-1), center, length)
     signal, weight = signal[:, start:end], weight[:, start:end]
-    if weight.numel() and weight.detach().abs().min().item() <= 1e-11:
-        frames.refuse("window overlap add min: 1, the windows leave points of the signal uncovered")
+    covered = aten.logical_not.default(weight.detach().abs() <= 1e-11)
+    why = "window overlap add min: 1, the windows leave points of the signal uncovered"
+    weight = aten._checked.default(weight, covered, "RuntimeError", f"{frames.call} : {why}")
     signal = signal / weight
     missing = 0 if length is None else length - signal.size(-1)
     signal = aten.constant_pad_nd.default(signal, [0, missing], 0) if missing > 0 else signal

@@ -60,3 +60,9 @@ class GatedRows(torch.nn.Module):
         hidden = F.relu(self.norm(self.taps(F.pad(x, (4, 0)))))
         values, gates = self.gates(hidden).chunk(2, 1)
         return hidden + torch.tanh(values) * torch.sigmoid(gates)
+
+
+def factors(a: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Calls of functions over whole buffers, of one of which two results are used, and complex numbers between two others."""
+    lu, pivots, _ = torch.linalg.lu_factor_ex(a * 2)
+    return lu + 1, pivots, torch.fft.ifft(torch.fft.rfft(x) * 1j)

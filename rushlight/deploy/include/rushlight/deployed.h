@@ -4,6 +4,8 @@
 // tensors. Needs the C library only. Nothing here throws, ends the process or keeps anything outside of a handle.
 #pragma once
 
+#include <rushlight/checks.h>
+
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -105,6 +107,7 @@ constexpr element_type element_types[] = {
     {RL_CONSTANT(FLOAT32), 4, "float32"}, {RL_CONSTANT(FLOAT64), 8, "float64"}, {RL_CONSTANT(FLOAT16), 2, "float16"},
     {RL_CONSTANT(BFLOAT16), 2, "bfloat16"}, {RL_CONSTANT(INT64), 8, "int64"}, {RL_CONSTANT(INT32), 4, "int32"},
     {RL_CONSTANT(INT16), 2, "int16"}, {RL_CONSTANT(INT8), 1, "int8"}, {RL_CONSTANT(UINT8), 1, "uint8"}, {RL_CONSTANT(BOOLEAN), 1, "bool"},
+    {RL_CONSTANT(COMPLEX64), 8, "complex64"}, {RL_CONSTANT(COMPLEX128), 16, "complex128"},
 };
 inline const element_type* type_named(int name) {
   for (const element_type& each : element_types)
@@ -114,6 +117,11 @@ inline const element_type* type_named(int name) {
 inline int bytes_of(int name) {
   const element_type* found = type_named(name);
   return found ? found->bytes : 0;
+}
+// What the addresses of elements are multiples of.
+inline int alignment_of(int name) {
+  const bool has_parts = name == RL_CONSTANT(COMPLEX64) || name == RL_CONSTANT(COMPLEX128);
+  return bytes_of(name) / (has_parts ? 2 : 1);
 }
 inline const char* text_of(int name) {
   const element_type* found = type_named(name);
@@ -201,6 +209,10 @@ template <class T> inline void copy_elements(char* to, const int64_t* to_steps, 
   }
 }
 
+template <class T> struct two_of {
+  T parts[2];
+};
+
 // Puts the elements of one tensor into another of the same sizes and dtype, whose memory is elsewhere.
 inline void copy_tensor(const tensor& to, const tensor& from) {
   const int64_t count = count_of(from), bytes = bytes_of(from.dtype);
@@ -214,7 +226,9 @@ inline void copy_tensor(const tensor& to, const tensor& from) {
   const auto copy = bytes == 1   ? copy_elements<uint8_t>
                     : bytes == 2 ? copy_elements<uint16_t>
                     : bytes == 4 ? copy_elements<uint32_t>
-                                 : copy_elements<uint64_t>;
+                    : from.dtype == RL_CONSTANT(COMPLEX64) ? copy_elements<two_of<uint32_t>>
+                    : bytes == 8 ? copy_elements<uint64_t>
+                                 : copy_elements<two_of<uint64_t>>;
   copy((char*)to.data, to.strides, (const char*)from.data, from.strides, from.sizes, from.rank);
 }
 
@@ -330,6 +344,12 @@ inline int borrow_weights(const void* data, size_t size, weights& into, complain
   into.data = (const char*)copied;
   into.is_owned = true;
   return ok;
+}
+
+// What a program that gives up with this status found.
+inline const char* reason_of(int status) {
+  return status == no_solution ? "a matrix is singular or not positive-definite, or has numbers that are not finite"
+                               : "a value is out of range: an index or a class beyond its dimension, a divisor of 0, or a probability";
 }
 
 // Sizes
@@ -568,8 +588,8 @@ struct handle : complaint {
       say(unfit, "%s has no memory: its data is a null pointer", name);
       return nullptr;
     }
-    if ((uintptr_t)found.data % (uintptr_t)bytes_of(found.dtype)) {
-      say(unfit, "%s begins at an address that is no multiple of an element's %d bytes", name, bytes_of(found.dtype));
+    if ((uintptr_t)found.data % (uintptr_t)alignment_of(found.dtype)) {
+      say(unfit, "%s begins at an address that is no multiple of %d bytes", name, alignment_of(found.dtype));
       return nullptr;
     }
     if (reach_of(found) < 0) {
@@ -731,7 +751,7 @@ struct handle : complaint {
     if (place && place->kind == RL_CONSTANT(TENSOR) && place->as.tensor.data && bytes) {
       const tensor& given = place->as.tensor;
       bool fits = given.dtype == made.dtype && same_sizes(given, made) && lies_by(given, made.strides);
-      fits &= (uintptr_t)given.data % (uintptr_t)bytes_of(made.dtype) == 0;
+      fits &= (uintptr_t)given.data % (uintptr_t)alignment_of(made.dtype) == 0;
       const char *first = (const char*)given.data, *last = first + bytes;
       for (int i = 0; fits && i < count; ++i) {
         if (inputs[i]->kind != RL_CONSTANT(TENSOR)) continue;
@@ -766,7 +786,7 @@ struct handle : complaint {
                  sizes_text(place, given, sizeof(given)), sizes_text(made, sizes, sizeof(sizes)));
     }
     if (reach_of(place) < 0) return say(bad_argument, "the memory for %s has strides below 0", name);
-    if ((uintptr_t)place.data % (uintptr_t)bytes_of(place.dtype))
+    if ((uintptr_t)place.data % (uintptr_t)alignment_of(place.dtype))
       return say(bad_argument, "the memory for %s begins at an address that is no multiple of an element's bytes", name);
     if (place.data != made.data) copy_tensor(place, made);
     return ok;

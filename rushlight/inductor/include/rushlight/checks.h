@@ -6,6 +6,9 @@
 namespace rl {
 
 constexpr int index_error = 1;  // or another that eager reports
+constexpr int no_solution = 2;  // a matrix is singular or not positive-definite, or an iteration does not converge
+
+RL_INLINE void report(int* status, int reason) { __atomic_store_n(status, reason, __ATOMIC_RELAXED); }
 
 // `index` if it is in [0, size), counted from the end when Wrap and negative; otherwise 0, and *status is set.
 template <bool Wrap> RL_INLINE long checked_index(int64_t index, long size, int* status) {

@@ -1,0 +1,405 @@
+"""A graph in which values decide sizes, as C++: programs of known or open sizes, and functions between that look at values.
+
+In: a graph of aten operators, as it was captured, in which `nonzero`, `item()` and the like give sizes that are symbols. Out:
+one C++ function over all parts, in their order:
+
+    static int parts_0(RL_HANDLE& self, const value* const* given, value* const* places, value* made)
+
+Each program is captured anew: the sizes that are found before it runs are open ones of its inputs. Where it takes one of them
+for other than some value, such as 1, it has a second form for that value.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from rushlight.compiler.passes import for_fusion
+from rushlight.core.algebra import Expr, Var, as_expr
+from rushlight.core.dtype import bool_, dtype, uint8
+from rushlight.core.storage import StorageImpl, without_data
+from rushlight.core.symbolic import Relation, ShapeEnv, SymInt
+from rushlight.core.symbolic.relations import NOT_NEGATIVE
+from rushlight.core.tensor import Tensor, wrap
+from rushlight.core.tensor_impl import UNKNOWN_NBYTES
+from rushlight.deploy.graph_form import TESTS, GraphForm, excluded_values, graph_form
+from rushlight.deploy.model import Model, tensor_text
+from rushlight.deploy.refusals import MAY_FAIL, refusal_of, refuse_unsupported
+from rushlight.deploy.spelling import constant_text, format_text, real_text
+from rushlight.dynamo.unknown_sizes import UnknownSizes
+from rushlight.fx.fake_tensor import needs_values
+from rushlight.fx.graph import Graph
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.node import Node, map_arg
+from rushlight.fx.proxy_tensor import capture
+from rushlight.inductor.late_inputs import as_last_inputs, seed_nodes, written_constants
+from rushlight.inductor.plan import OutputView
+from rushlight.inductor.size_symbols import TensorInput
+from rushlight.inductor.sizes import Size, as_size, as_sizes
+from rushlight.ops.dispatcher import OpOverload
+from rushlight.ops.registry import aten
+
+MOST_FORMS = 8  # of one program, for values of sizes that its general form leaves out
+_CALLS = {
+    "nonzero": "find_nonzero", "_local_scalar_dense": "read_integer", "_unique2": "find_unique",
+    "unique_consecutive": "find_runs", "nms": "find_apart",
+}  # fmt: skip
+
+StateOf = Callable[[str, Tensor], int]
+"""The number of the state that an attribute is which a program writes to."""
+
+
+@dataclass
+class PartsForm:
+    """What `GraphForm` is for one program: the number of the function, its inputs and its outputs."""
+
+    number: int
+    inputs: list[TensorInput | Size]
+    outputs: list[OutputView]
+    kinds: list[tuple[dtype, tuple[Size, ...]] | None]
+
+    @property
+    def call(self) -> str:
+        """The function's name."""
+        return f"parts_{self.number}"
+
+    def tensor_at(self, place: int) -> tuple[dtype, tuple[Size, ...]] | None:
+        """The dtype and sizes of an output; None for one that is no tensor."""
+        return self.kinds[place]
+
+
+def _with_places(change: OpOverload, self: Tensor, indices: list, *rest: object) -> object:
+    """An index with masks as one with the places where they hold."""
+    if not any(_is_mask(index) for index in indices):
+        return NotImplemented
+    if change is not aten("index.Tensor") and rest[0].numel() == 1:
+        return NotImplemented
+    lists: list[Tensor | None] = []
+    for index in indices:
+        if _is_mask(index):
+            places = aten("nonzero")(index)
+            lists += [aten("select.int")(places, 1, dim) for dim in range(index.dim())]
+        else:
+            lists.append(index)
+    return change(self, lists, *rest)
+
+
+def _is_mask(index: object) -> bool:
+    return isinstance(index, Tensor) and index.dtype in (bool_, uint8)
+
+
+DECOMPOSITIONS = {
+    change: lambda *arguments, change=change: _with_places(change, *arguments)
+    for change in map(aten, ("index.Tensor", "index_put", "index_put_"))
+}
+"""What is recorded in the place of operators that need values, with those that have functions in C++."""
+
+
+@dataclass
+class _Step:
+    """Nodes that are one program, and behind them nodes that look at values."""
+
+    nodes: list[Node] = field(default_factory=list)
+    calls: list[Node] = field(default_factory=list)
+
+
+def _steps(graph: Graph) -> list[_Step]:
+    """The graph's calls in order. What is written to is not written before who reads it has done so."""
+    steps = [_Step()]
+    after: set[Node] = set()  # the results of the last step's calls, and what is taken from them
+    for node in graph.nodes:
+        if node.op != "call_function":
+            continue
+        last, uses = steps[-1], not after.isdisjoint(node.all_input_nodes)
+        if node.target is operator.getitem and node.args[0] in after:
+            last.calls.append(node)
+            after.add(node)
+            continue
+        is_call = isinstance(node.target, OpOverload) and needs_values(node.target, _values(node.args))
+        writes = isinstance(node.target, OpOverload) and node.target.is_mutable
+        if uses or (writes and last.calls):
+            steps.append(last := _Step())
+            after = set()
+        if is_call:
+            last.calls.append(node)
+            after.add(node)
+        else:
+            last.nodes.append(node)
+    return steps
+
+
+def _values(arguments: Sequence[object]) -> object:
+    return map_arg(tuple(arguments), lambda node: node.meta.get("val"))
+
+
+class PartsWriter:
+    """Writes one graph. `state_of` gives the number of a state that a program writes to."""
+
+    def __init__(self, model: Model, method: str, size_names: dict[str, str], state_of: StateOf):
+        self.model, self.method, self.size_names, self.state_of = model, method, size_names, state_of
+        self.lines: list[str] = []
+        self.texts: dict[Node, str] = {}  # C++ for a pointer to the value of each node
+        self.known: dict[str, str] = {}  # C++ for the number of each symbol
+
+    def write(self, module: GraphModule, names: Sequence[str], unknown: UnknownSizes) -> PartsForm:
+        """Add the function, and the programs that it runs. NotExportable lists what has no native form."""
+        self.module, self.names = module, list(names)
+        inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
+        for place, node in enumerate(inputs):
+            self.texts[node] = f"given[{place}]"
+        for node in module.graph.nodes:
+            if node.op == "get_attr":
+                self.texts[node] = f"&{self._constant(node)}"
+        for step in _steps(module.graph):
+            if step.nodes:
+                self._program(step.nodes)
+            for node in step.calls:
+                self._call(node)
+        results = module.graph.output_node().args[0]
+        self._check(unknown)
+        for place, result in enumerate(results):
+            self.lines.append(f"made[{place}] = {self._result(result)};")
+        self.model.looks_at_values = True
+        number = len(self.model.forms)
+        body = "\n".join(f"  {line}" for line in ["(void)given, (void)places, (void)made;", *self.lines, "return ok;"])
+        head = f"static int parts_{number}(RL_HANDLE& self, const value* const* given, value* const* places, value* made)"
+        self.model.forms.append(f"{head} {{\n{body}\n}}")
+        symbols = [_expected(node.meta["val"]) for node in inputs]
+        return PartsForm(number, symbols, [_view(result) for result in results], [_kind(result) for result in results])
+
+    def _constant(self, node: Node) -> str:
+        name = f"constant_{len(self.lines)}"
+        self.lines.append(f"const value {name} = {tensor_text(getattr(self.module, node.target), self.model.weights)};")
+        return name
+
+    # Programs
+
+    def _program(self, nodes: list[Node]) -> None:
+        """The calls of one program's forms, of which the first that fits runs."""
+        used = dict.fromkeys(used for node in nodes for used in node.all_input_nodes if used not in nodes)
+        inside = set(nodes)
+        results = [node for node in nodes if any(user not in inside for user in node.users)]
+        if not results and not any(isinstance(node.target, OpOverload) and node.target.is_mutable for node in nodes):
+            return
+        made = f"values_{len(self.lines)}"
+        self.lines.append(f"value {made}[{max(len(results), 1)}];")
+        for place, node in enumerate(results):
+            self.texts[node] = f"&{made}[{place}]"
+        part = _Part(self.module, nodes, [node for node in used if node.op != "get_attr"], results)
+        general = part.captured({})
+        forms = [self._form(part, general, {})]
+        for fixed in _other_values(general, [guard.relation for guard in general.environment.relations()]):
+            with suppress(*MAY_FAIL), self.model.whole():  # values that may not be together
+                forms.append(self._form(part, part.captured(fixed), fixed))
+        self.lines.append(f"value* const {made}_at[] = {{{', '.join(['nullptr'] * max(len(results), 1))}}};")
+        self.lines.append(f"int {made}_status = unfit;")
+        for place, (form, conditions, given) in enumerate(forms):
+            self.lines.append(f"const value* const {made}_given_{place}[] = {{{', '.join(given) or 'nullptr'}}};")
+            condition = " && ".join([f"{made}_status == unfit", *conditions])
+            call = f"graph_{form.number}(self, {made}_given_{place}, {made}_at, {made})"
+            self.lines.append(f"if ({condition}) {made}_status = {call};")
+        self.lines.append(f"if ({made}_status) return {made}_status;")
+
+    def _form(self, part: _Part, captured: _Captured, fixed: dict[Var, int]) -> tuple[GraphForm, list[str], list[str]]:
+        """A form of a program: its functions, the conditions of integers that it takes for known, and its inputs."""
+        module = captured.module
+        for graph_pass in for_fusion(fallback_random=False):
+            graph_pass(module)
+        written, seeds = written_constants(module), seed_nodes(module)
+        conditions, given, names = [], [], []
+        for node, value in zip(part.inputs, captured.values, strict=True):
+            if isinstance(value, Tensor | SymInt):
+                given.append(self.texts[node])
+                names.append(self._called(node))
+            else:
+                conditions.append(f"({self.texts[node]})->as.integer == {value}L")
+        for node in written:
+            given.append(f"&self.states[{self.state_of(node.target, getattr(module, node.target))}].now")
+            names.append(f"the state {node.target}")
+        for _ in seeds:
+            seed = f"seed_{len(self.lines)}"
+            self.lines.append(f"const value {seed} = self.next_seed();")
+            given.append(f"&{seed}")
+            names.append("the seed")
+        module = as_last_inputs(module, [*written, *seeds])
+        refuse_unsupported(module, self.method)
+        form = graph_form(self.model.programs, module, names, self.model.weights, self.size_names)
+        self.model.add_graph(form)
+        return form, conditions, given
+
+    def _called(self, node: Node) -> str:
+        inputs = [each for each in self.module.graph.nodes if each.op == "placeholder"]
+        return self.names[inputs.index(node)] if node in inputs else f"a value of {node.name}"
+
+    # Functions that look at values
+
+    def _call(self, node: Node) -> None:
+        if node.target is operator.getitem:
+            self.texts[node] = f"{self.texts[node.args[0]].removeprefix('&')}[{node.args[1]}]"
+            self.texts[node] = f"&{self.texts[node]}"
+            return
+        name = node.target._opname
+        if name not in _CALLS or (name == "unique_consecutive" and _argument(node, "dim") is not None):
+            raise refusal_of(self.method, node)
+        made = f"found_{len(self.lines)}"
+        count = len(node.meta["val"]) if isinstance(node.meta["val"], tuple | list) else 1
+        self.lines.append(f"value {made}[{count}];")
+        arguments = [self._argument_text(argument) for argument in node.target.normalize(list(node.args), dict(node.kwargs))]
+        call = f"{_CALLS[name]}({', '.join(['self', *arguments, made])})"
+        self.lines.append(f"if (const int status = {call}) return status;")
+        self.texts[node] = f"&{made}" if count > 1 else f"&{made}[0]"
+        self._note_symbols(node, made)
+
+    def _argument_text(self, argument: object) -> str:
+        if isinstance(argument, Node):
+            return f"*{self.texts[argument]}"
+        if isinstance(argument, bool):
+            return str(argument).lower()
+        return "0" if argument is None else real_text(argument) if isinstance(argument, float) else f"{argument}L"
+
+    def _note_symbols(self, node: Node, made: str) -> None:
+        """Where the numbers are found that the values decide."""
+        value = node.meta["val"]
+        for place, each in enumerate(value if isinstance(value, tuple | list) else [value]):
+            if isinstance(each, SymInt) and isinstance(each.expr, Var):
+                self.known.setdefault(str(each.expr), f"{made}[{place}].as.integer")
+            elif isinstance(each, Tensor):
+                for dim, size in enumerate(as_sizes(each.shape)):
+                    if isinstance(size, Var):
+                        self.known.setdefault(str(size), f"{made}[{place}].as.tensor.sizes[{dim}]")
+
+    def _check(self, unknown: UnknownSizes) -> None:
+        """What was taken to hold of numbers that are known when all has run, before anything is given or kept."""
+        declared: set[str] = set()
+        for relation in dict.fromkeys(unknown.supposed):
+            free = sorted(map(str, relation.expression.free_variables()))
+            if not all(name in self.known for name in free):
+                continue
+            for name in free:
+                if name not in declared:
+                    declared.add(name)
+                    self.lines.append(f"const int64_t {name} = {self.known[name]};")
+            said = format_text(f"the model was exported for values with {relation}, which these have not")
+            holds = f"({_counted(relation.expression)}).{TESTS[relation.kind]}()"
+            self.lines.append(f"if (!{holds}) return self.say(failed, {said});")
+
+    def _result(self, result: object) -> str:
+        return f"*{self.texts[result]}" if isinstance(result, Node) else constant_text(result)
+
+
+def _counted(expression: Expr) -> str:
+    """An expression of sizes whose symbols are of 64 bits, in numbers that know when they are too large."""
+    text = str(expression)
+    for symbol in sorted(map(str, expression.free_variables()), key=len, reverse=True):
+        text = text.replace(symbol, f"counted({symbol})")
+    return f"counted({text})"
+
+
+def _argument(node: Node, name: str) -> object:
+    position = node.target._schema.positions[name]
+    return node.target.normalize(list(node.args), dict(node.kwargs))[position]
+
+
+def _expected(value: object) -> TensorInput | Size:
+    if isinstance(value, Tensor):
+        return TensorInput(as_sizes(value.shape), as_sizes(value.stride()), value.dtype)
+    return as_size(value)
+
+
+def _view(result: object) -> OutputView:
+    value = result.meta["val"] if isinstance(result, Node) else result
+    number = None if isinstance(value, Tensor) else as_size(value) if isinstance(value, SymInt) else value
+    return OutputView("", (), (), 0, number)
+
+
+def _kind(result: object) -> tuple[dtype, tuple[Size, ...]] | None:
+    value = result.meta["val"] if isinstance(result, Node) else result
+    return (value.dtype, as_sizes(value.shape)) if isinstance(value, Tensor) else None
+
+
+@dataclass
+class _Captured:
+    """A program as it was captured. `values` are its inputs, ints those that are known; `unknown` are the symbols of sizes that
+    values decide."""
+
+    module: GraphModule
+    environment: ShapeEnv
+    values: list[object]
+    unknown: list[Var]
+
+
+class _Part:
+    """The nodes of one program, as a module that is captured for sizes of its own."""
+
+    def __init__(self, module: GraphModule, nodes: list[Node], inputs: list[Node], results: list[Node]):
+        graph, copied = Graph(), {}
+        for node in inputs:
+            copied[node] = graph.placeholder(node.name)
+            copied[node].meta = dict(node.meta)
+        attributes = dict.fromkeys(used for node in nodes for used in node.all_input_nodes if used.op == "get_attr")
+        for node in (*attributes, *nodes):
+            copied[node] = graph.node_copy(node, copied.__getitem__)
+        graph.output(tuple(copied[node] for node in results))
+        self.module, self.inputs = GraphModule(module, graph), inputs
+        self.attributes = {getattr(module, node.target)._impl: node.target for node in attributes}
+
+    def captured(self, fixed: dict[Var, int]) -> _Captured:
+        """The program's graph, whose symbols are those of an environment of its own, but for those that are known."""
+        renewal = _Renewal(fixed)
+        values = [renewal.value(node.meta["val"]) for node in self.inputs]
+        found = capture(
+            self.module, tuple(values), names=self.attributes,
+            open_leaves=[value if isinstance(value, SymInt) else None for value in values],
+            input_names=[node.name for node in self.inputs],
+        )  # fmt: skip
+        return _Captured(found.module, renewal.environment, values, renewal.unknown)
+
+
+class _Renewal:
+    """Makes fake values over symbols of a new environment of those over another's."""
+
+    def __init__(self, fixed: dict[Var, int]):
+        self.environment, self.unknown = ShapeEnv(), []
+        self._fixed = {symbol.name: value for symbol, value in fixed.items()}
+        self._symbols: dict[Var, Expr] = {}
+        self._storages: dict[StorageImpl, StorageImpl] = {}
+
+    def value(self, value: object) -> object:
+        """The new value; what has no symbols stays."""
+        if not isinstance(value, Tensor):
+            return self._number(value)
+        impl = value._impl.alias(tuple(map(self._number, value.shape)), tuple(map(self._number, value.stride())), 0)
+        impl.storage = self._storages.setdefault(value._impl.storage, without_data(UNKNOWN_NBYTES))
+        return wrap(impl)
+
+    def _number(self, number: object) -> object:
+        if not isinstance(number, SymInt):
+            return number
+        for symbol in sorted(number.expr.free_variables(), key=str):
+            if symbol not in self._symbols:
+                self._symbols[symbol] = self._new_symbol(number.environment, symbol)
+        return self.environment.integer(number.expr.substitute(self._symbols))
+
+    def _new_symbol(self, old: ShapeEnv, symbol: Var) -> Expr:
+        """A symbol's stand-in. One that values decide may be 0 or 1."""
+        of_values = symbol in old.unknown
+        least = 0 if of_values and symbol.least is not None else symbol.least
+        made = self.environment.create_symbol(max(old.hint_of(symbol), 2), (str(symbol), None), share=False, least=least).expr
+        if of_values:
+            self.unknown.append(made)
+        return as_expr(self._fixed[made.name]) if made.name in self._fixed else made
+
+
+def _other_values(general: _Captured, relations: list[Relation]) -> Iterator[dict[Var, int]]:
+    """Values of sizes that the general form leaves out: each alone, and the same one for all that values decide."""
+    found = {(symbol, value) for symbol, values in excluded_values(relations).items() for value in values if value >= 0}
+    for relation in relations:  # what must be one or more may be none
+        for symbol in relation.expression.free_variables():
+            if relation.kind == NOT_NEGATIVE and relation.substitute({symbol: 0}).constant() is False:
+                found.add((symbol, 0))
+    alone = sorted((each for each in found if each[0] in general.unknown), key=str)
+    yield from ({symbol: value} for symbol, value in alone[:MOST_FORMS])
+    if len(general.unknown) > 1:
+        yield from (dict.fromkeys(general.unknown, value) for value in sorted({value for _, value in alone}))

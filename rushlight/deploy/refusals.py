@@ -1,0 +1,44 @@
+"""What is refused: graphs with operators that have no native form."""
+
+from __future__ import annotations
+
+from rushlight.deploy.spelling import NotExportable
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.node import Node
+from rushlight.inductor.support import is_supported
+from rushlight.inductor.write_backs import is_write_back
+from rushlight.ops.dispatcher import OpOverload
+
+MAY_FAIL = (RuntimeError, ArithmeticError, ValueError, TypeError, LookupError, NotImplementedError)
+"""What a program's own code raises for sizes that it is not for."""
+
+
+def refuse_unsupported(module: GraphModule, name: str) -> None:
+    """NotExportable for a graph with operators that have no native form: which, and where the user calls them."""
+    found: dict[str, None] = {}
+    for node in module.graph.nodes:
+        if node.op == "call_function" and not is_supported(node) and not is_write_back(node):
+            found[_described(node)] = None
+    if module.meta.get("keep_eager"):
+        found[f"  {module.meta['keep_eager']}"] = None
+    if found:
+        raise _refusal(name, list(found))
+
+
+def refusal_of(name: str, node: Node) -> NotExportable:
+    """The error for one operator that has no native form."""
+    return _refusal(name, [_described(node)])
+
+
+def _refusal(name: str, lines: list[str]) -> NotExportable:
+    return NotExportable("\n".join([f"{name} cannot be exported: these operators have no native form", *lines]))
+
+
+def _described(node: Node) -> str:
+    target = node.target.name if isinstance(node.target, OpOverload) else str(node.target)
+    return f"  {target}  at {_line_of(node)}"
+
+
+def _line_of(node: Node) -> str:
+    lines = [line.strip() for line in (node.stack_trace or "").splitlines() if line.strip()]
+    return " ".join(lines[-2:]) if lines else "an unknown line"
