@@ -17,6 +17,9 @@ KINDS = {
 }  # fmt: skip
 
 
+_LANGUAGE = ("#include <rushlight/deployed_language.h>", "#include <rushlight/deployed_tensors.h>")
+
+
 def write_source(model: Model, embedded: bool) -> tuple[str, bytes]:
     """The text, and the identity that the weights have to have."""
     body = "\n\n".join([*model.functions, *model.forms, _set_first_state(model), *_methods(model)])
@@ -57,6 +60,7 @@ def _head(model: Model, embedded: bool) -> list[str]:
         *model.includes,
         "#include <rushlight/program.h>",
         "#include <rushlight/deployed.h>",
+        *(_LANGUAGE if model.uses_language else ()),
     ]
 
 

@@ -49,6 +49,17 @@ class WholeForm:
         """Whether the form is right for a call."""
         return self.program.fits(arguments)
 
+    def fixes_contents(self, given: int) -> bool:
+        """Whether the form is only for the strings, or the contents of lists, among the first arguments, which callers give."""
+        at = 0
+        for index, spec in zip(self.form.inputs.positions, self.form.inputs.spec.children, strict=True):
+            places = range(at, at + spec.num_leaves)
+            at += spec.num_leaves
+            fixed = any(place in places and leaf is not None for place, leaf in self.form.inputs.fixed)
+            if index < given and (fixed or (spec.num_leaves == 0 and spec is not LEAF)):
+                return True
+        return False
+
     def relations(self) -> Iterator[ShapeGuard]:
         """What the form takes to hold of its open sizes."""
         return self.captured.sizes.environment.relations()
