@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from rushlight.compiler.scripted.regions import Unsupported
 from rushlight.core.tensor import Tensor
 from rushlight.deploy.direct.methods import resolve_methods
-from rushlight.deploy.direct.program import Program
+from rushlight.deploy.direct.program import Program, is_changed
 from rushlight.deploy.direct.values import Kind, Operand, Plan, holds_tensors, representation, unboxed
 from rushlight.deploy.model import Model, Parameter, check_tensor
 from rushlight.deploy.spelling import NotExportable, c_constant, c_string, format_text
@@ -43,7 +43,7 @@ class DirectForm:
             raise Unsupported("an argument that is an object")
         self.aliases = AliasDb(self.graph)
         for value in self.graph.inputs[self.first :]:
-            if isinstance(value.type, types.ListType | types.DictType) and self.aliases.has_writers(value):
+            if isinstance(value.type, types.ListType | types.DictType) and is_changed(value, self.aliases):
                 raise Unsupported(f"the argument {value.debug_name} is changed, which a caller in C would not see")
         self.plan = Plan()
         for _ in range(_ROUNDS):

@@ -15,7 +15,7 @@ from rushlight.core.algebra import as_expr
 from rushlight.deploy.direct import tables
 from rushlight.deploy.direct.flow import UNDEFINED
 from rushlight.deploy.direct.typed import Typed
-from rushlight.deploy.direct.values import PLAIN, Kind, Operand, representation, size_of, unboxed, with_size
+from rushlight.deploy.direct.values import PLAIN, Kind, Operand, holds_tensors, representation, size_of, unboxed, with_size
 from rushlight.deploy.spelling import c_string
 from rushlight.inductor.codegen.structured_parts import SCALARS
 from rushlight.inductor.codegen.structured_scalars import result_kind, spelled
@@ -49,6 +49,8 @@ class Language(Typed):
         first = first.element if isinstance(first, types.OptionalType) else first
         if node.kind in ("aten::__getitem__", "aten::len") and self._on_known_items(node):
             return
+        if node.kind in tables.COMPARING:
+            self._refuse_comparison(node)
         special = SPECIAL.get(node.kind)
         if special is not None and special(self, node):
             return
@@ -60,6 +62,14 @@ class Language(Typed):
             self._container(node, tables.DICTS[node.kind])
         else:
             self._number(node)
+
+    @staticmethod
+    def _refuse_comparison(node: Node) -> None:
+        """Unsupported for operators that compare items whose classes, or elements, say how."""
+        for value in node.inputs:
+            parts = value.type.contained()
+            if any(holds_tensors(part) for part in parts):
+                raise Unsupported(f"{node.kind} of a {value.type}, whose items are compared")
 
     def _folded(self, node: Node) -> bool:
         """Calculate an operator on what is known now; False where it has to run later, as where it fails."""

@@ -30,10 +30,25 @@ Choice = tuple[Callable[[], Value], Callable[[], Value], types.ClassType]
 
 def resolve_methods(graph: Graph, owner: ScriptObject | None) -> None:
     """Put methods' bodies in the place of calls through interfaces."""
+    _resolve_managers(graph)
     for _ in range(_MOST_CALLS):
         objects = _objects(graph, owner)
         if not any(_resolve(graph, node, objects) for node in graph.find_all_nodes("prim::CallMethod")):
             return
+
+
+def _resolve_managers(graph: Graph) -> None:
+    """Put the bodies of `__enter__` and `__exit__` of the user's own classes in the place of `prim::Enter` and `prim::Exit`."""
+    for node in (*graph.find_all_nodes("prim::Enter"), *graph.find_all_nodes("prim::Exit")):
+        kind, is_enter = node.input().type, node.kind == "prim::Enter"
+        method = kind.find_method("__enter__" if is_enter else "__exit__") if isinstance(kind, types.ClassType) else None
+        if method is None or kind.name.startswith("__torch__.torch."):  # the grad modes, which mean nothing here
+            continue
+        with graph.inserting(before=node):
+            rest = [] if is_enter else [graph.insert("prim::Constant").output.set_type(types.NONE) for _ in range(3)]
+        for old, new in zip(node.outputs, insert_graph(node, method.graph, [node.input(), *rest]), strict=False):
+            old.replace_all_uses_with(new)
+        node.destroy()
 
 
 def _objects(graph: Graph, owner: ScriptObject | None) -> dict[Value, ScriptObject]:

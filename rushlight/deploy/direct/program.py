@@ -17,6 +17,7 @@ from rushlight.deploy.direct.tensors import Tensors
 from rushlight.deploy.direct.values import PLAIN, Kind, Operand, Plan, Shape, kind_of_type, unboxed
 from rushlight.deploy.weights import Weights
 from rushlight.jit.ir.graph import Graph, Node, Value
+from rushlight.jit.operators.lookup import writes
 from rushlight.jit.passes.alias_analysis import AliasDb
 from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.types import kinds as types
@@ -47,8 +48,8 @@ class Program(Tensors):
         self.assigned = {(node.input().type, node["name"]) for node in graph.find_all_nodes("prim::SetAttr")}
 
     def has_writers(self, value: Value) -> bool:
-        """Whether the program may write to a value."""
-        return not value.is_constant and self.aliases.has_writers(value)
+        """Whether the program may write to a value; what a list or dict holds is another value."""
+        return not value.is_constant and is_changed(value, self.aliases)
 
     def node(self, node: Node) -> None:
         """Write a node."""
@@ -171,6 +172,16 @@ class Program(Tensors):
                 return kind_of_type(declared, self.plan, key)
             return Kind(items=cell)
         return kind_of_type(declared, self.plan, key)
+
+
+def is_changed(value: Value, aliases: AliasDb) -> bool:
+    """Whether a program may write to a value: to a tensor's memory, or to which items a list or dict has."""
+    writers = aliases.writers_of(value)
+    if not isinstance(value.type, types.ListType | types.DictType):
+        return bool(writers)
+    return any(
+        isinstance(each.type, types.ListType | types.DictType | types.OptionalType) for node in writers for each in writes(node)
+    )
 
 
 def _changed_attributes(graph: Graph, aliases: AliasDb) -> set[tuple[types.Type, str]]:

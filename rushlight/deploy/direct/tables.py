@@ -141,6 +141,14 @@ NUMBERS: dict[str, str] = {
 }
 """Functions of numbers that structured programs do not have."""
 
+COMPARING = frozenset(
+    [
+        *(f"aten::{name}" for name in "eq ne lt le gt ge sort sorted __contains__ index count remove".split()),
+        "prim::min",
+        "prim::max",
+    ]
+)
+"""Operators that compare items."""
 GROWING = {"aten::append": 1, "aten::insert": 2, "aten::_set_item": 2, "aten::setdefault": 2}
 """Operators that put one of their operands into a container, and which."""
 SHOWING = frozenset(f"aten::{name}" for name in ("__getitem__", "select", "pop", "get", "setdefault"))

@@ -83,6 +83,8 @@ class Tensors(Language):
             return
         elif kind == "prim::tolist":
             self._to_list(node)
+        elif kind in ("aten::index", "aten::masked_select", "aten::nonzero") and self._chosen(node):
+            return
         elif self._writes(node):
             self._write(node)
         elif kind in _VIEWS and self._must_be_view(node):
@@ -209,6 +211,31 @@ class Tensors(Language):
         text = f"run.numbers_in({self.boxed(given)}, {depth})"
         self.bind(node.output, text if depth else unboxed(text, node.output.type))
         self.check(node)
+
+    def _chosen(self, node: Node) -> bool:
+        """What elements decide the size of: `x[mask]`, `masked_select`, `nonzero`. False for other indices."""
+        given = self.operand(node.input())
+        if given.kind.shape is None:
+            return False
+        count = self.plan.symbol((node, "count"), None, (0, 1))
+        if node.kind == "aten::nonzero":
+            (given,) = self.settle(node.input())
+            kind = Kind(Shape(int64, (count, len(given.kind.shape.sizes))))
+            self.bind(node.output, f"run.nonzero({self.boxed(given)})", kind)
+            self.check(node)
+            return True
+        indices = self.operand(node.input(1))
+        masks = [indices] if node.kind == "aten::masked_select" else list(indices.list or ())
+        if len(masks) != 1 or masks[0].kind.shape is None or masks[0].kind.shape.dtype is not bool_:
+            return False
+        lead, sizes = len(masks[0].kind.shape.sizes), given.kind.shape.sizes
+        if lead == 0 or lead > len(sizes) or (node.kind == "aten::masked_select" and lead != len(sizes)):
+            return False
+        self.settle(*node.inputs)
+        text = f"run.masked({self.boxed(given)}, {self.boxed(masks[0])})"
+        self.bind(node.output, text, Kind(Shape(given.kind.shape.dtype, (count, *sizes[lead:]))))
+        self.check(node)
+        return True
 
     # Views and writes
 

@@ -285,6 +285,59 @@ struct tensors : language {
     return made;
   }
 
+  // What only elements decide
+
+  static bool is_set(const tensor& a, int64_t place) {
+    const char* const at = (const char*)a.data + place * width(a);
+    float real;
+    double wide;
+    switch (a.dtype) {
+      case RL_CONSTANT(FLOAT32): memcpy(&real, at, 4); return real != 0;
+      case RL_CONSTANT(FLOAT64): memcpy(&wide, at, 8); return wide != 0;
+      case RL_CONSTANT(FLOAT16):
+      case RL_CONSTANT(BFLOAT16): return at[0] || (at[1] & 0x7f);
+      default:
+        for (int64_t i = 0; i < width(a); ++i)
+          if (at[i]) return true;
+        return false;
+    }
+  }
+  any nonzero(const any& given) {
+    const any a = contiguous(given);
+    if (status) return {};
+    const int64_t elements = count_of(in(a));
+    int64_t count = 0, row = 0;
+    for (int64_t i = 0; i < elements; ++i) count += is_set(in(a), i);
+    const int64_t sizes[] = {count, in(a).rank};
+    any made = new_tensor(RL_CONSTANT(INT64), 2, sizes);
+    for (int64_t i = 0; !status && i < elements; ++i) {
+      if (!is_set(in(a), i)) continue;
+      int64_t* const to = (int64_t*)in(made).data + row++ * in(a).rank;
+      for (int64_t rest = i, dim = in(a).rank; dim-- > 0; rest /= in(a).sizes[dim]) to[dim] = rest % in(a).sizes[dim];
+    }
+    return made;
+  }
+  // `a[mask]`: the rows, or elements, where a mask over the first dimensions is true.
+  any masked(const any& given, const any& of) {
+    const any a = contiguous(given), mask = contiguous(of);
+    if (status) return {};
+    const int lead = in(mask).rank;
+    for (int dim = 0; dim < lead; ++dim)
+      if (lead > in(a).rank || in(a).sizes[dim] != in(mask).sizes[dim])
+        return fail(failed, "IndexError: The shape of the mask does not match the shape of the indexed tensor at dimension %d", dim);
+    const int64_t places = count_of(in(mask));
+    int64_t sizes[most_dims + 1] = {0};
+    for (int64_t i = 0; i < places; ++i) sizes[0] += is_set(in(mask), i);
+    int64_t row = width(in(a));
+    for (int dim = lead; dim < in(a).rank; ++dim) row *= sizes[dim - lead + 1] = in(a).sizes[dim];
+    if (in(a).rank - lead + 1 > most_dims) return fail(failed, "a tensor of more dimensions than the interface has");
+    any made = new_tensor(in(a).dtype, in(a).rank - lead + 1, sizes);
+    char* to = status ? nullptr : (char*)in(made).data;
+    for (int64_t i = 0; !status && row && i < places; ++i)
+      if (is_set(in(mask), i)) to = (char*)memcpy(to, (const char*)in(a).data + i * row, (size_t)row) + row;
+    return made;
+  }
+
   // Writes a tensor of the same sizes and dtype into another's memory.
   void write(const any& to, const any& from) {
     if (status) return;
