@@ -32,7 +32,6 @@ from rushlight.jit.types import kinds as types
 from rushlight.ops.packet import find_packet
 
 _MOST_FORMS = 16
-_MANY_ROUNDS = "many rounds"
 _CALLS = 4  # of one example in a row, by which the state has settled
 
 Form = WholeForm | StructuredForm | DirectForm
@@ -138,6 +137,10 @@ class _MethodWriter:
         form, results = self._first_form(call, example, called)
         names = self.names[len(self.owner) :]
         inputs = _inputs(names, self.schema[: len(names)], call[len(self.owner) : len(self.names)], example)
+        if isinstance(form, DirectForm):
+            pairs = zip(inputs, self.schema, strict=False)
+            inputs = [Parameter(each.name, "value", about=str(declared.type)) if _has_choices(declared.type) else each
+                      for each, declared in pairs]  # fmt: skip
         method = self.method
         if not is_special:
             method.inputs, method.outputs = _merged(method.inputs, inputs), _merged(method.outputs, results)
@@ -177,26 +180,30 @@ def _forms_of(graph: Graph, call: list, example: Example, given: int, reasons: l
     give. `reasons` gets why there are no others.
     """
     dims: Dims = {place: frozenset(found) for place, found in example.dims.items()}
-    makers = {
-        "one graph": lambda: whole_form(graph, call, dims, open_loops=False),
-        "loops and branches": lambda: _structured(graph, call, example),
-        "statement by statement": lambda: DirectForm(graph, call, example.dims, example.bounds),
-        "one graph for these numbers": lambda: whole_form(graph, call, dims, open_loops=True),
-    }
-    later = None
-    for what, make in makers.items():
-        if what == "one graph for these numbers" and later is None and not any(_MANY_ROUNDS in each for each in reasons):
-            return
+    direct = ("statement by statement", lambda: DirectForm(graph, call, example.dims, example.bounds))
+    makers = [("with loops and branches of its own", lambda: _structured(graph, call, example)), direct]
+    if any(isinstance(value.type, types.UnionType) for value in graph.inputs[:given]):  # other forms are for one of the types
+        makers.reverse()
+    rest: list[Form] = []
+    has_many_rounds = False
+    try:
+        form = whole_form(graph, call, dims, open_loops=False)
+        if makers[0] is not direct and not form.fixes_contents(given):
+            yield form
+        else:
+            rest, makers = [form], [direct, *(each for each in makers if each is not direct)]
+    except NOT_NATIVE as error:
+        has_many_rounds = isinstance(error, TooManyRounds)
+        reasons.append(f"as one graph: {error}")
+    for what, make in makers:
         try:
-            form = later if what == "one graph for these numbers" and later is not None else make()
+            yield make()
         except NOT_NATIVE as error:
-            many = f" ({_MANY_ROUNDS})" if isinstance(error, TooManyRounds) else ""
-            reasons.append(f"as {what}: {error}{many}")
-            continue
-        if what == "one graph" and form.fixes_contents(given):
-            later = form
-            continue
-        yield form
+            reasons.append(f"{what}: {error}")
+    yield from rest
+    if has_many_rounds:
+        with suppress(*NOT_NATIVE):
+            yield whole_form(graph, call, dims, open_loops=True)
 
 
 def _structured(graph: Graph, call: list, example: Example) -> StructuredForm:
@@ -231,6 +238,11 @@ def _inputs(names: Sequence[str], schema: Sequence, arguments: Sequence[object],
         place += _tensors_in(value)
         made.append(Parameter(name, _kind(value), about=str(declared.type)))
     return made
+
+
+def _has_choices(kind: types.Type) -> bool:
+    """Whether a value may be of several types, or None."""
+    return isinstance(kind, types.UnionType | types.OptionalType)
 
 
 def _kind(value: object) -> str:

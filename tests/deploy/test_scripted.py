@@ -181,7 +181,7 @@ def test_what_has_no_form_is_refused(tmp_path):
             x = torch.cat([x, x])
         return torch.unique(x)
 
-    with pytest.raises(NotExportable, match="(?s)forward cannot be exported.*as one graph:.*as statement by statement:"):
+    with pytest.raises(NotExportable, match="(?s)forward cannot be exported.*as one graph:.*statement by statement:"):
         export(chosen, (torch.ones(2), torch.ones(2).bool()), tmp_path / "out")
     assert not (tmp_path / "out").exists()
     with pytest.raises(NotExportable, match="has no method 'nothing'; it has forward"):

@@ -36,10 +36,6 @@ STRINGS: dict[str, str] = {
     "prim::StringIndex": "run.character({0}, {1:int})!",
     "aten::slice": "run.slice({0}, {1}, {2}, {3:int})!",
     "aten::ord": "run.ord({0})!",
-    "aten::chr": "run.chr({0:int})!",
-    "aten::hex": 'run.based({0:int}, 16, "0x")!',
-    "aten::oct": 'run.based({0:int}, 8, "0o")!',
-    "aten::bin": 'run.based({0:int}, 2, "0b")!',
     "aten::list": "run.letters({0})!",
     "aten::split": "run.split({0}, {1}, {2:int})!",
     "aten::join": "run.join({0}, {1})!",
@@ -129,6 +125,10 @@ DICTS: dict[str, str] = {
 """Operators whose first argument is a dict."""
 
 NUMBERS: dict[str, str] = {
+    "aten::hex": 'run.based({0:int}, 16, "0x")!',
+    "aten::oct": 'run.based({0:int}, 8, "0o")!',
+    "aten::bin": 'run.based({0:int}, 2, "0b")!',
+    "aten::chr": "run.chr({0:int})!",
     "aten::degrees": "({0:float} * 57.29577951308232)",
     "aten::radians": "({0:float} * 0.017453292519943295)",
     "aten::factorial": "run.factorial({0:int})!",
@@ -139,7 +139,7 @@ NUMBERS: dict[str, str] = {
     "aten::modf": "run.whole_and_rest({0:float})!",
     "aten::__round_to_zero_floordiv": "run.divided({0:int}, {1:int})!",
 }
-"""Functions of numbers that structured programs do not have."""
+"""Functions of numbers that structured programs do not have, and their text."""
 
 COMPARING = frozenset(
     [

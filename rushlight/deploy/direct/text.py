@@ -79,7 +79,7 @@ class Text(Flow):
             return False
         bounds = [self.operand(value) for value in node.inputs[2:]]
         if not all(each.is_known for each in bounds) or [each.value for each in bounds] != [0, -1][: len(bounds)]:
-            raise Unsupported(f"{node.kind} within bounds")
+            return self._within(node, bounds)
         texts = [self.boxed(self.operand(value)) for value in node.inputs[:2]]
         name = tables.ENDS[node.kind]
         last = {"aten::find": ", false", "aten::rfind": ", true"}.get(node.kind, "")
@@ -105,4 +105,23 @@ class Text(Flow):
         said = self.name("said")
         self.emit(f"const any {said} = {text};", "if (run.status) return run.status;")
         self.emit(f'fprintf(stderr, "Warning: %s\\n", {said}.as.text->data);')
+        return True
+
+    def _within(self, node: Node, bounds: Sequence[Operand]) -> bool:
+        """A search in a part of a string: an end of -1 is the string's."""
+        first, last = (self.spelled(each, types.INT) for each in bounds)
+        given, part = self.boxed(self.operand(node.input())), self.name("part")
+        self.emit(f"const int64_t first_{part} = {first}, last_{part} = {last};")
+        end = f"last_{part} == -1 ? any{{}} : any_of(last_{part})"
+        self.emit(f'if (first_{part} < 0) run.fail(failed, "a search from a place below 0 has no form in C");')
+        self.emit(f"const any {part} = run.slice({given}, any_of(first_{part}), {end}, 1);")
+        self.check(node)
+        name, other = tables.ENDS[node.kind], self.boxed(self.operand(node.input(1)))
+        if name == "find":
+            is_last = str(node.kind == "aten::rfind").lower()
+            self.bind(node.output, f"run.find_text({part}, {other}, {is_last})")
+            found = self.operand(node.output)
+            found.text = f"({found.text} < 0 ? -1 : {found.text} + first_{part})"
+        else:
+            self.bind(node.output, f"run.{name}{'_text' * (name == 'count')}({part}, {other})")
         return True
