@@ -503,7 +503,13 @@ class Tensors(Language):
     def _given_text(self, given: Given) -> str:
         operand = given.operand
         if operand.kind.shape is not None:
-            return f"of_tensor(*{self.boxed(operand)}.as.held)"
+            text = self.boxed(operand)
+            if isinstance(operand.type, types.OptionalType):
+                said = c_string("an optional tensor is None, where the model is exported for one")
+                self.emit(
+                    f"if ({text}.kind != RL_CONSTANT(TENSOR)) run.fail(failed, {said});", 'if (run.status) return run.at("");'
+                )
+            return f"of_tensor(*{text}.as.held)"
         if not given.as_tensor:
             return f"of_integer({self.spelled(operand, types.INT)})"
         word = {types.INT: "INT64", types.FLOAT: "FLOAT64", types.BOOL: "BOOLEAN"}[operand.type]

@@ -70,7 +70,7 @@ class Typed(Text):
         if isinstance(kind, types.DictType):
             tests = f"{self.type_test(kind.key, 'key')} && {self.type_test(kind.value, 'item')}"
             inner = f"[](const any& key, const any& item) {{ (void)key, (void)item; return {tests}; }}"
-            return f"({name}.kind == RL_CONSTANT(DICT) && all_pairs({name}, {inner}))"
+            return f"({name}.kind == RL_CONSTANT(DICT) && {name}.as.list->count % 2 == 0 && all_pairs({name}, {inner}))"
         if isinstance(kind, types.TupleType):
             parts = [self.type_test(each, f"{name}.as.list->items[{place}]") for place, each in enumerate(kind.elements)]
             return f"({' && '.join([f'{name}.kind == RL_CONSTANT(TUPLE)', f'{name}.as.list->count == {len(parts)}', *parts])})"

@@ -106,6 +106,7 @@ inline int order(const any& a, const any& b) {
 struct language {
   handle& self;
   int status = ok;
+  sequence none_left = {nullptr, 0, 0};  // a list for which there was no memory
 
   explicit language(handle& self) : self(self) {}
   template <class... Rest> any fail(int code, const char* format, Rest... rest) {
@@ -127,14 +128,16 @@ struct language {
   // Strings
 
   any text_of(const char* data, int64_t size) {
+    static const characters nothing = {"", 0};
     characters* held = (characters*)take((int64_t)sizeof(characters) + size + 1);
-    if (!held) return {};
+    any made;
+    made.kind = RL_CONSTANT(STRING);
+    made.as.text = &nothing;  // where there is no memory, which the next check says
+    if (!held) return made;
     char* bytes = (char*)(held + 1);
     if (data && size) memcpy(bytes, data, (size_t)size);
     bytes[size] = 0;
     *held = {bytes, size};
-    any made;
-    made.kind = RL_CONSTANT(STRING);
     made.as.text = held;
     return made;
   }
@@ -546,14 +549,16 @@ struct language {
   any new_items(int kind, int64_t count, int type = 0) {
     sequence* made = (sequence*)take((int64_t)sizeof(sequence));
     any found;
-    if (!made) return found;
-    const int64_t room = count > 4 ? count : 4;
-    if (count > most_bytes / (int64_t)sizeof(any)) return fail(no_memory, "there is no memory left");
-    *made = {(any*)take(room * (int64_t)sizeof(any)), count, room};
-    if (status) return found;
-    for (int64_t i = 0; i < count; ++i) made->items[i] = any{};
     found.kind = kind;
     found.type = type;
+    found.as.list = &none_left;
+    if (!made) return found;
+    const int64_t room = count > 4 ? count : 4;
+    if (count > most_bytes / (int64_t)sizeof(any)) fail(no_memory, "there is no memory left");
+    any* const items = status ? nullptr : (any*)take(room * (int64_t)sizeof(any));
+    if (!items) return found;
+    *made = {items, count, room};
+    for (int64_t i = 0; i < count; ++i) made->items[i] = any{};
     found.as.list = made;
     return found;
   }

@@ -8,10 +8,6 @@ namespace deployed {
 struct tensors : language {
   using language::language;
 
-  any shaped(const any& a, const tensor& made) {
-    (void)a;
-    return tensor_like(made);
-  }
   static const tensor& in(const any& a) { return *a.as.held; }
   static int64_t width(const tensor& a) { return bytes_of(a.dtype); }
 
@@ -163,12 +159,14 @@ struct tensors : language {
     const bool is_list = lengths.kind == RL_CONSTANT(LIST);
     const int64_t total = in(a).sizes[at];
     if (!is_list && lengths.as.integer <= 0) return fail(failed, "RuntimeError: split expects split_size be positive");
-    for (int64_t from = 0, i = 0; !status && (is_list ? i < lengths.as.list->count : from < total || i == 0); ++i) {
+    int64_t from = 0;
+    for (int64_t i = 0; !status && (is_list ? i < lengths.as.list->count : from < total || i == 0); ++i) {
       int64_t length = is_list ? lengths.as.list->items[i].as.integer : lengths.as.integer;
       if (!is_list && from + length > total) length = total - from;
       append(made, narrow(a, at, from, length));
       from += length;
     }
+    if (!status && from != total) return fail(failed, "RuntimeError: split_with_sizes expects the sizes to sum to %lld", (long long)total);
     return made;
   }
   any chunk(const any& a, int64_t count, int64_t dim) {
