@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rushlight.compiler.scripted.execution import FAILURES
+from rushlight.compiler.scripted.execution import FAILURES, OF_AUTOGRAD
 from rushlight.compiler.scripted.regions import Unsupported, function_of
 from rushlight.compiler.scripted.scalars import READS
 from rushlight.compiler.scripted.typed import takes_number
@@ -31,7 +31,7 @@ from rushlight.ops.registry import aten
 _QUESTIONS = {"aten::dim": "rank", "aten::len": "length", "aten::size": "size", "aten::numel": "count"}
 _OF_KIND = frozenset(
     "prim::dtype prim::device prim::layout aten::is_floating_point aten::is_complex prim::is_cuda prim::is_cpu prim::is_meta "
-    "prim::is_sparse prim::is_quantized prim::is_nested prim::requires_grad aten::element_size prim::itemsize aten::get_device "
+    "prim::is_sparse prim::is_quantized prim::is_nested aten::element_size prim::itemsize aten::get_device "
     "prim::is_mkldnn prim::is_mps prim::is_xpu prim::is_xla prim::is_ipu prim::is_vulkan prim::is_maia".split()
 )
 """What depends on a tensor's dtype only."""
@@ -71,6 +71,8 @@ class Tensors(Language):
     def write_tensors(self, node: Node) -> None:
         """Write a node that takes or gives tensors."""
         kind = node.kind
+        if kind in OF_AUTOGRAD - _PASSED:
+            raise Unsupported(f"{kind}, which asks what autograd has recorded")
         if kind in _PASSED:
             self.values[node.output] = self.operand(node.input())
         elif kind in READS or kind == "aten::ScalarImplicit":
