@@ -64,6 +64,7 @@ class Model:
         self.states: list[tuple[str, object]] = []  # what each is called, and its value when the model begins
         self.programs = 0
         self.looks_at_values = False  # whether functions of deployed_values.h are called
+        self.uses_language = False  # whether a form is written statement by statement
 
     def add_graph(self, form: GraphForm) -> None:
         """Add the functions of a graph, whose number is that of programs before it."""

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from rushlight.compiler.scripted.execution import TooManyRounds
 from rushlight.compiler.scripted.open_sizes import Dims
 from rushlight.compiler.scripted.programs import NOT_NATIVE
+from rushlight.compiler.scripted.regions import Unsupported
 from rushlight.core.tensor import Tensor
+from rushlight.deploy.direct.form import DirectForm
 from rushlight.deploy.graph_form import excluded_values
 from rushlight.deploy.model import Method, Model, Parameter, check_tensor
 from rushlight.deploy.refusals import MAY_FAIL
@@ -32,7 +34,7 @@ from rushlight.ops.packet import find_packet
 _MOST_FORMS = 16
 _CALLS = 4  # of one example in a row, by which the state has settled
 
-Form = WholeForm | StructuredForm
+Form = WholeForm | StructuredForm | DirectForm
 index_select, remainder, arange = (find_packet(f"aten::{name}") for name in ("index_select", "remainder", "arange"))
 
 
@@ -131,17 +133,30 @@ class _MethodWriter:
                         yield from (example.with_sizes({called[str(symbol)]: value}) for value in values if value > 1)
 
     def _add_form(self, call: list, example: Example, is_special: bool) -> None:
-        form = _form_of(self.graph, call, example, self.name)
         called = f"{self.name}_{len(self.forms)}"
-        with self.model.whole():
-            results = form.add(self.model, self.states, self.name, called, self.names, _size_names(form, example))
+        form, results = self._first_form(call, example, called)
         names = self.names[len(self.owner) :]
         inputs = _inputs(names, self.schema[: len(names)], call[len(self.owner) : len(self.names)], example)
+        if isinstance(form, DirectForm):
+            pairs = zip(inputs, self.schema, strict=False)
+            inputs = [Parameter(each.name, "value", about=str(declared.type)) if _has_choices(declared.type) else each
+                      for each, declared in pairs]  # fmt: skip
         method = self.method
         if not is_special:
             method.inputs, method.outputs = _merged(method.inputs, inputs), _merged(method.outputs, results)
         method.forms.append(called)
         self.forms.append(form)
+
+    def _first_form(self, call: list, example: Example, called: str) -> tuple[Form, list[Parameter]]:
+        """The first form that the method has, which is added, and its results."""
+        reasons: list[str] = []
+        for form in _forms_of(self.graph, call, example, len(self.names), reasons):
+            try:
+                with self.model.whole():
+                    return form, form.add(self.model, self.states, self.name, called, self.names, _size_names(form, example))
+            except NotExportable as error:
+                reasons.append(str(error))
+        raise NotExportable("\n  ".join([f"{self.name} cannot be exported", *reasons]))
 
     def _arguments(self, given: Sequence[object]) -> list[object]:
         """The arguments of an example, with defaults for those behind it."""
@@ -157,24 +172,44 @@ class _MethodWriter:
         return [float(value) if each.type is types.FLOAT and type(value) is int else value for value, each in pairs]
 
 
-def _form_of(graph: Graph, call: list, example: Example, name: str) -> Form:
-    """One graph, if it can be, else a program with loops and branches of its own, else one graph for these numbers only."""
+def _forms_of(graph: Graph, call: list, example: Example, given: int, reasons: list[str]) -> Iterator[Form]:
+    """The forms that a call may have: one graph, a program with loops and branches, one that is written statement by
+    statement, one graph for these numbers only.
+
+    A graph that would hold for the example's strings and lists of numbers only comes last. `given`: how many arguments callers
+    give. `reasons` gets why there are no others.
+    """
     dims: Dims = {place: frozenset(found) for place, found in example.dims.items()}
+    direct = ("statement by statement", lambda: DirectForm(graph, call, example.dims, example.bounds))
+    makers = [("with loops and branches of its own", lambda: _structured(graph, call, example)), direct]
+    if any(isinstance(value.type, types.UnionType) for value in graph.inputs[:given]):  # other forms are for one of the types
+        makers.reverse()
+    rest: list[Form] = []
+    has_many_rounds = False
     try:
-        return whole_form(graph, call, dims, open_loops=False)
+        form = whole_form(graph, call, dims, open_loops=False)
+        if makers[0] is not direct and not form.fixes_contents(given):
+            yield form
+        else:
+            rest, makers = [form], [direct, *(each for each in makers if each is not direct)]
     except NOT_NATIVE as error:
-        reason = error
-    if not example.dims:
+        has_many_rounds = isinstance(error, TooManyRounds)
+        reasons.append(f"as one graph: {error}")
+    for what, make in makers:
         try:
-            return StructuredForm(graph, call)
+            yield make()
         except NOT_NATIVE as error:
-            structured = str(error)
-    else:
-        structured = "such a program has known sizes: export it for each size that is needed"
-    if isinstance(reason, TooManyRounds):
+            reasons.append(f"{what}: {error}")
+    yield from rest
+    if has_many_rounds:
         with suppress(*NOT_NATIVE):
-            return whole_form(graph, call, dims, open_loops=True)
-    raise NotExportable(f"{name} cannot be exported: {reason}; with loops and branches of its own: {structured}") from reason
+            yield whole_form(graph, call, dims, open_loops=True)
+
+
+def _structured(graph: Graph, call: list, example: Example) -> StructuredForm:
+    if example.dims:
+        raise Unsupported("such a program has known sizes")
+    return StructuredForm(graph, call)
 
 
 def _size_names(form: Form, example: Example) -> dict[str, str]:
@@ -203,6 +238,11 @@ def _inputs(names: Sequence[str], schema: Sequence, arguments: Sequence[object],
         place += _tensors_in(value)
         made.append(Parameter(name, _kind(value), about=str(declared.type)))
     return made
+
+
+def _has_choices(kind: types.Type) -> bool:
+    """Whether a value may be of several types, or None."""
+    return isinstance(kind, types.UnionType | types.OptionalType)
 
 
 def _kind(value: object) -> str:

@@ -18,6 +18,9 @@ KINDS = {
 }  # fmt: skip
 
 
+_LANGUAGE = ("#include <rushlight/deployed_language.h>", "#include <rushlight/deployed_tensors.h>")
+
+
 def write_source(model: Model, header: str, embedded: bool) -> tuple[str, bytes]:
     """The text for a model with that C header, and the identity that the weights have to have."""
     body = "\n\n".join([*model.functions, *model.forms, _set_first_state(model), *_methods(model)])
@@ -73,6 +76,7 @@ def _head(model: Model, header: str, embedded: bool) -> list[str]:
         "#include <rushlight/program.h>",
         "#include <rushlight/deployed.h>",
         *(["#include <rushlight/deployed_values.h>"] if model.looks_at_values else []),
+        *(_LANGUAGE if model.uses_language else ()),
     ]
 
 

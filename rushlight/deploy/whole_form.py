@@ -7,13 +7,14 @@ as branches on numbers, is looked at in each run; a run that differs is `unfit`,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rushlight.compiler.passes import for_fusion
 from rushlight.compiler.scripted.execution import Budget
 from rushlight.compiler.scripted.open_sizes import Dims
 from rushlight.compiler.scripted.program import Form, WholeProgram
 from rushlight.compiler.scripted.readers import Argument, Item, Reader, Slot
-from rushlight.compiler.scripted.templates import Items, Output, Template
+from rushlight.compiler.scripted.templates import Items, Output, Read, Template
 from rushlight.compiler.scripted.whole import Captured, Wish
 from rushlight.core.pytree import LEAF, TreeSpec
 from rushlight.core.symbolic import ShapeGuard
@@ -50,6 +51,20 @@ class WholeForm:
     def fits(self, arguments: Sequence[object]) -> bool:
         """Whether the form is right for a call."""
         return self.program.fits(arguments)
+
+    def fixes_contents(self, given: int) -> bool:
+        """Whether the form is only for the strings, or the contents of lists, among the first arguments, which callers give, or
+        for those of a list or dict in the module that a run changes."""
+        if self.form.changes:
+            return True
+        at = 0
+        for index, spec in zip(self.form.inputs.positions, self.form.inputs.spec.children, strict=True):
+            places = range(at, at + spec.num_leaves)
+            at += spec.num_leaves
+            fixed = any(place in places and leaf is not None for place, leaf in self.form.inputs.fixed)
+            if index < given and (fixed or (spec.num_leaves == 0 and spec is not LEAF)):
+                return True
+        return False
 
     def relations(self) -> Iterator[ShapeGuard]:
         """What the form takes to hold of its open sizes."""
@@ -191,12 +206,23 @@ class WholeForm:
         found = []
         for number, (template, name) in enumerate(zip(templates, names, strict=True)):
             result = values.temporary("result")
-            lines.append(f"const value {result} = {values.template(template, output)};")
+            lines.append(f"const value {result} = {values.template(self._changed(template), output)};")
             lines.append(f"if (const int status = self.deliver(outputs[{number}], {result}, {c_string(name)})) return status;")
             found.append(self._parameter(name, template, graph, size_names))
         self._keep(values, output)
         lines.append("return ok;")
         return found
+
+    def _changed(self, template: Template) -> Template:
+        """A result, with what a run makes of a list or dict in the place of what that was before."""
+        if isinstance(template, Read):
+            return next(
+                (contents for reader, _, contents in self.form.changes if reader.to_data() == template.reader.to_data()),
+                template,
+            )
+        if isinstance(template, Items):
+            return replace(template, items=[self._changed(each) for each in template.items])
+        return template
 
     def _flattened(self) -> tuple[list[Template], list[str]]:
         """The results: the parts of a tuple are results of their own."""

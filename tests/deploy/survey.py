@@ -1,102 +1,117 @@
-"""What can be exported: `python -m tests.deploy.survey` exports modules and programs, runs them without Python, and compares.
+"""What can be exported: `python -m tests.deploy.survey` exports models and programs, runs them without Python, and compares.
 
-In: the zoo of tests/jit, or modules by name. Out: for each, whether it was exported and agrees, or why not.
+In: groups of cases: the zoo of tests/jit (`zoo`), the programs of tests/jit/programs (`programs`), models of timm and transformers that
+PyTorch traced (`timm`, `transformers`, for which these have to be installed). Out: for each whether it was exported and agrees, or why not;
+with `--write`, docs/deploy-survey.md. Each runs in another process, so that one that crashes or hangs is an outcome like others.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import random
+import select
+import subprocess
+import sys
 import tempfile
-import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
 import rushlight as torch
-from rushlight.core.pytree import tree_flatten
-from rushlight.deploy import NotExportable, export
-from rushlight.deploy.binding import Model, ModelError
-from rushlight.deploy.targets import build_library
+from tests.deploy.survey_cases import write_case
+from tests.deploy.survey_programs import write_corpus
+from tests.deploy.survey_table import written
 from tests.jit.zoo_of import zoo_of
 
-CALLS = 3
+GROUPS = ("zoo", "programs", "timm", "transformers")
+_SECONDS = 300  # of one case, after which it is given up
 
 
-def as_arrays(value: object) -> object:
-    """A value with arrays in the place of tensors."""
-    if isinstance(value, torch.Tensor):
-        return value.detach().numpy(force=True)
-    if isinstance(value, dict):
-        return {key: as_arrays(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(map(as_arrays, value)) if type(value) in (list, tuple) else tuple(map(as_arrays, value))
-    return value
+class Worker:
+    """Another process that runs cases one after the other."""
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen | None = None
+
+    def outcome(self, case: Path) -> str:
+        """How one goes."""
+        if self.process is None:
+            command = [sys.executable, "-m", "tests.deploy.survey_cases"]
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process.stdin.write(f"{case}\n")
+        self.process.stdin.flush()
+        if not select.select([self.process.stdout], [], [], _SECONDS)[0]:
+            self.close()
+            return f"takes more than {_SECONDS} s"
+        line = self.process.stdout.readline()
+        if not line:
+            status = self.process.wait()
+            self.process = None
+            return f"crashes: the process ended with {status}"
+        return json.loads(line)
+
+    def close(self) -> None:
+        """End the process."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
 
 
-def difference(found: object, expected: object) -> str:
-    """What is different; empty for nothing but rounding."""
-    ours, theirs = tree_flatten(found)[0], tree_flatten(expected)[0]
-    if len(ours) != len(theirs):
-        return f"{len(ours)} values for {len(theirs)}"
-    for one, other in zip(ours, theirs, strict=True):
-        if isinstance(other, np.ndarray):
-            if one.shape != other.shape or one.dtype != other.dtype:
-                return f"{one.dtype}{one.shape} for {other.dtype}{other.shape}"
-            wide = np.result_type(other.dtype, np.float64)
-            if not np.allclose(one.astype(wide), other.astype(wide), rtol=1e-4, atol=1e-5, equal_nan=True):
-                return f"values off by {np.abs(one.astype(wide) - other.astype(wide)).max()}"
-        elif isinstance(other, float):
-            if not np.isclose(one, other, rtol=1e-5, equal_nan=True):
-                return f"{one!r} for {other!r}"
-        elif one != other or type(one) is not type(other):
-            return f"{one!r} for {other!r}"
-    return ""
+def write_zoo(folder: Path) -> Iterator[Path]:
+    """Write the modules of the zoo."""
+    for name, make in zoo_of("rushlight").items():
+        torch.manual_seed(0)
+        module, arguments = make()
+        write_case(folder / name, module, arguments)
+        yield folder / name
 
 
-def outcome(make: Callable[[], tuple], folder: Path) -> str:
-    """How exporting, building and running one goes: "agrees", or what is wrong."""
-    torch.manual_seed(0)
-    module, arguments = make()
-    torch.manual_seed(0)
-    reference, arguments_of = make()
-    try:
-        made = export(module, tuple(arguments), folder, name="model", force=True)
-    except NotExportable as error:
-        return f"not exported: {str(error).splitlines()[0]}" + "".join(f" |{line}" for line in str(error).splitlines()[1:3])
-    library = build_library(made, "model")
-    model = Model(library, "model", made / "model.weights")
-    for _ in range(CALLS):
-        expected = as_arrays(reference(*arguments_of))
-        try:
-            found = model(*as_arrays(tuple(arguments)))
-        except ModelError as error:
-            return f"fails: {error}"
-        wrong = difference(found, expected)
-        if wrong:
-            return f"differs: {wrong}"
-    return "agrees"
+def write_models(folder: Path, group: str) -> Iterator[Path]:
+    """Have PyTorch write models, in a process of its own."""
+    from tests.deploy.survey_torch import names
+
+    asked = [name for name in names() if name.startswith(f"{group}/")]
+    subprocess.run(
+        [sys.executable, "-m", "tests.deploy.survey_torch", str(folder), *asked], check=True, stdout=subprocess.DEVNULL
+    )
+    yield from (folder / name for name in asked)
+
+
+def cases_of(group: str, folder: Path) -> list[Path]:
+    """The cases of a group, written below a folder, unless they are there."""
+    own = folder / group
+    if own.exists():
+        return sorted(path for path in own.iterdir() if path.is_dir())
+    makers = {"zoo": lambda: write_zoo(own), "programs": lambda: write_corpus(own)}
+    return list(makers[group]() if group in makers else write_models(folder, group))
 
 
 def main() -> None:
     """Print the outcomes."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*")
+    parser.add_argument("groups", nargs="*", default=GROUPS, choices=GROUPS)
+    parser.add_argument("--only", default="", help="cases with this in their names")
+    parser.add_argument("--sample", type=int, default=0, help="so many of each group, chosen at random but always the same")
+    parser.add_argument("--cases", type=Path, help="the folder of cases, which is kept")
+    parser.add_argument("--write", type=Path, nargs="?", const=Path("docs/deploy-survey.md"), help="write the table")
     options = parser.parse_args()
-    zoo, counts = zoo_of("rushlight"), Counter()
-    for name, make in zoo.items():
-        if options.names and name not in options.names:
-            continue
-        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                found = outcome(make, Path(folder))
-            except Exception as error:  # whatever goes wrong is an outcome
-                found = f"raises {type(error).__name__}: {str(error)[:300]}"
-        counts[found.partition(":")[0].partition(" raises")[0]] += 1
-        print(f"{name}: {found}", flush=True)
-    print(dict(counts))
+    worker, found = Worker(), {}
+    with tempfile.TemporaryDirectory() as temporary:
+        for group in options.groups:
+            cases = [case for case in cases_of(group, options.cases or Path(temporary)) if options.only in case.name]
+            chosen = random.Random(0).sample(cases, min(options.sample or len(cases), len(cases)))
+            found[group] = {}
+            for case in sorted(chosen):
+                error = case / "error.txt"
+                outcome = f"not traced: {error.read_text().splitlines()[0]}" if error.exists() else worker.outcome(case)
+                found[group][case.name] = outcome
+                print(f"{group}/{case.name}: {outcome}", flush=True)
+            print(group, dict(Counter(outcome.partition(":")[0] for outcome in found[group].values())), flush=True)
+    worker.close()
+    if options.write is not None:
+        options.write.write_text(written(found))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ import pytest
 
 import rushlight as torch
 from rushlight import nn
-from rushlight.deploy import NotExportable, export
+from rushlight.compiler.scripted.regions import Unsupported
+from rushlight.deploy import NotExportable, export, scripted
 from rushlight.deploy.binding import ModelError
 from tests.deploy.built import arrays, built, close
 
@@ -174,15 +175,44 @@ def test_decoder_whose_length_the_values_decide(tmp_path):
         model.forward(np.array([[3, 4, 99]]), 3)
 
 
+class Noting(nn.Module):
+    """Keeps the last three numbers in a list, and gives it."""
+
+    seen: list[int]
+
+    def __init__(self):
+        super().__init__()
+        self.seen = [0, 0, 0]
+
+    def forward(self, x: torch.Tensor, n: int) -> tuple[torch.Tensor, list[int]]:
+        self.seen[n] = self.seen[n] + 1
+        return x * 2 + 1, self.seen
+
+
+@pytest.mark.parametrize("as_graph", [False, True])
+def test_a_list_that_a_run_changes_and_gives(tmp_path, monkeypatch, as_graph):
+    def no_form(*given):
+        raise Unsupported("not this one")
+
+    if as_graph:
+        monkeypatch.setattr(scripted.DirectForm, "__init__", no_form)
+    module = torch.jit.script(Noting())
+    model = built(module, {"forward": [(torch.rand(2), 1)]}, tmp_path)
+    assert model.forward(np.zeros(2, np.float32), 1)[1] == module(torch.zeros(2), 1)[1] == [0, 1, 0]
+    if not as_graph:
+        for n in (2, 1, 0):
+            assert model.forward(np.zeros(2, np.float32), n)[1] == module(torch.zeros(2), n)[1]
+
+
 def test_what_has_no_form_is_refused(tmp_path):
     @torch.jit.script
-    def grows(x: torch.Tensor):
+    def chosen(x: torch.Tensor, mask: torch.Tensor):
         while bool(x.sum() < 10):
             x = torch.cat([x, x])
-        return x
+        return torch.unique(x)
 
-    with pytest.raises(NotExportable, match="grows cannot be exported|forward cannot be exported"):
-        export(grows, (torch.ones(2),), tmp_path / "out")
+    with pytest.raises(NotExportable, match="(?s)forward cannot be exported.*as one graph:.*statement by statement:"):
+        export(chosen, (torch.ones(2), torch.ones(2).bool()), tmp_path / "out")
     assert not (tmp_path / "out").exists()
     with pytest.raises(NotExportable, match="has no method 'nothing'; it has forward"):
         export(torch.jit.script(Containers()), {"nothing": ()}, tmp_path / "out")

@@ -36,7 +36,7 @@ FAILURES = (
 )  # fmt: skip
 """What operators raise on fake tensors and known numbers: for want of values, or as they will when they run."""
 _DEEPEST_CALL = 100
-_OF_AUTOGRAD = frozenset(
+OF_AUTOGRAD = frozenset(
     "prim::requires_grad aten::is_leaf aten::output_nr aten::retain_grad aten::requires_grad_ aten::backward aten::grad "
     "aten::_version aten::_fw_primal".split()
 )
@@ -104,7 +104,7 @@ class Execution:
     def _node(self, node: Node, values: dict[Value, object]) -> None:
         if node.kind == "prim::Constant":
             return
-        if node.kind in _OF_AUTOGRAD:
+        if node.kind in OF_AUTOGRAD:
             raise Unsupported(f"{node.kind}, which asks what autograd has recorded")
         special = _SPECIAL.get(node.kind)
         if special is not None:

@@ -127,8 +127,8 @@ class Lists(Values):
         if op == "len" and self.lengths.get(first) is not None and not self.plan.aliases.has_writers(node.input()):
             self.values[node.output] = Literal(self.lengths[first])
             return
-        if op in ("least_of", "sum_of", "most_of") and node.input_count == 2 and node.input(1).is_none:
-            raise Unsupported(f"{node.kind} with a start")
+        if op in ("least_of", "sum_of", "most_of") and node.input_count == 2:
+            raise Unsupported(f"{node.kind} of two lists")
         operands = self._list_operands(node, op, body)
         self.changes_lists = self.changes_lists or node.kind in MUTATING
         self._check_elements(node, op, operands)

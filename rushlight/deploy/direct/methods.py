@@ -1,0 +1,143 @@
+"""Calls of methods through interfaces become the methods' bodies.
+
+In: an inlined graph, and the object whose method it is. Out: the same graph, changed: where one object is called, its
+method's body stands;
+where a number, a string or a branch chooses among several, a `prim::If` for each of them. What is called of an object
+that comes
+from elsewhere stays.
+
+    %m : InterfaceType<Step> = prim::ModuleContainerIndex(%layers, %i)          %hit : bool = aten::eq(%i, %0)
+    %y : Tensor = prim::CallMethod[name="forward"](%m, %x)            =>        %y : Tensor = prim::If(%hit)
+                                                                                  block0(): %layer =
+                                                                                  prim::GetAttr[name="0"](%layers) ...
+                                                                                  block1(): ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rushlight.jit.ir.graph import Block, Graph, Node, Value
+from rushlight.jit.passes.inline import insert_graph, replace_call
+from rushlight.jit.runtime.objects import ScriptObject
+from rushlight.jit.types import kinds as types
+from rushlight.jit.types.relations import implements
+
+_MOST_CALLS = 512
+Choice = tuple[Callable[[], Value], Callable[[], Value], types.ClassType]
+"""What makes the test of a choice, what makes its object, and the object's class."""
+
+
+def resolve_methods(graph: Graph, owner: ScriptObject | None) -> None:
+    """Put methods' bodies in the place of calls through interfaces."""
+    _resolve_managers(graph)
+    for _ in range(_MOST_CALLS):
+        objects = _objects(graph, owner)
+        if not any(_resolve(graph, node, objects) for node in graph.find_all_nodes("prim::CallMethod")):
+            return
+
+
+def _resolve_managers(graph: Graph) -> None:
+    """Put the bodies of `__enter__` and `__exit__` of the user's own classes in the place of `prim::Enter` and `prim::Exit`."""
+    for node in (*graph.find_all_nodes("prim::Enter"), *graph.find_all_nodes("prim::Exit")):
+        kind, is_enter = node.input().type, node.kind == "prim::Enter"
+        method = kind.find_method("__enter__" if is_enter else "__exit__") if isinstance(kind, types.ClassType) else None
+        if method is None or kind.name.startswith("__torch__.torch."):  # the grad modes, which mean nothing here
+            continue
+        with graph.inserting(before=node):
+            rest = [] if is_enter else [graph.insert("prim::Constant").output.set_type(types.NONE) for _ in range(3)]
+        for old, new in zip(node.outputs, insert_graph(node, method.graph, [node.input(), *rest]), strict=False):
+            old.replace_all_uses_with(new)
+        node.destroy()
+
+
+def _objects(graph: Graph, owner: ScriptObject | None) -> dict[Value, ScriptObject]:
+    """Which object of the module each value is, where that is known."""
+    found: dict[Value, ScriptObject] = {} if owner is None else {graph.inputs[0]: owner}
+    for node in graph.all_nodes():
+        if node.kind == "prim::GetAttr" and node.input() in found:
+            value = found[node.input()].slots[node["name"]]
+            if isinstance(value, ScriptObject):
+                found[node.output] = value
+    return found
+
+
+def _resolve(graph: Graph, node: Node, objects: dict[Value, ScriptObject]) -> bool:
+    """Resolve one call; False where it stays."""
+    called = node.input()
+    if called in objects:
+        replace_call(node, objects[called].type.find_method(node["name"]).graph)
+        return True
+    choices = _choices(graph, node, objects)
+    if not choices:
+        return False
+    with graph.inserting(before=node):
+        chosen = _chain(graph, node, choices)
+    for old, new in zip(node.outputs, chosen.outputs, strict=True):
+        old.replace_all_uses_with(new)
+    node.destroy()
+    return True
+
+
+def _choices(graph: Graph, node: Node, objects: dict[Value, ScriptObject]) -> list[Choice]:
+    called = node.input()
+    if called.node.kind == "prim::ModuleContainerIndex" and called.node.input() in objects:
+        container, key = called.node.inputs
+        slots = objects[container].slots
+        members = [(name, slots[name]) for name in slots if isinstance(slots[name], ScriptObject)]
+        return [_member_choice(graph, container, key, name, value.type) for name, value in members]
+    if not isinstance(called.type, types.InterfaceType | types.UnionType) or getattr(called.type, "is_module", False):
+        return []
+    classes = dict.fromkeys(each.output.type for each in graph.find_all_nodes("prim::CreateObject"))
+    return [_class_choice(graph, called, each) for each in classes if _is_among(each, called.type)]
+
+
+def _is_among(kind: types.ClassType, called: types.Type) -> bool:
+    return implements(kind, called) if isinstance(called, types.InterfaceType) else kind in called.members
+
+
+def _member_choice(graph: Graph, container: Value, key: Value, name: str, kind: types.ClassType) -> Choice:
+    def test() -> Value:
+        known = graph.insert("prim::Constant").set("value", int(name) if key.type is types.INT else name)
+        known.output.set_type(key.type)
+        return graph.insert("aten::eq", [key, known.output]).output.set_type(types.BOOL)
+
+    return test, lambda: graph.insert("prim::GetAttr", [container]).set("name", name).output.set_type(kind), kind
+
+
+def _class_choice(graph: Graph, called: Value, kind: types.ClassType) -> Choice:
+    def test() -> Value:
+        return graph.insert("prim::isinstance", [called]).set("types", [kind]).output.set_type(types.BOOL)
+
+    return test, lambda: graph.insert("prim::unchecked_cast", [called]).output.set_type(kind), kind
+
+
+def _chain(graph: Graph, node: Node, choices: Sequence[Choice]) -> Node:
+    """The branch for the first choice, with those for the others in its other block."""
+    test, make, kind = choices[0]
+    branch = graph.insert("prim::If", [test()], len(node.outputs))
+    branch.source_range = node.source_range
+    for value, old in zip(branch.outputs, node.outputs, strict=True):
+        value.set_type(old.type)
+    first, other = branch.add_block(), branch.add_block()
+    with graph.inserting(at_end_of=first):
+        inputs = [make(), *node.inputs[1:]]
+    for value in insert_graph(first.result, kind.find_method(node["name"]).graph, inputs):
+        first.add_output(value)
+    with graph.inserting(at_end_of=other):
+        if len(choices) > 1:
+            results: Sequence[Value] = _chain(graph, node, choices[1:]).outputs
+        else:
+            results = _raised(graph, node, other)
+    for value in results:
+        other.add_output(value)
+    return branch
+
+
+def _raised(graph: Graph, node: Node, block: Block) -> list[Value]:
+    """Raise, as for a key that no module has; values that stand for the results."""
+    texts = [f"nothing has this method {node['name']!r}: the index or key is out of range", "IndexError"]
+    message = [graph.insert("prim::Constant").set("value", text).output.set_type(types.STRING) for text in texts]
+    raised = graph.insert("prim::RaiseException", message, 0)
+    raised.source_range = node.source_range
+    return [graph.insert("prim::Uninitialized").output.set_type(value.type) for value in node.outputs]
