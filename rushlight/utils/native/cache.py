@@ -298,7 +298,7 @@ def trim(folder: Path, limit: int) -> None:
     for stem, (_, size) in sorted(entries.items(), key=lambda entry: entry[1]):
         if total <= limit:
             break
-        for suffix in (".so", ".cpp", ".choice", ".plan", ".capture", ".code", ".headers"):
+        for suffix in (".so", ".cpp", ".choice", ".plan", ".capture", ".code", ".headers", ".h.gch"):
             (folder / (stem + suffix)).unlink(missing_ok=True)
         total -= size
 
