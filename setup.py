@@ -166,8 +166,9 @@ class BuildKernels(build_ext):
 def _kept_object(command: list[str], source: str) -> Path:
     """Where the object of a source is kept: under a name made of its text after preprocessing, the flags, and what the compiler
     says of itself and of this processor. A source that can't be preprocessed doesn't compile either, so it is never there."""
+    flags = " ".join(part for part in command if not part.startswith("-I"))  # folders, which only preprocessing looks at
     questions = (("-E", "-P", source), ("--version",), ("-Q", "--help=target"))
-    content = b"".join([*(_answer((*command, *question)) for question in questions), " ".join(command).encode()])
+    content = b"".join([*(_answer((*command, *question)) for question in questions), flags.encode()])
     return OBJECTS / (hashlib.blake2b(content, digest_size=20).hexdigest() + ".o")
 
 

@@ -58,9 +58,9 @@ def pointer(array: np.ndarray) -> ctypes.c_void_p:
 
 def built(source: str, compiler: str, flags: list[str]) -> Path:
     """What the compiler makes of a source in this folder, from the cache folder if it is there."""
-    path, command = HERE / source, (compiler, *flags, f"-I{INCLUDE}")
+    path, command = HERE / source, (compiler, *flags)
     key = cache.digest(path.read_text(), *command, headers_digest(), toolchain.identity(command), *instructions())
-    make = partial(_compile, [*command, str(path)])
+    make = partial(_compile, [*command, f"-I{INCLUDE}", str(path)])
     return cache.obtain((key,), path.read_text(), make, lambda made: made)[1]
 
 
