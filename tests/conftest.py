@@ -9,19 +9,30 @@ import os
 import pytest
 from hypothesis import settings
 
+from tests import library_store
+
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def session_cache(tmp_path_factory):
-    """A cache folder of the session's own, so that results don't depend on what was built before. Its processes share it."""
+    """A cache folder of the session's own, so that results don't depend on what was built before. Its processes share it.
+
+    It begins with the libraries of the store, if there is one (see library_store.py).
+    """
     before = os.environ.get("RUSHLIGHT_CACHE_DIR")
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    store = library_store.store()
+    if store is not None:
+        library_store.copy_entries(store, folder)
     os.environ["RUSHLIGHT_CACHE_DIR"] = str(folder)
     yield
     os.environ.pop("RUSHLIGHT_CACHE_DIR")
     if before is not None:
         os.environ["RUSHLIGHT_CACHE_DIR"] = before
+    if store is not None:
+        library_store.copy_entries(folder, store)
+        library_store.trim(store)

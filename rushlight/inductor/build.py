@@ -21,7 +21,7 @@ from rushlight.inductor.processor import instructions
 from rushlight.utils.native import cache, toolchain
 from rushlight.utils.native.toolchain import BuildError, Command, CompilerMissing
 
-prebuilt, units = LazyModule("rushlight.inductor.prebuilt"), LazyModule("rushlight.inductor.units")
+prebuilt, precompiled, units = (LazyModule(f"rushlight.inductor.{name}") for name in ("prebuilt", "precompiled", "units"))
 
 __all__ = ["BuildError", "CompilerMissing", "Library", "build"]
 
@@ -157,15 +157,26 @@ def _accepted(flags: tuple[str, ...], compiler: Command) -> tuple[str, ...]:
 
 
 def _objects(compiler: Command, flags: tuple[str, ...], texts: list[str], source: Path, folder: Path) -> list[str]:
-    """Compile the units of `source` side by side."""
-    commands, objects = [], []
-    for number, unit in enumerate(texts):
-        text = folder / f"{number}.cpp"
-        text.write_text(unit)
-        objects.append(str(text.with_suffix(".o")))
-        commands.append([*compiler, *flags, f"-I{INCLUDE}", "-c", str(text), "-o", objects[-1]])
-    toolchain.run(commands, str(source), folder)
-    return objects
+    """Compile the units of `source` side by side, after precompiled headers where they serve."""
+    flags = (*flags, f"-I{INCLUDE}")
+    headers = precompiled.arguments(compiler, flags, source, folder, headers_digest()) if "-g" not in flags else ()
+    files = [folder / f"{number}.cpp" for number in range(len(texts))]
+    for file, text in zip(files, texts, strict=True):
+        file.write_text(text)
+
+    def compile_all(*more: str) -> list[str]:
+        objects = [str(file.with_suffix(".o")) for file in files]
+        commands = [[*compiler, *flags, *more, "-c", str(file), "-o", made] for file, made in zip(files, objects, strict=True)]
+        toolchain.run(commands, str(source), folder)
+        return objects
+
+    try:
+        return compile_all(*headers)
+    except BuildError:
+        if not headers:
+            raise
+    precompiled.discard(headers)
+    return compile_all()
 
 
 def _link(compiler: Command, inputs: list[str], source: Path, folder: Path, output: Path) -> None:
@@ -175,7 +186,7 @@ def _link(compiler: Command, inputs: list[str], source: Path, folder: Path, outp
         lean = toolchain.ZIG_LINK_FLAGS if toolchain.is_zig(compiler) else ()
         return toolchain.run([[*link, *lean, "-lm"]], str(source), folder)
     try:
-        toolchain.run([[*link, *LEAN_LINK]], str(source), folder)
+        toolchain.run([[*link, *LEAN_LINK, *toolchain.fast_linker(compiler)]], str(source), folder)
     except BuildError:  # another compiler may need libraries that we do not know
         toolchain.run([link], str(source), folder)
 

@@ -63,7 +63,8 @@ def library_of(job: Job, load: Callable[[Path], object]) -> tuple[object, Path]:
     """What `load` makes of the job's library, and the library's path. BuildError with what the compiler said."""
     compiler = toolchain.compiler()
     _require_python_headers()
-    parts = [job.name, *(part for source in job.sources for part in source), *job.compile_flags(), *job.ldflags]
+    flags = (flag for flag in job.compile_flags() if flag != f"-I{INCLUDE}")  # whose content is in the key
+    parts = [job.name, *(part for source in job.sources for part in source), *flags, *job.ldflags]
     first = cache.digest(*parts, _headers_digest(), toolchain.identity(compiler), sys.implementation.cache_tag)
     make = functools.partial(_compile, job, compiler)
     loaded, path, from_cache = cache.obtain((_complete_key(first, job, compiler),), job.text(), make, load)

@@ -38,6 +38,7 @@ _TEMPORARY = ".tmp-"
 _LOCK = ".lock-"
 _DIGEST_BYTES = 32
 _refused: dict[Path, str] = {}  # why nothing can be built in a folder; `setdefault` is atomic
+_room: dict[tuple[Path, int], int] = {}  # by folder and limit: the bytes that this process may add before it trims again
 
 
 class CacheUnusable(OSError):
@@ -169,7 +170,7 @@ def _obtain_in(folder: Path, keys: tuple[str, ...], text: str, make: Callable, l
         write_atomically(source, text.encode())
         _build_into(library, functools.partial(make, source))
         loaded = load(library)
-    trim(folder, size_limit())
+    _trim_when_full(folder, size_limit(), library)
     return loaded, library, False
 
 
@@ -288,8 +289,19 @@ def _alone(folder: Path, key: str) -> Iterator[None]:
                 fcntl.flock(file, fcntl.LOCK_UN)  # a process that was forked meanwhile has the file open, too
 
 
-def trim(folder: Path, limit: int) -> None:
-    """Delete what killed builds left, and the entries that were not used for longest until `limit` bytes are left.
+def _trim_when_full(folder: Path, limit: int, added: Path) -> None:
+    """Trim the folder at this process's first entry in it, and when it has filled a quarter of the room that was left then.
+
+    To look at all entries of a large cache takes half as long as to build one. The rest of the room is for other processes.
+    """
+    with contextlib.suppress(OSError):  # another process may have trimmed the cache meanwhile
+        left = _room.get((folder, limit), 0) - added.stat().st_size
+        _room[folder, limit] = left if left > 0 else trim(folder, limit) // 4
+
+
+def trim(folder: Path, limit: int) -> int:
+    """Delete what killed builds left, and the entries that were not used for longest until `limit` bytes are left; the bytes
+    that may be added then.
 
     A library that another process has loaded stays in its memory; one that is about to load it builds it again.
     """
@@ -298,9 +310,10 @@ def trim(folder: Path, limit: int) -> None:
     for stem, (_, size) in sorted(entries.items(), key=lambda entry: entry[1]):
         if total <= limit:
             break
-        for suffix in (".so", ".cpp", ".choice", ".plan", ".capture", ".code", ".headers"):
+        for suffix in (".so", ".cpp", ".choice", ".plan", ".capture", ".code", ".headers", ".h.gch"):
             (folder / (stem + suffix)).unlink(missing_ok=True)
         total -= size
+    return max(0, limit - total)
 
 
 def _entries(folder: Path) -> dict[str, tuple[float, int]]:

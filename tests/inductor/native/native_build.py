@@ -10,11 +10,15 @@ import ctypes
 import platform
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from rushlight.inductor.build import headers_digest
 from rushlight.inductor.prebuilt import RIGHT_MOVES
+from rushlight.inductor.processor import instructions
+from rushlight.utils.native import cache, toolchain
 
 HERE = Path(__file__).parent
 INCLUDE = HERE.parents[2] / "rushlight" / "inductor" / "include"
@@ -52,30 +56,26 @@ def pointer(array: np.ndarray) -> ctypes.c_void_p:
     return ctypes.c_void_p(array.ctypes.data)
 
 
+def built(source: str, compiler: str, flags: list[str]) -> Path:
+    """What the compiler makes of a source in this folder, from the cache folder if it is there."""
+    path, command = HERE / source, (compiler, *flags)
+    key = cache.digest(path.read_text(), *command, headers_digest(), toolchain.identity(command), *instructions())
+    make = partial(_compile, [*command, f"-I{INCLUDE}", str(path)])
+    return cache.obtain((key,), path.read_text(), make, lambda made: made)[1]
+
+
+def _compile(command: list[str], source: Path, folder: Path, output: Path) -> None:
+    """Run the compiler, which may say nothing."""
+    done = subprocess.run([*command, "-o", str(output)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "", f"warnings:\n{done.stderr}"
+
+
 class Kernels:
-    """The shared library of one target, built unless it is there; `kernels.name(*arguments)` calls a function that returns
-    nothing."""
+    """The shared library of one target; `kernels.name(*arguments)` calls a function that returns nothing."""
 
-    def __init__(self, target: str, folder: Path) -> None:
-        library = folder / f"{target}.so"
-        if not library.exists():
-            self._build(target, library)
-        self.library = ctypes.CDLL(str(library))
-
-    @staticmethod
-    def _build(target: str, library: Path) -> None:
-        command = [
-            "g++",
-            *FLAGS.split(),
-            *TARGETS[target],
-            f"-I{INCLUDE}",
-            str(HERE / "kernels.cpp"),
-            "-o",
-            str(library),
-        ]
-        built = subprocess.run(command, capture_output=True, text=True)
-        assert built.returncode == 0, built.stderr
-        assert built.stderr == "", f"warnings:\n{built.stderr}"
+    def __init__(self, target: str) -> None:
+        self.library = ctypes.CDLL(str(built("kernels.cpp", "g++", [*FLAGS.split(), *TARGETS[target]])))
 
     def call(self, name: str, *arguments: object, result: object = None) -> object:
         function = getattr(self.library, name)

@@ -323,7 +323,8 @@ def test_functions_with_documentation_and_in_namespaces():
     assert sys.modules["rl_docs"] is module
 
 
-def test_flags_and_folders(tmp_path, capfd):
+def test_flags_and_folders(tmp_path, capfd, monkeypatch):
+    monkeypatch.setenv("RUSHLIGHT_CACHE_DIR", str(tmp_path / "cache"))  # where it isn't yet, so that it is built
     module = cpp_extension.load_inline(
         "rl_flags", "int f() { return VALUE; }", functions="f", extra_cflags=["-DVALUE=5"], build_directory=str(tmp_path), verbose=True,
     )  # fmt: skip
