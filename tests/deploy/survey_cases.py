@@ -36,9 +36,11 @@ def write_case(folder: Path, program: object, arguments: Sequence[object]) -> No
 
 
 def as_arrays(value: object) -> object:
-    """A value with arrays in the place of tensors."""
+    """A value with arrays in the place of tensors, and of complex numbers, as they cross the interface."""
     if isinstance(value, torch.Tensor):
         return value.detach().numpy(force=True)
+    if isinstance(value, complex):
+        return np.array(value)
     if isinstance(value, dict):
         return {key: as_arrays(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rushlight.compiler.scripted.regions import Unsupported
+from rushlight.core.dtype import complex128
 from rushlight.core.tensor import Tensor
 from rushlight.deploy.direct.methods import resolve_methods
 from rushlight.deploy.direct.program import Program, is_changed
@@ -245,6 +246,8 @@ def _parameter(name: str, part: Operand, plan: Plan) -> Parameter:
             shape.dtype,
             tuple(size if isinstance(size, int) else names.get(size, "any") for size in shape.sizes),
         )
+    if part.type is types.COMPLEX:
+        return Parameter(name, "tensor", complex128, ())
     words = {types.INT: "int", types.FLOAT: "float", types.BOOL: "bool", types.STRING: "string"}
     if part.type in words:
         return Parameter(name, words[part.type])

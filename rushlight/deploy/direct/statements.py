@@ -8,8 +8,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+import numpy as np
+
 from rushlight.compiler.scripted.regions import Unsupported
-from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.deploy.direct.values import MISSING, PLAIN, Kind, Operand, Plan, Shape, kind_of_type, line_of, representation
 from rushlight.deploy.model import check_tensor, tensor_text
 from rushlight.deploy.spelling import c_string, integer_text, real_text
@@ -111,6 +113,8 @@ class Statements:
             return f"any_of({real_text(value)})"
         if isinstance(value, str):
             return f"run.text_of({c_string(value)}, {len(value.encode())})"
+        if isinstance(value, complex):
+            return self._boxed_tensor(tensor_from_array(np.array(value)))
         if isinstance(value, Tensor):
             return self._boxed_tensor(value)
         if isinstance(value, dict):
