@@ -100,14 +100,14 @@ class Attention(nn.Module):
         keys: torch.Tensor,
         values: torch.Tensor,
     ) -> torch.Tensor:
-        """x (batch, tokens, width); keys and values (batch, shared heads, length, head width) are written at `places`."""
+        """x (batch, tokens, width); keys and values (batch, length, shared heads, head width) are written at `places`."""
         batch, tokens, _ = x.shape
         q = self.q(x).view(batch, tokens, self.config.heads, -1).transpose(1, 2)
-        k = self.k(x).view(batch, tokens, self.config.shared_heads, -1).transpose(1, 2)
-        v = self.v(x).view(batch, tokens, self.config.shared_heads, -1).transpose(1, 2)
-        keys.index_copy_(2, places, turned(self.k_norm(k), angles))
-        values.index_copy_(2, places, v)
-        seen = F.scaled_dot_product_attention(turned(self.q_norm(q), angles), keys, values, mask, enable_gqa=True)
+        k = self.k(x).view(batch, tokens, self.config.shared_heads, -1)
+        keys.index_copy_(1, places, turned(self.k_norm(k), angles[:, None]))
+        values.index_copy_(1, places, self.v(x).view(batch, tokens, self.config.shared_heads, -1))
+        given = turned(self.q_norm(q), angles), keys.transpose(1, 2), values.transpose(1, 2)
+        seen = F.scaled_dot_product_attention(*given, mask, enable_gqa=True)
         return self.output(seen.transpose(1, 2).reshape(batch, tokens, -1))
 
 
@@ -146,23 +146,33 @@ class Gemma(nn.Module):
         return (layer + 1) % self.config.window_every == 0
 
     def forward(
-        self, tokens: torch.Tensor, places: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, last: bool = True
+        self,
+        tokens: torch.Tensor,
+        places: torch.Tensor,
+        begins: torch.Tensor,
+        keys: Sequence[torch.Tensor],
+        values: Sequence[torch.Tensor],
+        last: bool = True,
     ) -> torch.Tensor:
         """The logits after tokens (batch, count), of the last one or of each, which come to `places` (count,).
 
-        `keys` and `values` (layers, batch, shared heads, length, head width) hold what was seen before, and are written to.
+        `keys` and `values` hold for each layer (batch, length, shared heads, head width) what was seen before, and are written
+        to; those of a layer that sees the window begin at the place `begins` (1,).
         """
         config = self.config
-        known = torch.arange(keys.shape[3])
-        back = places[:, None] - known
-        everything = back >= 0
-        window = everything & (back < config.window)
         half = torch.arange(0, config.head_width, 2, dtype=torch.float32) / config.head_width
         angles = [places[:, None] * base**-half for base in (config.window_base, config.base)]
+        masks: dict[bool, torch.Tensor] = {}
+        for number in range(config.layers):
+            far, length = self.sees_all(number), keys[number].shape[1]
+            if far not in masks:
+                back = places[:, None] - torch.arange(length) - (0 if far else begins)
+                masks[far] = back >= 0 if far else (back >= 0) & (back < config.window)
         x = self.tokens(tokens) * config.width**0.5
         for number, layer in enumerate(self.layers):
             far = self.sees_all(number)
-            x = layer(x, places, angles[far], everything if far else window, keys[number], values[number])
+            own = places if far else places - begins
+            x = layer(x, own, angles[far], masks[far], keys[number], values[number])
         return self.head(self.norm(x[:, -1:] if last else x))
 
 
@@ -198,6 +208,9 @@ def load(path: str) -> tuple[Gemma, dict[str, Any]]:
 # Generation
 
 
+STEP = 64  # tokens by which what is seen of the cache grows
+
+
 class Session:
     """A text that grows: its tokens' keys and values, and the compiled steps."""
 
@@ -206,8 +219,9 @@ class Session:
         if not 0 < length <= config.context:
             raise ValueError(f"a text of this model has 1 to {config.context} tokens, got {length}")
         self.model, self.length, self.seen = model, length, 0
-        sizes = (config.layers, batch, config.shared_heads, length, config.head_width)
-        self.keys, self.values = torch.zeros(sizes), torch.zeros(sizes)
+        sizes = (batch, length + 2 * STEP, config.shared_heads, config.head_width)
+        self.keys, self.values = ([torch.zeros(sizes) for _ in range(config.layers)] for _ in range(2))
+        self.shown: tuple = ()
         self.step = torch.compile(model.forward, dynamic=True) if compiled else model.forward
 
     @torch.no_grad()
@@ -218,10 +232,20 @@ class Session:
             raise ValueError(f"the text may grow by 1 to {self.length - self.seen} tokens, got {count}")
         if int(tokens.min()) < 0 or int(tokens.max()) >= self.model.config.vocabulary:
             raise ValueError(f"tokens are of 0 to {self.model.config.vocabulary - 1}")
-        places = torch.arange(self.seen, self.seen + count)
+        places, shown = torch.arange(self.seen, self.seen + count), self._show(count)
         self.seen += count
-        known = slice(0, self.seen)
-        return self.step(tokens, places, self.keys[:, :, :, known], self.values[:, :, :, known], last)
+        return self.step(tokens, places, *shown, last)
+
+    def _show(self, count: int) -> tuple:
+        """The parts of the cache that further tokens see. Their lengths are never equal, so that one graph is for all."""
+        begin = max(self.seen - self.model.config.window + 1, 0) // STEP * STEP
+        end = (self.seen + count) // STEP * STEP + STEP
+        if (begin, end) != self.shown[:2]:
+            far, near = slice(0, end), slice(begin, end + STEP // 2)
+            parts = [far if self.model.sees_all(number) else near for number in range(len(self.keys))]
+            views = ([each[:, part] for each, part in zip(held, parts, strict=True)] for held in (self.keys, self.values))
+            self.shown = (begin, end, torch.tensor([begin]), *views)
+        return self.shown[2:]
 
 
 def generate(session: Session, prompt: Sequence[int], most: int, stops: Sequence[int]) -> Iterator[int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from rushlight.core.algebra import Expr, flatten_index
+from rushlight.core.algebra import Const, Expr, flatten_index
 from rushlight.core.strides import is_non_overlapping_and_dense
 from rushlight.core.tensor import Tensor
 from rushlight.fx.node import Node
@@ -97,12 +97,11 @@ def _only_adds(member: Buffer, target: str) -> bool:
         return False
     base, rest = loop.base, (loop.body, *(position.value for position in loop.positions))
     reads = (node for value in rest for node in walk(value) if isinstance(node, Load))
-    same = isinstance(base.body, Load) and base.body.buffer == target
-    return (
-        same
-        and base.body.index == flatten_index(base.variables, row_major(base.ranges))
-        and not any(node.buffer == target for node in reads)
-    )
+    if not isinstance(base.body, Load) or base.body.buffer != target or any(node.buffer == target for node in reads):
+        return False
+    first = {variable: Const(0) for variable, extent in zip(base.variables, base.ranges, strict=True) if extent == 1}
+    places = (base.body.index, flatten_index(base.variables, row_major(base.ranges)))
+    return len({place.substitute(first) for place in places}) == 1
 
 
 def _reads_before_writing(group: Group, write: WriteBack) -> bool:

@@ -133,6 +133,13 @@ def test_a_part_of_an_input_is_stored_and_nothing_else_touched(function):
     check(function, *inputs, calls=3, dynamic=True)
 
 
+def test_a_part_of_what_is_shown_of_a_longer_cache():
+    inputs = torch.randn(1, 30, 24)[:, :11], torch.randn(1, 2, 24), torch.tensor([7, 2])
+    made, in_place = program(by_copy, *inputs)
+    assert list(in_place.values()) == ["arg0_1"] and "copy_shared" not in made.source
+    check(by_copy, *inputs, calls=3, dynamic=True)
+
+
 @pytest.mark.parametrize("function", [
     lambda x, y: x[1:3].copy_(x[:2] * 2).sum(), lambda x, y: (x * 2, x[3].copy_(y))[0], lambda x, y: x[2:4].add_(1).sum() + x[0],
     lambda x, y: x[1:3, 2:].copy_(x[3:5, 2:]), lambda x, y: x.index_copy_(0, torch.tensor([1, 3]), x[:2] + y),
