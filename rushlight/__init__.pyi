@@ -326,8 +326,10 @@ from rushlight.core.qscheme import per_tensor_affine as per_tensor_affine
 from rushlight.core.qscheme import per_tensor_symmetric as per_tensor_symmetric
 from rushlight.core.qscheme import qscheme as qscheme
 from rushlight.serialization import load as load
+from rushlight.serialization import load_gguf as load_gguf
 from rushlight.serialization import load_safetensors as load_safetensors
 from rushlight.serialization import save as save
+from rushlight.serialization import save_gguf as save_gguf
 from rushlight.serialization import save_safetensors as save_safetensors
 from rushlight.switches import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from rushlight.switches import get_default_device as get_default_device
