@@ -1,8 +1,7 @@
 """Branches and loops as statements of C++.
 
-In: `prim::If` and `prim::Loop`. Out: statements. What the branches give, and what a loop carries, are variables; what
-is the same in all
-of them stays known. A loop's body is written anew until what it carries is what it gives.
+In: `prim::If` and `prim::Loop`. Out: statements. What the branches give, and what a loop carries, are variables; what is the
+same in all of them stays known. A loop's body is written anew until what it carries is what it gives.
 """
 
 from __future__ import annotations
@@ -22,9 +21,8 @@ class NotYet(Unsupported):
 
 
 class Flow(Statements):
-    """Writes control flow. `ended`: the block at hand has come to its end already, by raising. `unfinished`: a part
-    was left out, for
-    want of what is found later."""
+    """Writes control flow. `ended`: the block at hand has come to its end already, by raising. `unfinished`: a part was left
+    out, for want of what is found later."""
 
     ended = False
     unfinished = False

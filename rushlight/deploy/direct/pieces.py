@@ -1,8 +1,7 @@
 """Straight-line pieces of operators on tensors whose sizes are open.
 
-In: nodes, and what is known of the tensors and numbers that they take. Out: the kinds of their results, found by
-running them on fake
-tensors, and graphs: one for sizes in general, others for those of 0 and 1 that may come up.
+In: nodes, and what is known of the tensors and numbers that they take. Out: the kinds of their results, found by running them
+on fake tensors, and graphs: one for sizes in general, others for those of 0 and 1 that may come up.
 """
 
 from __future__ import annotations
@@ -122,9 +121,8 @@ def example_of(given: Given, sizes: Sizes) -> tuple[object, object]:
 
 
 def kinds_of(node: Node, arguments: Sequence[object], plan: Plan) -> list[object]:
-    """What a node gives for operands: a Kind or a list of Kinds for each result, or a value that is known. `arguments`
-    are as the
-    operator takes them, with a `Given` for what is only known when the program runs."""
+    """What a node gives for operands: a Kind or a list of Kinds for each result, or a value that is known. `arguments` are as
+    the operator takes them, with a `Given` for what is only known when the program runs."""
     sizes = Sizes(plan, {})
     inputs: dict[object, Given] = {}
     collect(arguments, inputs)

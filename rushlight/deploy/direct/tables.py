@@ -1,8 +1,7 @@
 """Operators on strings, lists, dicts and numbers, by what they are in `include/rushlight/deployed_language.h`.
 
-Each row: the call, over operands by their place; `{0}` is an `any`, `{0:int}`, `{0:float}`, `{0:bool}` a number of
-C++. A row that ends in
-`!` may fail. What the call gives is of the type of the node's result.
+Each row: the call, over operands by their place; `{0}` is an `any`, `{0:int}`, `{0:float}`, `{0:bool}` a number of C++. A row
+that ends in `!` may fail. What the call gives is of the type of the node's result.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """What is known of the values of a program before it runs, and how C++ spells them.
 
-In: values that flow together, such as the results of two branches. Out: `Kind`s. Tensors have a known dtype and rank,
-and sizes that are
-numbers or expressions of symbols; every int is such an expression, too. What a list holds is one `Cell` for all places
-that may hold the
-same list.
+In: values that flow together, such as the results of two branches. Out: `Kind`s. Tensors have a known dtype and rank, and
+sizes that are numbers or expressions of symbols; every int is such an expression, too. What a list holds is one `Cell` for all
+places that may hold the same list.
 """
 
 from __future__ import annotations
@@ -33,9 +31,8 @@ class Shape:
 
 @dataclass(eq=False)
 class Cell:
-    """What all the items of a list, the values of a dict, or an attribute of all objects of a class may be. Cells that
-    turn out to be of
-    one list become one: `merged` leads to it."""
+    """What all the items of a list, the values of a dict, or an attribute of all objects of a class may be. Cells that turn
+    out to be of one list become one: `merged` leads to it."""
 
     kind: Kind | None = None
     merged: Cell | None = None
@@ -47,9 +44,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class Kind:
-    """What a value may be, part by part: a tensor of a shape, a list or dict with items, a tuple of parts, an int that
-    an expression says.
-    A part that is None is none that it may be."""
+    """What a value may be, part by part: a tensor of a shape, a list or dict with items, a tuple of parts, an int that an
+    expression says. A part that is None is none that it may be."""
 
     shape: Shape | None = None
     items: Cell | None = None
@@ -62,9 +58,9 @@ PLAIN = Kind()
 
 @dataclass(eq=False)
 class Operand:
-    """A value where it is used. `text` is a C++ variable or expression; `value` is known now; `list` are the operands
-    of a list or tuple
-    of known length, of which no other place may change the items; `owner` is the path of an object of the module."""
+    """A value where it is used. `text` is a C++ variable or expression; `value` is known now; `list` are the operands of a
+    list or tuple of known length, of which no other place may change the items; `owner` is the path of an object of the
+    module."""
 
     type: types.Type
     kind: Kind = PLAIN
