@@ -130,7 +130,7 @@ RL_INLINE void block_tile(const byte_rows& a, long first, long rows, const uint8
         const long place = block * parts + part;
         RL_UNROLL for (int r = 0; r < Rows; ++r) {
           const quads dots = dot_quads(integers, load_bytes<part_bytes>(a.integers + at[r] * a.depth + place * part_size));
-          sum[r][n] += __builtin_convertvector(dots, quad_floats) * (scale * a.scales[at[r] * all_parts + place]);
+          sum[r][n] += __builtin_convertvector(dots, quad_floats) * a.scales[at[r] * all_parts + place] * scale;
         }
       };
       Layout::each(w + n * row_bytes + block * Layout::nbytes, add, [&](auto offsets) {
