@@ -246,3 +246,21 @@ def test_what_is_refused(tmp_path, function, example, said):
     with pytest.raises(NotExportable, match=said):
         export(torch.jit.script(function), example, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+class WithComplex(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.turn = 1 - 2j
+
+    def forward(self, text: str, x: torch.Tensor) -> tuple[str, complex, list[complex], torch.Tensor]:
+        return text + "!", self.turn, [3 + 4j, self.turn], x * 2
+
+
+def test_complex_constants(tmp_path):
+    module, x = torch.jit.script(WithComplex()), torch.rand(2)
+    model = built(module, ("a", x), tmp_path)
+    text, turn, several, doubled = model.forward("b", x.numpy())
+    assert (text, turn.dtype, turn.shape, complex(turn)) == ("b!", np.complex128, (), 1 - 2j)
+    assert [complex(each) for each in several] == [3 + 4j, 1 - 2j]
+    close(doubled, x * 2)
