@@ -85,9 +85,7 @@ class SelfAttention(nn.Module):
         batch, tokens, _ = hidden.shape
         return hidden.view(batch, tokens, self.heads, self.head_size).transpose(1, 2)
 
-    def forward(
-        self, hidden: torch.Tensor, mask: torch.Tensor | None, head_mask: torch.Tensor | None
-    ) -> torch.Tensor:
+    def forward(self, hidden: torch.Tensor, mask: torch.Tensor | None, head_mask: torch.Tensor | None) -> torch.Tensor:
         query = self.split_heads(self.query(hidden))
         key = self.split_heads(self.key(hidden))
         value = self.split_heads(self.value(hidden))
@@ -136,9 +134,7 @@ class Attention(nn.Module):
         self.self = SelfAttention(config)  # the name that published weights give it
         self.output = ResidualOutput(config, config.hidden_size)
 
-    def forward(
-        self, hidden: torch.Tensor, mask: torch.Tensor | None, head_mask: torch.Tensor | None
-    ) -> torch.Tensor:
+    def forward(self, hidden: torch.Tensor, mask: torch.Tensor | None, head_mask: torch.Tensor | None) -> torch.Tensor:
         return self.output(self.self(hidden, mask, head_mask), hidden)
 
 
@@ -162,9 +158,7 @@ class Layer(nn.Module):
         self.intermediate = Intermediate(config)
         self.output = ResidualOutput(config, config.intermediate_size)
 
-    def forward(
-        self, hidden: torch.Tensor, mask: torch.Tensor | None, head_mask: torch.Tensor | None
-    ) -> torch.Tensor:
+    def forward(self, hidden: torch.Tensor, mask: torch.Tensor | None, head_mask: torch.Tensor | None) -> torch.Tensor:
         attended = self.attention(hidden, mask, head_mask)
         return self.output(self.intermediate(attended), attended)
 
@@ -176,9 +170,7 @@ class Encoder(nn.Module):
         super().__init__()
         self.layer = nn.ModuleList([Layer(config) for _ in range(config.num_hidden_layers)])
 
-    def forward(
-        self, hidden: torch.Tensor, mask: torch.Tensor | None, head_masks: list[torch.Tensor | None]
-    ) -> torch.Tensor:
+    def forward(self, hidden: torch.Tensor, mask: torch.Tensor | None, head_masks: list[torch.Tensor | None]) -> torch.Tensor:
         for layer, head_mask in zip(self.layer, head_masks, strict=True):
             hidden = layer(hidden, mask, head_mask)
         return hidden
@@ -255,8 +247,7 @@ def additive_mask(attention_mask: torch.Tensor | None, dtype: torch.dtype) -> to
         attention_mask = attention_mask.unsqueeze(1)
     elif attention_mask.dim() != 3:
         raise ValueError(
-            f"attention_mask has shape {tuple(attention_mask.shape)}; "
-            "expected (batch, tokens) or (batch, tokens, tokens)"
+            f"attention_mask has shape {tuple(attention_mask.shape)}; expected (batch, tokens) or (batch, tokens, tokens)"
         )
     # The lowest finite number: a row of nothing but padding then averages, where -inf would turn it into NaN.
     return (1.0 - attention_mask.unsqueeze(1).to(dtype)) * torch.finfo(dtype).min

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import rushlight as torch
+from examples.sampling import Sampler, Sampling
 from rushlight import nn
 from rushlight.nn import functional as F
 
@@ -248,13 +249,18 @@ class Session:
         return self.shown[2:]
 
 
-def generate(session: Session, prompt: Sequence[int], most: int, stops: Sequence[int]) -> Iterator[int]:
-    """The likeliest tokens, one after another, until one of `stops` or `most` of them."""
-    logits = session.feed(torch.tensor([list(prompt)]))
+def generate(
+    session: Session, prompt: Sequence[int], most: int, stops: Sequence[int], choose: Sampler | None = None
+) -> Iterator[int]:
+    """Tokens one after another, until one of `stops` or `most` of them: the likeliest, or as `choose` draws them."""
+    choose = choose or Sampler(Sampling())
+    text = list(prompt)
+    logits = session.feed(torch.tensor([text]))
     for _ in range(most):
-        token = int(logits[0, -1].argmax())
+        token = choose(logits[0, -1], text)
         if token in stops:
             return
+        text.append(token)
         yield token
         if session.seen == session.length:
             return
@@ -268,6 +274,12 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("prompt")
     parser.add_argument("--model", metavar="FILE", help="a GGUF file; by default that of the package")
     parser.add_argument("--tokens", type=int, default=64, help="how many are made at most")
+    parser.add_argument("--temperature", type=float, default=0.0, help="0 takes the likeliest token")
+    parser.add_argument("--top-k", type=int, default=0, help="only so many of the likeliest; 0 for all")
+    parser.add_argument("--top-p", type=float, default=1.0, help="only the likeliest whose probabilities sum to this")
+    parser.add_argument("--min-p", type=float, default=0.0, help="none below this part of the likeliest one's probability")
+    parser.add_argument("--penalty", type=float, default=1.0, help="for tokens that the text has already")
+    parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
     path = options.model
     if path is None:
@@ -277,8 +289,9 @@ def main(arguments: Sequence[str]) -> int:
     model, metadata = load(str(path))
     tokenizer = Tokenizer(metadata)
     session, made, began = Session(model), [], time.perf_counter()
+    choose = Sampler(Sampling(options.temperature, options.top_k, options.top_p, options.min_p, options.penalty, options.seed))
     print(options.prompt, end="", flush=True)
-    for token in generate(session, tokenizer.encode(options.prompt), options.tokens, [tokenizer.end]):
+    for token in generate(session, tokenizer.encode(options.prompt), options.tokens, [tokenizer.end], choose):
         before = len(tokenizer.decode(made))
         made.append(token)
         print(tokenizer.decode(made)[before:], end="", flush=True)

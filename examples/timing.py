@@ -56,9 +56,7 @@ def fresh_process(arguments: list[str], cache: str | None = None) -> float:
     environment = {name: value for name, value in os.environ.items() if name not in silenced}
     if cache is not None:
         environment["RUSHLIGHT_CACHE_DIR"] = cache
-    finished = subprocess.run(
-        [sys.executable, *arguments], env=environment, stdout=subprocess.PIPE, text=True, check=True
-    )
+    finished = subprocess.run([sys.executable, *arguments], env=environment, stdout=subprocess.PIPE, text=True, check=True)
     return float(finished.stdout)
 
 

@@ -47,9 +47,7 @@ def digits(seed: int) -> list[torch.Tensor]:
     """Training images, test images, training labels, test labels; a quarter is for testing."""
     data = load_digits()
     images = (data.images[:, None] / BRIGHTEST).astype(np.float32)
-    parts = train_test_split(
-        images, data.target.astype(np.int64), test_size=0.25, random_state=seed, stratify=data.target
-    )
+    parts = train_test_split(images, data.target.astype(np.int64), test_size=0.25, random_state=seed, stratify=data.target)
     return [torch.from_numpy(np.ascontiguousarray(part)) for part in parts]
 
 

@@ -11,6 +11,7 @@ import pytest
 import rushlight as torch
 from examples import gemma
 from examples.gguf_tokens import Tokenizer
+from examples.sampling import Sampler, Sampling
 from rushlight.quantized.blocks import BlockTensor
 
 CONFIG = gemma.Config(
@@ -148,3 +149,48 @@ def test_tokens_that_are_none():
         Tokenizer(VOCABULARY).decode([12])
     with pytest.raises(ValueError, match="expected a vocabulary of kind 'llama', got 'gpt2'"):
         Tokenizer({"tokenizer.ggml.model": "gpt2"})
+
+
+LOGITS = torch.tensor([1.0, 3.0, 2.0, -1.0, 2.5])
+
+
+def drawn(count: int = 400, text: tuple[int, ...] = (), **settings) -> list[int]:
+    sampler = Sampler(Sampling(**settings))
+    return [sampler(LOGITS, text) for _ in range(count)]
+
+
+def test_the_likeliest_token():
+    assert set(drawn(3)) == {1}
+    assert set(drawn(3, text=(1, 0), penalty=3.0)) == {4}
+    assert set(drawn(3, text=(0, 1, 2, 4), penalty=1000.0)) == {1}  # all positive ones shrink; the negative one stays
+
+
+def test_tokens_are_drawn_by_their_probabilities():
+    found, expected = drawn(4000, temperature=1.0), LOGITS.softmax(0)
+    shares = torch.bincount(torch.tensor(found), minlength=5) / len(found)
+    assert float((shares - expected).abs().max()) < 0.03
+    assert drawn(50, temperature=1.0, seed=3) == drawn(50, temperature=1.0, seed=3) != drawn(50, temperature=1.0, seed=4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "left"),
+    [
+        ({"top_k": 2}, {1, 4}), ({"top_k": 1}, {1}), ({"top_p": 0.35}, {1}), ({"top_p": 0.6}, {1, 4}), ({"min_p": 0.3}, {1, 2, 4}),
+        ({"min_p": 0.9}, {1}), ({"top_k": 3, "min_p": 0.6}, {1, 4}), ({"top_p": 1e-9}, {1}),
+    ],
+)  # fmt: skip
+def test_what_settings_leave(settings, left):
+    assert set(drawn(temperature=1.5, **settings)) == left
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"temperature": -1.0}, "temperature must be at least 0, got -1.0"), ({"top_k": -1}, "top_k"), ({"top_p": 0.0}, "top_p"),
+        ({"top_p": 1.1}, "top_p"), ({"min_p": 1.0}, "min_p"), ({"penalty": 0.0}, "penalty must be above 0"),
+        ({"temperature": float("nan")}, "temperature"),
+    ],
+)  # fmt: skip
+def test_settings_out_of_range(settings, said):
+    with pytest.raises(ValueError, match=said):
+        Sampling(**settings)
