@@ -28,7 +28,7 @@ from rushlight.inductor.planning import plan_of
 from rushlight.inductor.size_checks import make_binder
 from rushlight.inductor.size_symbols import SizeSymbols
 from rushlight.inductor.spelled_attention import fuse_attention
-from rushlight.inductor.support import is_faster_in_eager, is_supported
+from rushlight.inductor.support import is_better_in_eager, is_supported
 from rushlight.inductor.symbolic_graph import SymbolicGraph
 from rushlight.inductor.write_backs import is_write_back
 
@@ -47,8 +47,8 @@ def compile_anew(module: GraphModule, options: Options, observe: Observer, key: 
 
 
 def _is_compiled(node: Node) -> bool:
-    """Whether a node becomes native code: not where an eager kernel is there and takes less time."""
-    return is_supported(node) and not is_faster_in_eager(node)
+    """Whether a node becomes native code: not where an eager kernel is there and better."""
+    return is_supported(node) and not is_better_in_eager(node)
 
 
 def _compile_call(pieces: GraphModule, node: Node, options: Options, observe: Observer) -> Piece:

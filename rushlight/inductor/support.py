@@ -280,11 +280,18 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
 }
 
 
+# What has several right results, of which compiled code is to give eager's: vectors may have either sign.
+_AS_IN_EAGER = tuple(map(aten, ("_linalg_eigh", "_linalg_svd", "linalg_pinv.atol_rtol_tensor")))
 MANY_ROWS_AND_COLUMNS = 64  # from which on LAPACK and BLAS, which work block by block, take less time than loops over rows
 
 
-def is_faster_in_eager(node: Node) -> bool:
-    """Whether an eager kernel takes less time than native code, which there is for use without eager."""
+def is_better_in_eager(node: Node) -> bool:
+    """Whether an eager kernel takes less time than native code, which there is for use without eager, or gives another result:
+    other vectors, or a view of what the caller has."""
+    if node.target in _AS_IN_EAGER:
+        return True
+    if node.target is aten("_conj"):
+        return any(user.op == "output" for user in node.users)
     if node.target in _MATRICES:
         return any(size > MANY_ROWS_AND_COLUMNS for size in _first_argument(node).shape[-2:])
     if node.target in _PRODUCTS and _first(node).dtype is float64:
