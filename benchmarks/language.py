@@ -42,7 +42,7 @@ Music is""".splitlines()
 
 _COMMON = """
 import json, re, sys, time
-path, threads, prompt, made, texts = json.loads(sys.argv[1])
+path, threads, prompt, made, compared, texts = json.loads(sys.argv[1])
 def memory():
     return int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1]) / 1024
 """
@@ -74,8 +74,8 @@ most, found = memory(), []
 tokenizer = Tokenizer(metadata) if texts else None
 for text in texts:
     session.seen = 0
-    found.append(list(gemma.generate(session, tokenizer.encode(text), 30, [tokenizer.end])))
-print(json.dumps({"read": len(prompt) / reading, "make": made / making, "load": load, "memory": most, "tokens": found}))
+    found.append(tokenizer.decode(gemma.generate(session, tokenizer.encode(text), compared, [tokenizer.end])))
+print(json.dumps({"read": len(prompt) / reading, "make": made / making, "load": load, "memory": most, "texts": found}))
 """
 
 _LLAMA = """
@@ -87,13 +87,13 @@ params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
 server = xllamacpp.Server(params)
 load = time.perf_counter() - began
 def complete(prompt, count, **more):
-    asked = {"prompt": prompt, "n_predict": count, "temperature": 0, "cache_prompt": False, "return_tokens": True, **more}
+    asked = {"prompt": prompt, "n_predict": count, "temperature": 0, "cache_prompt": False, **more}
     return server.handle_completions(asked)
 complete(prompt, 2)
 reading = complete(prompt, 1)["timings"]["prompt_per_second"]
 making = complete(prompt[:17], made, ignore_eos=True)["timings"]["predicted_per_second"]
-most, found = memory(), [complete(text, 30).get("tokens") for text in texts]
-print(json.dumps({"read": reading, "make": making, "load": load, "memory": most, "tokens": found}))
+most, found = memory(), [complete(text, compared)["choices"][0]["text"] for text in texts]
+print(json.dumps({"read": reading, "make": making, "load": load, "memory": most, "texts": found}))
 """
 
 
@@ -122,18 +122,14 @@ def main() -> None:
     turns: dict[str, list[dict]] = {name: [] for name in contenders}
     for turn in range(TURNS):
         for name, (python, program) in contenders.items():
-            turns[name].append(_run(python, program, path, options.threads, prompt, MADE, TEXTS if turn == 0 else []))
+            turns[name].append(_run(python, program, path, options.threads, prompt, MADE, COMPARED, TEXTS if turn == 0 else []))
     print(f"{'':12} {'read, tokens/s':>16} {'make, tokens/s':>16} {'load, s':>10} {'memory, MB':>12}")
     for name, found in turns.items():
         row = {key: statistics.median(each[key] for each in found) for key in ("read", "make", "load", "memory")}
         print(f"{name:12} {row['read']:16.1f} {row['make']:16.1f} {row['load']:10.2f} {row['memory']:12.0f}")
-    ours, theirs = (turns[name][0]["tokens"] for name in contenders)
-    alike = [_same(*pair) for pair in zip(ours, theirs, strict=True)]
-    print(f"greedy tokens: the first {COMPARED} are the same for {sum(alike)} of {len(TEXTS)} texts")
-
-
-def _same(ours: list[int], theirs: list[int]) -> bool:
-    return ours[:COMPARED] == theirs[:COMPARED]
+    ours, theirs = (turns[name][0]["texts"] for name in contenders)
+    same = sum(map(str.__eq__, ours, theirs))
+    print(f"greedy text: the first {COMPARED} tokens are the same for {same} of {len(TEXTS)} beginnings")
 
 
 if __name__ == "__main__":
