@@ -120,12 +120,16 @@ __attribute__((noinline)) void pack_byte_rows(const float* a, long row, long ste
 template <class Layout, int Rows, int Columns>
 RL_INLINE void block_tile(const byte_rows& a, long first, long rows, const uint8_t* w, long row_bytes, float* c) {
   constexpr int parts = Layout::elements / part_size;
+  constexpr long ahead = 3;  // tiles
   const long blocks = a.depth / Layout::elements, all_parts = a.depth / part_size;
   quad_floats sum[Rows][Columns] = {};
   long at[Rows];
   RL_UNROLL for (int r = 0; r < Rows; ++r) at[r] = first + (r < rows ? r : rows - 1);
   for (long block = 0; block < blocks; ++block)
     RL_UNROLL for (int n = 0; n < Columns; ++n) {
+      if constexpr (Rows == 1)  // rows are short, and the processor looks ahead along each for itself
+        RL_UNROLL for (int line = 0; line < Layout::nbytes; line += 64)
+          __builtin_prefetch(w + (n + ahead * Columns) * row_bytes + block * Layout::nbytes + line);
       const auto add = [&](int part, auto integers, auto scale) {
         const long place = block * parts + part;
         RL_UNROLL for (int r = 0; r < Rows; ++r) {
