@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/OVERVIEW.md")
 MADE_BY_RUNS = {"00_graph.py", "04_code.cpp", "06_module.py", "07_guards.py", "08_bytecode.py", "results.md"}
 OF_USERS = {"sums.py", "halves.py", "attend.py", "choose.py", "script.py", "my_script.py", "python-gdb.py"}
+OF_PROJECTS = {"llama.cpp"}
 
 
 def test_the_example_of_the_readme_runs(tmp_path, monkeypatch, capsys):
@@ -29,5 +30,5 @@ def test_named_files_exist(document):
                for path in (ROOT / folder).glob("*" if folder == "." else "**/*")]  # fmt: skip
     known = {"/".join(path.relative_to(ROOT).parts[start:]) for path in sources for start in range(len(path.parts))}
     named = set(re.findall(r"(?<![\w*])([\w./-]+\.(?:py|c|h|cpp|md|toml))\b", (ROOT / document).read_text()))
-    missing = {name for name in named - known if Path(name).name not in MADE_BY_RUNS | OF_USERS}
+    missing = {name for name in named - known if Path(name).name not in MADE_BY_RUNS | OF_USERS | OF_PROJECTS}
     assert not missing, f"{document} names files that do not exist: {', '.join(sorted(missing))}"
