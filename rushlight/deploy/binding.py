@@ -14,20 +14,9 @@ import numpy as np
 
 _RANK = 8
 _DTYPES = [
-    None,
-    "float32",
-    "float64",
-    "float16",
-    "bfloat16",
-    "int64",
-    "int32",
-    "int16",
-    "int8",
-    "uint8",
-    "bool",
-    "complex64",
+    None, "float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64",
     "complex128",
-]
+]  # fmt: skip
 _NONE, _BOOL, _INT, _FLOAT, _STRING, _TENSOR, _LIST, _TUPLE, _DICT = range(9)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from rushlight.core.blocks.fields import float_bytes, nibbles, packed_pairs, words_of_bits
 
-HALF_MOST = 65504.0  # of float16
+HALF_MOST = 65504.0  # the largest float16
 
 
 def _stored(values: np.ndarray) -> np.ndarray:

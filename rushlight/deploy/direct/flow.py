@@ -12,8 +12,8 @@ from rushlight.deploy.direct.values import MISSING, Kind, Operand, representatio
 from rushlight.jit.ir.graph import Block, Node, Value
 from rushlight.jit.types import kinds as types
 
-_ROUNDS = 3  # of a loop on paper, from which sizes that change are taken as examples
-_ATTEMPTS = 12
+_ROUNDS = 3  # how many rounds of a loop are tried before it is written, to have examples of sizes that change
+_ATTEMPTS = 12  # how often a loop is written before its sizes are given up
 
 
 class NotYet(Unsupported):
@@ -59,9 +59,6 @@ class Flow(Statements):
         lines, self.lines = self.lines, outer
         return lines, None if ended else [self.operand(value) for value in block.outputs]
 
-    def _appended(self, lines: list[str], texts: list[str]) -> None:
-        lines += texts
-
     # Branches
 
     def write_if(self, node: Node) -> None:
@@ -96,13 +93,9 @@ class Flow(Statements):
     @staticmethod
     def _as_type(found: Operand, kind: types.Type) -> Operand:
         """An operand as one of another type, if C++ spells both alike."""
-        if found.is_known or found.text is None or representation(found.type) == representation(kind):
-            return (
-                found
-                if found.text is None or found.is_known
-                else Operand(kind, found.kind, found.text, found.value, found.list, found.path)
-            )
-        return found
+        if found.is_known or found.text is None or representation(found.type) != representation(kind):
+            return found
+        return Operand(kind, found.kind, found.text, found.value, found.list, found.path)
 
     def _merged(self, value: Value, options: list[Operand]) -> tuple[Operand, str | None]:
         """The result of branches, and the variable that it is in, if it needs one."""
@@ -142,7 +135,8 @@ class Flow(Statements):
         carried = block.inputs[1:]
         if node not in self.plan.kinds:
             self._widen(node, initial)
-        kinds = [self.plan.note((value, "carried"), each.kind) for value, each in zip(carried, initial, strict=True)]
+        for value, each in zip(carried, initial, strict=True):
+            self.plan.note((value, "carried"), each.kind)
         limit, condition = self.operand(node.input(0)), self.operand(node.input(1))
         limit_text, first = self.spelled(limit, types.INT), self.spelled(condition, types.BOOL)
         for _ in range(_ATTEMPTS):
@@ -150,7 +144,6 @@ class Flow(Statements):
             again = self._write_round(node, initial, before, limit_text, first)
             if [self.plan.kinds[value, "carried"] for value in carried] == before and again:
                 return
-        del kinds
         raise Unsupported("a loop whose sizes never settle")
 
     def _widen(self, node: Node, initial: list[Operand]) -> None:

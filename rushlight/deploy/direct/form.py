@@ -152,10 +152,8 @@ class DirectForm:
             operand = program.values[value]
             if operand.text is None:
                 continue
-            place, kind = number - self.first, representation(operand.type)
-            text = {"int64_t": f"inputs[{place}].as.integer", "double": f"inputs[{place}].as.real",
-                    "bool": f"inputs[{place}].as.integer != 0"}.get(kind, f"run.taken_from(inputs[{place}])")  # fmt: skip
-            lines += [f"const {kind} x{number} = {text};", f"(void)x{number};"]
+            kind = representation(operand.type)
+            lines += [f"const {kind} x{number} = {_read(f'inputs[{number - self.first}]', kind)};", f"(void)x{number};"]
         for number in range(len(names), len(self.arguments)):
             operand = program.values[self.graph.inputs[number]]
             if operand.text is not None:
@@ -176,11 +174,7 @@ class DirectForm:
     @staticmethod
     def _state_line(states: States, attribute) -> str:
         kind = representation(attribute.type)
-        now = f"self.states[{states.number(attribute.path)}].now"
-        text = {"int64_t": f"{now}.as.integer", "double": f"{now}.as.real", "bool": f"{now}.as.integer != 0"}.get(
-            kind, f"run.taken_from({now})"
-        )
-        return f"{kind} {attribute.variable} = {text};"
+        return f"{kind} {attribute.variable} = {_read(f'self.states[{states.number(attribute.path)}].now', kind)};"
 
     @staticmethod
     def _kept(program: Program, states: States) -> list[str]:
@@ -195,12 +189,11 @@ class DirectForm:
 
     def _check_arguments(self, program: Program, names: Sequence[str], lines: list[str]) -> None:
         for number in range(self.first, len(names)):
-            value = self.arguments[number]
             operand = program.values[self.graph.inputs[number]]
             pointer, name = f"inputs[{number - self.first}]", names[number]
             if operand.text is None:
-                raise NotExportable(f"an argument of {type(value).__name__}, which has no form in C")
-            lines += _checks(pointer, c_string(name), operand.type, operand.kind, 0, value)
+                raise NotExportable(f"an argument of {type(self.arguments[number]).__name__}, which has no form in C")
+            lines += _checks(pointer, c_string(name), operand.type, operand.kind, 0)
 
     # Results
 
@@ -235,6 +228,12 @@ class DirectForm:
         return found
 
 
+def _read(value: str, kind: str) -> str:
+    """A value of the C interface as one of a C++ type."""
+    numbers = {"int64_t": f"{value}.as.integer", "double": f"{value}.as.real", "bool": f"{value}.as.integer != 0"}
+    return numbers.get(kind, f"run.taken_from({value})")
+
+
 def _parameter(name: str, part: Operand, plan: Plan) -> Parameter:
     if part.kind.shape is not None and isinstance(part.type, types.TensorType):
         shape = part.kind.shape
@@ -264,10 +263,10 @@ def _refuse_objects(kind: types.Type) -> None:
         _refuse_objects(part)
 
 
-def _checks(pointer: str, name: str, kind: types.Type, known: Kind, depth: int, example: object) -> list[str]:
+def _checks(pointer: str, name: str, kind: types.Type, known: Kind, depth: int) -> list[str]:
     """Statements that make sure of a value of a caller: its kind all through, and what is known of tensors."""
     if isinstance(kind, types.OptionalType):
-        inner = _checks(pointer, name, kind.element, known, depth, example)
+        inner = _checks(pointer, name, kind.element, known, depth)
         return [f"if ({pointer}.kind != RL_CONSTANT(NONE)) {{", *(f"  {line}" for line in inner), "}"]
     if isinstance(kind, types.TensorType):
         if known.shape is None:
@@ -291,7 +290,7 @@ def _checks(pointer: str, name: str, kind: types.Type, known: Kind, depth: int, 
         lines = [f"if (!self.has_kind({pointer}, {name}, RL_CONSTANT(TUPLE), {len(kind.elements)})) return unfit;"]
         parts = known.parts or [Kind()] * len(kind.elements)
         for place, (each, part) in enumerate(zip(kind.elements, parts, strict=True)):
-            lines += _checks(f"{pointer}.as.list.items[{place}]", name, each, part, depth + 1, None)
+            lines += _checks(f"{pointer}.as.list.items[{place}]", name, each, part, depth + 1)
         return lines
     if isinstance(kind, types.ListType | types.DictType):
         return _container_checks(pointer, name, kind, known, depth)
@@ -303,10 +302,10 @@ def _container_checks(pointer: str, name: str, kind: types.Type, known: Kind, de
     lines = [f"if (!self.has_kind({pointer}, {name}, RL_CONSTANT({'DICT' if is_dict else 'LIST'}), -1)) return unfit;"]
     place, item = f"i{depth}", None if known.items is None else known.items.root().kind
     at = f"{pointer}.as.list.items[{place}{' + 1' if is_dict else ''}]"
-    inner = _checks(at, name, kind.value if is_dict else kind.element, item or Kind(), depth + 1, None)
+    inner = _checks(at, name, kind.value if is_dict else kind.element, item or Kind(), depth + 1)
     if is_dict:
         lines.append(f'if ({pointer}.as.list.count % 2) return self.say(unfit, "%s must have a value for each key", {name});')
-        inner = [*_checks(f"{pointer}.as.list.items[{place}]", name, kind.key, Kind(), depth + 1, None), *inner]
+        inner = [*_checks(f"{pointer}.as.list.items[{place}]", name, kind.key, Kind(), depth + 1), *inner]
     return [*lines, f"for (size_t {place} = 0; {place} < {pointer}.as.list.count; {place} += {2 if is_dict else 1}) {{",
             *(f"  {line}" for line in inner), "}"]  # fmt: skip
 

@@ -1,10 +1,8 @@
 """Calls of methods through interfaces become the methods' bodies.
 
-In: an inlined graph, and the object whose method it is. Out: the same graph, changed: where one object is called, its
-method's body stands;
-where a number, a string or a branch chooses among several, a `prim::If` for each of them. What is called of an object
-that comes
-from elsewhere stays.
+In: an inlined graph, and the object whose method it is. Out: the same graph, changed: where one object is called, its method's
+body stands; where a number, a string or a branch chooses among several, a `prim::If` for each of them. What is called of an
+object that comes from elsewhere stays.
 
     %m : InterfaceType<Step> = prim::ModuleContainerIndex(%layers, %i)          %hit : bool = aten::eq(%i, %0)
     %y : Tensor = prim::CallMethod[name="forward"](%m, %x)            =>        %y : Tensor = prim::If(%hit)

@@ -8,6 +8,15 @@ from __future__ import annotations
 
 _NO = "any{}"
 
+_COMPARISONS = {
+    "aten::eq": "equal({0}, {1})",
+    "aten::ne": "!equal({0}, {1})",
+    "aten::lt": "order({0}, {1}) < 0",
+    "aten::le": "order({0}, {1}) <= 0",
+    "aten::gt": "order({0}, {1}) > 0",
+    "aten::ge": "order({0}, {1}) >= 0",
+}
+
 STRINGS: dict[str, str] = {
     **{
         f"aten::{name}": f"run.{name}({{0}})!"
@@ -46,12 +55,7 @@ STRINGS: dict[str, str] = {
     "aten::partition": "run.parted({0}, {1}, false)!",
     "aten::rpartition": "run.parted({0}, {1}, true)!",
     "aten::splitlines": "run.split_lines({0}, {1:bool})!",
-    "aten::eq": "equal({0}, {1})",
-    "aten::ne": "!equal({0}, {1})",
-    "aten::lt": "order({0}, {1}) < 0",
-    "aten::le": "order({0}, {1}) <= 0",
-    "aten::gt": "order({0}, {1}) > 0",
-    "aten::ge": "order({0}, {1}) >= 0",
+    **_COMPARISONS,
     "aten::Int": "run.parsed_integer({0})!",
     "aten::Float": "run.parsed_real({0})!",
 }
@@ -94,12 +98,7 @@ LISTS: dict[str, str] = {
     "aten::all": "run.all_true({0})",
     "prim::min": "run.extreme({0}, false)!",
     "prim::max": "run.extreme({0}, true)!",
-    "aten::eq": "equal({0}, {1})",
-    "aten::ne": "!equal({0}, {1})",
-    "aten::lt": "order({0}, {1}) < 0",
-    "aten::le": "order({0}, {1}) <= 0",
-    "aten::gt": "order({0}, {1}) > 0",
-    "aten::ge": "order({0}, {1}) >= 0",
+    **_COMPARISONS,
 }
 """Operators whose first argument is a list."""
 

@@ -60,7 +60,7 @@ class Tensors(Language):
         self.pending: list[Node] = []
         self.arguments: dict[Node, list[object]] = {}
         self.made: dict[Operand, Key] = {}
-        self.model: Model | None = None  # where there is one, pieces are graphs of it
+        self.model: Model | None = None  # the model that pieces are added to as graphs, once the program is written
 
     def drop_piece(self) -> None:
         """Forget the piece that is open."""

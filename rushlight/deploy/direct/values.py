@@ -18,7 +18,7 @@ from rushlight.jit.ir.graph import Node, Value
 from rushlight.jit.types import kinds as types
 
 MISSING = object()
-_GUESS = 3  # what an int is in the example that only a run knows
+_GUESS = 3  # the example of an int that only a run knows
 
 
 @dataclass(frozen=True)

@@ -187,7 +187,8 @@ RL_MODEL(status) RL_MODEL(run)(RL_HANDLE* model, size_t index, const RL_MODEL(va
   return (RL_MODEL(status))run_method(model, index, inputs, input_count, outputs, output_count);
 }
 
-#if defined(RL_THREADS) && defined(__wasm__)  // what the module of JavaScript calls: for a new worker, and in that worker
+// The module of JavaScript calls the first for a new worker, and the second in that worker.
+#if defined(RL_THREADS) && defined(__wasm__)
 __attribute__((visibility("default"))) void* RL_MODEL(add_worker)(RL_HANDLE* model) { return model->pool.add(); }
 __attribute__((visibility("default"))) void RL_MODEL(work)(void* pool) { ((rl_team::thread_pool*)pool)->work(); }
 #endif

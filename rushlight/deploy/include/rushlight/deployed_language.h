@@ -10,7 +10,8 @@ namespace deployed {
 constexpr int OBJECT = 100, MEMBER = 101;  // beside the kinds of the C interface: of classes and of enumerations
 
 struct any;
-struct sequence {  // of a list, a tuple, a dict (each key, then its value) or an object (its attributes)
+// The items of a list or tuple, of a dict (each key, then its value), or of an object (its attributes).
+struct sequence {
   any* items;
   int64_t count, room;
 };
