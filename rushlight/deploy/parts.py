@@ -12,6 +12,7 @@ for other than some value, such as 1, it has a second form for that value.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -41,7 +42,7 @@ from rushlight.inductor.sizes import Size, as_size, as_sizes
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import aten
 
-MOST_FORMS = 8  # of one program, for values of sizes that its general form leaves out
+MOST_FORMS = 8  # the most forms of one program for sizes that its general form leaves out
 _CALLS = {
     "nonzero": "find_nonzero", "_local_scalar_dense": "read_integer", "_unique2": "find_unique",
     "unique_consecutive": "find_runs", "nms": "find_apart",
@@ -291,9 +292,8 @@ class PartsWriter:
 
 def _counted(expression: Expr) -> str:
     """An expression of sizes whose symbols are of 64 bits, in numbers that know when they are too large."""
-    text = str(expression)
-    for symbol in sorted(map(str, expression.free_variables()), key=len, reverse=True):
-        text = text.replace(symbol, f"counted({symbol})")
+    names = "|".join(map(str, expression.free_variables()))
+    text = re.sub(rf"\b(?:{names})\b", r"counted(\g<0>)", str(expression)) if names else str(expression)
     return f"counted({text})"
 
 

@@ -7,8 +7,10 @@ import pytest
 
 import rushlight as torch
 from rushlight import nn
+from rushlight.core.algebra import Var
 from rushlight.deploy import NotExportable, export
 from rushlight.deploy.binding import ModelError
+from rushlight.deploy.parts import _counted
 from tests.deploy.built import arrays, built, built_methods, exported, same
 
 X, N = torch.tensor([[1.0, -2.0, 3.0], [-1.0, 2.0, 0.5]]), torch.tensor(1)
@@ -180,3 +182,8 @@ def test_a_scripted_module(tmp_path):
     for least in (0.5, 0.0, 2.0, 0.6):
         boxes = torch.randn(6, 4)
         same(model.forward(boxes.numpy(), least), reference(boxes, least), 1e-4)
+
+
+def test_symbols_whose_names_begin_alike():
+    first, tenth = Var("u1"), Var("u10")
+    assert _counted(first + 2 * tenth) == "counted(counted(u1) + 2*counted(u10))"
