@@ -12,7 +12,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.fx.node import Node
 from rushlight.inductor.lowering import LOWERINGS
 from rushlight.inductor.lowering.adaptive_pooling import WRITTEN_OUT
-from rushlight.inductor.lowering.complex_numbers import COMPLEX, takes_complex_numbers
+from rushlight.inductor.lowering.complex_numbers import COMPLEX, takes_complex_numbers, tensors_of
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.meta.adaptive_pooling import longest_window
 from rushlight.ops.registry import aten
@@ -321,16 +321,9 @@ def is_supported(node: Node) -> bool:
 
 def _complex(node: Node) -> bool:
     """Whether there is a rule for complex tensors, which have elements, of two floats each."""
-    tensors = _tensors_of(node)
+    tensors = tensors_of(node)
     is_plain = all(tensor.dtype in _REAL or tensor.dtype in (complex64, complex128) for tensor in tensors)
     return node.target in COMPLEX and is_plain and all(tensor.numel() > 0 for tensor in tensors)
-
-
-def _tensors_of(node: Node) -> list[Tensor]:
-    """The fake tensors that a node takes and gives."""
-    values = [argument.meta.get("val") for argument in node.all_input_nodes] + [node.meta.get("val")]
-    items = (item for value in values for item in (value if isinstance(value, tuple | list) else (value,)))
-    return [item for item in items if isinstance(item, Tensor)]
 
 
 def is_size_arithmetic(node: Node) -> bool:
@@ -343,4 +336,4 @@ _REAL = frozenset(kind for kind in ALL if not kind.is_complex)
 
 def _plain_types(node: Node) -> bool:
     """Whether all tensors are of dtypes that generated code computes with."""
-    return all(tensor.dtype in _REAL for tensor in _tensors_of(node))
+    return all(tensor.dtype in _REAL for tensor in tensors_of(node))

@@ -143,15 +143,8 @@ class ProgramWriter:
         folded = [member for member in made if member.name not in self.passing]
         passing = [member for member in made if member.name in self.passing]
         program = Program(
-            self.threads,
-            constants=constants,
-            folded=folded,
-            packed=packed,
-            passing=passing,
-            places=self.places,
-            outputs=own_outputs,
-            arena=arena,
-            groups=groups,
+            self.threads, constants=constants, folded=folded, packed=packed, passing=passing, places=self.places,
+            outputs=own_outputs, arena=arena, groups=groups,
         )
         program.slots = [
             *(buffer.name for buffer in self.lowered.inputs), *(buffer.name for buffer in constants),

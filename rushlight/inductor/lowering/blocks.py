@@ -21,7 +21,7 @@ def _rows(graph, blocks: TensorBox) -> Operand:
 @lowering("rushlight::block_linear")
 def block_linear(graph, input, blocks, format):
     layout = format_named(format)
-    *lead, depth = input.size
+    lead = input.size[:-1]
     rows, columns = math.prod(lead), blocks.size[0]
     depth = blocks.size[1] // layout.nbytes * layout.elements
     if not (rows and columns and depth):

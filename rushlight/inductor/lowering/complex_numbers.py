@@ -34,9 +34,14 @@ OF_PARTS = (
 
 def takes_complex_numbers(node: Node) -> bool:
     """Whether complex tensors are among an operator's operands and results, so that `COMPLEX` has its rule."""
+    return any(tensor.dtype.is_complex for tensor in tensors_of(node))
+
+
+def tensors_of(node: Node) -> list[Tensor]:
+    """The fake tensors that a node takes and gives."""
     values = [argument.meta.get("val") for argument in node.all_input_nodes] + [node.meta.get("val")]
-    tensors = [item for value in values for item in (value if isinstance(value, tuple | list) else (value,))]
-    return any(isinstance(tensor, Tensor) and tensor.dtype.is_complex for tensor in tensors)
+    items = (item for value in values for item in (value if isinstance(value, tuple | list) else (value,)))
+    return [item for item in items if isinstance(item, Tensor)]
 
 
 def complex_rule(*names: str) -> Callable[[Rule], Rule]:
