@@ -44,8 +44,8 @@ class Program(Tensors):
         self.graph, self.owner = graph, owner
         self.aliases = aliases
         self.attributes: dict[tuple[int, str], Attribute] = {}
-        self.changed = _changed_attributes(graph, aliases)
         self.assigned = {(node.input().type, node["name"]) for node in graph.find_all_nodes("prim::SetAttr")}
+        self.changed = self.assigned | _changed_contents(graph, aliases)
 
     def has_writers(self, value: Value) -> bool:
         """Whether the program may write to a value; what a list or dict holds is another value."""
@@ -184,15 +184,13 @@ def is_changed(value: Value, aliases: AliasDb) -> bool:
     )
 
 
-def _changed_attributes(graph: Graph, aliases: AliasDb) -> set[tuple[types.Type, str]]:
-    """The attributes that a graph assigns, or whose contents it changes, by class and name."""
-    found = {(node.input().type, node["name"]) for node in graph.find_all_nodes("prim::SetAttr")}
-    for node in graph.find_all_nodes("prim::GetAttr"):
-        if isinstance(node.output.type, types.TensorType | types.ListType | types.DictType) and aliases.has_writers(
-            node.output
-        ):
-            found.add((node.input().type, node["name"]))
-    return found
+def _changed_contents(graph: Graph, aliases: AliasDb) -> set[tuple[types.Type, str]]:
+    """The attributes whose contents a graph changes, by class and name."""
+    kinds = types.TensorType | types.ListType | types.DictType
+    return {
+        (node.input().type, node["name"]) for node in graph.find_all_nodes("prim::GetAttr")
+        if isinstance(node.output.type, kinds) and aliases.has_writers(node.output)
+    }  # fmt: skip
 
 
 def _is_of_tensors(kind: types.Type) -> bool:

@@ -18,9 +18,9 @@ from rushlight.deploy.direct.language import Language
 from rushlight.deploy.direct.pieces import Given, Key, Made, Piece, Sizes, collect, kinds_of, variants
 from rushlight.deploy.direct.statements import dtype_named
 from rushlight.deploy.direct.values import MISSING, Kind, Operand, Shape, line_of, size_of, unboxed
-from rushlight.deploy.exported import MAY_FAIL, refuse_unsupported
 from rushlight.deploy.graph_form import graph_form
 from rushlight.deploy.model import Model
+from rushlight.deploy.refusals import MAY_FAIL, refuse_unsupported
 from rushlight.deploy.spelling import c_constant, c_string
 from rushlight.inductor.late_inputs import as_last_inputs, seed_nodes, written_constants
 from rushlight.jit.ir.graph import Node, Value
