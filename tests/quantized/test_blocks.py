@@ -94,6 +94,19 @@ def test_compiled_products(name, rows, columns):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_products_of_bytes_are_exact(name):
+    weight = BlockTensor.quantize(normal(21, 768).sign() * 3 + normal(21, 768), name)
+    if name == "q8_0":
+        weight.blocks.view(21, 24, 34)[..., 2:] = 128  # -128 in each byte
+    product = torch.compile(lambda x: F.linear(x, weight), fullgraph=True, dynamic=True)
+    for rows in (1, 2, 3, 6, 130):
+        x = torch.randint(-127, 128, (rows, 768)).float()
+        x[:, ::32] = x[:, 1::32] = torch.where(normal(rows, 24) > 0, 127.0, -127.0)
+        assert distance(product(x), x @ weight.dequantize().t()) < 2e-6
+        assert distance(product(x.sign() * 127), x.sign() * 127 @ weight.dequantize().t()) < 2e-6
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_compiled_rows(name):
     weight, places = BlockTensor.quantize(normal(9, 512), name), torch.tensor([[8, 0], [3, 3]])
     expected = weight.dequantize()[places]

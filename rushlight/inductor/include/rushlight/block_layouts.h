@@ -1,7 +1,7 @@
 // Weights in blocks of few bits, as GGUF files hold them: how the bytes of a block become integers and scales, 32 elements (a
 // part) at a time. Each layout calls each(part, integers, scale) for the parts of a block, and, where it has offsets,
 // low(offsets): an eighth of that of its part, or those of its eight parts. An element is scale * integer + offset. A scale is
-// one float, or one for each run of four elements.
+// one float, or one for each run of four elements. Integers are signed where there are no offsets.
 #pragma once
 
 #include <rushlight/vec.h>
@@ -61,17 +61,19 @@ RL_INLINE part_unsigned fifth_bits(const uint8_t* p) {
   return (part_unsigned)((spread & one) == one) & (uint8_t)16;
 }
 
-struct q8_0 {
-  static constexpr int elements = 32, nbytes = 34;
-  static constexpr bool has_offset = false;
+// What is known of a layout: elements and bytes of a block, the largest size of an integer, and how many scales a part has.
+template <int Elements, int Bytes, int Largest, bool HasOffset, int Scales = 1> struct block_layout {
+  static constexpr int elements = Elements, nbytes = Bytes, largest = Largest, scales = Scales;
+  static constexpr bool has_offset = HasOffset;
+};
+
+struct q8_0 : block_layout<32, 34, 128, false> {
   template <class F, class L> static RL_INLINE void each(const uint8_t* p, const F& each, const L&) {
     each(0, load_bytes<part_bytes>(p + 2), half_at(p));
   }
 };
 
-struct q4_0 {
-  static constexpr int elements = 32, nbytes = 18;
-  static constexpr bool has_offset = true;
+struct q4_0 : block_layout<32, 18, 15, true> {
   template <class F, class L> static RL_INLINE void each(const uint8_t* p, const F& each, const L& low) {
     const float scale = half_at(p);
     each(0, nibbles_of(p + 2), scale);
@@ -79,18 +81,14 @@ struct q4_0 {
   }
 };
 
-struct q4_1 {
-  static constexpr int elements = 32, nbytes = 20;
-  static constexpr bool has_offset = true;
+struct q4_1 : block_layout<32, 20, 15, true> {
   template <class F, class L> static RL_INLINE void each(const uint8_t* p, const F& each, const L& low) {
     each(0, nibbles_of(p + 4), half_at(p));
     low(half_at(p + 2) * 0.125f);
   }
 };
 
-struct q5_0 {
-  static constexpr int elements = 32, nbytes = 22;
-  static constexpr bool has_offset = true;
+struct q5_0 : block_layout<32, 22, 31, true> {
   template <class F, class L> static RL_INLINE void each(const uint8_t* p, const F& each, const L& low) {
     const float scale = half_at(p);
     each(0, nibbles_of(p + 6) | fifth_bits(p + 2), scale);
@@ -98,9 +96,7 @@ struct q5_0 {
   }
 };
 
-struct q5_1 {
-  static constexpr int elements = 32, nbytes = 24;
-  static constexpr bool has_offset = true;
+struct q5_1 : block_layout<32, 24, 31, true> {
   template <class F, class L> static RL_INLINE void each(const uint8_t* p, const F& each, const L& low) {
     each(0, nibbles_of(p + 8) | fifth_bits(p + 4), half_at(p));
     low(half_at(p + 2) * 0.125f);
@@ -130,9 +126,7 @@ struct eighths {
   }
 };
 
-struct q4_k {
-  static constexpr int elements = 256, nbytes = 144;
-  static constexpr bool has_offset = true;
+struct q4_k : block_layout<256, 144, 15, true> {
   template <class F, class L> static RL_INLINE void each(const uint8_t* p, const F& each, const L& low) {
     const eighths by(p);
     RL_UNROLL for (int i = 0; i < 8; i += 2) {
@@ -144,9 +138,7 @@ struct q4_k {
   }
 };
 
-struct q5_k {
-  static constexpr int elements = 256, nbytes = 176;
-  static constexpr bool has_offset = true;
+struct q5_k : block_layout<256, 176, 31, true> {
   template <class F, class L> static RL_INLINE void each(const uint8_t* p, const F& each, const L& low) {
     const eighths by(p);
     const auto high = load_bytes<part_unsigned>(p + 16);
@@ -164,9 +156,7 @@ struct q5_k {
   }
 };
 
-struct q6_k {
-  static constexpr int elements = 256, nbytes = 210;
-  static constexpr bool has_offset = false;
+struct q6_k : block_layout<256, 210, 32, false, 2> {
   template <class F, class L> static RL_INLINE void each(const uint8_t* p, const F& each, const L&) {
     using eight = int8_t __attribute__((vector_size(8)));
     float scales[16];
