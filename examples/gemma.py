@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,11 +40,11 @@ class Config:
     window_base: float = 1e4
 
     @classmethod
-    def of(cls, metadata: dict[str, Any], vocabulary: int) -> Config:
+    def of(cls, metadata: Mapping[str, Any], vocabulary: int) -> Config:
         """Those that a GGUF file names."""
         if metadata.get("general.architecture") != "gemma3":
             raise ValueError(f"expected a file of the architecture gemma3, got {metadata.get('general.architecture')!r}")
-        found = {name.removeprefix("gemma3."): value for name, value in metadata.items()}
+        found = {name.removeprefix("gemma3."): metadata[name] for name in metadata if name.startswith("gemma3.")}
         return cls(
             layers=found["block_count"],
             width=found["embedding_length"],
@@ -195,7 +195,7 @@ def own_name(name: str) -> str:
     return f"layers.{number}.{NAMES[rest]}.{kind}"
 
 
-def load(path: str) -> tuple[Gemma, dict[str, Any]]:
+def load(path: str) -> tuple[Gemma, Mapping[str, Any]]:
     """The model of a GGUF file, whose blocks stay in the mapped file, and the file's metadata."""
     file = torch.load_gguf(path)
     with torch.device("meta"):

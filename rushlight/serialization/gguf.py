@@ -11,7 +11,7 @@ import math
 import mmap
 import os
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,29 @@ _STRING, _ARRAY = 8, 9
 _NUMBER_OF = {"str": _STRING, "bool": 7, "float": 6, "int": 11}
 
 
+class GGUFMetadata(Mapping):
+    """What a GGUF file says beside its tensors, by name. Lists, which may be vocabularies of megabytes, are made when they are
+    first asked for."""
+
+    def __init__(self, values: dict[str, Any], lists: dict[str, Callable[[], list]]):
+        self._values, self._lists = values, lists
+
+    def __getitem__(self, name: str) -> Any:
+        if self._values[name] is None:
+            self._values[name] = self._lists[name]()
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        shown = {name: "[...]" if name in self._lists else repr(value) for name, value in self._values.items()}
+        return "{" + ", ".join(f"{name!r}: {text}" for name, text in shown.items()) + "}"
+
+
 class GGUFFile(Mapping):
     """The tensors of a GGUF file by name, in its order; `metadata` is what else it says.
 
@@ -48,7 +71,7 @@ class GGUFFile(Mapping):
         ('small', torch.Size([2, 3]))
     """
 
-    def __init__(self, metadata: dict[str, Any], tensors: dict[str, Tensor]):
+    def __init__(self, metadata: GGUFMetadata, tensors: dict[str, Tensor]):
         self.metadata = metadata
         self._tensors = tensors
 
@@ -133,51 +156,64 @@ class _Reader:
             raise self.fail(f"it claims {count} {what}, more than the file has room for")
         return range(count)
 
-    def metadata(self, entries: int) -> dict[str, Any]:
+    def metadata(self, entries: int) -> GGUFMetadata:
         found: dict[str, Any] = {}
+        lists: dict[str, Callable[[], list]] = {}
         for _ in self.counted(entries, 13, "entries of metadata"):
             name = self.text("a name")
             if name in found:
                 raise self.fail(f"there are two entries {name!r}")
-            found[name] = self.value(self.number("I", f"the type of {name!r}"), name, 0)
-        return found
+            kind = self.number("I", f"the type of {name!r}")
+            if kind == _ARRAY:
+                found[name], lists[name] = None, self.array(name, 0)
+            else:
+                found[name] = self.value(kind, name)
+        return GGUFMetadata(found, lists)
 
-    def value(self, kind: int, name: str, depth: int) -> Any:
+    def value(self, kind: int, name: str) -> Any:
         if kind == _STRING:
             return self.text(f"the value of {name!r}")
-        if kind == _ARRAY:
-            return self.array(name, depth)
         if kind not in _SCALARS:
             raise self.fail(f"{name!r} has the unknown type {kind}")
         return self.number(_SCALARS[kind], f"the value of {name!r}")
 
-    def array(self, name: str, depth: int) -> list:
+    def array(self, name: str, depth: int) -> Callable[[], list]:
+        """What makes the list, whose bytes are passed over and found to be there."""
         kind, count = self.number("I", f"the type of {name!r}"), self.number("Q", f"the length of {name!r}")
         if depth == _MOST_NESTED:
             raise self.fail(f"{name!r} nests arrays deeper than {_MOST_NESTED}")
         if kind == _STRING:
             return self.strings(self.counted(count, 8, f"strings in {name!r}"), name)
         if kind == _ARRAY:
-            return [self.array(name, depth + 1) for _ in self.counted(count, 12, f"arrays in {name!r}")]
+            inner = [self.array(name, depth + 1) for _ in self.counted(count, 12, f"arrays in {name!r}")]
+            return lambda: [make() for make in inner]
         if kind not in _SCALARS:
             raise self.fail(f"{name!r} is an array of the unknown type {kind}")
         code = _SCALARS[kind]
         size = struct.calcsize("<" + code)
         self.counted(count, size, f"values in {name!r}")
         begin = self.take(count * size, f"the array {name!r}")
-        return np.frombuffer(self.content, f"<{code}" if code != "?" else "?", count, begin).tolist()
+        return np.frombuffer(self.content, f"<{code}" if code != "?" else "?", count, begin).tolist
 
-    def strings(self, places: range, name: str) -> list[str]:
+    def strings(self, places: range, name: str) -> Callable[[], list[str]]:
         """Many strings: vocabularies have hundreds of thousands."""
-        content, at, end, found = self.content, self.at, self.end, []
+        content, begin, at, end = self.content, self.at, self.at, self.end
         unpack = struct.Struct("<Q").unpack_from
         for _ in places:
             if at + 8 > end or at + 8 + (count := unpack(content, at)[0]) > end:
                 raise self.fail(f"it ends in the array {name!r} at byte {at}")
             at += 8 + count
-            found.append(content[at - count : at].decode("utf-8", "replace"))
         self.at = at
-        return found
+
+        def make() -> list[str]:
+            at, found = begin, []
+            for _ in places:
+                count = unpack(content, at)[0]
+                at += 8 + count
+                found.append(content[at - count : at].decode("utf-8", "replace"))
+            return found
+
+        return make
 
     def entry(self) -> tuple[str, tuple[int, ...], int, int]:
         """A tensor's name, sizes, type, and where it lies from the first one on."""

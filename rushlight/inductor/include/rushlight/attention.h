@@ -34,10 +34,18 @@ constexpr long tasks_of_thread = 4;  // of which each thread should have at leas
 template <class T> struct attention_mask {
   const T* data;
   long batch, head, row, column;
-  static constexpr bool skips = false, empty_is_nan = false;
+  static constexpr bool skips = same<T, bool>, empty_is_nan = false;
 
   RL_INLINE const T* at(long b, long h, long query, long key) const {
     return data + b * batch + h * head + query * row + key * column;
+  }
+  // Whether any of the keys counts for any of the queries.
+  RL_INLINE bool seen(long b, long h, long query, long queries, long key, long keys) const {
+    const T* from = at(b, h, query, key);
+    for (long i = 0; i < (row == 0 ? 1 : queries); ++i, from += row)
+      for (long s = 0; s < (column == 0 ? 1 : keys); ++s)
+        if (from[s * column]) return true;
+    return false;
   }
   RL_INLINE void apply(long b, long h, long query, long queries, long key, long keys, float* scores) const;
   RL_INLINE void apply_to_one(long b, long h, long query, long key, long keys, float* scores) const {
