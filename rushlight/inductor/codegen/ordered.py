@@ -23,6 +23,7 @@ from rushlight.inductor.sizes import as_size, product, quotient, rounded_up, str
 
 FEW_PARTS = 8  # places that never meet, of which at least so many are shared among the threads
 WIDE_ROW = 32  # points side by side that threads share by their places
+FEW_POINTS = 4096  # which one thread is done with before the others have met
 CHEAP = {*INFIX, "cast", "neg", "abs", "relu", "maximum", "minimum"}
 OWN = "return (unsigned long)(place0 - first_place) < (unsigned long)(end_place - first_place);"
 BLOCK = 64  # results side by side that a thread takes at a time
@@ -70,14 +71,15 @@ class ScatterKernel(LoopKernel):
         parts = product(variable.extent for variable in variables[:shared])
         looked_up = bool(self.loop.positions)
         few = shared == 0 or (isinstance(parts, int) and parts < FEW_PARTS)
-        by_place = looked_up and few and self._is_much_work(inner)
+        alone = isinstance(self.loop.numel, int) and self.loop.numel <= FEW_POINTS
+        by_place = looked_up and few and not alone and self._is_much_work(inner)
         lines = self._positions() + self._inner(inner)
         if by_place:
             lines = self._own_points(variables, lines)
         for variable in reversed(variables):
             head = f"for (long {variable} = 0; {variable} < {size_text(variable.extent)}; ++{variable}) {{"
             lines = [head, *indented(lines), "}"]
-        if not by_place and not shared:
+        if alone or not (by_place or shared):
             return ["for ([[maybe_unused]] const long only : rl::shared(1L)) {", *indented(lines), "}"]
         if not by_place:
             collapse = f" collapse({shared})" if shared > 1 else ""
