@@ -18,6 +18,7 @@ from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import DataDependentError, TensorImpl
 from rushlight.core.thread_state import state
+from rushlight.core.wrapper_subclasses import is_constant_of_graphs
 from rushlight.dynamo.unknown_sizes import UnknownSizes
 from rushlight.dynamo.unknown_values import check_relation, message_of
 from rushlight.export.errors import UserError
@@ -174,10 +175,14 @@ def _fake_leaf(recorder: _Recorder, leaf: object) -> object:
 
 def _add_state(recorder: _Recorder, module: Module) -> Iterator[InputSpec]:
     for name, parameter in module.named_parameters(remove_duplicate=False):
+        if is_constant_of_graphs(type(parameter)):
+            continue
         node = recorder.add_input(f"p_{_state_name(name)}", parameter)
         yield InputSpec(InputKind.PARAMETER, TensorArgument(node.name), name)
     persistent = module.state_dict(keep_vars=True)
     for name, buffer in module.named_buffers(remove_duplicate=False):
+        if is_constant_of_graphs(type(buffer)):
+            continue
         node = recorder.add_input(f"b_{_state_name(name)}", buffer)
         yield InputSpec(InputKind.BUFFER, TensorArgument(node.name), name, name in persistent)
 

@@ -9,6 +9,7 @@ import enum
 import pickle
 
 from rushlight.core.tensor import Tensor
+from rushlight.core.wrapper_subclasses import is_constant_of_graphs
 from rushlight.jit.constants import ENUM_TYPES
 from rushlight.jit.operators.extensions import state_of
 from rushlight.jit.runtime.executor import run_function
@@ -64,6 +65,8 @@ class ArchivePickler(Pickler):
             kind = next((part for part in members_of(kind) if part is not ANY and is_instance(value, part)), kind)
         if id(value) in self.memo and isinstance(value, Tensor | list | dict | ScriptObject):
             self._write_get(self.memo[id(value)])
+        elif isinstance(value, Tensor) and is_constant_of_graphs(type(value)):
+            self.save(value)
         elif isinstance(value, Tensor):
             write_plain_tensor(self, value)
             self.memoize(value)

@@ -8,6 +8,7 @@ with a block, and their parameters `prim::TracedAttr` nodes with a path. Out: a 
 from __future__ import annotations
 
 from rushlight.core.tensor import Tensor
+from rushlight.core.wrapper_subclasses import is_constant_of_graphs
 from rushlight.jit.compiler import qualified_name
 from rushlight.jit.concrete import ConcreteModule
 from rushlight.jit.function import Function
@@ -53,12 +54,12 @@ def traced_module(module: Module, top: bool = True, seen: dict[Module, ScriptMod
     Module.__init__(made)
     for name, child in module._modules.items():
         made._modules[name] = children[name] = None if child is None else traced_module(child, False, seen)
-    for name, parameter in module._parameters.items():
+    made._parameters.update(_attributes_of(module._parameters))
+    made._buffers.update(_attributes_of(module._buffers))
+    for name, parameter in made._parameters.items():
         kind.add_attribute(name, TENSOR if parameter is not None else NONE, is_parameter=True)
-    for name, buffer in module._buffers.items():
+    for name, buffer in made._buffers.items():
         kind.add_attribute(name, TENSOR if buffer is not None else NONE, is_buffer=True)
-    made._parameters.update(module._parameters)
-    made._buffers.update(module._buffers)
     made._non_persistent_buffers_set = set(module._non_persistent_buffers_set)
     for name, child in children.items():
         kind.add_attribute(name, NONE if child is None else child._c.type)
@@ -69,6 +70,11 @@ def traced_module(module: Module, top: bool = True, seen: dict[Module, ScriptMod
     concrete = {name: child._concrete for name, child in children.items() if child is not None}
     made._become(ConcreteModule(type(module), kind, concrete))
     return made
+
+
+def _attributes_of(tensors: dict[str, Tensor | None]) -> dict[str, Tensor | None]:
+    """Those that a traced module has: of others the graph holds what they are made of as constants."""
+    return {name: tensor for name, tensor in tensors.items() if not is_constant_of_graphs(type(tensor))}
 
 
 def register_modules(tracing: TracingState, module: Module, scripted: ScriptModule, root: Value) -> None:

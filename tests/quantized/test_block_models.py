@@ -1,0 +1,67 @@
+"""Models whose weights are in blocks: scripted, traced and exported ones keep them, and so do their files and libraries."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight.quantized.blocks import BlockTensor
+from tests.deploy.built import arrays, built
+from tests.quantized.test_blocks import distance, normal
+
+
+class Classes(nn.Module):
+    """Tokens to scores, through layers of three layouts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens, self.first, self.last = nn.Embedding(50, 256), nn.Linear(256, 64), nn.Linear(64, 30, bias=False)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.last(torch.relu(self.first(self.tokens(tokens))))
+
+
+@pytest.fixture(scope="module")
+def model():
+    made = Classes().eval().requires_grad_(False)
+    for layer, layout in ((made.tokens, "q8_0"), (made.first, "q4_k"), (made.last, "q5_0")):
+        layer.weight = nn.Parameter(BlockTensor.quantize(normal(*layer.weight.shape), layout), requires_grad=False)
+    return made
+
+
+TOKENS = torch.arange(21).view(3, 7) * 7 % 50
+DENSE = (50 * 256 + 256 * 64 + 64 * 30) * 4
+
+
+@pytest.mark.parametrize("made", [torch.jit.script, lambda model: torch.jit.trace(model, TOKENS)], ids=["script", "trace"])
+def test_archives_keep_blocks(made, model):
+    file = io.BytesIO()
+    torch.jit.save(made(model), file)
+    assert file.tell() < DENSE / 2
+    file.seek(0)
+    loaded = torch.jit.load(file)
+    for _ in range(3):  # profiled, compiled, and again
+        assert distance(loaded(TOKENS), model(TOKENS)) < 0.01
+
+
+def test_exported_programs_keep_blocks(model):
+    program = torch.export.export(model, (TOKENS,))
+    assert list(program.state_dict) == ["first.bias"]
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    assert file.tell() < DENSE / 2
+    file.seek(0)
+    assert torch.equal(torch.export.load(file).module()(TOKENS), model(TOKENS))
+
+
+def test_libraries_keep_blocks(model, tmp_path):
+    shapes = {"tokens": {1: torch.export.Dim("n", max=40)}}
+    library = built(model, (TOKENS,), tmp_path, dynamic_shapes=shapes)
+    assert (tmp_path / "model.weights").stat().st_size < DENSE / 4
+    for length in (1, 2, 7, 40):
+        tokens = torch.arange(3 * length).view(3, length) % 50
+        found = library.forward(*arrays(tokens))
+        assert distance(torch.from_numpy(found), model(tokens)) < 0.01
