@@ -8,7 +8,7 @@ in other tensors, which the class keeps as attributes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rushlight.core.device import as_device, device
@@ -38,8 +38,19 @@ def dispatches(kind: type) -> bool:
 
 def is_constant_of_graphs(kind: type) -> bool:
     """Whether captured graphs may hold tensors of a class: it says so by `__constant_of_graphs__`, and answers for all
-    functions by operators on other tensors, which are what stays the same."""
+    functions by operators on other tensors, which are what stays the same; `dequantize` gives a plain one."""
     return getattr(kind, "__constant_of_graphs__", False)
+
+
+def constants_of_graphs(values: Iterable[Any]) -> tuple[type, ...]:
+    """The classes of those among arguments of an operator that captured graphs may hold."""
+    found: list[type] = []
+    for value in values:
+        if isinstance(value, list | tuple):
+            found += constants_of_graphs(value)
+        elif is_constant_of_graphs(type(value)):
+            found.append(type(value))
+    return tuple(found)
 
 
 def make_wrapper_subclass(

@@ -22,6 +22,7 @@ from rushlight.core.symbolic import ShapeEnv, SymInt
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import ExcludeKeys
+from rushlight.core.wrapper_subclasses import constants_of_graphs, is_constant_of_graphs
 from rushlight.fx.fake_tensor import FakeTensorMode
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
@@ -73,6 +74,10 @@ class ProxyMode(DispatchMode):
         return fake
 
     def __torch_dispatch__(self, op: OpOverload, types: tuple, args: tuple, kwargs: dict):
+        held = constants_of_graphs((*args, *kwargs.values()))
+        if held:  # what they do with the tensors that they are made of is recorded
+            with self:
+                return held[0].__torch_dispatch__(op, held, args, kwargs)
         if op._schema.name in ("detach", "alias") and self.argument(args[0]).op == "call_function":
             return self._same_value(args[0])  # of an input it is another tensor, which does not require grad
         if op._schema.name == "lift_fresh":
@@ -276,7 +281,8 @@ def capture(
         if following is not None:
             stack.enter_context(following(fakes))
         result = function(*fake_args, **fake_kwargs)
-    outputs, output_spec = tree_flatten(result)
+        outputs, output_spec = tree_flatten(result)
+        outputs = [value.dequantize() if is_constant_of_graphs(type(value)) else value for value in outputs]
     graph.output(tuple(mode.argument(value) for value in outputs))
     graph.eliminate_dead_code()
     used = {node.target for node in graph.nodes if node.op == "get_attr"}

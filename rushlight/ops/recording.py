@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from rushlight.core.dispatch_key import DispatchKey, bit
 from rushlight.core.thread_state import state
+from rushlight.core.wrapper_subclasses import constants_of_graphs
 from rushlight.ops.dispatcher import Kernel, OpOverload, register_fallback
 
 TRACER = bit(DispatchKey.Tracer)
@@ -41,7 +42,8 @@ def suspended() -> Iterator[None]:
 def _kernel(op: OpOverload, key_set: int) -> Callable:
     def run(*args: object, **kwargs: object) -> object:
         record = state.recorder
-        if record is None:
+        if record is None or constants_of_graphs((*args, *kwargs.values())):
+            # Of tensors that graphs hold as constants, what they do with those that they are made of is recorded.
             return op.redispatch(key_set, *args, **kwargs)
         return record(op, key_set, args, kwargs)
 

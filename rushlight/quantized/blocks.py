@@ -105,6 +105,42 @@ class BlockTensor(Tensor):
         return memo[id(self)]
 
 
+class TurnedBlocks(Tensor):
+    """The transposed of a matrix in blocks. Products with it read the blocks as they lie; all else gets the numbers."""
+
+    __constant_of_graphs__ = True
+    turned: BlockTensor
+
+    def __new__(cls, turned: BlockTensor) -> TurnedBlocks:
+        made = make_wrapper_subclass(cls, turned.shape[::-1], dtype=turned.dtype, device=turned.device)
+        made.turned = turned
+        return made
+
+    # `Tensor` takes one argument.
+    def __init__(self, turned: BlockTensor) -> None:
+        pass
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Sequence[type], args: tuple = (), kwargs: dict | None = None) -> Any:
+        product = _PRODUCTS.get(func)
+        if product is not None:
+            made = product(*args, **(kwargs or {}))
+            if made is not None:
+                return made
+        return func(*tree_map(_widened, args), **tree_map(_widened, kwargs or {}))
+
+    def dequantize(self) -> Tensor:
+        """The numbers that the blocks stand for."""
+        return self.turned.dequantize().t()
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return f"{self.turned!r}.t()"
+
+
+def _widened(value: Any) -> Any:
+    return value.dequantize() if isinstance(value, BlockTensor | TurnedBlocks) else value
+
+
 def rebuild_block_tensor(blocks: Tensor, format: str, dtype: dtype, is_parameter: bool) -> BlockTensor:
     """A saved tensor."""
     made = BlockTensor(blocks, format, dtype)
@@ -173,7 +209,29 @@ def _copy(self: BlockTensor, source: Tensor, non_blocking: bool = False) -> Bloc
     return self
 
 
+def _permute(self: BlockTensor, dims: Sequence[int]) -> Tensor:
+    if self.dim() == 2 and [dim % 2 for dim in dims] == [1, 0]:
+        return TurnedBlocks(self)
+    return self.dequantize().permute(dims)
+
+
+def _mm(self: Tensor, mat2: Tensor) -> Tensor | None:
+    if not isinstance(mat2, TurnedBlocks) or isinstance(self, BlockTensor | TurnedBlocks):
+        return None
+    return own.block_linear(self, mat2.turned.blocks, mat2.turned.format)
+
+
+def _addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor | None:
+    product = _mm(mat1, mat2)
+    if product is None or isinstance(self, BlockTensor | TurnedBlocks):
+        return None
+    return aten.add(product if alpha == 1 else product * alpha, self, alpha=beta)
+
+
+_PRODUCTS: dict[Any, Callable] = {aten.mm.default: _mm, aten.addmm.default: _addmm}
+
 _KEEPING: dict[Any, Callable] = {
+    aten.permute.default: _permute,
     aten.detach.default: _same,
     aten.alias.default: _same,
     aten.clone.default: _clone,

@@ -8,6 +8,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import nn
+from rushlight.fx.experimental.proxy_tensor import make_fx
 from rushlight.quantized.blocks import BlockTensor
 from tests.deploy.built import arrays, built
 from tests.quantized.test_blocks import distance, normal
@@ -65,3 +66,25 @@ def test_libraries_keep_blocks(model, tmp_path):
         tokens = torch.arange(3 * length).view(3, length) % 50
         found = library.forward(*arrays(tokens))
         assert distance(torch.from_numpy(found), model(tokens)) < 0.01
+
+
+def test_every_form_of_a_function_reads_blocks():
+    weight = BlockTensor.quantize(normal(40, 64), "q8_0")
+    dense, x, bias = weight.dequantize(), normal(2, 3, 64), normal(40)
+
+    def function(x, weight=weight):
+        return x @ weight.t() + torch.addmm(bias, x[0], weight.t(), beta=0.5, alpha=2) + weight.t().sum() + (weight + 1).mean()
+
+    expected = function(x, dense)
+    module = nn.Module()
+    module.forward = lambda x: function(x)
+    forms = [
+        function, torch.compile(function, fullgraph=True), torch.compile(function, dynamic=True, backend="aot_eager"),
+        torch.jit.trace(function, x), torch.export.export(module, (x,)).module(), make_fx(function)(x),
+    ]  # fmt: skip
+    for form in forms:
+        assert distance(form(x), expected) < 0.01
+    assert torch.equal(torch.compile(lambda: weight.t(), fullgraph=True)(), dense.t())
+    given = x.clone().requires_grad_()
+    torch.compile(lambda x: (x @ weight.t()).square().sum())(given).backward()
+    assert distance(given.grad, 2 * x @ dense.t() @ dense) < 0.01

@@ -88,9 +88,11 @@ def test_layouts_as_the_gguf_package(name):
 def test_compiled_products(name, rows, columns):
     weight, x = BlockTensor.quantize(normal(columns, 512), name), normal(rows, 512)
     expected = torch.relu(x @ weight.dequantize().t()) + 1
-    assert distance(torch.relu(F.linear(x, weight)) + 1, expected) < 1e-5
     found = torch.compile(lambda x: torch.relu(F.linear(x, weight)) + 1, fullgraph=True)(x)
-    assert distance(found, expected) < 0.01  # rows are rounded to bytes
+    for each in (found, torch.relu(F.linear(x, weight)) + 1):
+        assert distance(each, expected) < 0.01  # rows are rounded to bytes
+    wide = x.double()
+    assert distance(F.linear(wide, weight), wide @ weight.dequantize().double().t()) < 1e-12
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -102,8 +104,10 @@ def test_products_of_bytes_are_exact(name):
     for rows in (1, 2, 3, 6, 130):
         x = torch.randint(-127, 128, (rows, 768)).float()
         x[:, ::32] = x[:, 1::32] = torch.where(normal(rows, 24) > 0, 127.0, -127.0)
-        assert distance(product(x), x @ weight.dequantize().t()) < 2e-6
-        assert distance(product(x.sign() * 127), x.sign() * 127 @ weight.dequantize().t()) < 2e-6
+        for rounded in (x, x.sign() * 127):
+            expected = rounded @ weight.dequantize().t()
+            assert distance(product(rounded), expected) < 2e-6
+            assert distance(F.linear(rounded, weight), expected) < 2e-6
 
 
 @pytest.mark.parametrize("name", NAMES)

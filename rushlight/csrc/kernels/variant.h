@@ -135,6 +135,17 @@ struct RecurrentGradients {
   float *into_gates, *into_hidden, *grad_state, *carried;
 };
 
+// Weights in blocks of few bits: `columns` rows of `row_bytes` bytes, each of `depth` elements, in a layout that has a number in
+// GGUF files; and `rows` rows of floats that they are multiplied with.
+struct BlockOperands {
+  int layout;
+  int64_t rows, columns, depth, row_bytes;
+  const float* x;
+  const uint8_t* blocks;
+  float* out;
+  void* scratch;  // block_scratch(operands) bytes
+};
+
 struct Variant {
   const char* name;
   const PointwiseSpan (*pointwise)[NATIVE_COUNT];  // [RL_POINTWISE_COUNT]
@@ -176,6 +187,10 @@ struct Variant {
   int64_t (*recurrent_scratch)(int64_t gates, int64_t hidden);
   // The gradient of the weight of a depthwise convolution, for channels [first, last); `out` is the result's gradient.
   void (*depthwise_weight)(const Convolution* operands, const float* grad, float* to_weight, int64_t first, int64_t last);
+  int64_t (*block_row_bytes)(int layout, int64_t depth);  // 0 for a layout that is not known, or not of whole blocks
+  int64_t (*block_scratch)(const BlockOperands* operands);
+  void (*block_product)(const BlockOperands* operands);  // run by all threads of a parallel region
+  void (*block_elements)(const BlockOperands* operands);
 };
 
 extern "C" {

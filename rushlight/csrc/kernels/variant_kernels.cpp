@@ -31,6 +31,10 @@ void recurrent(const Recurrent*);
 void recurrent_backward(const Recurrent*, const RecurrentGradients*);
 int64_t recurrent_scratch(int64_t, int64_t);
 void depthwise_weight(const Convolution*, const float*, float*, int64_t, int64_t);
+int64_t block_row_bytes(int, int64_t);
+int64_t block_scratch(const BlockOperands*);
+void block_product(const BlockOperands*);
+void block_elements(const BlockOperands*);
 }  // namespace rl
 
 #define RL_JOIN2(a, b) a##b
@@ -44,4 +48,5 @@ extern "C" const Variant RL_JOIN(rushlight_variant_, RL_VARIANT) = {
     rl::product_scratch, rl::convolution, rl::convolution_scratch, rl::convolution_input, rl::convolution_input_scratch,
     rl::max_pool, rl::adaptive_pool, rl::channel_moments, rl::channel_products, rl::channel_affine, rl::attention_any, rl::attention_backward_any,
     rl::attention_scratch, rl::recurrent, rl::recurrent_backward, rl::recurrent_scratch, rl::depthwise_weight,
+    rl::block_row_bytes, rl::block_scratch, rl::block_product, rl::block_elements,
 };
