@@ -135,6 +135,43 @@ struct RecurrentGradients {
   float *into_gates, *into_hidden, *grad_state, *carried;
 };
 
+// A layer of bytes over [images, height, width, channels]: a convolution, of which a linear layer is one over a row of pixels.
+struct ByteLayer {
+  int64_t images, height, width, channels, out_height, out_width, outputs;
+  int64_t kernel_height, kernel_width, stride_height, stride_width, pad_height, pad_width, dilation_height, dilation_width,
+      groups;
+  const void* x;
+  const void* packed;        // the panels of each group, or null
+  const int16_t* depthwise;  // the weight [taps, channels] of a layer with one channel in each group
+  const float *bias, *multiplier;  // [outputs]
+  void* out;
+  int is_signed, out_kind, relu;  // out_kind: RL_UINT8, RL_INT8 or RL_FLOAT32
+  int32_t zero_point, out_zero;
+  int largest;     // of the activations; filled in, as is what follows
+  int32_t* start;
+  void* scratch;
+};
+
+// Functions of bytes, element by element. Those that combine two take what lies between them from `scales` and `zeros`.
+enum ByteCode { BYTES_QUANTIZE, BYTES_DEQUANTIZE, BYTES_ADD, BYTES_MULTIPLY, BYTES_LOOKUP, BYTE_CODE_COUNT };
+struct ByteFunction {
+  int code, is_signed, relu;
+  const void* inputs[2];  // of a look-up: bytes, and the table
+  void* out;
+  float scales[2], inverse;  // inverse: by which the result is multiplied before it is rounded
+  int32_t zeros[2], out_zero;
+};
+
+// Pooling of bytes [images, height, width, channels].
+struct BytePool {
+  int64_t height, width, channels, out_height, out_width;
+  int64_t kernel[2], stride[2], pad[2], dilation[2], divisor;  // divisor: of means, 0 for the window's size
+  int is_mean, is_signed, adaptive, counts_padding;
+  int32_t zero_point;
+  const void* x;
+  void* out;
+};
+
 struct Variant {
   const char* name;
   const PointwiseSpan (*pointwise)[NATIVE_COUNT];  // [RL_POINTWISE_COUNT]
@@ -176,6 +213,14 @@ struct Variant {
   int64_t (*recurrent_scratch)(int64_t gates, int64_t hidden);
   // The gradient of the weight of a depthwise convolution, for channels [first, last); `out` is the result's gradient.
   void (*depthwise_weight)(const Convolution* operands, const float* grad, float* to_weight, int64_t first, int64_t last);
+  int64_t (*packed_bytes)(int64_t depth, int64_t columns);
+  void (*pack_layer)(const int8_t* weight, int64_t depth, int64_t columns, void* packed);  // by all threads of a region
+  int64_t (*byte_layer_scratch)(const ByteLayer* operands, int threads);
+  void (*byte_layer_begin)(ByteLayer* operands, int threads);  // by one thread, before byte_layer is run by all of a region
+  void (*byte_layer)(const ByteLayer* operands);
+  void (*byte_function)(const ByteFunction* operands, int64_t first, int64_t last);  // elements
+  void (*byte_pool)(const BytePool* operands, int64_t first, int64_t last);          // rows of all images' results
+  void (*float_limits)(const float* x, int64_t count, float* limits);                // the smallest and the largest
 };
 
 extern "C" {
