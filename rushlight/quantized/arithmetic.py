@@ -15,14 +15,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.quantized import native
 from rushlight.quantized.creation import check_zero_point, values_of
 from rushlight.quantized.layout import make_quantized, one_scale
-from rushlight.quantized.quantizer import (
-    TensorQuantizer,
-    by_table,
-    inverse_of,
-    limits,
-    quantize_rounding_first,
-    to_integers,
-)
+from rushlight.quantized.quantizer import TensorQuantizer, inverse_of, limits, quantize_rounding_first, to_integers
 from rushlight.quantized.registration import aten, operator
 
 
@@ -162,14 +155,14 @@ def _concatenated(qx: list[Tensor], dim: int, target: TensorQuantizer, relu: boo
 
 
 def _rescaled(source: Tensor, target: TensorQuantizer, relu: bool) -> np.ndarray:
-    """The integers of another quantizer, by a table of those of all bytes."""
-    kind, held = source.dtype, one_scale(source)
-
-    def computed(integers: np.ndarray) -> np.ndarray:
-        values = held.dequantize(integers)
-        return target.quantize(np.maximum(values, 0, out=values) if relu else values, kind)
-
-    return by_table(source._impl.array, kind, computed)
+    """The integers of another quantizer."""
+    held, integers = one_scale(source), source._impl.array
+    inverse = float(inverse_of(target.scale))
+    made = native.rescale(integers, held.scale, held.zero_point, inverse, target.zero_point, relu)
+    if made is not None:
+        return made
+    values = values_of(source)
+    return target.quantize(np.maximum(values, 0, out=values) if relu else values, source.dtype)
 
 
 def _cat_with(relu: bool) -> Callable:

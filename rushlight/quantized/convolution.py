@@ -124,7 +124,6 @@ def _define(rank: int, transposed: bool) -> None:
     settings = f"Tensor qx, {packed} packed_weight, float output_scale, int output_zero_point"
     overload = ".new" if rank > 1 and not transposed else ""
     for suffix in ("",) if transposed else ("", "_relu"):
-
         full, relu = name + suffix, bool(suffix)
 
         def static(qx, packed_weight, output_scale, output_zero_point, full=full, relu=relu):
@@ -137,9 +136,9 @@ def _define(rank: int, transposed: bool) -> None:
     def dynamic(qx, packed_weight, reduce_range=False):
         return convolve_dynamic(qx, packed_weight, reduce_range, rank, f"{name}_dynamic")
 
-    operator(
-        f"quantized::{name}_dynamic(Tensor qx, {packed} packed_weight, bool reduce_range=False) -> Tensor", keys=(CPU,)
-    )(dynamic)
+    operator(f"quantized::{name}_dynamic(Tensor qx, {packed} packed_weight, bool reduce_range=False) -> Tensor", keys=(CPU,))(
+        dynamic
+    )
     _define_packing(name, packed, rank, transposed)
 
 

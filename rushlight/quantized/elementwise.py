@@ -43,7 +43,10 @@ def clipped(source: Tensor, low: float | None, high: float | None) -> Tensor:
     """The elements within bounds, which are rounded to the tensor's quanta first."""
     held, kind = one_scale(source), source.dtype
     bounds = [None if each is None else held.quantize(np.full((), each, np.float32), kind) for each in (low, high)]
-    return like(source, np.clip(source._impl.array, *bounds))
+    integers = source._impl.array
+    if high is None and low is not None:
+        return like(source, np.maximum(integers, bounds[0]))
+    return like(source, np.clip(integers, *bounds))
 
 
 def _written(function: Callable) -> Callable:

@@ -171,9 +171,9 @@ def _define(suffix: str, relu: bool) -> None:
         return tensor_from_array(linear_float16(_float_input(X, f"{name}_dynamic_fp16"), packed, relu), float32)
 
     operator(f"quantized::{name}(Tensor X, {_PACKED} W_prepack, float Y_scale_i, int Y_zero_point_i) -> Tensor Y")(static)
-    operator(
-        f"quantized::{name}_dynamic(Tensor X, {_PACKED} W_prepack, bool reduce_range=False) -> Tensor Y", keys=(CPU,)
-    )(dynamic)
+    operator(f"quantized::{name}_dynamic(Tensor X, {_PACKED} W_prepack, bool reduce_range=False) -> Tensor Y", keys=(CPU,))(
+        dynamic
+    )
     operator(f"quantized::{name}_dynamic_fp16(Tensor X, {_PACKED} W_prepack) -> Tensor Y", keys=(CPU,))(in_halves)
 
 
@@ -206,5 +206,3 @@ def linear_prepack_fp16(W, B=None):
 )
 def linear_unpack(W_prepack):
     return unwrapped(W_prepack, LinearPackedParams, "linear_unpack").unpack()
-
-

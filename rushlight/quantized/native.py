@@ -133,6 +133,16 @@ def combine(
     return elementwise(lambda out, a, b: native.kernels.combine_bytes(code, out, a, b, *numbers), first.dtype, first, second)
 
 
+def rescale(
+    integers: np.ndarray, scale: float, zero: int, inverse: float, zero_point: int, relu: bool
+) -> np.ndarray | None:  # fmt: skip
+    """Bytes dequantized, negative numbers made 0 if `relu`, and quantized anew."""
+    if integers.dtype not in BYTES:
+        return None
+    numbers = (scale, zero, inverse, zero_point, int(relu))
+    return elementwise(lambda out, x: native.kernels.rescale_bytes(out, x, *numbers), integers.dtype, integers)
+
+
 def look_up(integers: np.ndarray, table: np.ndarray) -> np.ndarray | None:
     """The elements of a table of 256 bytes, which begins with that of the least integer."""
     if integers.dtype not in BYTES:

@@ -34,7 +34,9 @@ def _maximum(name: str, native: Callable | None = None) -> Callable:
     def kernel(self, *args, **kwargs):
         one_scale(self)
         made = native(self, *args, **kwargs) if native else None
-        return like(self, general(_numbers(self), *args, **kwargs)._impl.array.astype(self.dtype.numpy) if made is None else made)
+        return like(
+            self, general(_numbers(self), *args, **kwargs)._impl.array.astype(self.dtype.numpy) if made is None else made
+        )
 
     quantized(name)(kernel)
     return kernel

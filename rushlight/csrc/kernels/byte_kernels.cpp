@@ -110,9 +110,24 @@ template <class T> static void dequantize(const ByteFunction& f, int64_t first, 
   });
 }
 
+// The integers of another quantizer.
+template <class T> static void rescale(const ByteFunction& f, int64_t first, int64_t last) {
+  const T* const x = (const T*)f.inputs[0] + first;
+  T* const out = (T*)f.out + first;
+  const float least = f.relu ? 0.0f : -__builtin_inff();
+  constexpr float low = (float)byte_limits<T>::low, high = (float)byte_limits<T>::high;
+  for_each(last - first, [&, f](auto lane, long i) {
+    const auto real = opaque(cast<float, int32_t>(shifted(lane, x + i, f.zeros[0])) * f.scales[0]);
+    const auto value = real < least ? splat<decltype(real + real)>(least) : real;
+    const auto scaled = multiply_add(value, f.inverse, (float)f.out_zero);
+    lane.store(out + i, cast<T, int32_t>(round_to_integers(clamped(scaled, low, high))));
+  });
+}
+
 template <class T> static void run_function(const ByteFunction& f, int64_t first, int64_t last) {
   if (f.code == BYTES_QUANTIZE) return quantize<T>(f, first, last);
   if (f.code == BYTES_DEQUANTIZE) return dequantize<T>(f, first, last);
+  if (f.code == BYTES_RESCALE) return rescale<T>(f, first, last);
   combine<T>(f, first, last);
 }
 
@@ -159,14 +174,6 @@ template <class T> struct window_mean {
   }
 };
 
-template <class T> struct window_largest {
-  template <class Lane> RL_INLINE auto begin(Lane lane) const { return lane.broadcast((int32_t)byte_limits<T>::low); }
-  template <class V> RL_INLINE V take(V most, V value) const { return value > most ? value : most; }
-  template <class Lane, class V> RL_INLINE void store(Lane lane, T* out, V most, long) const {
-    lane.store(out, cast<T, int32_t>(most));
-  }
-};
-
 struct pooled_span {
   int64_t low, high, count;  // of taps inside the input, and the size by which means are divided
 };
@@ -185,27 +192,53 @@ static pooled_span span_of(const BytePool& p, int64_t at, int64_t size, int64_t 
   return {low, high, p.counts_padding ? end - start : high - low};
 }
 
-template <class T, class Rule> static void pool(const BytePool& p, const Rule& rule, int64_t first, int64_t last) {
-  for (int64_t line = first; line < last; ++line) {
-    const T* const image = (const T*)p.x + line / p.out_height * p.height * p.width * p.channels;
-    const pooled_span rows = span_of(p, line % p.out_height, p.height, p.out_height, 0);
-    for (int64_t column = 0; column < p.out_width; ++column) {
-      const pooled_span columns = span_of(p, column, p.width, p.out_width, 1);
-      const long count = p.divisor ? p.divisor : rows.count * columns.count;
-      for_each(p.channels, [&](auto lane, long c) {
-        auto value = rule.begin(lane);
-        for (int64_t y = rows.low; y < rows.high; y += p.dilation[0])
-          for (int64_t x = columns.low; x < columns.high; x += p.dilation[1])
-            value = rule.take(value, cast<int32_t, T>(lane.load(image + (y * p.width + x) * p.channels + c)));
-        rule.store(lane, (T*)p.out + (line * p.out_width + column) * p.channels + c, value, count);
-      });
+// Channels [c, c + sizeof(V)) of one result: the largest over a window, V being a vector of bytes.
+template <class V, class T>
+static RL_INLINE void store_largest(const BytePool& p, const T* image, pooled_span rows, pooled_span columns, long c, T* out) {
+  V most = V{} + (T)byte_limits<T>::low;
+  for (int64_t y = rows.low; y < rows.high; y += p.dilation[0])
+    for (int64_t x = columns.low; x < columns.high; x += p.dilation[1]) {
+      const V value = load_bytes<V>(image + (y * p.width + x) * p.channels + c);
+      most = value > most ? value : most;
     }
-  }
+  __builtin_memcpy(out + c, &most, sizeof most);
+}
+
+template <class T>
+static void pool_largest(const BytePool& p, const T* image, pooled_span rows, pooled_span columns, T* out) {
+  constexpr long wide = 4 * lanes, narrow = 4;
+  typedef T wide_vector __attribute__((vector_size(wide)));
+  typedef T narrow_vector __attribute__((vector_size(narrow)));
+  typedef T single __attribute__((vector_size(1)));
+  long c = 0;
+  for (; c + wide <= p.channels; c += wide) store_largest<wide_vector>(p, image, rows, columns, c, out);
+  for (; c + narrow <= p.channels; c += narrow) store_largest<narrow_vector>(p, image, rows, columns, c, out);
+  for (; c < p.channels; ++c) store_largest<single>(p, image, rows, columns, c, out);
+}
+
+template <class T> static void pool_mean(const BytePool& p, const T* image, pooled_span rows, pooled_span columns, T* out) {
+  const window_mean<T> rule = {p.zero_point};
+  const long count = p.divisor ? p.divisor : rows.count * columns.count;
+  for_each(p.channels, [&](auto lane, long c) {
+    auto value = rule.begin(lane);
+    for (int64_t y = rows.low; y < rows.high; ++y)
+      for (int64_t x = columns.low; x < columns.high; ++x)
+        value = rule.take(value, cast<int32_t, T>(lane.load(image + (y * p.width + x) * p.channels + c)));
+    rule.store(lane, out + c, value, count);
+  });
 }
 
 template <class T> static void run_pool(const BytePool& p, int64_t first, int64_t last) {
-  if (p.is_mean) pool<T>(p, window_mean<T>{p.zero_point}, first, last);
-  else pool<T>(p, window_largest<T>{}, first, last);
+  for (int64_t line = first; line < last; ++line) {
+    const T* const image = (const T*)p.x + line / p.out_height * p.height * p.width * p.channels;
+    T* const out = (T*)p.out + line * p.out_width * p.channels;
+    const pooled_span rows = span_of(p, line % p.out_height, p.height, p.out_height, 0);
+    for (int64_t column = 0; column < p.out_width; ++column) {
+      const pooled_span columns = span_of(p, column, p.width, p.out_width, 1);
+      if (p.is_mean) pool_mean(p, image, rows, columns, out + column * p.channels);
+      else pool_largest(p, image, rows, columns, out + column * p.channels);
+    }
+  }
 }
 
 void byte_pool(const BytePool* p, int64_t first, int64_t last) {

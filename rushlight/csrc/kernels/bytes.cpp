@@ -210,6 +210,20 @@ PyObject* combine(PyObject*, PyObject* const* a, Py_ssize_t given) {
   return PyBool_FromLong(run_function(&f, size_of(a[1])));
 }
 
+PyObject* rescale(PyObject*, PyObject* const* a, Py_ssize_t given) {
+  int64_t relu;
+  int dtype, in_kind;
+  ByteFunction f = {};
+  if (wrong_count("rescale_bytes", given, 7)) return nullptr;
+  if (!is_bytes(a[0], true, -1, &dtype) || !is_bytes(a[1], false, -1, &in_kind) || dtype != in_kind ||
+      size_of(a[0]) != size_of(a[1]) || overlaps(array_of(a[0]), array_of(a[1])) || !read_float(a[2], &f.scales[0]) ||
+      !read_zero(a[3], dtype, &f.zeros[0]) || !read_float(a[4], &f.inverse) || !read_zero(a[5], dtype, &f.out_zero) ||
+      !read_integer(a[6], &relu))
+    return refuse();
+  f.code = BYTES_RESCALE, f.is_signed = dtype == RL_INT8, f.relu = relu != 0, f.inputs[0] = data_of(a[1]), f.out = data_of(a[0]);
+  return PyBool_FromLong(run_function(&f, size_of(a[0])));
+}
+
 PyObject* look_up(PyObject*, PyObject* const* a, Py_ssize_t given) {
   if (wrong_count("look_up_bytes", given, 3)) return nullptr;
   for (int i = 0; i < 3; ++i)
@@ -298,6 +312,9 @@ PyMethodDef byte_methods[] = {
      "combine_bytes(code: int, out: ndarray, a: ndarray, b: ndarray, a_scale: float, b_scale: float, a_zero: int, b_zero: int, "
      "inverse: float, zero_point: int, relu: bool, /) -> bool\n\nThe sum (code 2) of two arrays of bytes dequantized, or the "
      "product (code 3) of their integers, times the inverse, rounded, plus the zero point."},
+    {"rescale_bytes", FAST(rescale),
+     "rescale_bytes(out: ndarray, x: ndarray, scale: float, zero: int, inverse: float, zero_point: int, relu: bool, /) -> bool"
+     "\n\nBytes dequantized, and quantized anew as by quantize_bytes."},
     {"look_up_bytes", FAST(look_up), "look_up_bytes(out: ndarray, x: ndarray, table: ndarray, /) -> bool\n\ntable[x], uint8."},
     {"float_limits", float_limits, METH_O,
      "float_limits(x: ndarray, /) -> tuple[float, float] | None\n\nThe smallest and the largest of float32 numbers."},

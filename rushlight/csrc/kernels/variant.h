@@ -153,7 +153,7 @@ struct ByteLayer {
 };
 
 // Functions of bytes, element by element. Those that combine two take what lies between them from `scales` and `zeros`.
-enum ByteCode { BYTES_QUANTIZE, BYTES_DEQUANTIZE, BYTES_ADD, BYTES_MULTIPLY, BYTES_LOOKUP, BYTE_CODE_COUNT };
+enum ByteCode { BYTES_QUANTIZE, BYTES_DEQUANTIZE, BYTES_ADD, BYTES_MULTIPLY, BYTES_RESCALE, BYTES_LOOKUP };
 struct ByteFunction {
   int code, is_signed, relu;
   const void* inputs[2];  // of a look-up: bytes, and the table

@@ -44,6 +44,15 @@ RL_INLINE void copy_bytes(const uint8_t* from, uint8_t* to, long count) {
   }
 }
 
+RL_INLINE void flip_bytes(uint8_t* bytes, long count, uint8_t flip) {
+  long i = 0;
+  for (; i + (long)sizeof(byte_vector) <= count; i += sizeof(byte_vector)) {
+    const byte_vector flipped = load_bytes<byte_vector>(bytes + i) ^ flip;
+    __builtin_memcpy(bytes + i, &flipped, sizeof flipped);
+  }
+  for (; i < count; ++i) bytes[i] ^= flip;
+}
+
 // A row of a window, of taps at x, x + dilation and so on: those within the image, and filler.
 RL_INLINE void gather_taps(const conv_shape& s, const byte_input& in, const uint8_t* line, long x, uint8_t* out) {
   const long channels = s.group_channels();
@@ -71,8 +80,7 @@ inline void gather_window(const conv_shape& s, const byte_input& in, long group,
     if (line < 0 || line >= s.height) __builtin_memset(to, in.filler, taps);
     else gather_taps(s, in, from + line * s.width * s.channels, x, to);
   }
-  if (in.flip)
-    for (long i = 0; i < to - out; ++i) out[i] ^= in.flip;
+  if (in.flip) flip_bytes(out, to - out, in.flip);
 }
 
 // A block of rows of A, as its bytes and widened.

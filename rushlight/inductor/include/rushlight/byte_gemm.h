@@ -194,10 +194,15 @@ template <class Way> struct single_words { using type = Way; };
 template <int Length> struct single_words<chained_words<Length>> { using type = chained_words<1>; };
 #endif
 
-// Bytes of a row in words of 16 bits: those at even places of each four, then those at odd ones.
+// Words of a row as twice as many of 16 bits: of the bytes at even places, and of those at odd ones.
 RL_INLINE void widen_row(const uint8_t* row, long words, int16_t* out) {
-  for (long word = 0; word < words; ++word)
-    RL_UNROLL for (int i = 0; i < byte_word; ++i) out[word * byte_word + i] = row[word * byte_word + (i % 2 * 2 + i / 2)];
+  constexpr uint32_t even = 0x00ff00ff;
+  for (long i = 0; i < words; ++i) {
+    uint32_t word;
+    __builtin_memcpy(&word, row + i * byte_word, sizeof word);
+    const uint32_t wide[2] = {word & even, word >> 8 & even};
+    __builtin_memcpy(out + i * byte_word, wide, sizeof wide);
+  }
 }
 
 // c[r][0..NR) = the sums over K of row r of A times one panel.
@@ -268,15 +273,22 @@ RL_INLINE bool multiplies_words() { return true; }
 inline byte_way byte_way_for(const int32_t*, int) { return way_of<whole_words>(); }
 #endif
 
+typedef uint8_t byte_vector __attribute__((vector_size(4 * lanes)));
+
 // The largest of activations, as unsigned bytes after `flip`; 255 where nobody asks.
 inline int largest_byte(const uint8_t* x, long count, uint8_t flip) {
   if (multiplies_words()) return 255;
-  uint8_t most = 0;
-  for (long i = 0; i < count; ++i) {
-    const uint8_t value = x[i] ^ flip;
-    most = value > most ? value : most;
+  constexpr long width = sizeof(byte_vector);
+  byte_vector most{};
+  long i = 0;
+  for (; i + width <= count; i += width) {
+    const byte_vector bytes = load_bytes<byte_vector>(x + i) ^ flip;
+    most = bytes > most ? bytes : most;
   }
-  return most;
+  uint8_t found = 0;
+  for (int j = 0; j < width; ++j) found = most[j] > found ? most[j] : found;
+  for (; i < count; ++i) found = (x[i] ^ flip) > found ? x[i] ^ flip : found;
+  return found;
 }
 
 }  // namespace rl
