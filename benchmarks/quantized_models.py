@@ -49,7 +49,7 @@ class ResNet18(nn.Module):
         self.conv1, self.bn1, self.relu = nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU()
         self.pool, self.mean, self.head = nn.MaxPool2d(3, 2, 1), nn.AdaptiveAvgPool2d(1), nn.Linear(512, 1000)
         widths = [64, 64, 128, 256, 512]
-        blocks = [(a, b, 1 if a == b == 64 else 2) for a, b in zip(widths, widths[1:])]
+        blocks = [(a, b, 1 if a == b == 64 else 2) for a, b in zip(widths, widths[1:], strict=False)]
         self.blocks = nn.Sequential(*(each for a, b, s in blocks for each in (Block(a, b, s), Block(b, b, 1))))
 
     def forward(self, x):

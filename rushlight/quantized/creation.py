@@ -86,7 +86,9 @@ def channel_quantizer(sizes: tuple[int, ...], scales: Tensor, zero_points: Tenso
     return ChannelQuantizer(*made, axis)
 
 
-@operator("aten::quantize_per_tensor_dynamic(Tensor self, ScalarType dtype, bool reduce_range) -> Tensor", keys=(CPU,))
+@operator(
+    "aten::quantize_per_tensor_dynamic(Tensor self, ScalarType dtype, bool reduce_range) -> Tensor", keys=(CPU,)
+)
 def quantize_per_tensor_dynamic(self, dtype, reduce_range):
     if dtype is float16:
         return self.to(float16)
@@ -116,7 +118,9 @@ def _quantized_type(integers: Tensor) -> dtype:
     return kind
 
 
-@operator("aten::_make_per_tensor_quantized_tensor(Tensor self, float scale, int zero_point) -> Tensor", keys=(CPU,))
+@operator(
+    "aten::_make_per_tensor_quantized_tensor(Tensor self, float scale, int zero_point) -> Tensor", keys=(CPU,)
+)
 def make_per_tensor(self, scale, zero_point):
     return per_tensor(self._impl.array.copy(), _quantized_type(self), scale, zero_point)
 
@@ -134,7 +138,9 @@ def make_per_channel(self, scale, zero_point, axis):
     "MemoryFormat? memory_format=contiguous_format) -> Tensor",
     keys=(ANY_BACKEND,),
 )
-def empty_affine(size, *, dtype=None, layout=None, device=None, pin_memory=None, scale=1.0, zero_point=0, memory_format=None):
+def empty_affine(
+    size, *, dtype=None, layout=None, device=None, pin_memory=None, scale=1.0, zero_point=0, memory_format=None
+):
     kind = _checked_type(dtype)
     return per_tensor(np.zeros(tuple(size), kind.numpy), kind, scale, zero_point)
 

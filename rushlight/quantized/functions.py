@@ -110,4 +110,6 @@ def _empty_per_channel_affine_quantized(
 ) -> Tensor:
     """A quantized tensor of a size with a scale for each index of dimension `axis`, whose integers are 0."""
     device_for_operator(device, "aten::_empty_per_channel_affine_quantized")
-    return aten._empty_per_channel_affine_quantized(list(size), scales=scales, zero_points=zero_points, axis=axis, dtype=dtype)
+    return aten._empty_per_channel_affine_quantized(
+        list(size), scales=scales, zero_points=zero_points, axis=axis, dtype=dtype
+    )

@@ -107,7 +107,7 @@ def _native(
     integers: np.ndarray, held: TensorQuantizer, packed: LinearPackedParams, kind: np.dtype, relu: bool,
     target: TensorQuantizer | None = None,
 ) -> np.ndarray | None:  # fmt: skip
-    """Bytes (..., in features) through a layer to bytes of `target`, or to float32 without one; None where no kernel does it."""
+    """Bytes (..., in features) through a layer to bytes of `target`, or to float32 without one; None without a kernel."""
     if packed.native is None:
         return None
     numbers = packed.scaling(held.scale) if target is None else packed.rescaling(held.scale, target.scale)

@@ -70,14 +70,17 @@ def _plain(tensor: Tensor | None) -> Tensor | None:
 
 
 @operator(
-    f"quantized::layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps, {_SCALE}) -> Tensor"
+    "quantized::layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps, "
+    f"{_SCALE}) -> Tensor"
 )
 def layer_norm(input, normalized_shape, weight, bias, eps, output_scale, output_zero_point):
     made = aten.layer_norm(_input(input), normalized_shape, _plain(weight), _plain(bias), eps)
     return _finished(made, input, output_scale, output_zero_point)
 
 
-@operator(f"quantized::group_norm(Tensor input, int num_groups, Tensor? weight, Tensor? bias, float eps, {_SCALE}) -> Tensor")
+@operator(
+    f"quantized::group_norm(Tensor input, int num_groups, Tensor? weight, Tensor? bias, float eps, {_SCALE}) -> Tensor"
+)
 def group_norm(input, num_groups, weight, bias, eps, output_scale, output_zero_point):
     made = aten.group_norm(_input(input), num_groups, _plain(weight), _plain(bias), eps)
     return _finished(made, input, output_scale, output_zero_point)

@@ -2,6 +2,7 @@
 #include <rushlight/byte_convolution.h>
 #include <rushlight/elementwise.h>
 
+#include "bytes.h"
 #include "variant.h"
 
 namespace rl {
@@ -22,24 +23,27 @@ int64_t byte_layer_scratch(const ByteLayer* l, int threads) {
   return byte_scratch_bytes(s) * threads + (s.outputs + lanes) * (int64_t)sizeof(int32_t);
 }
 
+static byte_input input_of(const ByteLayer& l) {
+  return {(const uint8_t*)l.x, (uint8_t)(l.is_signed ? 0x80 : 0), (uint8_t)l.zero_point, l.largest, l.cap};
+}
+
 void byte_layer_begin(ByteLayer* l, int threads) {
   const conv_shape s = shape_of_layer(*l);
-  const uint8_t flip = l->is_signed ? 0x80 : 0, zero = (uint8_t)l->zero_point ^ flip;
   l->start = (int32_t*)((char*)l->scratch + byte_scratch_bytes(s) * threads);
-  l->largest = 255;
   if (l->depthwise) {
     __builtin_memset(l->start, 0, s.outputs * sizeof(int32_t));
     return;
   }
+  byte_input in = input_of(*l);
+  const int32_t zero = (uint8_t)(in.filler ^ in.flip);
   begin_sums(s, (const int8_t*)l->packed, zero, l->start);
-  const int most = largest_byte((const uint8_t*)l->x, s.images * s.height * s.width * s.channels, flip);
-  l->largest = s.padded() && zero > most ? zero : most;
+  survey(s, in, (const int8_t*)l->packed, zero);
+  l->largest = in.largest, l->cap = in.cap;
 }
 
 template <class E> static void run_layer(const ByteLayer& l, const E& emit) {
-  const byte_input in = {(const uint8_t*)l.x, (uint8_t)(l.is_signed ? 0x80 : 0), (uint8_t)l.zero_point, l.largest};
-  if (l.depthwise) byte_depthwise(shape_of_layer(l), in, l.depthwise, emit);
-  else byte_convolution(shape_of_layer(l), in, (const int8_t*)l.packed, l.scratch, emit);
+  if (l.depthwise) byte_depthwise(shape_of_layer(l), input_of(l), l.depthwise, emit);
+  else byte_convolution(shape_of_layer(l), input_of(l), (const int8_t*)l.packed, l.scratch, emit);
 }
 
 template <class T> static void run_requantized(const ByteLayer& l) {

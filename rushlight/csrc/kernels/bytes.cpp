@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "arrays.h"
+#include "bytes.h"
 
 namespace {
 
@@ -90,7 +91,7 @@ bool read_layer(const int64_t* g, PyObject* out, PyObject* x, ByteLayer* l) {
     if (size_at(x, i) < 1 || size_at(x, i) > LARGEST_SIZE || size_at(out, i) < 1 || size_at(out, i) > LARGEST_SIZE) return false;
   *l = {size_at(x, 0), size_at(x, 1), size_at(x, 2), size_at(x, 3), size_at(out, 1), size_at(out, 2), size_at(out, 3),
         g[0], g[1], g[2], g[3], g[4], g[5], g[6], g[7], g[8], nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 0, 0, 0,
-        0, 0, 0, nullptr, nullptr};
+        0, 0, 0, 0, nullptr, nullptr};
   const auto outputs_of = [](int64_t size, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation) {
     const int64_t reach = dilation * (kernel - 1) + 1;
     return size + 2 * pad < reach ? 0 : (size + 2 * pad - reach) / stride + 1;

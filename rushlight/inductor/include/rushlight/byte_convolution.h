@@ -13,6 +13,7 @@ struct byte_input {
   uint8_t flip;    // 0x80 for signed bytes, which become unsigned by it
   uint8_t filler;  // what lies around the image: the zero point, as `data` has it
   int largest;     // of the bytes after flip, filler included
+  int cap;         // where rows are cut; `largest` for not at all
 };
 
 constexpr long byte_block_bytes = 192 << 10;  // of gathered rows, which stay in the second-level cache
@@ -25,8 +26,14 @@ constexpr long byte_block_rows(const conv_shape& s) {
   return rows < tile_rows ? tile_rows : rows < 96 ? rows : 96;
 }
 
-// Of each thread: a block as it is and widened.
-constexpr long byte_scratch_bytes(const conv_shape& s) { return (3 * byte_block_rows(s) * byte_row_bytes(s) + 63) / 64 * 64; }
+// What may be cut off a block.
+constexpr long outlier_room(const conv_shape& s) { return byte_block_rows(s) * byte_row_bytes(s) / 8 + 64; }
+
+// Of each thread: a block as it is and widened, and its outliers.
+constexpr long byte_scratch_bytes(const conv_shape& s) {
+  const long outliers = (outlier_room(s) + byte_block_rows(s) + 1) * (long)sizeof(int32_t);
+  return (3 * byte_block_rows(s) * byte_row_bytes(s) + outliers + 63) / 64 * 64;
+}
 
 // Short lengths by two copies that overlap.
 RL_INLINE void copy_bytes(const uint8_t* from, uint8_t* to, long count) {
@@ -83,19 +90,37 @@ inline void gather_window(const conv_shape& s, const byte_input& in, long group,
   if (in.flip) flip_bytes(out, to - out, in.flip);
 }
 
-// A block of rows of A, as its bytes and widened.
+// A block of rows of A: its bytes, of at most `largest`, with what was cut off them, and widened.
 struct byte_block {
   const uint8_t* rows = nullptr;
   long row = 0;  // bytes
+  int largest = 0;
   int16_t* widened = nullptr;
-  bool is_widened = false;
+  bool is_widened = false, is_cut = false;
+  byte_outliers outliers = {};
 };
+
+// Cuts the rows of a block; as they were, and not cut, where too much would be cut off.
+RL_INLINE bool cut_block(const conv_shape& s, int cap, uint8_t* rows, long count, byte_outliers& outliers) {
+  int32_t found = 0;
+  for (long i = 0; i < count; ++i) {
+    outliers.starts[i] = found;
+    if (cut_row(rows + i * byte_row_bytes(s), s.depth(), cap, outliers, found)) continue;
+    for (long j = 0; j <= i; ++j)
+      for (long k = outliers.starts[j]; k < (j < i ? outliers.starts[j + 1] : found); ++k)
+        rows[j * byte_row_bytes(s) + (outliers.found[k] & 0xffff)] += (uint8_t)(outliers.found[k] >> 16);
+    return false;
+  }
+  outliers.starts[count] = found;
+  return true;
+}
 
 RL_INLINE byte_block gather_block(const conv_shape& s, const byte_input& in, long group, long first, long count, void* scratch) {
   uint8_t* const own = (uint8_t*)scratch;
   byte_block made;
+  made.largest = in.largest;
   made.widened = (int16_t*)(own + byte_block_rows(s) * byte_row_bytes(s));
-  if (s.pointwise() && !in.flip && s.group_channels() % byte_word == 0) {
+  if (s.pointwise() && !in.flip && s.group_channels() % byte_word == 0 && in.cap >= in.largest) {
     made.rows = in.data + first * s.channels + group * s.group_channels();
     made.row = s.channels;
     return made;
@@ -103,15 +128,20 @@ RL_INLINE byte_block gather_block(const conv_shape& s, const byte_input& in, lon
   made.rows = own;
   made.row = byte_row_bytes(s);
   for (long i = 0; i < count; ++i) gather_window(s, in, group, first + i, own + i * made.row);
+  if (in.cap >= in.largest) return made;
+  int32_t* const starts = (int32_t*)(made.widened + byte_block_rows(s) * byte_row_bytes(s));
+  made.outliers = {starts, starts + byte_block_rows(s) + 1, outlier_room(s)};
+  made.is_cut = cut_block(s, in.cap, own, count, made.outliers);
+  if (made.is_cut) made.largest = in.cap;
   return made;
 }
 
 // A block times a panel: emit_words hands the sums on.
 template <class E>
-RL_INLINE void multiply_block(byte_block& block, long first, long count, const int8_t* panel, long depth, int largest,
-                              long first_column, long columns, const E& emit) {
+RL_INLINE void multiply_block(byte_block& block, long first, long count, const int8_t* panel, long depth, long first_column,
+                              long columns, const E& emit) {
   const long words = byte_words(depth);
-  const byte_way way = byte_way_for(facts_of(panel, depth)->limits, largest);
+  const byte_way way = byte_way_for(facts_of(panel, depth)->limits, block.largest);
   if (way.widens && !block.is_widened) {
     for (long i = 0; i < count; ++i) widen_row(block.rows + i * block.row, words, block.widened + i * words * byte_word);
     block.is_widened = true;
@@ -123,6 +153,7 @@ RL_INLINE void multiply_block(byte_block& block, long first, long count, const i
     const long row = way.widens ? words * byte_word : block.row;
     const void* const a = way.widens ? (const void*)(block.widened + rows.first * row) : block.rows + rows.first * row;
     way.tiles[rows.rows - 1](a, row, panel, words, c);
+    if (block.is_cut) add_outliers(block.outliers, rows, panel, c);
     emit_words(c, {first + rows.first, rows.rows}, first_column, columns, emit);
   }
 }
@@ -144,7 +175,7 @@ inline void byte_convolution(const conv_shape& s, const byte_input& in, const in
     const long end = smallest(panels, (task % cuts + 1) * share);
     for (long panel = task % cuts * share; panel < end; ++panel) {
       const auto to = [&](auto lane, long row, long column, auto value) { emit(lane, row, group * outputs + column, value); };
-      multiply_block(block, first, count, packed + (group * panels + panel) * byte_panel_bytes(depth), depth, in.largest,
+      multiply_block(block, first, count, packed + (group * panels + panel) * byte_panel_bytes(depth), depth,
                      panel * tile_columns, outputs, to);
     }
   }
@@ -231,6 +262,20 @@ RL_INLINE void begin_sums(const conv_shape& s, const int8_t* packed, int32_t zer
     const int8_t* const panel = packed + (group * panels + column / tile_columns) * byte_panel_bytes(s.depth());
     start[i] = -(zero_point - activation_offset) * facts_of(panel, s.depth())->sums[column % tile_columns];
   }
+}
+
+// Looks at activations: the largest, and where to cut them. `zero_point` is unsigned.
+RL_INLINE void survey(const conv_shape& s, byte_input& in, const int8_t* packed, int32_t zero_point) {
+  const long count = s.images * s.height * s.width * s.channels, panels = byte_panels(s.outputs / s.groups) * s.groups;
+  const int most = largest_byte(in.data, count, in.flip);
+  in.largest = s.padded() && zero_point > most ? zero_point : most;
+  int32_t limits[chain_lengths] = {};
+  for (long panel = 0; panel < panels; ++panel)
+    for (int i = 0; i < chain_lengths; ++i) {
+      const int32_t limit = facts_of(packed + panel * byte_panel_bytes(s.depth()), s.depth())->limits[i];
+      limits[i] = limit > limits[i] ? limit : limits[i];
+    }
+  in.cap = choose_cap(limits, in.largest, in.data, count, in.flip);
 }
 
 }  // namespace rl

@@ -6,7 +6,8 @@
 // Processors that multiply words of bytes (AVX-512 VNNI, the dot products of ARM) do nothing else. Others add pairs of
 // products in 16 bits, which saturate: 255 * 127 * 2 > 32767. A panel's limits are the largest sums of its weights of one sign
 // that come together so. Where those, times the largest activation, fit into 16 bits, nothing can saturate, and several words
-// may even be added up before the sums are widened; where they do not, bytes are widened before they are multiplied.
+// may even be added up before the sums are widened. Few activations are large, mostly: rows may be cut at a smaller one, and
+// what is cut off is multiplied apart (outliers). Where neither helps, bytes are widened before they are multiplied.
 #pragma once
 
 #include <rushlight/word_gemm.h>
@@ -290,5 +291,82 @@ inline int largest_byte(const uint8_t* x, long count, uint8_t flip) {
   for (; i < count; ++i) found = (x[i] ^ flip) > found ? x[i] ^ flip : found;
   return found;
 }
+
+// ---- outliers ----------------------------------------------------------------------------------------------------------
+
+// What is cut off rows of activations: for row i those from starts[i] up to starts[i + 1], each k + 2^16 * (activation - cap).
+struct byte_outliers {
+  int32_t* starts;
+  int32_t* found;
+  long room;
+};
+
+#ifdef RL_BYTE_PAIRS
+// Cuts a row at `cap`; false where there is no room for what was cut off.
+RL_INLINE bool cut_row(uint8_t* row, long depth, int cap, byte_outliers& out, int32_t& count) {
+  typedef uint8_t part __attribute__((vector_size(32)));
+  typedef char signs __attribute__((vector_size(32)));
+  const part most = part{} + (uint8_t)cap;
+  long k = 0;
+  for (; k + 32 <= depth; k += 32) {
+    const part bytes = load_bytes<part>(row + k);
+    unsigned large = (unsigned)__builtin_ia32_pmovmskb256(bitcast<signs>(bytes > most));
+    if (!large) continue;
+    if (count + 32 > out.room) return false;
+    for (; large; large &= large - 1) {
+      const int at = __builtin_ctz(large);
+      out.found[count++] = (int32_t)(k + at) | (row[k + at] - cap) << 16;
+    }
+    const part cut = bytes < most ? bytes : most;
+    __builtin_memcpy(row + k, &cut, sizeof cut);
+  }
+  if (count + 32 > out.room) return false;
+  for (; k < depth; ++k)
+    if (row[k] > cap) {
+      out.found[count++] = (int32_t)k | (row[k] - cap) << 16;
+      row[k] = (uint8_t)cap;
+    }
+  return true;
+}
+
+// c[r][0..NR) += what was cut off row first + r times the panel.
+RL_INLINE void add_outliers(const byte_outliers& outliers, row_block rows, const int8_t* panel, int32_t* c) {
+  for (int r = 0; r < rows.rows; ++r)
+    for (long i = outliers.starts[rows.first + r]; i < outliers.starts[rows.first + r + 1]; ++i) {
+      const int32_t k = outliers.found[i] & 0xffff, more = outliers.found[i] >> 16;
+      RL_UNROLL for (int j = 0; j < 2; ++j) {
+        int32_t* const at = c + r * tile_columns + j * lanes;
+        const vec<int32_t> weights = panel_word(panel + k / byte_word * tile_columns * byte_word, 0, j) << (24 - k % byte_word * 8);
+        const vec<int32_t> sum = load_bytes<vec<int32_t>>(at) + (weights >> 24) * more;
+        __builtin_memcpy(at, &sum, sizeof sum);
+      }
+    }
+}
+
+constexpr float chain_costs[chain_lengths] = {7, 6, 5.5f};  // instructions of a word of a row and a panel
+constexpr float outlier_cost = 20, sampled = 4096;
+
+// Where to cut activations of at most `largest`, or `largest` where that does not pay: what many words may be added up for, if
+// few of the activations are larger. `limits` are those of all panels; some of the activations are looked at.
+inline int choose_cap(const int32_t* limits, int largest, const uint8_t* x, long count, uint8_t flip) {
+  if (multiplies_words()) return largest;
+  const long step = count / (long)sampled + 1;
+  float least = 0;
+  int chosen = largest;
+  for (int i = 0; i < chain_lengths; ++i) {
+    const int cap = smallest((long)largest, limits[i] ? largest_in_16_bits / limits[i] : 255);
+    long above = 0, seen = 0;
+    for (long at = 0; at < count; at += step, ++seen) above += (x[at] ^ flip) > cap;
+    const float cost = chain_costs[i] + outlier_cost * byte_word * (float)above / (float)(seen ? seen : 1);
+    if (i == 0 || cost < least) least = cost, chosen = cap;
+  }
+  constexpr float widened_cost = 12;
+  return least < widened_cost ? chosen : largest;
+}
+#else
+RL_INLINE bool cut_row(uint8_t*, long, int, byte_outliers&, int32_t&) { return false; }
+RL_INLINE void add_outliers(const byte_outliers&, row_block, const int8_t*, int32_t*) {}
+inline int choose_cap(const int32_t*, int largest, const uint8_t*, long, uint8_t) { return largest; }
+#endif
 
 }  // namespace rl
