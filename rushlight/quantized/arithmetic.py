@@ -12,9 +12,10 @@ import numpy as np
 
 from rushlight.core.dtype import dtype
 from rushlight.core.tensor import Tensor
+from rushlight.quantized import native
 from rushlight.quantized.creation import check_zero_point, values_of
 from rushlight.quantized.layout import make_quantized, one_scale
-from rushlight.quantized.quantizer import TensorQuantizer, limits, quantize_rounding_first, to_integers
+from rushlight.quantized.quantizer import TensorQuantizer, inverse_of, limits, quantize_rounding_first, to_integers
 from rushlight.quantized.registration import aten, operator
 
 
@@ -33,19 +34,33 @@ def _check_pair(qa: Tensor, qb: Tensor, name: str) -> None:
 
 
 def _added(qa: Tensor, qb: Tensor, scale: float, zero_point: int, relu: bool) -> Tensor:
+    check_zero_point(zero_point, qa.dtype, "quantize_tensor_per_tensor_affine")
+    made = _native(native.ADD, qa, qb, inverse_of(scale), zero_point, relu)
+    if made is not None:
+        return make_quantized(made, qa.dtype, TensorQuantizer(float(scale), int(zero_point)))
     return requantized(values_of(qa) + values_of(qb), qa.dtype, scale, zero_point, relu)
+
+
+def _native(code: int, qa: Tensor, qb: Tensor, inverse: np.ndarray, zero_point: int, relu: bool) -> np.ndarray | None:
+    pair = one_scale(qa), one_scale(qb)
+    scales, zeros = ([getattr(each, name) for each in pair] for name in ("scale", "zero_point"))
+    arrays = qa._impl.array, qb._impl.array
+    return native.combine(code, arrays, scales, zeros, float(inverse), int(zero_point), relu)
 
 
 def _multiplied(qa: Tensor, qb: Tensor, scale: float, zero_point: int, relu: bool) -> Tensor:
     """The product of the integers less their zero points, by one multiplier, as ATen's kernel has it."""
     kind, pair = qa.dtype, (one_scale(qa), one_scale(qb))
     check_zero_point(zero_point, kind, "quantize_tensor_per_tensor_affine")
+    quantum = np.float32(pair[0].scale * pair[1].scale * (1 / scale))
+    target = TensorQuantizer(float(scale), int(zero_point))
+    made = _native(native.MULTIPLY, qa, qb, quantum, zero_point, relu)
+    if made is not None:
+        return make_quantized(made, kind, target)
     first, second = (each._impl.array.astype(np.int64) - held.zero_point for each, held in zip((qa, qb), pair, strict=True))
     products = (first * second).astype(np.float32)
     if relu:
         products = np.maximum(products, 0)
-    quantum = np.float32(pair[0].scale * pair[1].scale * (1 / scale))
-    target = TensorQuantizer(float(scale), int(zero_point))
     return make_quantized(to_integers(np.rint(products * quantum).astype(np.float64) + target.zero_point, kind), kind, target)
 
 
@@ -135,9 +150,19 @@ def _concatenated(qx: list[Tensor], dim: int, target: TensorQuantizer, relu: boo
         if one_scale(each) == target and not relu:
             parts.append(each._impl.array)
         else:
-            values = values_of(each)
-            parts.append(target.quantize(np.maximum(values, 0, out=values) if relu else values, kind))
+            parts.append(_rescaled(each, target, relu))
     return make_quantized(np.concatenate(parts, dim), kind, target)
+
+
+def _rescaled(source: Tensor, target: TensorQuantizer, relu: bool) -> np.ndarray:
+    """The integers of another quantizer."""
+    held, integers = one_scale(source), source._impl.array
+    inverse = float(inverse_of(target.scale))
+    made = native.rescale(integers, held.scale, held.zero_point, inverse, target.zero_point, relu)
+    if made is not None:
+        return made
+    values = values_of(source)
+    return target.quantize(np.maximum(values, 0, out=values) if relu else values, source.dtype)
 
 
 def _cat_with(relu: bool) -> Callable:

@@ -14,6 +14,7 @@ from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.quantized.creation import check_zero_point, values_of
 from rushlight.quantized.layout import make_quantized, one_scale
 from rushlight.quantized.linear import reach_of, rescaled, summed, unwrapped
+from rushlight.quantized.native import channels_first, channels_last, layer, limits, sizes_after
 from rushlight.quantized.packed import Conv3dPackedParams, ConvPackedParams
 from rushlight.quantized.quantizer import TensorQuantizer, choose
 from rushlight.quantized.registration import ANY_BACKEND, CPU, aten, operator
@@ -74,7 +75,11 @@ def convolve(
     packed, held = unwrapped(packed, ConvPackedParams, name), one_scale(x)
     check_zero_point(zero_point, x.dtype, "quantize_tensor_per_tensor_affine")
     target = TensorQuantizer(float(scale), int(zero_point))
-    sums = _sums(_of_rank(x._impl.array, rank, packed, name), held.zero_point, packed)
+    images = _of_rank(x._impl.array, rank, packed, name)
+    made = None if accumulated is not None else _native(images, held, packed, x.dtype.numpy, relu, target)
+    if made is not None:
+        return make_quantized(made[:, :, 0] if rank < packed.rank else made, x.dtype, target)
+    sums = _sums(images, held.zero_point, packed)
     scales, bias = _scales(packed), _along_channels(packed.bias_array, packed)
     if accumulated is not None:
         further = values_of(accumulated) / (np.float32(held.scale) * scales)
@@ -83,15 +88,33 @@ def convolve(
     return make_quantized(made[:, :, 0] if rank < packed.rank else made, x.dtype, target)
 
 
+def _native(
+    x: np.ndarray, held: TensorQuantizer, packed: ConvPackedParams, kind: np.dtype, relu: bool,
+    target: TensorQuantizer | None = None,
+) -> np.ndarray | None:  # fmt: skip
+    """Images of bytes through a convolution to bytes of `target`, or to float32 without one; None where no kernel does it."""
+    if packed.native is None:
+        return None
+    numbers = packed.scaling(held.scale) if target is None else packed.rescaling(held.scale, target.scale)
+    out_zero = 0 if target is None else target.zero_point
+    sizes = sizes_after(x.shape[2:], packed.native.settings)
+    if min(sizes) < 1:
+        return None
+    made = layer(channels_last(x), packed.native, sizes, kind, *numbers, held.zero_point, out_zero, relu)
+    return None if made is None else channels_first(made)
+
+
 def convolve_dynamic(x: Tensor, packed: object, reduce_range: bool, rank: int, name: str) -> Tensor:
     """A float32 tensor through a convolution, for which it is quantized to 8 bits."""
     packed, values = unwrapped(packed, ConvPackedParams, name), x.detach()._impl.array
-    low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
-    held = TensorQuantizer(*choose(low, high, 0, 127 if reduce_range else 255))
-    sums = _sums(_of_rank(held.quantize(values, quint8), rank, packed, name), held.zero_point, packed)
-    made = sums.astype(np.float32, copy=False) * (np.float32(held.scale) * _scales(packed))
-    if packed.bias_array is not None:
-        made += _along_channels(packed.bias_array, packed)
+    held = TensorQuantizer(*choose(*limits(values), 0, 127 if reduce_range else 255))
+    images = _of_rank(held.quantize(values, quint8), rank, packed, name)
+    made = _native(images, held, packed, np.dtype(np.float32), False)
+    if made is None:
+        sums = _sums(images, held.zero_point, packed)
+        made = sums.astype(np.float32, copy=False) * (np.float32(held.scale) * _scales(packed))
+        if packed.bias_array is not None:
+            made += _along_channels(packed.bias_array, packed)
     return tensor_from_array(made[:, :, 0] if rank < packed.rank else made, from_numpy_dtype(made.dtype))
 
 
@@ -101,7 +124,6 @@ def _define(rank: int, transposed: bool) -> None:
     settings = f"Tensor qx, {packed} packed_weight, float output_scale, int output_zero_point"
     overload = ".new" if rank > 1 and not transposed else ""
     for suffix in ("",) if transposed else ("", "_relu"):
-
         full, relu = name + suffix, bool(suffix)
 
         def static(qx, packed_weight, output_scale, output_zero_point, full=full, relu=relu):
@@ -114,9 +136,9 @@ def _define(rank: int, transposed: bool) -> None:
     def dynamic(qx, packed_weight, reduce_range=False):
         return convolve_dynamic(qx, packed_weight, reduce_range, rank, f"{name}_dynamic")
 
-    operator(
-        f"quantized::{name}_dynamic(Tensor qx, {packed} packed_weight, bool reduce_range=False) -> Tensor", keys=(CPU,)
-    )(dynamic)
+    operator(f"quantized::{name}_dynamic(Tensor qx, {packed} packed_weight, bool reduce_range=False) -> Tensor", keys=(CPU,))(
+        dynamic
+    )
     _define_packing(name, packed, rank, transposed)
 
 

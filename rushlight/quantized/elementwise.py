@@ -15,7 +15,7 @@ from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.ops.registry import aten as find
 from rushlight.quantized.creation import check_zero_point
 from rushlight.quantized.layout import like, make_quantized, one_scale
-from rushlight.quantized.quantizer import TensorQuantizer, limits, quantize_rounding_first
+from rushlight.quantized.quantizer import TensorQuantizer, by_table, limits, quantize_rounding_first
 from rushlight.quantized.registration import aten, operator, quantized
 
 Function = Callable[[Tensor], Tensor]
@@ -27,12 +27,8 @@ def mapped(source: Tensor, function: Function, scale: float | None = None, zero_
     held, kind = one_scale(source), source.dtype
     target = held if scale is None else TensorQuantizer(float(scale), int(zero_point))
     check_zero_point(target.zero_point, kind, "quantize_tensor_per_tensor_affine")
-    integers = source._impl.array
-    if kind is qint32:
-        return make_quantized(_computed(integers, held, target, function, kind), kind, target)
-    low, high = limits(kind)
-    table = _computed(np.arange(low, high + 1).astype(kind.numpy), held, target, function, kind)
-    return make_quantized(table[integers.astype(np.int16) - low if low else integers], kind, target)
+    made = by_table(source._impl.array, kind, lambda integers: _computed(integers, held, target, function, kind))
+    return make_quantized(made, kind, target)
 
 
 def _computed(
@@ -47,7 +43,10 @@ def clipped(source: Tensor, low: float | None, high: float | None) -> Tensor:
     """The elements within bounds, which are rounded to the tensor's quanta first."""
     held, kind = one_scale(source), source.dtype
     bounds = [None if each is None else held.quantize(np.full((), each, np.float32), kind) for each in (low, high)]
-    return like(source, np.clip(source._impl.array, *bounds))
+    integers = source._impl.array
+    if high is None and low is not None:
+        return like(source, np.maximum(integers, bounds[0]))
+    return like(source, np.clip(integers, *bounds))
 
 
 def _written(function: Callable) -> Callable:

@@ -15,6 +15,7 @@ from rushlight.core.storage import StorageImpl, UntypedStorage
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.quantized.loading import ensure_operators
+from rushlight.quantized.native import is_channels_last
 from rushlight.quantized.quantizer import Quantizer, TensorQuantizer
 
 QUANTIZED_BIT = bit(DispatchKey.QuantizedCPU)
@@ -45,10 +46,12 @@ def _unpickled(integers: np.ndarray, kind: dtype, quantizer: Quantizer) -> Tenso
 
 
 def make_quantized(integers: np.ndarray, kind: dtype, quantizer: Quantizer) -> Tensor:
-    """A quantized tensor over an array of `kind.numpy`, which it shares."""
-    dense = integers if integers.flags.c_contiguous else np.ascontiguousarray(integers)
-    storage = QuantizedStorage(dense, dense.nbytes, quantizer)
-    strides = tuple(stride // kind.itemsize for stride in dense.strides)
+    """A quantized tensor over an array of `kind.numpy`, row-major or channels-last, which it shares; over a copy of another."""
+    memory = integers.transpose(0, 2, 3, 1) if is_channels_last(integers) else integers
+    if not memory.flags.c_contiguous:
+        memory = integers = np.ascontiguousarray(integers)
+    storage = QuantizedStorage(memory, memory.nbytes, quantizer)
+    strides = tuple(stride // kind.itemsize for stride in integers.strides)
     return wrap(TensorImpl(storage, integers.shape, strides, 0, kind, CPU, QUANTIZED_BIT))
 
 

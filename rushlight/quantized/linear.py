@@ -6,14 +6,17 @@ the quotient of the scales, round half to even; this is the arithmetic of ATen w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
 from rushlight.core.dtype import dtype, float32, quint8
 from rushlight.core.tensor import Tensor, tensor_from_array
+from rushlight.ops.cpu import native
 from rushlight.quantized.creation import check_zero_point
 from rushlight.quantized.layout import make_quantized, one_scale
+from rushlight.quantized.native import layer
+from rushlight.quantized.native import limits as limits_of
 from rushlight.quantized.packed import LinearPackedParams
 from rushlight.quantized.quantizer import TensorQuantizer, choose, limits
 from rushlight.quantized.registration import ANY_BACKEND, CPU, aten, operator
@@ -92,16 +95,40 @@ def linear(x: Tensor, packed: object, scale: float, zero_point: int, relu: bool,
         raise RuntimeError(f"quantized::{name}: the weight is in float16; it is for linear_dynamic_fp16")
     check_zero_point(zero_point, x.dtype, "quantize_tensor_per_tensor_affine")
     target = TensorQuantizer(float(scale), int(zero_point))
+    made = _native(x._impl.array, held, packed, x.dtype.numpy, relu, target)
+    if made is not None:
+        return make_quantized(made, x.dtype, target)
     sums = _products(x._impl.array, held.zero_point, packed, reach_of(x._impl.array, held.zero_point))
     made = rescaled(sums, held.scale, packed.scales, packed.bias_array, target, x.dtype, relu)
     return make_quantized(made.reshape(*x.shape[:-1], made.shape[-1]), x.dtype, target)
 
 
-def linear_dynamic(x: np.ndarray, packed: LinearPackedParams, reduce_range: bool) -> np.ndarray:
+def _native(
+    integers: np.ndarray, held: TensorQuantizer, packed: LinearPackedParams, kind: np.dtype, relu: bool,
+    target: TensorQuantizer | None = None,
+) -> np.ndarray | None:  # fmt: skip
+    """Bytes (..., in features) through a layer to bytes of `target`, or to float32 without one; None without a kernel."""
+    if packed.native is None:
+        return None
+    numbers = packed.scaling(held.scale) if target is None else packed.rescaling(held.scale, target.scale)
+    out_zero = 0 if target is None else target.zero_point
+    rows = native.contiguous(integers).reshape(1, 1, -1, integers.shape[-1])
+    made = layer(rows, packed.native, rows.shape[1:3], kind, *numbers, held.zero_point, out_zero, relu)
+    return None if made is None else made.reshape(*integers.shape[:-1], made.shape[-1])
+
+
+def linear_dynamic(x: np.ndarray, packed: LinearPackedParams, reduce_range: bool, relu: bool = False) -> np.ndarray:
     """A float32 array (..., in features) through a layer, for which it is quantized to 8 bits (7 if `reduce_range`)."""
-    low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
     largest = 127 if reduce_range else 255
-    held = TensorQuantizer(*choose(low, high, 0, largest))
+    held = TensorQuantizer(*choose(*limits_of(x), 0, largest))
+    made = _native(held.quantize(x, quint8), held, packed, np.dtype(np.float32), relu)
+    return _dynamic_by_parts(x, packed, held, largest, relu) if made is None else made
+
+
+def _dynamic_by_parts(
+    x: np.ndarray, packed: LinearPackedParams, held: TensorQuantizer, largest: int, relu: bool
+) -> np.ndarray:  # fmt: skip
+    """The same where there is no kernel."""
     reach = 255  # rounded up to few values, for each of which the weight's parts are kept
     if max(held.zero_point, largest - held.zero_point) < 128:
         reach = 128
@@ -109,14 +136,16 @@ def linear_dynamic(x: np.ndarray, packed: LinearPackedParams, reduce_range: bool
     sums *= np.float32(held.scale) * packed.scales
     if packed.bias_array is not None:
         sums += packed.bias_array
+    sums = np.maximum(sums, 0, out=sums) if relu else sums
     return sums.reshape(*x.shape[:-1], sums.shape[-1])
 
 
-def linear_float16(x: np.ndarray, packed: LinearPackedParams) -> np.ndarray:
+def linear_float16(x: np.ndarray, packed: LinearPackedParams, relu: bool = False) -> np.ndarray:
     """A float32 array through a layer whose weight was rounded to float16."""
     made = _product(x.reshape(-1, x.shape[-1]), packed.weight)
     if packed.bias_array is not None:
         made += packed.bias_array
+    made = np.maximum(made, 0, out=made) if relu else made
     return made.reshape(*x.shape[:-1], made.shape[-1])
 
 
@@ -126,30 +155,30 @@ def _float_input(x: Tensor, name: str) -> np.ndarray:
     return x.detach()._impl.array
 
 
-def _define(suffix: str, finish: Callable[[np.ndarray], np.ndarray] | None) -> None:
-    relu, name = finish is not None, f"linear{suffix}"
+def _define(suffix: str, relu: bool) -> None:
+    name = f"linear{suffix}"
 
     def static(X, W_prepack, Y_scale_i, Y_zero_point_i):
         return linear(X, W_prepack, Y_scale_i, Y_zero_point_i, relu, name)
 
     def dynamic(X, W_prepack, reduce_range=False):
         packed, x = _check_input(X, W_prepack, f"{name}_dynamic"), _float_input(X, f"{name}_dynamic")
-        made = linear_float16(x, packed) if packed.is_float16 else linear_dynamic(x, packed, reduce_range)
-        return tensor_from_array(finish(made) if finish else made, float32)
+        made = linear_float16(x, packed, relu) if packed.is_float16 else linear_dynamic(x, packed, reduce_range, relu)
+        return tensor_from_array(made, float32)
 
     def in_halves(X, W_prepack):
-        made = linear_float16(_float_input(X, f"{name}_dynamic_fp16"), _check_input(X, W_prepack, f"{name}_dynamic_fp16"))
-        return tensor_from_array(finish(made) if finish else made, float32)
+        packed = _check_input(X, W_prepack, f"{name}_dynamic_fp16")
+        return tensor_from_array(linear_float16(_float_input(X, f"{name}_dynamic_fp16"), packed, relu), float32)
 
     operator(f"quantized::{name}(Tensor X, {_PACKED} W_prepack, float Y_scale_i, int Y_zero_point_i) -> Tensor Y")(static)
-    operator(
-        f"quantized::{name}_dynamic(Tensor X, {_PACKED} W_prepack, bool reduce_range=False) -> Tensor Y", keys=(CPU,)
-    )(dynamic)
+    operator(f"quantized::{name}_dynamic(Tensor X, {_PACKED} W_prepack, bool reduce_range=False) -> Tensor Y", keys=(CPU,))(
+        dynamic
+    )
     operator(f"quantized::{name}_dynamic_fp16(Tensor X, {_PACKED} W_prepack) -> Tensor Y", keys=(CPU,))(in_halves)
 
 
-_define("", None)
-_define("_relu", lambda made: np.maximum(made, 0, out=made))
+_define("", False)
+_define("_relu", True)
 
 
 @operator(
@@ -177,5 +206,3 @@ def linear_prepack_fp16(W, B=None):
 )
 def linear_unpack(W_prepack):
     return unwrapped(W_prepack, LinearPackedParams, "linear_unpack").unpack()
-
-

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from rushlight.core.dtype import float16, float32, int16, qint8
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.quantized.layout import is_quantized, quantizer_of
+from rushlight.quantized.native import LayerWeight, pack
 from rushlight.quantized.quantizer import ChannelQuantizer
 
 
@@ -67,6 +69,39 @@ class PackedWeight:
     def bias_array(self) -> np.ndarray | None:
         """The bias."""
         return None if self.bias is None else self.bias.detach()._impl.array
+
+    @property
+    def rows(self) -> tuple[np.ndarray, tuple[int, ...]] | None:
+        """The integers as a weight (outputs, channels / groups, height, width), and the settings of `native.LayerWeight`; None
+        for layers of other forms."""
+        return None
+
+    @cached_property
+    def native(self) -> LayerWeight | None:
+        """The weight for native kernels, where they take it."""
+        return None if self.rows is None else pack(*self.rows)
+
+    def rescaling(self, input_scale: float, scale: float) -> tuple[np.ndarray, np.ndarray]:
+        """For results of a scale: the bias in quanta of the sums, and the factor of the sums; float32, one for each output."""
+        if self._rescaling is None or self._rescaling[0] != (input_scale, scale):
+            quantum = np.float32(input_scale) * self.scales
+            bias = np.float32(0) if self.bias_array is None else self.bias_array / quantum
+            factors = quantum / np.float32(scale)
+            self._rescaling = (input_scale, scale), (self._for_outputs(bias), self._for_outputs(factors))
+        return self._rescaling[1]
+
+    _rescaling: ClassVar[tuple | None] = None  # an instance keeps that of its last call, as scales seldom change
+
+    def scaling(self, input_scale: float) -> tuple[np.ndarray, np.ndarray]:
+        """For results in float32: the bias and the factor of the sums, one for each output."""
+        return self._bias_of_outputs, self._for_outputs(np.float32(input_scale) * self.scales)
+
+    @cached_property
+    def _bias_of_outputs(self) -> np.ndarray:
+        return self._for_outputs(np.float32(0) if self.bias_array is None else self.bias_array)
+
+    def _for_outputs(self, values: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(np.broadcast_to(values, (self.native.outputs,)), np.float32)
 
     def unpack(self) -> tuple[Tensor, Tensor | None]:
         """Weight and bias."""
@@ -135,6 +170,10 @@ class LinearPackedParams(PackedWeight):
         _check_bias(self.bias, self.weight.size(0), "linear")
 
     @property
+    def rows(self) -> tuple[np.ndarray, tuple[int, ...]] | None:
+        return None if self.is_float16 else (self.integers[:, :, None, None], (1, 1, 1, 1, 0, 0, 1, 1, 1))
+
+    @property
     def is_float16(self) -> bool:
         """Whether the weight is rounded to float16, and not quantized."""
         return self.weight.dtype in (float16, float32)
@@ -186,6 +225,13 @@ class ConvPackedParams(PackedWeight):
     def channels(self) -> int:
         """The channels of the result."""
         return self.weight.size(1) * self.groups if self.transpose else self.weight.size(0)
+
+    @property
+    def rows(self) -> tuple[np.ndarray, tuple[int, ...]] | None:
+        if self.transpose or self.rank != 2 or self.weight.size(0) % self.groups:
+            return None
+        settings = (*self.weight.shape[2:], *self.stride, *self.padding, *self.dilation, self.groups)
+        return self.integers, tuple(int(each) for each in settings)
 
     def state(self) -> tuple:
         """What an archive holds: a version, settings and weight, and the bias."""

@@ -7,14 +7,21 @@ at the limits of its dtype where it lies beyond; back it is (q - zero point) * s
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from rushlight.core.dtype import dtype, qint32, quint2x4, quint4x2
+from rushlight.core.dtype import dtype, qint8, qint32, quint2x4, quint4x2, quint8
 from rushlight.core.qscheme import per_channel_affine, per_channel_affine_float_qparams, per_tensor_affine, qscheme
+from rushlight.quantized import native
 
 _NARROW = {quint4x2: (0, 15), quint2x4: (0, 3)}
+
+
+def _is_byte(kind: dtype) -> bool:
+    """Whether all integers of a byte are elements."""
+    return kind in (quint8, qint8)
 
 
 def limits(kind: dtype) -> tuple[int, int]:
@@ -32,7 +39,7 @@ def quantize_rounding_first(values: np.ndarray, scale: float, zero_point: int, k
     `quantize`.
     """
     with np.errstate(invalid="ignore", over="ignore"):
-        rounded = np.rint(values * _inverse(scale))
+        rounded = np.rint(values * inverse_of(scale))
         return to_integers((rounded.astype(np.float64) if kind is qint32 else rounded) + zero_point, kind)
 
 
@@ -43,16 +50,27 @@ def to_integers(values: np.ndarray, kind: dtype) -> np.ndarray:
     return np.maximum(np.fmin(rounded, high, out=rounded), low, out=rounded).astype(kind.numpy)
 
 
-def _inverse(scale: float | np.ndarray) -> np.ndarray:
+def inverse_of(scale: float | np.ndarray) -> np.ndarray:
+    """The inverse of a scale, in float32."""
     with np.errstate(divide="ignore", over="ignore"):
         return np.float32(1) / np.asarray(scale, np.float32)
+
+
+def by_table(integers: np.ndarray, kind: dtype, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """function(integers), an array of the same dtype; computed for all bytes and looked up where there are more elements."""
+    if kind is qint32 or integers.size <= 256:
+        return function(integers)
+    low, high = limits(kind)
+    table = function(np.arange(low, high + 1).astype(kind.numpy))
+    made = native.look_up(integers, table) if len(table) == 256 else None
+    return table[integers.astype(np.int16) - low] if made is None else made
 
 
 def quantize(values: np.ndarray, scale: float | np.ndarray, zero_point: float | np.ndarray, kind: dtype) -> np.ndarray:
     """float32 values as integers. `scale` and `zero_point` may be arrays that broadcast."""
     with np.errstate(invalid="ignore", over="ignore"):
         # One rounding for the product and the sum, as a fused instruction does it.
-        exact = values.astype(np.float64) * _inverse(scale).astype(np.float64) + zero_point
+        exact = values.astype(np.float64) * inverse_of(scale).astype(np.float64) + zero_point
         return to_integers(exact if kind is qint32 else exact.astype(np.float32), kind)
 
 
@@ -76,11 +94,13 @@ class TensorQuantizer:
 
     def quantize(self, values: np.ndarray, kind: dtype) -> np.ndarray:
         """float32 values as integers of a dtype."""
-        return quantize(values, self.scale, self.zero_point, kind)
+        made = native.quantize(values, float(inverse_of(self.scale)), self.zero_point, kind.numpy) if _is_byte(kind) else None
+        return quantize(values, self.scale, self.zero_point, kind) if made is None else made
 
     def dequantize(self, integers: np.ndarray) -> np.ndarray:
         """The values of integers."""
-        return dequantize(integers, self.scale, self.zero_point)
+        made = native.dequantize(integers, self.scale, self.zero_point)
+        return dequantize(integers, self.scale, self.zero_point) if made is None else made
 
     def equals(self, other: Quantizer) -> bool:
         """Whether equal integers mean equal numbers."""
@@ -157,7 +177,7 @@ _SMALLEST_SCALE = 6.1e-5
 
 def _is_usable(scale: float) -> bool:
     """Whether a scale and its inverse are finite float32 numbers, and not 0."""
-    return 0 < abs(float(np.float32(scale))) and math.isfinite(float(_inverse(scale)))
+    return 0 < abs(float(np.float32(scale))) and math.isfinite(float(inverse_of(scale)))
 
 
 def _widened(low: float, high: float, scale: float, smallest: int, largest: int) -> tuple[float, float, float]:

@@ -3,7 +3,8 @@
 In: a function's graph as the executor runs it, and arguments. Out: a callable over arguments like these, or None where
 there is none. A graph whose branches and loops are decided by sizes, attributes and numbers becomes one compiled graph
 (`whole.py`), another one a structured program (`translate.py`); there are several of either where what a program does depends
-on values. Where a node stands in the way of both, the graph is cut around it (`segments.py`).
+on values. Where a node stands in the way of both, the graph is cut around it (`segments.py`), and so around operators on quantized
+tensors, whose kernels are native.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ from rushlight.compiler.logs import StageLog
 from rushlight.compiler.scripted.execution import Cut
 from rushlight.compiler.scripted.open_sizes import Dims
 from rushlight.compiler.scripted.programs import Programs, guarded
-from rushlight.compiler.scripted.regions import Unsupported
-from rushlight.compiler.scripted.segments import Segmented
+from rushlight.compiler.scripted.segments import Segmented, quantized_nodes
 from rushlight.compiler.settings import Settings, configured, from_environment
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.runtime.native import Native, set_native_compiler
@@ -32,8 +32,8 @@ def compile_native(graph: Graph, arguments: Sequence[object], name: str, dims: D
 def _compile(
     graph: Graph, arguments: Sequence[object], name: str, dims: Dims, settings: Settings, log: StageLog
 ) -> Native:  # fmt: skip
-    if any(node.kind.startswith("quantized::") for node in graph.all_nodes()):
-        raise Unsupported("operators on quantized tensors")
+    if quantized_nodes(graph):
+        return Segmented(graph, name, settings)
     programs = Programs(graph, name, settings, dims=dims)
     try:
         programs.programs.append(programs.make(arguments, log))

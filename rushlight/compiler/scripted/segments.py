@@ -32,6 +32,7 @@ from rushlight.jit.runtime.specialized import Specialized
 from rushlight.jit.types.kinds import TensorType
 
 TOO_FEW = "too few operators on tensors"
+_BETWEEN = frozenset(("aten::quantize_per_tensor", "aten::quantize_per_channel", "aten::dequantize"))
 _FEWEST = 2  # operators on tensors for which a block inside a node is worth segments of its own
 
 
@@ -171,7 +172,8 @@ class Branching:
 
 
 class Segmented:
-    """The segments of a graph, in order. It begins with one, or with those that a first cut leaves. `seconds`, where it is set,
+    """The segments of a graph, in order. It begins with one, or with those that operators on quantized tensors or a first cut
+    leave. `seconds`, where it is set,
     adds up how long each segment takes. `at_once`: the first segment's program is made when it is first reached.
     `written_later`: the places of results that are written to outside."""
 
@@ -188,7 +190,13 @@ class Segmented:
         self._memory = Memory(graph, written_later)
         nodes = [node for node in graph.nodes if node.kind != "prim::Constant"]
         self._lock = threading.Lock()
-        pieces = self._pieces(nodes, cut.node, str(cut)) if cut is not None else self._segment(nodes, at_once=at_once)
+        apart = quantized_nodes(graph)
+        if cut is not None:
+            pieces = self._pieces(nodes, cut.node, str(cut))
+        elif apart:
+            pieces = self._around(nodes, apart)
+        else:
+            pieces = self._segment(nodes, at_once=at_once)
         self.steps = self._with_last_uses(list(pieces))
 
     @property
@@ -290,6 +298,11 @@ class Segmented:
             yield from self._segment([cut], reason)
         yield from self._segment(nodes[place + 1 :])
 
+    def _around(self, nodes: Sequence[Node], apart: set[Node]) -> Iterator[Segment]:
+        """Segments of nodes that are in `apart`, and of those that are not."""
+        for is_apart, group in groupby(nodes, apart.__contains__):
+            yield from self._segment(list(group), "operators on quantized tensors" if is_apart else "")
+
     def _joined(self, pieces: Sequence[Segment | Branching]) -> Iterator[Segment | Branching]:
         """The pieces; those in a row that only the interpreter runs become one."""
         for interpreted, group in groupby(pieces, lambda piece: isinstance(piece, Segment) and not piece.may_be_native):
@@ -304,6 +317,15 @@ class Segmented:
     def _segment(self, nodes: Sequence[Node], reason: str = "", at_once: bool = True) -> Iterator[Segment]:
         if nodes:
             yield Segment(nodes, self.graph.block, self.name, self.settings, self._memory, reason, at_once)
+
+
+def quantized_nodes(graph: Graph) -> set[Node]:
+    """The operators on quantized tensors among a graph's own nodes, and what only fetches their packed weights."""
+    found = {node for node in graph.nodes if node.kind.startswith("quantized::") or node.kind in _BETWEEN}
+    for node in reversed(list(graph.nodes)):
+        if node.kind == "prim::GetAttr" and all(use.user in found for value in node.outputs for use in value.uses):
+            found.add(node)
+    return found
 
 
 def _value_of(value: Value, values: dict[Value, object]) -> object:

@@ -47,6 +47,6 @@ bool read_integer(PyObject* object, int64_t* value);
 
 extern PyMethodDef pointwise_methods[], product_methods[], recurrent_methods[], reduction_methods[], row_methods[], convolution_methods[],
     sorting_methods[], indexing_methods[], image_methods[], attention_methods[],
-    loss_methods[], region_methods[], special_methods[], block_methods[];
+    loss_methods[], region_methods[], special_methods[], block_methods[], byte_methods[];
 
 #endif

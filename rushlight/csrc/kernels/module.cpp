@@ -72,7 +72,7 @@ int execute(PyObject* module) {
   static PyMethodDef* const tables[] = {general_methods, pointwise_methods, product_methods, reduction_methods,
                                        row_methods, convolution_methods, sorting_methods, indexing_methods,
                                        image_methods, attention_methods, loss_methods, recurrent_methods, region_methods,
-                                       special_methods, block_methods};
+                                       special_methods, block_methods, byte_methods};
   for (PyMethodDef* methods : tables)
     if (PyModule_AddFunctions(module, methods) < 0) return -1;
   if (choose_instructions(module) < 0 || add_codes(module) < 0) return -1;

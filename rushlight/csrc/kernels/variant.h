@@ -146,6 +146,10 @@ struct BlockOperands {
   void* scratch;  // block_scratch(operands) bytes
 };
 
+struct ByteLayer;  // these are in bytes.h
+struct ByteFunction;
+struct BytePool;
+
 struct Variant {
   const char* name;
   const PointwiseSpan (*pointwise)[NATIVE_COUNT];  // [RL_POINTWISE_COUNT]
@@ -191,6 +195,14 @@ struct Variant {
   int64_t (*block_scratch)(const BlockOperands* operands);
   void (*block_product)(const BlockOperands* operands);  // run by all threads of a parallel region
   void (*block_elements)(const BlockOperands* operands);
+  int64_t (*packed_bytes)(int64_t depth, int64_t columns);
+  void (*pack_layer)(const int8_t* weight, int64_t depth, int64_t columns, void* packed);  // by all threads of a region
+  int64_t (*byte_layer_scratch)(const ByteLayer* operands, int threads);
+  void (*byte_layer_begin)(ByteLayer* operands, int threads);  // by one thread, before byte_layer is run by all of a region
+  void (*byte_layer)(const ByteLayer* operands);
+  void (*byte_function)(const ByteFunction* operands, int64_t first, int64_t last);  // elements
+  void (*byte_pool)(const BytePool* operands, int64_t first, int64_t last);          // rows of all images' results
+  void (*float_limits)(const float* x, int64_t count, float* limits);                // the smallest and the largest
 };
 
 extern "C" {

@@ -168,6 +168,21 @@ RL_INLINE mask join(half_mask low, half_mask high) {
 #endif
 }
 
+// The lowest bytes of lanes of 32 bits, in shuffles: compilers turn the conversion into steps per lane.
+template <class To, class From> RL_INLINE To lowest_bytes(From v) {
+#ifdef RL_GCC_AVX512
+  using wide = int __attribute__((vector_size(4 * lanes)));
+  using bytes = char __attribute__((vector_size(lanes)));
+  return bitcast<To>(__builtin_ia32_pmovdb512_mask(bitcast<wide>(v), bytes{}, -1));
+#elif defined(RL_GCC_AVX)
+  using bytes = int8_t __attribute__((vector_size(4 * lanes)));
+  const bytes all = bitcast<bytes>(v);
+  return bitcast<To>(__builtin_shufflevector(all, all, 0, 4, 8, 12, 16, 20, 24, 28));
+#else
+  return __builtin_convertvector(v, To);
+#endif
+}
+
 // Bytes widen by way of int32: compilers turn the direct conversions into one step per lane.
 template <class To, class From> RL_INLINE To convert_lanes(From v) {
   if constexpr (same<To, From>) {
@@ -184,6 +199,8 @@ template <class To, class From> RL_INLINE To convert_lanes(From v) {
     const auto wide = __builtin_convertvector(__builtin_convertvector(v, vec<int16_t>), vec<int32_t>);
 #endif
     return convert_lanes<To>(wide);
+  } else if constexpr (sizeof(element<To>) == 1 && sizeof(element<From>) == 4) {
+    return lowest_bytes<To>(v);
   } else if constexpr (is_wide<To> && sizeof(element<From>) == 4) {
     using H = typename half_of<element<To>>::type;
     const halves<From> parts(v);

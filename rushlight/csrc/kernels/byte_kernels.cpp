@@ -1,0 +1,253 @@
+// Quantized layers and functions of bytes, over the headers of the library.
+#include <rushlight/byte_convolution.h>
+#include <rushlight/elementwise.h>
+
+#include "bytes.h"
+#include "variant.h"
+
+namespace rl {
+
+static conv_shape shape_of_layer(const ByteLayer& l) {
+  return {l.images, l.channels, l.height, l.width, l.outputs, l.kernel_height, l.kernel_width, l.stride_height,
+          l.stride_width, l.pad_height, l.pad_width, l.dilation_height, l.dilation_width, l.groups};
+}
+
+int64_t packed_bytes(int64_t depth, int64_t columns) { return packed_bytes_size(depth, columns); }
+void pack_layer(const int8_t* weight, int64_t depth, int64_t columns, void* packed) {
+  pack_bytes(weight, depth, columns, (int8_t*)packed);
+}
+
+// Behind the threads' scratch lie the sums' beginnings.
+int64_t byte_layer_scratch(const ByteLayer* l, int threads) {
+  const conv_shape s = shape_of_layer(*l);
+  return byte_scratch_bytes(s) * threads + (s.outputs + lanes) * (int64_t)sizeof(int32_t);
+}
+
+static byte_input input_of(const ByteLayer& l) {
+  return {(const uint8_t*)l.x, (uint8_t)(l.is_signed ? 0x80 : 0), (uint8_t)l.zero_point, l.largest, l.cap};
+}
+
+void byte_layer_begin(ByteLayer* l, int threads) {
+  const conv_shape s = shape_of_layer(*l);
+  l->start = (int32_t*)((char*)l->scratch + byte_scratch_bytes(s) * threads);
+  if (l->depthwise) {
+    __builtin_memset(l->start, 0, s.outputs * sizeof(int32_t));
+    return;
+  }
+  byte_input in = input_of(*l);
+  const int32_t zero = (uint8_t)(in.filler ^ in.flip);
+  begin_sums(s, (const int8_t*)l->packed, zero, l->start);
+  survey(s, in, (const int8_t*)l->packed, zero);
+  l->largest = in.largest, l->cap = in.cap;
+}
+
+template <class E> static void run_layer(const ByteLayer& l, const E& emit) {
+  if (l.depthwise) byte_depthwise(shape_of_layer(l), input_of(l), l.depthwise, emit);
+  else byte_convolution(shape_of_layer(l), input_of(l), (const int8_t*)l.packed, l.scratch, emit);
+}
+
+template <class T> static void run_requantized(const ByteLayer& l) {
+  const int32_t zero = l.out_zero, least = same<T, int8_t> ? -128 : 0, low = l.relu && zero > least ? zero : least;
+  run_layer(l, requantized_sums<T>{(T*)l.out, l.outputs, l.start, l.bias, l.multiplier, (float)(low - zero),
+                                   (float)(least + 255 - zero), zero});
+}
+
+void byte_layer(const ByteLayer* l) {
+  if (l->out_kind == RL_UINT8) return run_requantized<uint8_t>(*l);
+  if (l->out_kind == RL_INT8) return run_requantized<int8_t>(*l);
+  run_layer(*l, scaled_sums{(float*)l->out, l->outputs, l->start, l->bias, l->multiplier, l->relu ? 0.0f : -__builtin_inff()});
+}
+
+// ---- element by element ------------------------------------------------------------------------------------------------
+
+template <class T> struct byte_limits {
+  static constexpr int low = same<T, int8_t> ? -128 : 0, high = low + 255;
+};
+
+template <class T, class Lane, class V> static RL_INLINE void store_rounded(Lane lane, T* out, V value, int32_t zero) {
+  const float low = (float)(byte_limits<T>::low - zero), high = (float)(byte_limits<T>::high - zero);
+  lane.store(out, cast<T, int32_t>(round_to_integers(clamped(value, low, high)) + zero));
+}
+
+template <class T, class Lane> static RL_INLINE auto shifted(Lane lane, const T* x, int32_t zero) {
+  return cast<int32_t, T>(lane.load(x)) - zero;
+}
+
+template <class T> static void combine(const ByteFunction& f, int64_t first, int64_t last) {
+  const T *a = (const T*)f.inputs[0] + first, *b = (const T*)f.inputs[1] + first;
+  T* const out = (T*)f.out + first;
+  const float least = f.relu ? 0.0f : -__builtin_inff();
+  const bool is_sum = f.code == BYTES_ADD;
+  for_each(last - first, [&, f](auto lane, long i) {
+    const auto x = shifted(lane, a + i, f.zeros[0]), y = shifted(lane, b + i, f.zeros[1]);
+    auto value = cast<float, int32_t>(x * y);
+    if (is_sum) value = opaque(cast<float, int32_t>(x) * f.scales[0]) + opaque(cast<float, int32_t>(y) * f.scales[1]);
+    value = value < least ? splat<decltype(value)>(least) : value;
+    store_rounded(lane, out + i, value * f.inverse, f.out_zero);
+  });
+}
+
+// One rounding for the product and the sum.
+template <class V> static RL_INLINE V multiply_add(V x, float factor, float addend) {
+#if defined(__FMA__) || defined(__aarch64__)
+  return x * factor + addend;
+#else
+  return cast<float, double>(cast<double, float>(x) * (double)factor + (double)addend);
+#endif
+}
+
+template <class T> static void quantize(const ByteFunction& f, int64_t first, int64_t last) {
+  const float* const x = (const float*)f.inputs[0] + first;
+  T* const out = (T*)f.out + first;
+  constexpr float low = (float)byte_limits<T>::low, high = (float)byte_limits<T>::high;
+  for_each(last - first, [&, f](auto lane, long i) {
+    const auto scaled = multiply_add(lane.load(x + i), f.inverse, (float)f.out_zero);
+    lane.store(out + i, cast<T, int32_t>(round_to_integers(clamped(scaled, low, high))));
+  });
+}
+
+template <class T> static void dequantize(const ByteFunction& f, int64_t first, int64_t last) {
+  const T* const x = (const T*)f.inputs[0] + first;
+  float* const out = (float*)f.out + first;
+  for_each(last - first, [&, f](auto lane, long i) {
+    lane.store(out + i, cast<float, int32_t>(shifted(lane, x + i, f.zeros[0])) * f.scales[0]);
+  });
+}
+
+// The integers of another quantizer.
+template <class T> static void rescale(const ByteFunction& f, int64_t first, int64_t last) {
+  const T* const x = (const T*)f.inputs[0] + first;
+  T* const out = (T*)f.out + first;
+  const float least = f.relu ? 0.0f : -__builtin_inff();
+  constexpr float low = (float)byte_limits<T>::low, high = (float)byte_limits<T>::high;
+  for_each(last - first, [&, f](auto lane, long i) {
+    const auto real = opaque(cast<float, int32_t>(shifted(lane, x + i, f.zeros[0])) * f.scales[0]);
+    const auto value = real < least ? splat<decltype(real + real)>(least) : real;
+    const auto scaled = multiply_add(value, f.inverse, (float)f.out_zero);
+    lane.store(out + i, cast<T, int32_t>(round_to_integers(clamped(scaled, low, high))));
+  });
+}
+
+template <class T> static void run_function(const ByteFunction& f, int64_t first, int64_t last) {
+  if (f.code == BYTES_QUANTIZE) return quantize<T>(f, first, last);
+  if (f.code == BYTES_DEQUANTIZE) return dequantize<T>(f, first, last);
+  if (f.code == BYTES_RESCALE) return rescale<T>(f, first, last);
+  combine<T>(f, first, last);
+}
+
+void byte_function(const ByteFunction* given, int64_t first, int64_t last) {
+  const ByteFunction f = *given;
+  if (f.code == BYTES_LOOKUP) {
+    const uint8_t *const x = (const uint8_t*)f.inputs[0], *const table = (const uint8_t*)f.inputs[1];
+    for (int64_t i = first; i < last; ++i) ((uint8_t*)f.out)[i] = table[x[i]];
+  } else if (f.is_signed) {
+    run_function<int8_t>(f, first, last);
+  } else {
+    run_function<uint8_t>(f, first, last);
+  }
+}
+
+void float_limits(const float* x, int64_t count, float* limits) {
+  const vector_lane lane;
+  vec<float> low = splat<vec<float>>(count ? x[0] : 0.0f), high = low;
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const vec<float> value = lane.load(x + i);
+    low = value < low ? value : low;
+    high = value > high ? value : high;
+  }
+  limits[0] = low[0], limits[1] = high[0];
+  const auto take = [&](float value) {
+    limits[0] = value < limits[0] ? value : limits[0];
+    limits[1] = value > limits[1] ? value : limits[1];
+  };
+  for (int j = 0; j < lanes; ++j) take(low[j]), take(high[j]);
+  for (; i < count; ++i) take(x[i]);
+}
+
+// ---- pooling -----------------------------------------------------------------------------------------------------------
+
+template <class T> struct window_mean {
+  int32_t zero;
+  template <class Lane> RL_INLINE auto begin(Lane lane) const { return lane.broadcast((int32_t)0); }
+  template <class V> RL_INLINE V take(V sum, V value) const { return sum + (value - zero); }
+  template <class Lane, class V> RL_INLINE void store(Lane lane, T* out, V sum, long count) const {
+    // Rounded with the zero point, and not before, as halves fall to the even of what is stored.
+    const auto mean = cast<float, int32_t>(sum) / (float)count + (float)zero;
+    lane.store(out, cast<T, int32_t>(round_to_integers(clamped(mean, (float)byte_limits<T>::low, (float)byte_limits<T>::high))));
+  }
+};
+
+struct pooled_span {
+  int64_t low, high, count;  // of taps inside the input, and the size by which means are divided
+};
+
+// An output's taps, or its part of the input where pooling is adaptive.
+static pooled_span span_of(const BytePool& p, int64_t at, int64_t size, int64_t outputs, int axis) {
+  if (p.adaptive) {
+    const int64_t low = at * size / outputs, high = ((at + 1) * size + outputs - 1) / outputs;
+    return {low, high, high - low};
+  }
+  const int64_t start = at * p.stride[axis] - p.pad[axis], reach = (p.kernel[axis] - 1) * p.dilation[axis] + 1;
+  int64_t low = start, high = start + reach;
+  if (low < 0) low += (-low + p.dilation[axis] - 1) / p.dilation[axis] * p.dilation[axis];
+  const int64_t end = high < size + p.pad[axis] ? high : size + p.pad[axis];
+  if (high > size) high = size;
+  return {low, high, p.counts_padding ? end - start : high - low};
+}
+
+// Channels [c, c + sizeof(V)) of one result: the largest over a window, V being a vector of bytes.
+template <class V, class T>
+static RL_INLINE void store_largest(const BytePool& p, const T* image, pooled_span rows, pooled_span columns, long c, T* out) {
+  V most = V{} + (T)byte_limits<T>::low;
+  for (int64_t y = rows.low; y < rows.high; y += p.dilation[0])
+    for (int64_t x = columns.low; x < columns.high; x += p.dilation[1]) {
+      const V value = load_bytes<V>(image + (y * p.width + x) * p.channels + c);
+      most = value > most ? value : most;
+    }
+  __builtin_memcpy(out + c, &most, sizeof most);
+}
+
+template <class T>
+static void pool_largest(const BytePool& p, const T* image, pooled_span rows, pooled_span columns, T* out) {
+  constexpr long wide = 4 * lanes, narrow = 4;
+  typedef T wide_vector __attribute__((vector_size(wide)));
+  typedef T narrow_vector __attribute__((vector_size(narrow)));
+  typedef T single __attribute__((vector_size(1)));
+  long c = 0;
+  for (; c + wide <= p.channels; c += wide) store_largest<wide_vector>(p, image, rows, columns, c, out);
+  for (; c + narrow <= p.channels; c += narrow) store_largest<narrow_vector>(p, image, rows, columns, c, out);
+  for (; c < p.channels; ++c) store_largest<single>(p, image, rows, columns, c, out);
+}
+
+template <class T> static void pool_mean(const BytePool& p, const T* image, pooled_span rows, pooled_span columns, T* out) {
+  const window_mean<T> rule = {p.zero_point};
+  const long count = p.divisor ? p.divisor : rows.count * columns.count;
+  for_each(p.channels, [&](auto lane, long c) {
+    auto value = rule.begin(lane);
+    for (int64_t y = rows.low; y < rows.high; ++y)
+      for (int64_t x = columns.low; x < columns.high; ++x)
+        value = rule.take(value, cast<int32_t, T>(lane.load(image + (y * p.width + x) * p.channels + c)));
+    rule.store(lane, out + c, value, count);
+  });
+}
+
+template <class T> static void run_pool(const BytePool& p, int64_t first, int64_t last) {
+  for (int64_t line = first; line < last; ++line) {
+    const T* const image = (const T*)p.x + line / p.out_height * p.height * p.width * p.channels;
+    T* const out = (T*)p.out + line * p.out_width * p.channels;
+    const pooled_span rows = span_of(p, line % p.out_height, p.height, p.out_height, 0);
+    for (int64_t column = 0; column < p.out_width; ++column) {
+      const pooled_span columns = span_of(p, column, p.width, p.out_width, 1);
+      if (p.is_mean) pool_mean(p, image, rows, columns, out + column * p.channels);
+      else pool_largest(p, image, rows, columns, out + column * p.channels);
+    }
+  }
+}
+
+void byte_pool(const BytePool* p, int64_t first, int64_t last) {
+  if (p->is_signed) run_pool<int8_t>(*p, first, last);
+  else run_pool<uint8_t>(*p, first, last);
+}
+
+}  // namespace rl

@@ -1,0 +1,281 @@
+// Convolutions of bytes, channels last: x [images, height, width, channels] unsigned, or signed and flipped to unsigned, and
+// signed weights [outputs, kernel height, kernel width, channels / groups]. Rows of the product are output pixels, gathered a
+// block at a time; a linear layer is a convolution of one row of pixels. Sums are exact in 32 bits.
+#pragma once
+
+#include <rushlight/byte_gemm.h>
+#include <rushlight/conv.h>
+
+namespace rl {
+
+struct byte_input {
+  const uint8_t* data;
+  uint8_t flip;    // 0x80 for signed bytes, which become unsigned by it
+  uint8_t filler;  // what lies around the image: the zero point, as `data` has it
+  int largest;     // of the bytes after flip, filler included
+  int cap;         // where rows are cut; `largest` for not at all
+};
+
+constexpr long byte_block_bytes = 192 << 10;  // of gathered rows, which stay in the second-level cache
+
+constexpr long byte_row_bytes(const conv_shape& s) { return byte_words(s.depth()) * byte_word; }
+
+// Rows that are gathered together.
+constexpr long byte_block_rows(const conv_shape& s) {
+  const long rows = byte_block_bytes / (byte_row_bytes(s) + 1) / tile_rows * tile_rows;
+  return rows < tile_rows ? tile_rows : rows < 96 ? rows : 96;
+}
+
+// What may be cut off a block.
+constexpr long outlier_room(const conv_shape& s) { return byte_block_rows(s) * byte_row_bytes(s) / 8 + 64; }
+
+// Of each thread: a block as it is and widened, and its outliers.
+constexpr long byte_scratch_bytes(const conv_shape& s) {
+  const long outliers = (outlier_room(s) + byte_block_rows(s) + 1) * (long)sizeof(int32_t);
+  return (3 * byte_block_rows(s) * byte_row_bytes(s) + outliers + 63) / 64 * 64;
+}
+
+// Short lengths by two copies that overlap.
+RL_INLINE void copy_bytes(const uint8_t* from, uint8_t* to, long count) {
+  if (count >= 16) {
+    for (long i = 0; i < count - 16; i += 16) __builtin_memcpy(to + i, from + i, 16);
+    __builtin_memcpy(to + count - 16, from + count - 16, 16);
+  } else if (count >= 8) {
+    __builtin_memcpy(to, from, 8);
+    __builtin_memcpy(to + count - 8, from + count - 8, 8);
+  } else if (count >= 4) {
+    __builtin_memcpy(to, from, 4);
+    __builtin_memcpy(to + count - 4, from + count - 4, 4);
+  } else {
+    for (long i = 0; i < count; ++i) to[i] = from[i];
+  }
+}
+
+RL_INLINE void flip_bytes(uint8_t* bytes, long count, uint8_t flip) {
+  long i = 0;
+  for (; i + (long)sizeof(byte_vector) <= count; i += sizeof(byte_vector)) {
+    const byte_vector flipped = load_bytes<byte_vector>(bytes + i) ^ flip;
+    __builtin_memcpy(bytes + i, &flipped, sizeof flipped);
+  }
+  for (; i < count; ++i) bytes[i] ^= flip;
+}
+
+// A row of a window, of taps at x, x + dilation and so on: those within the image, and filler.
+RL_INLINE void gather_taps(const conv_shape& s, const byte_input& in, const uint8_t* line, long x, uint8_t* out) {
+  const long channels = s.group_channels();
+  if (s.dilation_width == 1 && s.groups == 1) {
+    const long low = x < 0 ? smallest(-x, s.kernel_width) : 0, high = largest(low, smallest(s.kernel_width, s.width - x));
+    if (low) __builtin_memset(out, in.filler, low * channels);
+    if (high > low) copy_bytes(line + (x + low) * channels, out + low * channels, (high - low) * channels);
+    if (high < s.kernel_width) __builtin_memset(out + high * channels, in.filler, (s.kernel_width - high) * channels);
+    return;
+  }
+  for (long tap = 0; tap < s.kernel_width; ++tap, x += s.dilation_width, out += channels)
+    if (x < 0 || x >= s.width) __builtin_memset(out, in.filler, channels);
+    else copy_bytes(line + x * s.channels, out, channels);
+}
+
+// The window of output pixel `row` over the channels of a group.
+inline void gather_window(const conv_shape& s, const byte_input& in, long group, long row, uint8_t* out) {
+  const long width = s.out_width(), pixels = s.out_height() * width, image = row / pixels, at = row % pixels;
+  const long y = at / width * s.stride_height - s.pad_height, x = at % width * s.stride_width - s.pad_width;
+  const long taps = s.kernel_width * s.group_channels();
+  const uint8_t* const from = in.data + image * s.height * s.width * s.channels + group * s.group_channels();
+  uint8_t* to = out;
+  for (long ky = 0; ky < s.kernel_height; ++ky, to += taps) {
+    const long line = y + ky * s.dilation_height;
+    if (line < 0 || line >= s.height) __builtin_memset(to, in.filler, taps);
+    else gather_taps(s, in, from + line * s.width * s.channels, x, to);
+  }
+  if (in.flip) flip_bytes(out, to - out, in.flip);
+}
+
+// A block of rows of A: its bytes, of at most `largest`, with what was cut off them, and widened.
+struct byte_block {
+  const uint8_t* rows = nullptr;
+  long row = 0;  // bytes
+  int largest = 0;
+  int16_t* widened = nullptr;
+  bool is_widened = false, is_cut = false;
+  byte_outliers outliers = {};
+};
+
+// Cuts the rows of a block; as they were, and not cut, where too much would be cut off.
+RL_INLINE bool cut_block(const conv_shape& s, int cap, uint8_t* rows, long count, byte_outliers& outliers) {
+  int32_t found = 0;
+  for (long i = 0; i < count; ++i) {
+    outliers.starts[i] = found;
+    if (cut_row(rows + i * byte_row_bytes(s), s.depth(), cap, outliers, found)) continue;
+    for (long j = 0; j <= i; ++j)
+      for (long k = outliers.starts[j]; k < (j < i ? outliers.starts[j + 1] : found); ++k)
+        rows[j * byte_row_bytes(s) + (outliers.found[k] & 0xffff)] += (uint8_t)(outliers.found[k] >> 16);
+    return false;
+  }
+  outliers.starts[count] = found;
+  return true;
+}
+
+RL_INLINE byte_block gather_block(const conv_shape& s, const byte_input& in, long group, long first, long count, void* scratch) {
+  uint8_t* const own = (uint8_t*)scratch;
+  byte_block made;
+  made.largest = in.largest;
+  made.widened = (int16_t*)(own + byte_block_rows(s) * byte_row_bytes(s));
+  if (s.pointwise() && !in.flip && s.group_channels() % byte_word == 0 && in.cap >= in.largest) {
+    made.rows = in.data + first * s.channels + group * s.group_channels();
+    made.row = s.channels;
+    return made;
+  }
+  made.rows = own;
+  made.row = byte_row_bytes(s);
+  for (long i = 0; i < count; ++i) gather_window(s, in, group, first + i, own + i * made.row);
+  if (in.cap >= in.largest) return made;
+  int32_t* const starts = (int32_t*)(made.widened + byte_block_rows(s) * byte_row_bytes(s));
+  made.outliers = {starts, starts + byte_block_rows(s) + 1, outlier_room(s)};
+  made.is_cut = cut_block(s, in.cap, own, count, made.outliers);
+  if (made.is_cut) made.largest = in.cap;
+  return made;
+}
+
+// A block times a panel: emit_words hands the sums on.
+template <class E>
+RL_INLINE void multiply_block(byte_block& block, long first, long count, const int8_t* panel, long depth, long first_column,
+                              long columns, const E& emit) {
+  const long words = byte_words(depth);
+  const byte_way way = byte_way_for(facts_of(panel, depth)->limits, block.largest);
+  if (way.widens && !block.is_widened) {
+    for (long i = 0; i < count; ++i) widen_row(block.rows + i * block.row, words, block.widened + i * words * byte_word);
+    block.is_widened = true;
+  }
+  const row_blocks cut(count, way.most_rows);
+  for (long i = 0; i < cut.count; ++i) {
+    alignas(64) int32_t c[tile_rows * tile_columns];
+    const row_block rows = cut.at(i);
+    const long row = way.widens ? words * byte_word : block.row;
+    const void* const a = way.widens ? (const void*)(block.widened + rows.first * row) : block.rows + rows.first * row;
+    way.tiles[rows.rows - 1](a, row, panel, words, c);
+    if (block.is_cut) add_outliers(block.outliers, rows, panel, c);
+    emit_words(c, {first + rows.first, rows.rows}, first_column, columns, emit);
+  }
+}
+
+// emit(lane, output pixel, output channel, sum). The groups' panels lie one after the other. Called by all threads of a
+// parallel region; scratch: byte_scratch_bytes(s) each.
+template <class E>
+inline void byte_convolution(const conv_shape& s, const byte_input& in, const int8_t* packed, void* scratch, const E& emit) {
+  const long rows = s.images * s.out_height() * s.out_width(), most = byte_block_rows(s), blocks = (rows + most - 1) / most;
+  const long outputs = s.outputs / s.groups, panels = byte_panels(outputs), wanted = 4 * thread_count(), depth = s.depth();
+  const long tasks = blocks * s.groups, cuts_wanted = thread_count() == 1 || !tasks ? 1 : (wanted + tasks - 1) / tasks;
+  const long share = (panels + cuts_wanted - 1) / cuts_wanted, cuts = (panels + share - 1) / share;
+  void* const own = (char*)scratch + thread_index() * byte_scratch_bytes(s);
+  byte_block block;
+  long held = -1;
+  for (const long task : shared(tasks * cuts)) {
+    const long at = task / cuts, group = at / blocks, first = at % blocks * most, count = smallest(most, rows - first);
+    if (at != held) block = gather_block(s, in, group, first, count, own), held = at;
+    const long end = smallest(panels, (task % cuts + 1) * share);
+    for (long panel = task % cuts * share; panel < end; ++panel) {
+      const auto to = [&](auto lane, long row, long column, auto value) { emit(lane, row, group * outputs + column, value); };
+      multiply_block(block, first, count, packed + (group * panels + panel) * byte_panel_bytes(depth), depth,
+                     panel * tile_columns, outputs, to);
+    }
+  }
+}
+
+// The same for one channel in each group and one output: weights [taps, channels], of 16 bits. The sums are of activations less
+// the zero point.
+template <class E>
+inline void byte_depthwise(const conv_shape& s, const byte_input& in, const int16_t* weight, const E& emit) {
+  const long width = s.out_width(), height = s.out_height();
+  const int32_t zero = (uint8_t)(in.filler ^ in.flip);
+  for (const long line : shared(s.images * height)) {
+    const long y = line % height * s.stride_height - s.pad_height;
+    const uint8_t* const image = in.data + line / height * s.height * s.width * s.channels;
+    const long first = y < 0 ? (-y + s.dilation_height - 1) / s.dilation_height : 0;
+    for (long column = 0; column < width; ++column) {
+      const long x = column * s.stride_width - s.pad_width;
+      for_each(s.channels, [&](auto lane, long c) {
+        auto sum = lane.broadcast((int32_t)0);
+        for (long ky = first; ky < s.kernel_height && y + ky * s.dilation_height < s.height; ++ky)
+          for (long kx = 0; kx < s.kernel_width; ++kx) {
+            const long at = x + kx * s.dilation_width;
+            if (at < 0 || at >= s.width) continue;
+            const auto bytes = lane.load(image + ((y + ky * s.dilation_height) * s.width + at) * s.channels + c);
+            const auto flipped = cast<int32_t, uint8_t>(bytes) ^ (int32_t)in.flip;
+            sum += (flipped - zero) * cast<int32_t, int16_t>(lane.load(weight + (ky * s.kernel_width + kx) * s.channels + c));
+          }
+        emit(lane, line * width + column, c, sum);
+      });
+    }
+  }
+}
+
+// ---- what becomes of sums ----------------------------------------------------------------------------------------------
+
+// The nearest whole number, halves to even, of one below 2^22 in magnitude.
+template <class V> RL_INLINE auto round_to_integers(V x) {
+  constexpr float magic = 12582912.0f;  // 1.5 * 2^23: its last bit stands for 1
+  using I = like<V, int32_t>;
+  return bitcast<I>(x + magic) - bitcast<int32_t>(magic);
+}
+
+template <class V> RL_INLINE V clamped(V x, float low, float high) {
+  x = x < high ? x : splat<V>(high);
+  return x > low ? x : splat<V>(low);
+}
+
+// Quantized results: (sum + start + bias) * multiplier, rounded and within bounds, which do not count the zero point.
+template <class T> struct requantized_sums {
+  T* out;
+  long row_size;
+  const int32_t* start;
+  const float *bias, *multiplier;
+  float low, high;
+  int32_t zero;
+
+  template <class Lane, class V> RL_INLINE void operator()(Lane lane, long row, long column, V sum) const {
+    const auto real = cast<float, int32_t>(sum + lane.load(start + column));
+    const auto scaled = (real + lane.load(bias + column)) * lane.load(multiplier + column);
+    lane.store(out + row * row_size + column, cast<T, int32_t>(round_to_integers(clamped(scaled, low, high)) + zero));
+  }
+};
+
+// Results in float32: (sum + start) * multiplier + bias, each rounded, and at least `low`.
+struct scaled_sums {
+  float* out;
+  long row_size;
+  const int32_t* start;
+  const float *bias, *multiplier;
+  float low;
+
+  template <class Lane, class V> RL_INLINE void operator()(Lane lane, long row, long column, V sum) const {
+    const auto scaled = opaque(cast<float, int32_t>(sum + lane.load(start + column)) * lane.load(multiplier + column));
+    const auto made = scaled + lane.load(bias + column);
+    lane.store(out + row * row_size + column, made < low ? splat<like<V, float>>(low) : made);
+  }
+};
+
+// What sums of a convolution begin with, for the zero point of unsigned activations.
+RL_INLINE void begin_sums(const conv_shape& s, const int8_t* packed, int32_t zero_point, int32_t* start) {
+  const long outputs = s.outputs / s.groups, panels = byte_panels(outputs);
+  for (long i = 0; i < s.outputs; ++i) {
+    const long group = i / outputs, column = i % outputs;
+    const int8_t* const panel = packed + (group * panels + column / tile_columns) * byte_panel_bytes(s.depth());
+    start[i] = -(zero_point - activation_offset) * facts_of(panel, s.depth())->sums[column % tile_columns];
+  }
+}
+
+// Looks at activations: the largest, and where to cut them. `zero_point` is unsigned.
+RL_INLINE void survey(const conv_shape& s, byte_input& in, const int8_t* packed, int32_t zero_point) {
+  const long count = s.images * s.height * s.width * s.channels, panels = byte_panels(s.outputs / s.groups) * s.groups;
+  const int most = largest_byte(in.data, count, in.flip);
+  in.largest = s.padded() && zero_point > most ? zero_point : most;
+  int32_t limits[chain_lengths] = {};
+  for (long panel = 0; panel < panels; ++panel)
+    for (int i = 0; i < chain_lengths; ++i) {
+      const int32_t limit = facts_of(packed + panel * byte_panel_bytes(s.depth()), s.depth())->limits[i];
+      limits[i] = limit > limits[i] ? limit : limits[i];
+    }
+  in.cap = choose_cap(limits, in.largest, in.data, count, in.flip);
+}
+
+}  // namespace rl
