@@ -29,7 +29,7 @@ SOURCES := $(wildcard rushlight/csrc/*.[ch] rushlight/csrc/kernels/* rushlight/c
 
 help:
 	@echo "setup         make $(VENV), build the extension module, install what demo and test need"
-	@echo "demo          sentence similarity with MiniLM-L6, then training on handwritten digits"
+	@echo "demo          sentence similarity with MiniLM-L6, then training on handwritten digits; text, with the weights"
 	@echo "test          ruff, import contracts, pytest (against PyTorch too, after make oracle)"
 	@echo "lint          ruff and import contracts only"
 	@echo "stubs         write the type stubs anew, after a change to operators or public signatures"
@@ -103,6 +103,7 @@ peers: setup $(VENV)/.peers
 demo: setup
 	$(BIN)/python examples/sentence_similarity.py
 	$(BIN)/python examples/train_digits.py
+	$(BIN)/python -m examples.gemma --if-installed --tokens 32 "The three primary colours are"
 
 lint: setup
 	$(BIN)/ruff check

@@ -52,18 +52,19 @@ import os
 os.environ["OMP_NUM_THREADS"] = str(threads)
 import rushlight as torch
 from examples import gemma
+from examples.generation import Session, generate
 from examples.gguf_tokens import Tokenizer
 began = time.perf_counter()
 model, metadata = gemma.load(path)
-session = gemma.Session(model, 1024)
+session = Session(model, 1024)
 load = time.perf_counter() - began
 for tokens in (prompt, prompt[:3]):  # code from the cache, for both steps
-    list(gemma.generate(session, tokens, 2, []))
-    session.seen = 0
+    list(generate(session, tokens, 2, []))
+    session.rewind()
 began = time.perf_counter()
 session.feed(torch.tensor([prompt]))
 reading = time.perf_counter() - began
-session.seen = 0
+session.rewind()
 session.feed(torch.tensor([prompt[:16]]))
 token = torch.tensor([[prompt[16]]])
 began = time.perf_counter()
@@ -73,8 +74,8 @@ making = time.perf_counter() - began
 most, found = memory(), []
 tokenizer = Tokenizer(metadata) if texts else None
 for text in texts:
-    session.seen = 0
-    found.append(tokenizer.decode(gemma.generate(session, tokenizer.encode(text), compared, [tokenizer.end])))
+    session.rewind()
+    found.append(tokenizer.decode(generate(session, tokenizer.encode(text), compared, [tokenizer.end])))
 print(json.dumps({"read": len(prompt) / reading, "make": made / making, "load": load, "memory": most, "texts": found}))
 """
 

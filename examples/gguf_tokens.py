@@ -32,14 +32,20 @@ class Tokenizer:
         special = [piece for piece, kind in zip(self.pieces, self.kinds, strict=True) if kind in (CONTROL, USER_DEFINED)]
         self._special = re.compile("(" + "|".join(map(re.escape, sorted(special, key=len, reverse=True))) + ")")
 
-    def encode(self, text: str) -> list[int]:
-        """The tokens of a text, which may name special ones, such as "<start_of_turn>"."""
-        found = [self.begin] if self.adds_begin else []
-        for place, part in enumerate(self._special.split(text)):
+    def encode(self, text: str, begin: bool = True, special: bool = True) -> list[int]:
+        """The tokens of a text.
+
+        Args:
+            text: any text.
+            begin: whether it begins a text: the token for that comes first, where the vocabulary asks for it.
+            special: whether names of special tokens in it, such as "<start_of_turn>", stand for these.
+        """
+        found = [self.begin] if begin and self.adds_begin else []
+        for place, part in enumerate(self._special.split(text) if special else [text]):
             if place % 2:
                 found.append(self._numbers[part])
             elif part:
-                found += self._joined((" " if self.adds_space and place == 0 else "") + part)
+                found += self._joined((" " if self.adds_space and begin and place == 0 else "") + part)
         return found
 
     def _joined(self, text: str) -> list[int]:
@@ -74,15 +80,18 @@ class Tokenizer:
             return [number]
         return [self._numbers.get(f"<0x{byte:02X}>", self.unknown) for byte in piece.encode()]
 
+    def content(self, token: int) -> bytes:
+        """The bytes of a token, which may be a part of a character; a control token has none.
+
+        IndexError for a number that is no token's.
+        """
+        if not 0 <= token < len(self.pieces):
+            raise IndexError(f"there is no token {token}: the vocabulary has {len(self.pieces)}")
+        piece, kind = self.pieces[token], self.kinds[token]
+        if kind == BYTE:
+            return bytes([int(piece[3:5], 16)])
+        return b"" if kind == CONTROL else piece.replace(SPACE, " ").encode()
+
     def decode(self, numbers: Iterable[int]) -> str:
         """The text of tokens; control tokens have none. IndexError for a number that is none."""
-        content = bytearray()
-        for number in numbers:
-            if not 0 <= number < len(self.pieces):
-                raise IndexError(f"there is no token {number}: the vocabulary has {len(self.pieces)}")
-            piece, kind = self.pieces[number], self.kinds[number]
-            if kind == BYTE:
-                content.append(int(piece[3:5], 16))
-            elif kind != CONTROL:
-                content += piece.replace(SPACE, " ").encode()
-        return content.decode("utf-8", "replace")
+        return b"".join(map(self.content, numbers)).decode("utf-8", "replace")
