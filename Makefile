@@ -60,7 +60,7 @@ $(VENV)/.weights: | $(BIN)/python
 
 # One command for all, so that none can bring another version of PyTorch.
 $(VENV)/.oracle-$(TORCH_VERSION): | $(VENV)/.installed
-	$(PIP) $(TORCH_PIP_FLAGS) torch==$(TORCH_VERSION) expecttest transformers tensorboard onnx onnxruntime gguf
+	$(PIP) $(TORCH_PIP_FLAGS) torch==$(TORCH_VERSION) expecttest transformers tensorboard onnx onnxruntime gguf accelerate
 	$(PIP) --no-deps silero-vad  # its archive; the package itself asks for more
 	$(call compile_packages,$(VENV))
 	@touch $@
