@@ -37,7 +37,7 @@ help:
 	@echo "wheel         build wheels that need no compiler, into dist/, for the Pythons 3.11 to 3.13 that are here"
 	@echo "oracle        install PyTorch $(TORCH_VERSION), transformers and ONNX Runtime, for tests only"
 	@echo "bench         measure, beside the peers that are installed; writes benchmarks/results.md"
-	@echo "fuzz          random programs compiled, views and operators against PyTorch, random arguments, hostile archives"
+	@echo "fuzz          random programs compiled, views and operators against PyTorch, random arguments, hostile archives and files"
 	@echo "clients       install packages that require PyTorch without it, run them; writes docs/clients.md"
 	@echo "clients-quick the part of it that make test runs"
 	@echo "peers         install ONNX Runtime, OpenVINO and JAX, for bench only"
@@ -143,6 +143,7 @@ FUZZ_ARGUMENTS_FLAGS ?= --trials 50
 FUZZ_KILLS_FLAGS ?= --kills 20
 FUZZ_ARCHIVES_FLAGS ?= --trials 2000
 FUZZ_EAGER_FLAGS ?= --trials 20
+FUZZ_FILES_FLAGS ?= --trials 20000
 fuzz: oracle
 	$(BIN)/python -m tests.fuzz_inductor $(FUZZ_FLAGS)
 	$(BIN)/python -m tests.fuzz_gradients $(FUZZ_FLAGS)
@@ -151,6 +152,7 @@ fuzz: oracle
 	-$(BIN)/python -m tests.fuzz_eager $(FUZZ_EAGER_FLAGS)
 	$(BIN)/python -m tests.fuzz_kills $(FUZZ_KILLS_FLAGS)
 	$(BIN)/python -m tests.fuzz_archives $(FUZZ_ARCHIVES_FLAGS)
+	$(BIN)/python -m tests.fuzz_files $(FUZZ_FILES_FLAGS)
 	$(BIN)/python -m tests.fuzz_machine
 	$(BIN)/python -m tests.fuzz_profiling
 

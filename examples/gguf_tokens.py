@@ -11,7 +11,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from examples.gguf_metadata import entries, entry
+
+UNKNOWN = "tokenizer.ggml.unknown_token_id"
 SPACE = "▁"
+BYTE_PIECE = re.compile("<0x[0-9A-F]{2}>")
 NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 3, 4, 6  # kinds of pieces, as the file has them
 
 
@@ -21,11 +25,13 @@ class Tokenizer:
     def __init__(self, metadata: Mapping[str, Any]):
         if metadata.get("tokenizer.ggml.model") != "llama":
             raise ValueError(f"expected a vocabulary of kind 'llama', got {metadata.get('tokenizer.ggml.model')!r}")
-        self.pieces: list[str] = metadata["tokenizer.ggml.tokens"]
-        self.scores: list[float] = metadata["tokenizer.ggml.scores"]
-        self.kinds: list[int] = metadata["tokenizer.ggml.token_type"]
-        self.begin, self.end = metadata["tokenizer.ggml.bos_token_id"], metadata["tokenizer.ggml.eos_token_id"]
-        self.unknown = metadata.get("tokenizer.ggml.unknown_token_id", 0)
+        self.pieces: list[str] = entries(metadata, "tokenizer.ggml.tokens", str)
+        count = len(self.pieces)
+        self.scores: list[float] = entries(metadata, "tokenizer.ggml.scores", float, count)
+        self.kinds: list[int] = entries(metadata, "tokenizer.ggml.token_type", int, count)
+        marks = [entry(metadata, f"tokenizer.ggml.{name}_token_id", int, 0, count - 1) for name in ("bos", "eos")]
+        self.begin, self.end = marks
+        self.unknown = entry({UNKNOWN: 0} | dict(metadata), UNKNOWN, int, 0, count - 1)
         self.adds_begin = metadata.get("tokenizer.ggml.add_bos_token", True)
         self.adds_space = metadata.get("tokenizer.ggml.add_space_prefix", True)
         self._numbers = {piece: number for number, piece in enumerate(self.pieces)}
@@ -88,8 +94,8 @@ class Tokenizer:
         if not 0 <= token < len(self.pieces):
             raise IndexError(f"there is no token {token}: the vocabulary has {len(self.pieces)}")
         piece, kind = self.pieces[token], self.kinds[token]
-        if kind == BYTE:
-            return bytes([int(piece[3:5], 16)])
+        if kind == BYTE and BYTE_PIECE.fullmatch(piece):
+            return bytes.fromhex(piece[3:5])
         return b"" if kind == CONTROL else piece.replace(SPACE, " ").encode()
 
     def decode(self, numbers: Iterable[int]) -> str:
