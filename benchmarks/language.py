@@ -13,6 +13,7 @@ import json
 import statistics
 import subprocess
 import sys
+from typing import Any
 
 from benchmarks.machine import processor
 
@@ -98,8 +99,9 @@ print(json.dumps({"read": reading, "make": making, "load": load, "memory": most,
 """
 
 
-def _run(python: str, program: str, *given: object) -> dict:
-    done = subprocess.run([python, "-c", _COMMON + program, json.dumps(given)], capture_output=True, text=True)
+def run_in(python: str, program: str, *given: object) -> Any:
+    """What a program, run by a Python, prints last, in JSON; it gets `given` as JSON. RuntimeError where it fails."""
+    done = subprocess.run([python, "-c", program, json.dumps(given)], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{python} failed: {done.stderr[-800:]}")
     return json.loads(done.stdout.splitlines()[-1])
@@ -123,7 +125,8 @@ def main() -> None:
     turns: dict[str, list[dict]] = {name: [] for name in contenders}
     for turn in range(TURNS):
         for name, (python, program) in contenders.items():
-            turns[name].append(_run(python, program, path, options.threads, prompt, MADE, COMPARED, TEXTS if turn == 0 else []))
+            given = path, options.threads, prompt, MADE, COMPARED, TEXTS if turn == 0 else []
+            turns[name].append(run_in(python, _COMMON + program, *given))
     print(f"{'':12} {'read, tokens/s':>16} {'make, tokens/s':>16} {'load, s':>10} {'memory, MB':>12}")
     for name, found in turns.items():
         row = {key: statistics.median(each[key] for each in found) for key in ("read", "make", "load", "memory")}
