@@ -2,8 +2,8 @@
 
 In: the same packages and options as benchmarks/language.py, and a text, by default examples/data/alice.txt. It is cut into
 windows of 512 tokens, each of which begins with the token for the beginning of a text; every other token is predicted from
-those before it in its window. Out: the perplexity (e to the mean negative log likelihood of a token) of the model compiled, which
-rounds activations to bytes, of the model in eager, which does not, and of llama.cpp, and how far likelihoods are apart.
+those before it in its window. Out: the perplexity (e to the mean negative log likelihood of a token) of the model compiled,
+which rounds activations to bytes, of the model in eager, which does not, and of llama.cpp; how far likelihoods are apart.
 
 llama.cpp's server names the likeliest tokens only: it is asked for the 2000 likeliest after each prefix, and for more where the
 text's token is not among these, which takes a second a token.

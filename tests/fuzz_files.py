@@ -234,12 +234,16 @@ class Trials:
 
     def gguf(self, choose: random.Random) -> None:
         """Read a damaged GGUF file; raises where something is wrong."""
-        kind = choose.choice(("lies", "lies", "bytes", "both", "cut", "tensors", "entries"))
+        kind = choose.choice(("lies", "lies", "bytes", "both", "cut", "tensors", "entries", "empty"))
         content = self.valid
         if kind == "tensors":
             return self._changed_tensors(choose)
         if kind in ("lies", "both"):
             content = Writer(Lies(choose, self.numbers)).file(self.tensors)
+        if kind == "empty":
+            sizes = [0, *(choose.choice(NUMBERS) for _ in range(choose.randrange(4)))]
+            tensor = ("empty", tuple(choose.sample(sizes, len(sizes))), choose.choice((0, 1, 2, 8, 12, 14, 24, 28, 30)), b"")
+            content = Writer(self.counter).file([*self.tensors, tensor])
         if kind == "entries":
             content = Writer(self.counter).file(self.tensors, damage_entries(choose))
         if kind in ("bytes", "both"):
@@ -308,13 +312,13 @@ class Trials:
 
 def use(tensor: torch.Tensor) -> None:
     """Read what was loaded, so that wrong sizes would show."""
-    repr(tensor)
-    if isinstance(tensor, BlockTensor):
-        with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # scales and numbers are infinite or NaN
+        repr(tensor)
+        if isinstance(tensor, BlockTensor):
             tensor.dequantize().sum()
-    elif tensor.numel():
-        tensor.to(torch.float64).sum()
-        tensor.reshape(-1)[-1].item()
+        elif tensor.numel():
+            tensor.to(torch.float64).sum()
+            tensor.reshape(-1)[-1].item()
 
 
 def step(path: str) -> None:
