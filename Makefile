@@ -29,7 +29,7 @@ SOURCES := $(wildcard rushlight/csrc/*.[ch] rushlight/csrc/kernels/* rushlight/c
 
 help:
 	@echo "setup         make $(VENV), build the extension module, install what demo and test need"
-	@echo "demo          sentence similarity with MiniLM-L6, then training on handwritten digits"
+	@echo "demo          sentence similarity with MiniLM-L6, then training on handwritten digits; text, with the weights"
 	@echo "test          ruff, import contracts, pytest (against PyTorch too, after make oracle)"
 	@echo "lint          ruff and import contracts only"
 	@echo "stubs         write the type stubs anew, after a change to operators or public signatures"
@@ -37,7 +37,7 @@ help:
 	@echo "wheel         build wheels that need no compiler, into dist/, for the Pythons 3.11 to 3.13 that are here"
 	@echo "oracle        install PyTorch $(TORCH_VERSION), transformers and ONNX Runtime, for tests only"
 	@echo "bench         measure, beside the peers that are installed; writes benchmarks/results.md"
-	@echo "fuzz          random programs compiled, views and operators against PyTorch, random arguments, hostile archives"
+	@echo "fuzz          random programs compiled, views and operators against PyTorch, random arguments, hostile archives and files"
 	@echo "clients       install packages that require PyTorch without it, run them; writes docs/clients.md"
 	@echo "clients-quick the part of it that make test runs"
 	@echo "peers         install ONNX Runtime, OpenVINO and JAX, for bench only"
@@ -60,7 +60,7 @@ $(VENV)/.weights: | $(BIN)/python
 
 # One command for all, so that none can bring another version of PyTorch.
 $(VENV)/.oracle-$(TORCH_VERSION): | $(VENV)/.installed
-	$(PIP) $(TORCH_PIP_FLAGS) torch==$(TORCH_VERSION) expecttest transformers tensorboard onnx onnxruntime gguf
+	$(PIP) $(TORCH_PIP_FLAGS) torch==$(TORCH_VERSION) expecttest transformers tensorboard onnx onnxruntime gguf accelerate
 	$(PIP) --no-deps silero-vad  # its archive; the package itself asks for more
 	$(call compile_packages,$(VENV))
 	@touch $@
@@ -103,6 +103,7 @@ peers: setup $(VENV)/.peers
 demo: setup
 	$(BIN)/python examples/sentence_similarity.py
 	$(BIN)/python examples/train_digits.py
+	$(BIN)/python -m examples.gemma --if-installed --tokens 32 "The three primary colours are"
 
 lint: setup
 	$(BIN)/ruff check
@@ -142,6 +143,7 @@ FUZZ_ARGUMENTS_FLAGS ?= --trials 50
 FUZZ_KILLS_FLAGS ?= --kills 20
 FUZZ_ARCHIVES_FLAGS ?= --trials 2000
 FUZZ_EAGER_FLAGS ?= --trials 20
+FUZZ_FILES_FLAGS ?= --trials 20000
 fuzz: oracle
 	$(BIN)/python -m tests.fuzz_inductor $(FUZZ_FLAGS)
 	$(BIN)/python -m tests.fuzz_gradients $(FUZZ_FLAGS)
@@ -150,6 +152,7 @@ fuzz: oracle
 	-$(BIN)/python -m tests.fuzz_eager $(FUZZ_EAGER_FLAGS)
 	$(BIN)/python -m tests.fuzz_kills $(FUZZ_KILLS_FLAGS)
 	$(BIN)/python -m tests.fuzz_archives $(FUZZ_ARCHIVES_FLAGS)
+	$(BIN)/python -m tests.fuzz_files $(FUZZ_FILES_FLAGS)
 	$(BIN)/python -m tests.fuzz_machine
 	$(BIN)/python -m tests.fuzz_profiling
 

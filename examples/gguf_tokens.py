@@ -11,7 +11,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from examples.gguf_metadata import entries, entry
+
+UNKNOWN = "tokenizer.ggml.unknown_token_id"
 SPACE = "▁"
+BYTE_PIECE = re.compile("<0x[0-9A-F]{2}>")
 NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 3, 4, 6  # kinds of pieces, as the file has them
 
 
@@ -21,25 +25,33 @@ class Tokenizer:
     def __init__(self, metadata: Mapping[str, Any]):
         if metadata.get("tokenizer.ggml.model") != "llama":
             raise ValueError(f"expected a vocabulary of kind 'llama', got {metadata.get('tokenizer.ggml.model')!r}")
-        self.pieces: list[str] = metadata["tokenizer.ggml.tokens"]
-        self.scores: list[float] = metadata["tokenizer.ggml.scores"]
-        self.kinds: list[int] = metadata["tokenizer.ggml.token_type"]
-        self.begin, self.end = metadata["tokenizer.ggml.bos_token_id"], metadata["tokenizer.ggml.eos_token_id"]
-        self.unknown = metadata.get("tokenizer.ggml.unknown_token_id", 0)
+        self.pieces: list[str] = entries(metadata, "tokenizer.ggml.tokens", str)
+        count = len(self.pieces)
+        self.scores: list[float] = entries(metadata, "tokenizer.ggml.scores", float, count)
+        self.kinds: list[int] = entries(metadata, "tokenizer.ggml.token_type", int, count)
+        marks = [entry(metadata, f"tokenizer.ggml.{name}_token_id", int, 0, count - 1) for name in ("bos", "eos")]
+        self.begin, self.end = marks
+        self.unknown = entry({UNKNOWN: 0} | dict(metadata), UNKNOWN, int, 0, count - 1)
         self.adds_begin = metadata.get("tokenizer.ggml.add_bos_token", True)
         self.adds_space = metadata.get("tokenizer.ggml.add_space_prefix", True)
         self._numbers = {piece: number for number, piece in enumerate(self.pieces)}
         special = [piece for piece, kind in zip(self.pieces, self.kinds, strict=True) if kind in (CONTROL, USER_DEFINED)]
         self._special = re.compile("(" + "|".join(map(re.escape, sorted(special, key=len, reverse=True))) + ")")
 
-    def encode(self, text: str) -> list[int]:
-        """The tokens of a text, which may name special ones, such as "<start_of_turn>"."""
-        found = [self.begin] if self.adds_begin else []
-        for place, part in enumerate(self._special.split(text)):
+    def encode(self, text: str, begin: bool = True, special: bool = True) -> list[int]:
+        """The tokens of a text.
+
+        Args:
+            text: any text.
+            begin: whether it begins a text: the token for that comes first, where the vocabulary asks for it.
+            special: whether names of special tokens in it, such as "<start_of_turn>", stand for these.
+        """
+        found = [self.begin] if begin and self.adds_begin else []
+        for place, part in enumerate(self._special.split(text) if special else [text]):
             if place % 2:
                 found.append(self._numbers[part])
             elif part:
-                found += self._joined((" " if self.adds_space and place == 0 else "") + part)
+                found += self._joined((" " if self.adds_space and begin and place == 0 else "") + part)
         return found
 
     def _joined(self, text: str) -> list[int]:
@@ -74,15 +86,18 @@ class Tokenizer:
             return [number]
         return [self._numbers.get(f"<0x{byte:02X}>", self.unknown) for byte in piece.encode()]
 
+    def content(self, token: int) -> bytes:
+        """The bytes of a token, which may be a part of a character; a control token has none.
+
+        IndexError for a number that is no token's.
+        """
+        if not 0 <= token < len(self.pieces):
+            raise IndexError(f"there is no token {token}: the vocabulary has {len(self.pieces)}")
+        piece, kind = self.pieces[token], self.kinds[token]
+        if kind == BYTE and BYTE_PIECE.fullmatch(piece):
+            return bytes.fromhex(piece[3:5])
+        return b"" if kind == CONTROL else piece.replace(SPACE, " ").encode()
+
     def decode(self, numbers: Iterable[int]) -> str:
         """The text of tokens; control tokens have none. IndexError for a number that is none."""
-        content = bytearray()
-        for number in numbers:
-            if not 0 <= number < len(self.pieces):
-                raise IndexError(f"there is no token {number}: the vocabulary has {len(self.pieces)}")
-            piece, kind = self.pieces[number], self.kinds[number]
-            if kind == BYTE:
-                content.append(int(piece[3:5], 16))
-            elif kind != CONTROL:
-                content += piece.replace(SPACE, " ").encode()
-        return content.decode("utf-8", "replace")
+        return b"".join(map(self.content, numbers)).decode("utf-8", "replace")

@@ -7,6 +7,7 @@ likeliest one's.
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -63,6 +64,22 @@ class Sampler:
         if chosen.top_k or chosen.top_p < 1 or chosen.min_p > 0:
             probabilities = kept(probabilities, chosen)
         return int(torch.multinomial(probabilities, 1, generator=self.generator))
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add a command-line option for each setting."""
+    parser.add_argument("--temperature", type=float, default=0.0, help="0 takes the likeliest token")
+    parser.add_argument("--top-k", type=int, default=0, help="only so many of the likeliest; 0 for all")
+    parser.add_argument("--top-p", type=float, default=1.0, help="only the likeliest whose probabilities sum to this")
+    parser.add_argument("--min-p", type=float, default=0.0, help="none below this part of the likeliest one's probability")
+    parser.add_argument("--penalty", type=float, default=1.0, help="for tokens that the text has already")
+    parser.add_argument("--seed", type=int, default=0)
+
+
+def sampler_of(options: argparse.Namespace) -> Sampler:
+    """The sampler that a command's options ask for. ValueError for settings out of range."""
+    chosen = options.temperature, options.top_k, options.top_p, options.min_p, options.penalty, options.seed
+    return Sampler(Sampling(*chosen))
 
 
 def penalized(logits: torch.Tensor, text: Sequence[int], penalty: float) -> torch.Tensor:

@@ -1,12 +1,16 @@
-"""Quantized tensors: integers with a scale and a zero point, and the operators of quantized models.
+"""Quantized tensors: integers with a scale and a zero point, with operators for quantized models; and weights in blocks.
 
 Importing this package attaches the methods to Tensor; what computes is in `operators`, which is imported when the first
 quantized tensor is made or the first of its operators is asked for.
 """
 
+from rushlight.core.lazy_module import lazy_names
 from rushlight.quantized import methods
 from rushlight.quantized.loading import ensure_operators, is_quantized_operator
 
 methods.install()
 
-__all__ = ["ensure_operators", "is_quantized_operator", "methods"]
+_HOMES = {"rushlight.quantized.blocks": ("BlockTensor",), "rushlight.quantized.gguf_models": ("from_gguf",)}
+
+__all__ = ["BlockTensor", "ensure_operators", "from_gguf", "is_quantized_operator", "methods"]
+__getattr__, __dir__ = lazy_names(globals(), _HOMES)

@@ -70,6 +70,21 @@ class BlockTensor(Tensor):
         made = format_named(format).quantize(rows.numpy(force=True))
         return cls(tensor_from_array(made), format, tensor.dtype if tensor.dtype in (bfloat16, float16) else float32)
 
+    @property
+    def data(self) -> BlockTensor:
+        """The same blocks, as a tensor that is no parameter."""
+        return BlockTensor(self.blocks, self.format, self.dtype)
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, BlockTensor):
+            raise RuntimeError(
+                f"a BlockTensor stands for float32, bfloat16 or float16, got numbers of {value.dtype}: put what dequantize() "
+                "gives in its place first"
+            )
+        Tensor.data.__set__(self, value)
+        self.blocks, self.format = value.blocks, value.format
+
     def dequantize(self) -> Tensor:
         """The numbers that the blocks stand for, in `dtype`."""
         return own.dequantize_blocks(self.blocks, self.format).to(self.dtype)

@@ -25,6 +25,7 @@ from rushlight.serialization.saving import replace_file
 
 _MAGIC, _VERSIONS, _NEWEST = b"GGUF", (2, 3), 3
 _MOST_DIMS, _MOST_NESTED, _MOST_ALIGNMENT = 4, 4, 1 << 20
+_MOST_ELEMENTS = 1 << 56  # sizes of empty tensors too, with 1 for 0: strides and sizes in bytes must fit 64 bits
 _PLAIN: dict[int, dtype] = {
     0: float32, 1: float16, 24: int8, 25: int16, 26: int32, 27: int64, 28: float64, 30: bfloat16,
 }  # fmt: skip
@@ -228,6 +229,8 @@ class _Reader:
         layout, plain = _BLOCKS.get(kind), _PLAIN.get(kind)
         if layout is None and plain is None:
             raise self.fail(f"the tensor {name!r} has the type {kind}, which is not known")
+        if math.prod(max(size, 1) for size in sizes) > _MOST_ELEMENTS:
+            raise self.fail(f"the tensor {name!r} of the sizes {list(sizes)} is larger than any memory")
         if layout is not None:
             if not sizes or sizes[-1] % layout.elements:
                 raise self.fail(f"the tensor {name!r} of the sizes {list(sizes)} is not of whole blocks of {layout.name}")
@@ -240,7 +243,7 @@ class _Reader:
 
     def elements(self, name: str, code: str, sizes: tuple[int, ...], itemsize: int, begin: int) -> np.ndarray:
         count = math.prod(sizes)
-        if begin + count * itemsize > self.end or math.prod(max(size, 1) for size in sizes) >= 1 << 62:
+        if begin + count * itemsize > self.end:
             where = f"of the sizes {list(sizes)} at byte {begin}"
             raise self.fail(f"the tensor {name!r} {where} ends behind the file's {self.end} bytes")
         return np.frombuffer(self.content, code, count, begin).reshape(sizes)

@@ -76,9 +76,7 @@ def _read(f: str | os.PathLike | BinaryIO) -> dict[str, np.ndarray]:
 
 
 def _arrays(content: bytes) -> dict[str, np.ndarray]:
-    parts = safetensors.deserialize(content)
-    plain = safetensors.numpy.load(content) if all(part["dtype"] not in _FLOAT8 for _, part in parts) else None
-    return plain if plain is not None else {name: _array(part) for name, part in parts}
+    return {name: _array(part) for name, part in safetensors.deserialize(content)}
 
 
 def _array(part: dict) -> np.ndarray:

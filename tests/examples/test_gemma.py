@@ -10,26 +10,17 @@ import pytest
 
 import rushlight as torch
 from examples import gemma
+from examples.generation import Session
 from examples.gguf_tokens import Tokenizer
 from examples.sampling import Sampler, Sampling
 from rushlight.quantized.blocks import BlockTensor
+from tests.examples.small_gemma import CONFIG, model
 
-CONFIG = gemma.Config(
-    layers=3, width=64, inner=96, heads=4, shared_heads=2, head_width=16, vocabulary=50, context=40, window=5, window_every=3
-)  # fmt: skip
 TOKENS = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]])
 
 
-def model() -> gemma.Gemma:
-    torch.manual_seed(0)
-    made = gemma.Gemma(CONFIG)
-    for parameter in made.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
-    return made.eval().requires_grad_(False)
-
-
 def all_logits(made: gemma.Gemma, **options) -> torch.Tensor:
-    return gemma.Session(made, 20, **options).feed(TOKENS, last=False)
+    return Session(made, 20, **options).feed(TOKENS, last=False)
 
 
 def close(found: torch.Tensor, expected: torch.Tensor, part: float = 1e-4) -> None:
@@ -41,33 +32,10 @@ def test_by_tokens_as_at_once():
     expected = all_logits(made, compiled=False)
     close(all_logits(made), expected)
     for compiled in (False, True):
-        session = gemma.Session(made, 20, compiled=compiled)
+        session = Session(made, 20, compiled=compiled)
         close(session.feed(TOKENS[:, :5])[:, 0], expected[:, 4])
         for place in range(5, TOKENS.shape[1]):
             close(session.feed(TOKENS[:, place : place + 1])[:, 0], expected[:, place])
-
-
-def test_two_graphs_serve_a_text():
-    counter = torch._dynamo.testing.CompileCounterWithBackend("inductor")
-    session = gemma.Session(model(), 40, compiled=False)
-    session.step = torch.compile(session.model.forward, backend=counter, dynamic=True)
-    made = list(gemma.generate(session, [1, 2, 3], 30, []))
-    assert len(made) == 30 and counter.frame_count <= 2
-
-
-def test_what_a_session_refuses():
-    session = gemma.Session(model(), 4, compiled=False)
-    for tokens, said in (
-        ([], "by 1 to 4 tokens, got 0"),
-        ([1] * 5, "by 1 to 4 tokens, got 5"),
-        ([50], "0 to 49"),
-        ([-1], "0 to 49"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            session.feed(torch.tensor([tokens], dtype=torch.int64))
-    with pytest.raises(ValueError, match="has 1 to 40 tokens, got 41"):
-        gemma.Session(model(), 41)
-    assert len(list(gemma.generate(session, [1, 2], 9, []))) == 3  # as long as the text may grow
 
 
 @pytest.fixture
@@ -118,7 +86,10 @@ def test_as_in_pytorch():
     exec(compile(source, gemma.__file__, "exec"), theirs.__dict__)
     made, other = model(), theirs.Gemma(CONFIG)
     other.load_state_dict({name: pytorch.from_numpy(tensor.numpy()) for name, tensor in made.state_dict().items()})
-    expected = theirs.Session(other.eval(), 20, compiled=False).feed(pytorch.from_numpy(TOKENS.numpy()), last=False)
+    caches = [[pytorch.zeros(1, 20, *made.cache_sizes) for _ in made.windows] for _ in range(2)]
+    tokens = pytorch.from_numpy(TOKENS.numpy())
+    with pytorch.no_grad():
+        expected = other.eval()(tokens, pytorch.arange(12), None, pytorch.tensor([0]), *caches, last=False)
     close(all_logits(made, compiled=False), torch.from_numpy(expected.numpy()))
 
 

@@ -234,3 +234,16 @@ def test_other_functions_get_numbers():
 def test_what_does_not_fit(call, said):
     with pytest.raises((RuntimeError, ValueError), match=said):
         call()
+
+
+def test_data_has_the_blocks():
+    weight = BlockTensor.quantize(normal(3, 32), "q8_0")
+    assert isinstance(weight.data, BlockTensor) and weight.data.blocks is weight.blocks
+    other = BlockTensor.quantize(normal(3, 32), "q4_0")
+    weight.data = other
+    assert weight.format == "q4_0" and torch.equal(weight.dequantize(), other.dequantize())
+    layer = nn.Linear(32, 3, bias=False)
+    layer.weight = nn.Parameter(weight, requires_grad=False)
+    assert layer.to(torch.bfloat16).weight.dequantize().dtype is torch.bfloat16
+    with pytest.raises(RuntimeError, match="got numbers of torch.float64"):
+        layer.double()

@@ -25,12 +25,12 @@ def arrays() -> dict[str, np.ndarray]:
 def test_round_trip_of_every_dtype(tmp_path):
     path = tmp_path / "model.safetensors"
     save_safetensors({name: from_numpy(array) for name, array in arrays().items()}, path, {"format": "pt"})
-    loaded = load_safetensors(path)
-    assert set(loaded) == set(arrays())
-    for name, array in arrays().items():
-        assert loaded[name].dtype.numpy == array.dtype
-        assert loaded[name].shape == array.shape
-        assert (loaded[name].numpy() == array).all()
+    for loaded in (load_safetensors(path), load_safetensors(io.BytesIO(path.read_bytes()))):
+        assert set(loaded) == set(arrays())
+        for name, array in arrays().items():
+            assert loaded[name].dtype.numpy == array.dtype
+            assert loaded[name].shape == array.shape
+            assert (loaded[name].numpy() == array).all()
     assert os.listdir(tmp_path) == ["model.safetensors"]
 
 
@@ -99,6 +99,13 @@ def test_every_truncation():
     for length in range(len(VALID)):
         with pytest.raises(RuntimeError):
             load_safetensors(io.BytesIO(VALID[:length]))
+
+
+def test_bfloat16_beside_others_in_a_stream(tmp_path):
+    state = {"narrow": from_numpy(np.ones(3, np.float32)).bfloat16(), "wide": from_numpy(np.ones(3, np.float32))}
+    save_safetensors(state, tmp_path / "model.safetensors")
+    loaded = load_safetensors(io.BytesIO((tmp_path / "model.safetensors").read_bytes()))
+    assert loaded["narrow"].dtype is state["narrow"].dtype and loaded["wide"].tolist() == [1, 1, 1]
 
 
 def test_dtypes_that_tensors_lack():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from rushlight.core.dtype import bool_
 from rushlight.core.tensor import Tensor
 from rushlight.ops.numbers import as_operand
@@ -10,6 +12,7 @@ from rushlight.ops.promotion import result_type
 from rushlight.ops.registry import composite
 
 aten = namespaces.namespace("aten")
+_MAX_COMPARED = 3  # isin compares with up to this many values one by one, and searches more of them in a sorted list
 
 
 @composite(
@@ -55,12 +58,15 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
     kind = result_type(elements, test_elements)
     _check_ordered(elements)
     _check_ordered(test_elements)
-    wanted = elements.to(kind)
-    known = aten.sort.default(aten.reshape.default(test_elements, (-1,)).to(kind))[0]
-    if not known.numel():
+    wanted, known = elements.to(kind), aten.reshape.default(test_elements, (-1,)).to(kind)
+    count = known.numel()
+    if not count:
         found = aten.zeros_like.default(wanted).bool()
+    elif count <= _MAX_COMPARED:
+        found = functools.reduce(aten.logical_or.default, [wanted == aten.select.int(known, 0, each) for each in range(count)])
     else:
-        place = aten.clamp.default(aten.searchsorted.Tensor(known, wanted), None, known.numel() - 1)
+        known = aten.sort.default(known)[0]
+        place = aten.clamp.default(aten.searchsorted.Tensor(known, wanted), None, count - 1)
         found = aten.index.Tensor(known, [place]) == wanted
     return aten.logical_not.default(found) if invert else found
 
