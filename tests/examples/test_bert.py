@@ -74,7 +74,9 @@ def test_padding_changes_nothing_for_the_other_tokens(tiny, ids):
 def test_mask_per_query_token_is_the_general_form(tiny, ids):
     mask = torch.tensor([[1, 1, 1, 1, 0, 0]] * 2)
     square = mask.unsqueeze(1).expand(2, 6, 6)
-    np.testing.assert_allclose(run(tiny, ids, attention_mask=square)[0], run(tiny, ids, attention_mask=mask)[0], atol=1e-6)
+    np.testing.assert_allclose(
+        run(tiny, ids, attention_mask=square)[0], run(tiny, ids, attention_mask=mask)[0], atol=1e-6
+    )
 
 
 def test_a_head_mask_of_ones_changes_nothing(tiny, ids):
@@ -222,7 +224,9 @@ def test_head_mask_matches_transformers(oracle, bert, shape):
     hooks = []
     for layer, row in zip(oracle.encoder.layer, rows, strict=True):
         scale = real.from_numpy(np.repeat(row, 384 // 12))
-        hooks.append(layer.attention.output.dense.register_forward_pre_hook(lambda _, given, scale=scale: (given[0] * scale,)))
+        hooks.append(
+            layer.attention.output.dense.register_forward_pre_hook(lambda _, given, scale=scale: (given[0] * scale,))
+        )
     try:
         reference = expected(oracle, **inputs)
     finally:
