@@ -12,6 +12,7 @@ import pytest
 import rushlight as torch
 from rushlight.ops.cpu.native import kernels
 from rushlight.quantized import convolution, linear
+from tests.compiler.native_programs import how
 from tests.quantized import exact
 
 pytestmark = pytest.mark.skipif(kernels is None, reason="the native kernels were not built")
@@ -184,3 +185,22 @@ def test_layers_as_torch(relu):
         found.append((made.int_repr().numpy(), library.ops.quantized.linear(rows, head, 0.3, 9).int_repr().numpy()))
     for ours, theirs in zip(*found, strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.oracle
+def test_what_lies_between_is_compiled(monkeypatch, tmp_path):
+    """Code of an archive is cut around quantized operators; what native segments and these give together is as in eager."""
+    pytest.importorskip("torch")
+    from tests.quantized import zoo
+
+    monkeypatch.setenv("RUSHLIGHT_JIT_NATIVE_AFTER", "0")
+    model, (x,) = zoo.dynamic_transformer_layer()
+    model.save(str(tmp_path / "layer.pt"))
+    loaded, given = torch.jit.load(str(tmp_path / "layer.pt")), torch.from_numpy(x.numpy())
+    with torch.no_grad():
+        for _ in range(3):
+            made = loaded(given)
+    kind, reasons = how(loaded)
+    assert kind == "parts"
+    assert reasons.count("operators on quantized tensors") == 2
+    np.testing.assert_allclose(made.numpy(), model(x).detach().numpy(), rtol=1e-4, atol=1e-5)
