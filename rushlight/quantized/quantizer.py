@@ -6,6 +6,7 @@ at the limits of its dtype where it lies beyond; back it is (q - zero point) * s
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ def _is_byte(kind: dtype) -> bool:
     return kind in (quint8, qint8)
 
 
+@functools.cache
 def limits(kind: dtype) -> tuple[int, int]:
     """The smallest and the largest integer of a quantized dtype."""
     if kind in _NARROW:

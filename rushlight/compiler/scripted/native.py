@@ -3,8 +3,8 @@
 In: a function's graph as the executor runs it, and arguments. Out: a callable over arguments like these, or None where
 there is none. A graph whose branches and loops are decided by sizes, attributes and numbers becomes one compiled graph
 (`whole.py`), another one a structured program (`translate.py`); there are several of either where what a program does depends
-on values. Where a node stands in the way of both, the graph is cut around it (`segments.py`), and so around operators on quantized
-tensors, whose kernels are native.
+on values. Where a node stands in the way of both, the graph is cut around it (`segments.py`), and so around operators on
+quantized tensors, whose kernels are native.
 """
 
 from __future__ import annotations

@@ -351,4 +351,3 @@ def _counts(node: Node) -> int:
     if node.blocks:
         return _tensor_nodes(node)
     return int(node.kind.startswith("aten::") and getattr(operator_of(node), "op", None) is not None)
-

@@ -154,7 +154,8 @@ RL_INLINE void multiply_block(byte_block& block, long first, long count, const i
     const void* const a = way.widens ? (const void*)(block.widened + rows.first * row) : block.rows + rows.first * row;
     way.tiles[rows.rows - 1](a, row, panel, words, c);
     if (block.is_cut) add_outliers(block.outliers, rows, panel, c);
-    emit_words(c, {first + rows.first, rows.rows}, first_column, columns, emit);
+    const E to = emit;  // in registers: what it writes are bytes, which might be anything
+    emit_words(c, {first + rows.first, rows.rows}, first_column, columns, to);
   }
 }
 
@@ -174,7 +175,7 @@ inline void byte_convolution(const conv_shape& s, const byte_input& in, const in
     if (at != held) block = gather_block(s, in, group, first, count, own), held = at;
     const long end = smallest(panels, (task % cuts + 1) * share);
     for (long panel = task % cuts * share; panel < end; ++panel) {
-      const auto to = [&](auto lane, long row, long column, auto value) { emit(lane, row, group * outputs + column, value); };
+      const auto to = [emit, group, outputs](auto lane, long row, long column, auto value) { emit(lane, row, group * outputs + column, value); };
       multiply_block(block, first, count, packed + (group * panels + panel) * byte_panel_bytes(depth), depth,
                      panel * tile_columns, outputs, to);
     }

@@ -176,8 +176,10 @@ template <class To, class From> RL_INLINE To lowest_bytes(From v) {
   return bitcast<To>(__builtin_ia32_pmovdb512_mask(bitcast<wide>(v), bytes{}, -1));
 #elif defined(RL_GCC_AVX)
   using bytes = int8_t __attribute__((vector_size(4 * lanes)));
-  const bytes all = bitcast<bytes>(v);
-  return bitcast<To>(__builtin_shufflevector(all, all, 0, 4, 8, 12, 16, 20, 24, 28));
+  const bytes first = __builtin_shuffle(bitcast<bytes>(v), bytes{0, 4, 8, 12, 16, 20, 24, 28});
+  To made;
+  __builtin_memcpy(&made, &first, sizeof made);
+  return made;
 #else
   return __builtin_convertvector(v, To);
 #endif
