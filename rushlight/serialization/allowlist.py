@@ -22,6 +22,7 @@ from rushlight.core.typed_storage import TypedStorage
 from rushlight.ops.copying import rebuild_subclass
 from rushlight.ops.lazy_views import with_metadata
 from rushlight.quantized.blocks import rebuild_block_tensor
+from rushlight.quantized.saved import ScriptObject
 from rushlight.serialization import rebuild
 from rushlight.serialization.dtypes import DTYPE_OF_STORAGE
 from rushlight.serialization.errors import UnpicklingError
@@ -230,6 +231,11 @@ def _quantized_tensor(machine: Unpickler, args: tuple) -> Tensor:
     return quantized.rebuild_quantized(*args[:5])
 
 
+def _packed_weights(machine: Unpickler, args: tuple) -> ScriptObject:
+    _expect("ScriptObject", args)
+    return ScriptObject()
+
+
 def _block_tensor(machine: Unpickler, args: tuple) -> Tensor:
     _expect("rebuild_block_tensor", args, Tensor, str, dtype, bool)
     try:
@@ -289,6 +295,7 @@ _CONSTRUCTORS = {
     "builtins.bytes": _bytes,
     "builtins.complex": _complex,
     "_codecs.encode": _encode,
+    "torch.ScriptObject": _packed_weights,
     "torch.Size": _size,
     "torch.device": _device,
     "torch.serialization._get_layout": _layout,

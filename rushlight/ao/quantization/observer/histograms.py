@@ -8,6 +8,7 @@ distance to the nearest quantized value, where mass is spread evenly in its bin.
 from __future__ import annotations
 
 import warnings
+from bisect import bisect_left, bisect_right
 from typing import Any
 
 import numpy as np
@@ -110,14 +111,14 @@ class HistogramObserver(UniformQuantizationObserverBase):
         """The range that the search ends with."""
         width = (self.max_val - self.min_val) / self.bins
         total, sums = self.histogram.sum().item(), aten.cumsum.default(self.histogram, 0)
-        first, last = self._search(np.float32(total), np.array(sums.numpy()))
+        first, last = self._search(total, sums.tolist())
         return self.min_val + width * first, self.min_val + width * (last + 1)
 
-    def _search(self, total: np.float32, sums: np.ndarray) -> tuple[int, int]:
+    def _search(self, total: float, sums: list[float]) -> tuple[int, int]:
         first, last, left, right, least = 0, self.bins - 1, 0.0, 1.0, _INFINITY
         while left < right:
             next_left, next_right = left + _STEP, right - _STEP
-            low, high = _inwards(sums, first, last, next_left * float(total), next_right * float(total))
+            low, high = _inwards(sums, first, last, next_left * total, next_right * total)
             if low - first > last - high:
                 candidate, left = (low, last), next_left
             else:
@@ -167,12 +168,12 @@ class HistogramObserver(UniformQuantizationObserverBase):
         return f"min_val={self.min_val}, max_val={self.max_val}"
 
 
-def _inwards(sums: np.ndarray, first: int, last: int, below: float, above: float) -> tuple[int, int]:
+def _inwards(sums: list[float], first: int, last: int, below: float, above: float) -> tuple[int, int]:
     """The first bin from `first` on with a running sum of at least `below`, and the last one up to `last` with one of at most
     `above`."""
-    low = np.searchsorted(sums, np.float32(below), "left")
-    high = np.searchsorted(sums, np.float32(above), "right") - 1
-    return int(min(max(low, first), last)), int(max(min(high, last), first))
+    low = bisect_left(sums, float(np.float32(below)))
+    high = bisect_right(sums, float(np.float32(above))) - 1
+    return min(max(low, first), last), max(min(high, last), first)
 
 
 def _integral(begin: Tensor, end: Tensor, density: Tensor) -> Tensor:

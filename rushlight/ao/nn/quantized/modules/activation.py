@@ -55,7 +55,7 @@ class Hardswish(nn.Hardswish):
         register_scale(self, scale, zero_point, device, dtype)
 
     def forward(self, input):
-        return quantized.hardswish(input, self.scale, self.zero_point)
+        return quantized.hardswish(input, float(self.scale), int(self.zero_point))
 
     def _get_name(self) -> str:
         return "QuantizedHardswish"
@@ -107,7 +107,7 @@ class LeakyReLU(nn.LeakyReLU):
         register_scale(self, scale, zero_point, device, dtype)
 
     def forward(self, input):
-        return quantized.leaky_relu(input, self.negative_slope, self.inplace, self.scale, self.zero_point)
+        return quantized.leaky_relu(input, self.negative_slope, self.inplace, float(self.scale), int(self.zero_point))
 
     def _get_name(self) -> str:
         return "QuantizedLeakyReLU"

@@ -57,7 +57,14 @@ class BatchNorm2d(_BatchNorm):
 
     def forward(self, input: Tensor) -> Tensor:
         return quantized.batch_norm2d(
-            input, self.weight, self.bias, self.running_mean, self.running_var, self.eps, self.scale, self.zero_point
+            input,
+            self.weight,
+            self.bias,
+            self.running_mean,
+            self.running_var,
+            self.eps,
+            float(self.scale),
+            int(self.zero_point),
         )
 
 
@@ -75,5 +82,12 @@ class BatchNorm3d(_BatchNorm):
 
     def forward(self, input: Tensor) -> Tensor:
         return quantized.batch_norm3d(
-            input, self.weight, self.bias, self.running_mean, self.running_var, self.eps, self.scale, self.zero_point
+            input,
+            self.weight,
+            self.bias,
+            self.running_mean,
+            self.running_var,
+            self.eps,
+            float(self.scale),
+            int(self.zero_point),
         )

@@ -27,7 +27,9 @@ class LayerNorm(nn.LayerNorm):
         register_scale(self, scale, zero_point, device, dtype)
 
     def forward(self, input):
-        return quantized.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps, self.scale, self.zero_point)
+        return quantized.layer_norm(
+            input, self.normalized_shape, self.weight, self.bias, self.eps, float(self.scale), int(self.zero_point)
+        )
 
     def _get_name(self) -> str:
         return "QuantizedLayerNorm"
@@ -55,7 +57,9 @@ class GroupNorm(nn.GroupNorm):
         register_scale(self, scale, zero_point, device, dtype)
 
     def forward(self, input):
-        return quantized.group_norm(input, self.num_groups, self.weight, self.bias, self.eps, self.scale, self.zero_point)
+        return quantized.group_norm(
+            input, self.num_groups, self.weight, self.bias, self.eps, float(self.scale), int(self.zero_point)
+        )
 
     def _get_name(self) -> str:
         return "QuantizedGroupNorm"
@@ -78,7 +82,7 @@ class _InstanceNorm:
         register_scale(self, scale, zero_point, device, dtype)
 
     def forward(self, input):
-        return quantized.instance_norm(input, self.weight, self.bias, self.eps, self.scale, self.zero_point)
+        return quantized.instance_norm(input, self.weight, self.bias, self.eps, float(self.scale), int(self.zero_point))
 
     def _get_name(self) -> str:
         return f"Quantized{type(self).__name__}"

@@ -21,7 +21,14 @@ class BNReLU2d(batchnorm.BatchNorm2d):
         if len(input.shape) != 4:
             raise ValueError("Input shape must be `(N, C, H, W)`!")
         return quantized.batch_norm2d_relu(
-            input, self.weight, self.bias, self.running_mean, self.running_var, self.eps, self.scale, self.zero_point
+            input,
+            self.weight,
+            self.bias,
+            self.running_mean,
+            self.running_var,
+            self.eps,
+            float(self.scale),
+            int(self.zero_point),
         )
 
     def _get_name(self) -> str:
@@ -37,7 +44,14 @@ class BNReLU3d(batchnorm.BatchNorm3d):
         if len(input.shape) != 5:
             raise ValueError("Input shape must be `(N, C, D, H, W)`!")
         return quantized.batch_norm3d_relu(
-            input, self.weight, self.bias, self.running_mean, self.running_var, self.eps, self.scale, self.zero_point
+            input,
+            self.weight,
+            self.bias,
+            self.running_mean,
+            self.running_var,
+            self.eps,
+            float(self.scale),
+            int(self.zero_point),
         )
 
     def _get_name(self) -> str:

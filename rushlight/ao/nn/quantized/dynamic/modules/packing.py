@@ -34,3 +34,9 @@ def as_quantized(mod: Module, weight: Tensor, kind: dtype) -> Tensor:
     observer = dynamic_observer(mod)
     observer(weight)
     return _quantize_weight(weight.float(), observer)
+
+
+def taken_from(state_dict: dict[str, Any], key: str) -> Any:
+    """Packed weights out of a state, also those that a checkpoint or scripted code holds."""
+    value = state_dict.pop(key)
+    return getattr(value, "held", value)

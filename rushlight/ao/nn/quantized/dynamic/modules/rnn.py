@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Optional, Tuple  # noqa: UP035  (scripted)
 
 from rushlight.ao.nn.quantized.dynamic.modules.linear import dynamic_observer
-from rushlight.ao.nn.quantized.dynamic.modules.packing import as_quantized, pack_weight_bias, placeholder
+from rushlight.ao.nn.quantized.dynamic.modules.packing import as_quantized, pack_weight_bias, placeholder, taken_from
 from rushlight.core.dtype import dtype, float32, qint8
 from rushlight.core.tensor import Tensor
 from rushlight.jit.decorators import export, ignore
@@ -50,7 +50,7 @@ class PackedParameter(Module):
         if prefix + "param" not in state_dict:
             missing_keys.append(prefix + "param")
             return
-        self.param = state_dict.pop(prefix + "param")
+        self.param = taken_from(state_dict, prefix + "param")
         super()._load_from_state_dict(state_dict, prefix, local_metadata, False, missing_keys, unexpected_keys, error_msgs)
 
 

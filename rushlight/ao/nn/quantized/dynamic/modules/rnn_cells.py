@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Optional, Tuple  # noqa: UP035  (scripted)
 
 from rushlight.ao.nn.quantized.dynamic.modules.linear import dynamic_observer
-from rushlight.ao.nn.quantized.dynamic.modules.packing import as_quantized, pack_weight_bias, placeholder
+from rushlight.ao.nn.quantized.dynamic.modules.packing import as_quantized, pack_weight_bias, placeholder, taken_from
 from rushlight.core.dtype import dtype, qint8
 from rushlight.core.tensor import Tensor
 from rushlight.nn import modules as floats
@@ -116,7 +116,7 @@ class RNNCellBase(Module):
     ) -> None:
         for name in ("_packed_weight_ih", "_packed_weight_hh"):
             if prefix + name in state_dict:
-                setattr(self, name, state_dict.pop(prefix + name))
+                setattr(self, name, taken_from(state_dict, prefix + name))
             else:
                 missing_keys.append(prefix + name)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, False, missing_keys, unexpected_keys, error_msgs)
