@@ -60,6 +60,10 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "quantize", "quantize_dynamic", "quantize_qat", "swap_module",
     ),
     f"{_HERE}stubs": ("DeQuantStub", "QuantStub", "QuantWrapper"),
+    f"{_HERE}weights": (
+        "BlockWeightOnlyConfig", "Int4WeightOnlyConfig", "Int8DynamicActivationInt8WeightConfig", "Int8WeightOnlyConfig",
+        "int4_weight_only", "int8_dynamic_activation_int8_weight", "int8_weight_only", "quantize_",
+    ),
     f"{_HERE}utils": ("MatchAllNode", "Pattern", "get_combined_dict"),
 }  # fmt: skip
 

@@ -31,3 +31,5 @@ fallback("decompositions of `aot` take its place", "fake_quantize_per_tensor_aff
          "fake_quantize_per_channel_affine_cachemask")  # fmt: skip
 fallback("rounds a zero point that is learned", "_fake_quantize_learnable_per_tensor_affine",
          "_fake_quantize_learnable_per_channel_affine")  # fmt: skip
+fallback("unpacks weights of 4 bits", "_convert_weight_to_int4pack_for_cpu", "_weight_int4pack_mm_for_cpu",
+         "_dyn_quant_pack_4bit_weight", "_dyn_quant_matmul_4bit")  # fmt: skip

@@ -1,4 +1,4 @@
-"""`torch.nn.intrinsic.quantized.modules.linear_relu`: an older name of `torch.ao.nn.intrinsic.quantized.modules.linear_relu`."""
+"""An older name of `torch.ao.nn.intrinsic.quantized.modules.linear_relu`."""
 
 from rushlight.core.lazy_module import names_of
 
