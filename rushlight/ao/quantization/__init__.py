@@ -68,7 +68,8 @@ _HOMES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 __all__ = sorted(name for names in _HOMES.values() for name in names)
-__getattr__, __dir__ = lazy_names(globals(), _HOMES)
+_PARTS = {f"{_HERE}{part}": () for part in ("fx", "quantize_fx")}
+__getattr__, __dir__ = lazy_names(globals(), {**_HOMES, **_PARTS})
 
 # Modules under names that functions have, too: imported now, so that importing them later doesn't replace the functions.
 for _name in ("fuse_modules", "quantize"):

@@ -24,18 +24,16 @@ from rushlight.ao.quantization.qconfig import (
 )
 from rushlight.nn import functional as F
 from rushlight.nn import modules as nn
-from rushlight.ops import bindings
 
 __all__ = ["QConfigMapping", "get_default_qat_qconfig_mapping", "get_default_qconfig_mapping"]
 
-_functions = bindings.functions()
 _UNIT, _SIGNED = default_fixed_qparams_range_0to1_observer, default_fixed_qparams_range_neg1to1_observer
 FIXED_QPARAMS: dict[Any, _PartialWrapper] = {
     **dict.fromkeys(
-        (nn.Hardsigmoid, F.hardsigmoid, "hardsigmoid", "hardsigmoid_", nn.Sigmoid, _functions["sigmoid"], "sigmoid", "sigmoid_",
-         nn.Softmax, F.softmax, _functions["softmax"], "softmax"), _UNIT,
+        (nn.Hardsigmoid, F.hardsigmoid, "hardsigmoid", "hardsigmoid_", nn.Sigmoid, "sigmoid", "sigmoid_", nn.Softmax, F.softmax,
+         "softmax"), _UNIT,
     ),
-    **dict.fromkeys((nn.Tanh, _functions["tanh"], "tanh", "tanh_"), _SIGNED),
+    **dict.fromkeys((nn.Tanh, "tanh", "tanh_"), _SIGNED),
 }  # fmt: skip
 """Operators whose results have a known range, with its observer."""
 
@@ -61,7 +59,7 @@ class QConfigMapping:
         return self
 
     def set_object_type(self, object_type: Callable | str, qconfig: QConfigAny) -> QConfigMapping:
-        """The qconfig of a module class, a function, or a method by its name."""
+        """The qconfig of a module class, a function, or methods and functions of a name."""
         self.object_type_qconfigs[object_type] = qconfig
         return self
 
