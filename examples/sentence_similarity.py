@@ -2,6 +2,7 @@
 
     python -m examples.sentence_similarity
     python -m examples.sentence_similarity --sentences my.txt --query "someone is hungry" --query "rain"
+    python -m examples.sentence_similarity --quantize     and what is left of the vectors with quantized weights
 
 A sentence file has one sentence per line; lines that start with `#` are comments. Set RUSHLIGHT_DUMP=DIR to get every
 stage of the compiled model as files.
@@ -10,6 +11,7 @@ stage of the compiled model as files.
 from __future__ import annotations
 
 import argparse
+import copy
 import sys
 import time
 from collections.abc import Callable
@@ -22,6 +24,7 @@ from tqdm import tqdm
 import rushlight as torch
 from examples import timing
 from examples.minilm import SentenceEncoder, batches, load_encoder, load_tokenizer, model_folder
+from rushlight.ao import quantization
 
 Encode = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -85,6 +88,25 @@ def measured(folder: Path, eager: SentenceEncoder, compiled: Encode, quick: bool
     ]
 
 
+def quantized(eager: SentenceEncoder, tokenizer: Tokenizer, sentences: list[str], exact: np.ndarray) -> list[tuple[str, str]]:
+    """For each form of the weights, how near the vectors stay, and how often a sentence keeps its nearest neighbour."""
+    forms = {
+        "int8 weights": quantization.Int8WeightOnlyConfig(),
+        "int8 weights and activations": quantization.Int8DynamicActivationInt8WeightConfig(),
+        "int4 weights, groups of 128": quantization.Int4WeightOnlyConfig(group_size=128),
+        "q4_0 blocks": quantization.BlockWeightOnlyConfig("q4_0"),
+    }
+    rows = []
+    for name, form in forms.items():
+        model = copy.deepcopy(eager)
+        quantization.quantize_(model, form)
+        vectors = embed(torch.compile(model), tokenizer, sentences)
+        nearest = [np.argmax(each @ each.T - 2 * np.eye(len(each)), axis=1) for each in (vectors, exact)]
+        kept, cosine = np.mean(nearest[0] == nearest[1]), np.mean((vectors * exact).sum(1))
+        rows.append((name, f"mean cosine {cosine:.4f}, nearest sentence kept {kept:.0%}"))
+    return rows
+
+
 def print_table(title: str, rows: list[tuple[str, str]]) -> None:
     """Two aligned columns."""
     width = max(len(name) for name, _ in rows)
@@ -99,6 +121,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--query", action="append", help="what to look for; may be given several times")
     parser.add_argument("--model", type=Path, help="a folder with MiniLM's weights, instead of the installed package")
     parser.add_argument("--quick", action="store_true", help=f"only {QUICK_SENTENCES} sentences and fewer timings")
+    parser.add_argument("--quantize", action="store_true", help="compare the vectors of quantized weights")
     return parser.parse_args(arguments)
 
 
@@ -126,6 +149,8 @@ def main(arguments: list[str]) -> int:
     difference = float(np.abs(embeddings - by_eager).max())
     rows.append(("largest difference, eager to compiled", f"{difference:.1e}"))
     print_table(f"MiniLM-L6, batch 1, {timing.TOKENS} tokens, {torch.get_num_threads()} threads", rows)
+    if options.quantize:
+        print_table("Quantized weights, against float32", quantized(eager, tokenizer, sentences, by_eager))
     if not difference < TOLERANCE:
         print(f"eager and compiled embeddings differ by {difference:.1e}, over {TOLERANCE:.0e}", file=sys.stderr)
         return 1

@@ -1,6 +1,7 @@
 """Train a small convolutional network on scikit-learn's handwritten digits, 8 x 8 pixels, to over 97% test accuracy.
 
     python -m examples.train_digits
+    python -m examples.train_digits --quantize     and then its accuracy with 8-bit weights and activations
 
 Ends with exit status 1 where the accuracy stays below that.
 """
@@ -8,6 +9,7 @@ Ends with exit status 1 where the accuracy stays below that.
 from __future__ import annotations
 
 import argparse
+import copy
 import sys
 import time
 
@@ -17,6 +19,8 @@ from sklearn.model_selection import train_test_split
 
 import rushlight as torch
 from rushlight import nn
+from rushlight.ao.quantization import get_default_qconfig_mapping
+from rushlight.ao.quantization.quantize_fx import convert_fx, prepare_fx
 
 F = nn.functional
 
@@ -67,7 +71,7 @@ def train_epoch(
     return total / len(order)
 
 
-def accuracy(model: DigitNet, images: torch.Tensor, labels: torch.Tensor) -> float:
+def accuracy(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> float:
     """The share of images whose digit the model names."""
     model.eval()
     with torch.no_grad():
@@ -75,10 +79,20 @@ def accuracy(model: DigitNet, images: torch.Tensor, labels: torch.Tensor) -> flo
     return (guesses == labels).sum().item() / len(labels)
 
 
+def quantized(model: DigitNet, images: torch.Tensor) -> nn.Module:
+    """The model with integers of 8 bits, whose ranges are observed on some images."""
+    mapping = get_default_qconfig_mapping("x86")
+    prepared = prepare_fx(copy.deepcopy(model).eval(), mapping, (images[:1],))
+    for start in range(0, len(images), BATCH_SIZE):
+        prepared(images[start : start + BATCH_SIZE])
+    return convert_fx(prepared)
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m examples.train_digits", description=__doc__.split("\n")[0])
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--quantize", action="store_true", help="quantize the trained network, and compare")
     options = parser.parse_args(arguments)
 
     torch.manual_seed(options.seed)
@@ -94,6 +108,11 @@ def main(arguments: list[str]) -> int:
 
     reached = accuracy(model, test_images, test_labels)
     print(f"{len(test_images)} test images, accuracy {reached:.2%}, {time.perf_counter() - start:.1f} s")
+    if options.quantize:
+        with torch.no_grad():
+            small = quantized(model, train_images[:256])
+        reached = accuracy(small, test_images, test_labels)
+        print(f"quantized to 8 bits, calibrated on 256 training images: accuracy {reached:.2%}")
     if reached < TARGET:
         print(f"expected at least {TARGET:.0%}", file=sys.stderr)
         return 1

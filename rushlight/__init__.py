@@ -169,8 +169,8 @@ _PACKAGES = (
     "_logging", "_subclasses", "_tensor", "_tensor_str", "_utils", "accelerator", "ao", "aot", "backends", "classes",
     "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "func", "functional", "futures", "fx", "hub",
     "inductor", "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "optim",
-    "overrides", "package", "profiler", "quasirandom", "serialization", "signal", "special", "storage", "testing",
-    "torch_version", "types", "utils", "version", "xpu",
+    "overrides", "package", "profiler", "quantization", "quasirandom", "serialization", "signal", "special", "storage",
+    "testing", "torch_version", "types", "utils", "version", "xpu",
 )  # fmt: skip
 _FUNCTIONS = {
     **dict.fromkeys(
@@ -193,6 +193,7 @@ _FUNCTIONS = {
     ),
     "PyTorchFileReader": "rushlight.serialization.absent",
     "ScriptModule": "rushlight.jit",
+    "ScriptObject": "rushlight.quantized.saved",
     **dict.fromkeys(
         ("AnyType", "AwaitType", "BoolType", "ClassType", "ComplexType", "DeviceObjType", "DictType", "EnumType", "FloatType",
          "FutureType", "IntType", "InterfaceType", "ListType", "NoneType", "NumberType", "OptionalType", "RRefType",

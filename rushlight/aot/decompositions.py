@@ -179,3 +179,39 @@ def nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index
         rows = rows * _weights(weight, aten.where.self(counted, column, 0).squeeze(1), counted.squeeze(1)).unsqueeze(1)
     hit = (aten.arange(self.shape[1]).unsqueeze(0) == column) & counted
     return aten.where.self(hit, rows, 0.0).to(self.dtype)
+
+
+# Fake quantization
+
+
+def _fake_quantized(x: Tensor, scale: object, zero_point: object, quant_min: int, quant_max: int) -> tuple[Tensor, Tensor]:
+    """As `ops/cpu/fake_quantize.py`: the zero point is added after rounding, unless it is no integer."""
+    scaled = x * (1 / scale)
+    if isinstance(zero_point, Tensor) and zero_point.dtype.is_floating_point:
+        integers = (scaled + zero_point).round()
+    else:
+        integers = scaled.round() + zero_point
+    mask = (integers >= quant_min) & (integers <= quant_max)
+    return ((integers.clamp(quant_min, quant_max) - zero_point) * scale).to(x.dtype), mask
+
+
+def _in_float32(number: float, like: Tensor) -> Tensor:
+    return aten.full.default((), number, dtype=float32, device=like.device)
+
+
+@decomposition("fake_quantize_per_tensor_affine_cachemask")
+def fake_quantize_per_tensor(self, scale, zero_point, quant_min, quant_max):
+    return _fake_quantized(self, _in_float32(scale, self), zero_point, quant_min, quant_max)
+
+
+@decomposition("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams")
+def fake_quantize_of_tensors(self, scale, zero_point, fake_quant_enabled, quant_min, quant_max):
+    values, mask = _fake_quantized(self, scale.reshape(()), zero_point.reshape(()).to(int64), quant_min, quant_max)
+    is_on = fake_quant_enabled.reshape(()) != 0
+    return aten.where.self(is_on, values, self), mask | ~is_on
+
+
+@decomposition("fake_quantize_per_channel_affine_cachemask")
+def fake_quantize_per_channel(self, scale, zero_point, axis, quant_min, quant_max):
+    along = [-1, *(1,) * (self.dim() - axis - 1)]
+    return _fake_quantized(self, scale.reshape(along), zero_point.reshape(along), quant_min, quant_max)

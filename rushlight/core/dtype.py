@@ -250,7 +250,7 @@ class iinfo:
     """Limits of an integer dtype: `bits`, `max`, `min`."""
 
     def __init__(self, type: dtype):
-        if not isinstance(type, dtype) or type.category != INTEGRAL:
+        if not isinstance(type, dtype) or type.category not in (INTEGRAL, QUANTIZED):
             raise TypeError(f"torch.iinfo() requires an integer input type, but got {type}. Use torch.finfo for it.")
         info = np.iinfo(type.numpy)
         self.dtype = type.name

@@ -79,3 +79,14 @@ def lazy_names(
         return sorted({*package, *home_of, *modules})
 
     return __getattr__, __dir__
+
+
+def names_of(home: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` for a module that has the names of the module `home`, which the first use of one imports."""
+
+    def __getattr__(name: str) -> object:
+        if name.startswith("__") and name != "__all__":
+            raise AttributeError(name)
+        return getattr(fetch(home), name)
+
+    return __getattr__, lambda: dir(fetch(home))

@@ -25,6 +25,7 @@ from rushlight.jit.function import Function
 from rushlight.jit.language import Attribute
 from rushlight.jit.library import has_constants, script_methods
 from rushlight.jit.overloads import overloaded_definition, overloads_of
+from rushlight.jit.types.extensions import extension_type_of
 from rushlight.jit.types.kinds import BOOL, NONE, TENSOR, ClassType, InterfaceType, OptionalType, Type
 from rushlight.nn import Module
 
@@ -136,6 +137,9 @@ def _infer(value: object) -> Type | None:
         return None
     if isinstance(value, Tensor):
         return TENSOR
+    extension = extension_type_of(value)
+    if extension is not None:
+        return extension
     try:
         return infer_type(value, compiler.class_type)
     except RuntimeError:

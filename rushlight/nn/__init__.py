@@ -5,7 +5,7 @@ from __future__ import annotations
 from rushlight.core.lazy_module import lazy_names
 from rushlight.nn import modules
 
-_PARTS = ("attention", "functional", "grad", "init", "modules", "parallel", "quantized", "utils")
+_PARTS = ("attention", "functional", "grad", "init", "intrinsic", "modules", "parallel", "qat", "quantized", "utils")
 _HOMES = {
     **{f"rushlight.nn.{part}": () for part in _PARTS},
     **modules.HOMES,

@@ -7,7 +7,6 @@ at the limits of its dtype where it lies beyond; back it is (q - zero point) * s
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,7 +14,13 @@ import numpy as np
 
 from rushlight.core.dtype import dtype, qint8, qint32, quint2x4, quint4x2, quint8
 from rushlight.core.qscheme import per_channel_affine, per_channel_affine_float_qparams, per_tensor_affine, qscheme
+from rushlight.ops.quantization_parameters import choose
 from rushlight.quantized import native
+
+__all__ = [
+    "ChannelQuantizer", "Quantizer", "TensorQuantizer", "choose", "dequantize", "limits", "quantize", "quantize_rounding_first",
+    "to_integers",
+]  # fmt: skip
 
 _NARROW = {quint4x2: (0, 15), quint2x4: (0, 3)}
 
@@ -147,46 +152,3 @@ class ChannelQuantizer:
 
 
 Quantizer = TensorQuantizer | ChannelQuantizer
-
-
-def choose(low: float, high: float, smallest: int, largest: int, preserve_sparsity: bool = False) -> tuple[float, int]:
-    """The scale and the zero point by which integers from `smallest` to `largest` reach from `low` to `high`, and 0 exactly.
-
-    The zero point is that of the end of the range whose error is less, rounded; where `preserve_sparsity`, a range of both
-    signs is made symmetric. As in the reference of gemmlowp, and so in fbgemm.
-    """
-    low, high = min(float(np.float32(low)), 0.0), max(float(np.float32(high)), 0.0)
-    if preserve_sparsity and low < 0 < high:
-        middle = (largest - smallest) // 2
-        reach = max(abs(low / (-middle - 1)), abs(high / middle))
-        low, high = reach * (-middle - 1), reach * middle
-    scale = (high - low) / (largest - smallest)
-    if not _is_usable(scale):
-        scale = 0.1
-    if scale < _SMALLEST_SCALE:
-        low, high, scale = _widened(low, high, scale, smallest, largest)
-    from_low, from_high = smallest - low / scale, largest - high / scale
-    error_low, error_high = abs(smallest) - abs(low / scale), abs(largest) - abs(high / scale)
-    initial = from_low if error_low < error_high else from_high
-    if preserve_sparsity and low < 0 < high:
-        initial = (smallest + largest) / 2
-    zero_point = smallest if initial < smallest else largest if initial > largest else round(initial)
-    return scale, int(zero_point)
-
-
-_SMALLEST_SCALE = 6.1e-5
-
-
-def _is_usable(scale: float) -> bool:
-    """Whether a scale and its inverse are finite float32 numbers, and not 0."""
-    return 0 < abs(float(np.float32(scale))) and math.isfinite(float(inverse_of(scale)))
-
-
-def _widened(low: float, high: float, scale: float, smallest: int, largest: int) -> tuple[float, float, float]:
-    """A range that is too narrow for its scale, with the smallest scale that is used."""
-    if low == 0:
-        return low, _SMALLEST_SCALE * (largest - smallest), _SMALLEST_SCALE
-    if high == 0:
-        return -_SMALLEST_SCALE * (largest - smallest), high, _SMALLEST_SCALE
-    factor = _SMALLEST_SCALE / scale
-    return low * factor, high * factor, _SMALLEST_SCALE

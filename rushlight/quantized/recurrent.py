@@ -14,7 +14,7 @@ from rushlight.core.dtype import float32
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.quantized.linear import linear_dynamic, linear_float16, unwrapped
 from rushlight.quantized.packed import CellParams, LinearPackedParams
-from rushlight.quantized.registration import CPU, aten, operator
+from rushlight.quantized.registration import ANY_BACKEND, CPU, aten, operator
 
 _CELL = "__torch__.torch.classes.rnn.CellParamsBase"
 _PACKED = "__torch__.torch.classes.quantized.LinearPackedParamsBase"
@@ -243,3 +243,9 @@ _define_cell("quantized_rnn_tanh_cell_dynamic", _plain_step(np.tanh))
 def make_cell_params(w_ih, w_hh, bias_ih, bias_hh, reduce_range=False):
     layers = (unwrapped(each, LinearPackedParams, "make_quantized_cell_params_dynamic") for each in (w_ih, w_hh))
     return CellParams("quantized_dynamic", *layers, bias_ih, bias_hh, reduce_range)
+
+
+@operator(f"quantized::make_quantized_cell_params_fp16({_PACKED} w_ih, {_PACKED} w_hh) -> {_CELL}", keys=(ANY_BACKEND,))
+def make_cell_params_in_halves(w_ih, w_hh):
+    layers = [unwrapped(each, LinearPackedParams, "make_quantized_cell_params_fp16") for each in (w_ih, w_hh)]
+    return CellParams("quantized_fp16", *layers)

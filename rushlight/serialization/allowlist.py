@@ -22,6 +22,8 @@ from rushlight.core.typed_storage import TypedStorage
 from rushlight.ops.copying import rebuild_subclass
 from rushlight.ops.lazy_views import with_metadata
 from rushlight.quantized.blocks import rebuild_block_tensor
+from rushlight.quantized.saved import ScriptObject
+from rushlight.quantized.weights import rebuild_integer_weight
 from rushlight.serialization import rebuild
 from rushlight.serialization.dtypes import DTYPE_OF_STORAGE
 from rushlight.serialization.errors import UnpicklingError
@@ -230,12 +232,25 @@ def _quantized_tensor(machine: Unpickler, args: tuple) -> Tensor:
     return quantized.rebuild_quantized(*args[:5])
 
 
+def _packed_weights(machine: Unpickler, args: tuple) -> ScriptObject:
+    _expect("ScriptObject", args)
+    return ScriptObject()
+
+
 def _block_tensor(machine: Unpickler, args: tuple) -> Tensor:
     _expect("rebuild_block_tensor", args, Tensor, str, dtype, bool)
     try:
         return rebuild_block_tensor(*args)
     except (RuntimeError, ValueError) as error:
         raise UnpicklingError(f"a tensor in blocks contradicts itself: {error}") from error
+
+
+def _integer_weight(machine: Unpickler, args: tuple) -> Tensor:
+    _expect("rebuild_integer_weight", args, Tensor, Tensor, str, int, bool)
+    try:
+        return rebuild_integer_weight(*args)
+    except (RuntimeError, ValueError) as error:
+        raise UnpicklingError(f"a weight of integers contradicts itself: {error}") from error
 
 
 def _sparse_tensor(machine: Unpickler, args: tuple) -> Tensor:
@@ -289,6 +304,7 @@ _CONSTRUCTORS = {
     "builtins.bytes": _bytes,
     "builtins.complex": _complex,
     "_codecs.encode": _encode,
+    "torch.ScriptObject": _packed_weights,
     "torch.Size": _size,
     "torch.device": _device,
     "torch.serialization._get_layout": _layout,
@@ -301,6 +317,7 @@ _CONSTRUCTORS = {
     "torch._utils._rebuild_qtensor": _quantized_tensor,
     "torch._utils._rebuild_sparse_tensor": _sparse_tensor,
     "torch.quantized.blocks.rebuild_block_tensor": _block_tensor,
+    "torch.quantized.weights.rebuild_integer_weight": _integer_weight,
     "torch._utils._rebuild_wrapper_subclass": _wrapper,
     "torch._utils._rebuild_parameter": _parameter,
     "torch._utils._rebuild_parameter_with_state": _parameter_with_state,

@@ -25,6 +25,7 @@ from rushlight.core.typed_storage import TypedStorage
 from rushlight.nn.parameter import Buffer, Parameter
 from rushlight.ops.copying import is_wrapper
 from rushlight.ops.lazy_views import metadata_of
+from rushlight.quantized import saved as packed
 from rushlight.serialization.dtypes import STORAGE_NAMES
 from rushlight.serialization.errors import PicklingError, SharedStorageError
 from rushlight.serialization.objects import find_named, module_of, save_object
@@ -388,6 +389,15 @@ def _write_storage(machine: Pickler, storage: UntypedStorage, element_type: dtyp
     machine.out += pickle.BINPERSID
 
 
+def _save_packed(machine: Pickler, value: Any) -> None:
+    """Write packed weights of quantized layers as torch does."""
+    machine.write_global("torch", "ScriptObject")
+    machine.out += pickle.EMPTY_TUPLE + pickle.NEWOBJ
+    machine.memoize(value)
+    machine.save(value.__getstate__() if isinstance(value, packed.ScriptObject) else packed.written_state(value))
+    machine.out += pickle.BUILD
+
+
 _WRITERS: dict[type, Callable[[Pickler, Any], None]] = {
     type(None): _save_none,
     bool: _save_bool,
@@ -420,8 +430,10 @@ _OWN_REDUCTIONS = (Tensor.__reduce_ex__, Buffer.__reduce_ex__)
 
 
 def _writer_of_base(value: Any) -> Callable[[Pickler, Any], None]:
-    """The writer for an object whose type is not listed: that of tensors and parameters, or of any object."""
+    """The writer for an object whose type is not listed: that of packed weights, tensors, parameters, or any object."""
     kind = type(value)
+    if packed.is_packed(value) or kind is packed.ScriptObject:
+        return _save_packed
     if issubclass(kind, Parameter):
         return _save_parameter if kind.__reduce_ex__ is Parameter.__reduce_ex__ else save_object
     return _save_tensor if issubclass(kind, Tensor) else save_object

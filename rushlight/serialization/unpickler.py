@@ -17,6 +17,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
+from rushlight.quantized.saved import ScriptObject
 from rushlight.serialization.errors import UnpicklingError
 from rushlight.serialization.keys import KeyChecker
 
@@ -37,6 +38,9 @@ FindGlobal = Callable[[str, str], Any]
 PersistentLoad = Callable[[Any], Any]
 # Reads one pickle of a stream that ends at or before a position, with a function for its storages.
 ReadPickle = Callable[[BinaryIO, int, PersistentLoad], Any]
+
+
+_PACKED = "torch.ScriptObject"
 
 
 class Constructor:
@@ -349,12 +353,23 @@ def _count(machine: Unpickler) -> None:
 
 
 def _new_object(machine: Unpickler) -> None:
-    """Make an object of a class that the user vouches for, without calling `__init__`."""
+    """Make an object of a class that the user vouches for, without calling `__init__`, or one of packed weights."""
     args, kind = machine.pop(), machine.pop()
+    if isinstance(kind, Constructor) and kind.name == _PACKED and args == ():
+        machine.stack.append(kind.build(machine, args))
+        return
     if not machine.is_trusted(kind) or not isinstance(kind, type) or type(args) is not tuple:
         machine.fail("makes an object of something that is no trusted class; nothing was executed")
     _count(machine)
     machine.stack.append(kind.__new__(kind, *args))
+
+
+def _restore_packed(machine: Unpickler, target: ScriptObject, state: Any) -> None:
+    """Give packed weights their state, which is checked."""
+    try:
+        target.__setstate__(state)
+    except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise UnpicklingError(f"packed weights contradict themselves: {error}") from error
 
 
 def _restore(target: Any, state: Any) -> None:
@@ -374,6 +389,9 @@ def _build(machine: Unpickler) -> None:
     state, target = machine.pop(), machine.top()
     if machine.is_trusted(type(target)):
         _restore(target, state)
+        return
+    if isinstance(target, ScriptObject):
+        _restore_packed(machine, target, state)
         return
     if type(target) is not OrderedDict or type(state) is not dict:
         machine.fail(f"sets the state of a {type(target).__name__}, and only an OrderedDict has any")

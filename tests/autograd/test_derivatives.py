@@ -36,6 +36,10 @@ ELSEWHERE = (
     "lu_unpack",
     # Random numbers whose gradients are implicit; see tests/distributions.
     "_standard_gamma", "_sample_dirichlet",
+    # Steps, whose gradient is that of the numbers before they were rounded; see tests/ao/test_fake_quantize.py.
+    "fake_quantize_per_tensor_affine_cachemask", "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams",
+    "fake_quantize_per_channel_affine_cachemask", "_fake_quantize_learnable_per_tensor_affine",
+    "_fake_quantize_learnable_per_channel_affine", "_fused_moving_avg_obs_fq_helper",
 )  # fmt: skip
 
 

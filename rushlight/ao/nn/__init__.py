@@ -1,5 +1,6 @@
-"""`torch.ao.nn`: modules for quantization."""
+"""`torch.ao.nn`: layers that are quantized, that are to be, and that train with quantization."""
 
-from rushlight.ao.nn import quantized
+from rushlight.core.lazy_module import lazy_names
 
-__all__ = ["quantized"]
+__all__ = ["intrinsic", "qat", "quantized"]
+__getattr__, __dir__ = lazy_names(globals(), {f"rushlight.ao.nn.{name}": () for name in __all__})

@@ -1,7 +1,10 @@
-"""Products with 8-bit integers have no gradient."""
+"""Products with integers of 8 and 4 bits have no gradient."""
 
 from __future__ import annotations
 
 from rushlight.autograd.derivative_table import non_differentiable
 
-non_differentiable("_weight_int8pack_mm", "_int_mm")
+non_differentiable(
+    "_weight_int8pack_mm", "_int_mm", "_convert_weight_to_int4pack_for_cpu", "_weight_int4pack_mm_for_cpu",
+    "_dyn_quant_pack_4bit_weight", "_dyn_quant_matmul_4bit",
+)  # fmt: skip

@@ -25,3 +25,11 @@ fallback("factorizes or solves with LAPACK", "linalg_ldl_factor_ex", "geqrf", "l
 fallback("draws random numbers from the eager generator", "cauchy_", "exponential_", "geometric_", "log_normal_", "random_",
          "bernoulli_.Tensor", "multinomial", "poisson", "binomial", "_standard_gamma", "_sample_dirichlet")  # fmt: skip
 fallback("integrates numerically", "_standard_gamma_grad", "_dirichlet_grad")
+fallback("writes what an observer saw", "_fused_moving_avg_obs_fq_helper")
+fallback("decompositions of `aot` take its place", "fake_quantize_per_tensor_affine_cachemask",
+         "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams",
+         "fake_quantize_per_channel_affine_cachemask")  # fmt: skip
+fallback("rounds a zero point that is learned", "_fake_quantize_learnable_per_tensor_affine",
+         "_fake_quantize_learnable_per_channel_affine")  # fmt: skip
+fallback("unpacks weights of 4 bits", "_convert_weight_to_int4pack_for_cpu", "_weight_int4pack_mm_for_cpu",
+         "_dyn_quant_pack_4bit_weight", "_dyn_quant_matmul_4bit")  # fmt: skip

@@ -101,6 +101,9 @@ class ModuleValue(SugaredValue):
             if is_unused(python.fget) or is_ignored(python.fget):
                 return IgnoredFunction(python.fget, is_unused(python.fget), self.value).call(where, emitter, [], [])
             return self._property(where, emitter, name)
+        declared = getattr(self.concrete.python_class, "__overloads__", {}).get(name)
+        if declared is not None:
+            return OverloadedMethod(self.value, list(declared))
         if is_ignored(python) or is_unused(python):
             return IgnoredFunction(python, is_unused(python), self.value)
         overloads = overloads_of(python) if inspect.isfunction(python) else []
@@ -260,7 +263,6 @@ class ContainerMethod(SugaredValue):
         if self.name == "values":
             return TupleOfSugared(values)
         return TupleOfSugared([TupleOfSugared([key, value]) for key, value in zip(keys, values, strict=True)])
-
 
     def _traversed(self, where: SourceRange, emitter: Emitter) -> list[SugaredValue]:
         if self.name == "named_buffers":

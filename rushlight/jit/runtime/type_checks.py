@@ -10,7 +10,8 @@ from rushlight.core.layout import layout, memory_format
 from rushlight.core.tensor import Tensor
 from rushlight.jit.constants import simplified
 from rushlight.jit.runtime.futures import Future
-from rushlight.jit.runtime.objects import ScriptObject
+from rushlight.jit.runtime.objects import ExtensionObject, ScriptObject
+from rushlight.jit.types.extensions import ExtensionType, extension_type_of
 from rushlight.jit.types.kinds import (
     ANY,
     ANY_LIST,
@@ -180,6 +181,8 @@ def _is_of_class(value: object, kind: ClassType | EnumType) -> bool:
 
 def _simple(value: object, kind: Type) -> object:
     value = simplified(_unwrapped(value))
+    if isinstance(kind, ExtensionType) and extension_type_of(value) is kind:
+        return ExtensionObject(kind, value)
     if isinstance(kind, ClassType) and _is_of_class(value, kind):
         return _object(value, kind)
     if isinstance(kind, EnumType) and isinstance(value, enum.Enum) and _is_of_class(value, kind):

@@ -88,6 +88,12 @@ def _without_numbers(graph: Graph) -> str:
     return graph_text(renamed, show_ranges=False)
 
 
+def _comparable(tensor: Tensor) -> Tensor:
+    if tensor.is_quantized:
+        tensor = tensor.dequantize()
+    return tensor if tensor.is_complex() else tensor.double()
+
+
 def compare_results(
     expected: object, actual: object, graph: Graph, tolerance: float, has_warned: list[bool], what: str
 ) -> None:
@@ -99,11 +105,7 @@ def compare_results(
         return
     for index, (original, reference) in enumerate(zip(originals, references, strict=True)):
         try:
-            assert_close(
-                reference.double() if not reference.is_complex() else reference,
-                original.double() if not original.is_complex() else original,
-                rtol=tolerance, atol=1e-5, equal_nan=True,
-            )  # fmt: skip
+            assert_close(_comparable(reference), _comparable(original), rtol=tolerance, atol=1e-5, equal_nan=True)
         except AssertionError as error:
             _warn_of_chance(graph, has_warned)
             warnings.warn(
@@ -141,5 +143,3 @@ def _tensors(value: object):
     elif isinstance(value, dict):
         for key in sorted(value, key=str):
             yield from _tensors(value[key])
-
-

@@ -17,8 +17,9 @@ from rushlight.jit.module import ScriptModule
 from rushlight.jit.module_types import unique_name
 from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
 from rushlight.jit.passes.normalize_ops import normalize_ops
-from rushlight.jit.runtime.objects import ScriptObject
+from rushlight.jit.runtime.objects import ExtensionObject, ScriptObject
 from rushlight.jit.tracing.state import TracingState, complete_type
+from rushlight.jit.types.extensions import extension_type_of
 from rushlight.jit.types.kinds import BOOL, NONE, TENSOR, ClassType, OptionalType, TupleType, Type
 from rushlight.jit.types.relations import unshaped
 from rushlight.nn import Module
@@ -63,6 +64,11 @@ def traced_module(module: Module, top: bool = True, seen: dict[Module, ScriptMod
     made._non_persistent_buffers_set = set(module._non_persistent_buffers_set)
     for name, child in children.items():
         kind.add_attribute(name, NONE if child is None else child._c.type)
+    for name, value in vars(module).items():
+        packed = extension_type_of(value)
+        if packed is not None:
+            kind.add_attribute(name, packed)
+            made.__dict__[name] = ExtensionObject(packed, value)
     kind.add_attribute("training", BOOL)
     kind.add_attribute("_is_full_backward_hook", OptionalType(BOOL))
     made.__dict__["training"] = module.training
@@ -78,7 +84,7 @@ def _attributes_of(tensors: dict[str, Tensor | None]) -> dict[str, Tensor | None
 
 
 def register_modules(tracing: TracingState, module: Module, scripted: ScriptModule, root: Value) -> None:
-    """Say which values a module's object, its parameters and buffers are, and those of its submodules."""
+    """Say which values a module's object, its parameters, buffers and packed weights are, and those of its submodules."""
     _register_paths(tracing, module, ())
     tracing.module_paths.pop(module, None)
     tracing.objects[()] = tracing.objects[scripted._c] = root
@@ -96,6 +102,9 @@ def _register_attributes(tracing: TracingState, scripted: ScriptModule, path: Pa
     for name, tensor in tensors.items():
         if tensor is not None and tensor._impl not in tracing.values:
             tracing.set_value(tensor, _attribute(tracing.graph, (*path, name), TENSOR))
+    for name, packed in vars(scripted).items():
+        if isinstance(packed, ExtensionObject):
+            tracing.objects.setdefault(packed.held, _attribute(tracing.graph, (*path, name), packed.type))
     for name, child in scripted._modules.items():
         if child is None:
             continue

@@ -16,6 +16,7 @@ from rushlight.jit.tracing.calls import OfKind, call_of
 from rushlight.jit.tracing.numbers import TracedFloat, TracedInt, as_number, plain, traced_item
 from rushlight.jit.tracing.state import TracingState, complete_type
 from rushlight.jit.tracing.warning import warn_literal
+from rushlight.jit.types.extensions import extension_type_of
 from rushlight.jit.types.kinds import BOOL, FLOAT, INT, NUMBER, STRING, TENSOR, ListType
 from rushlight.jit.types.kinds import Type as JitType
 from rushlight.jit.types.relations import optional
@@ -88,10 +89,23 @@ def argument_value(tracing: TracingState, value: object, kind: Type) -> Value:
             return tracing.constant_tensor(tensor(plain(value.number), dtype=value.dtype))
     if kind.base == "Tensor" and value is not None:
         return tracing.constant_tensor(_number(value))
+    if extension_type_of(getattr(value, "held", value)) is not None:
+        return _packed(tracing, getattr(value, "held", value))
     made = insert_constant(tracing.graph, _python(value, kind), tracing.graph.current_range)
     if made is None:  # a generator: graphs draw from the default one
         made = insert_constant(tracing.graph, None, tracing.graph.current_range)
     return made
+
+
+def _packed(tracing: TracingState, value: object) -> Value:
+    """Packed weights: an attribute of a module, or what a traced operator gave."""
+    found = tracing.objects.get(value)
+    if found is None:
+        raise RuntimeError(
+            f"tracing: packed weights ({type(value).__name__}) were made outside of the trace; make them an attribute of the "
+            "module that is traced"
+        )
+    return found
 
 
 def _number(value: object) -> Tensor:
@@ -119,7 +133,7 @@ def _list(tracing: TracingState, values: Sequence[object], kind: Type) -> Value:
 
 
 def add_result(tracing: TracingState, node: Node, value: object) -> object:
-    """One more result of a node: a tensor, a list of tensors, or a number."""
+    """One more result of a node: a tensor, a list of tensors, a number, or packed weights."""
     output = node.add_output()
     if isinstance(value, Tensor):
         output.set_type(complete_type(value))
@@ -131,4 +145,6 @@ def add_result(tracing: TracingState, node: Node, value: object) -> object:
             add_result(tracing, unpack, item)
     elif isinstance(value, bool | int | float):
         output.set_type(BOOL if type(value) is bool else INT if isinstance(value, int) else FLOAT)
+    elif extension_type_of(value) is not None:
+        tracing.objects[value] = output.set_type(extension_type_of(value))
     return value

@@ -27,3 +27,9 @@ _TYPES = {PREFIX + name: ExtensionType(PREFIX + name) for name in NAMES}
 def extension_type(name: str) -> ExtensionType | None:
     """The type of a qualified name; None where it names no such class."""
     return _TYPES.get(name)
+
+
+def extension_type_of(value: object) -> ExtensionType | None:
+    """The type of packed weights, as Python's operators give them; None for other values."""
+    name = getattr(type(value), "class_name", None)
+    return _TYPES.get(PREFIX + name) if isinstance(name, str) else None

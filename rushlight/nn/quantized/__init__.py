@@ -1,5 +1,5 @@
-"""`torch.nn.quantized`: modules for models that are to be quantized. Those of quantized numbers are not here yet."""
+"""`torch.nn.quantized`: an older name of `torch.ao.nn.quantized`."""
 
-from rushlight.nn.quantized.functional_modules import FloatFunctional
+from rushlight.core.lazy_module import names_of
 
-__all__ = ["FloatFunctional"]
+__getattr__, __dir__ = names_of("rushlight.ao.nn.quantized")

@@ -9,11 +9,14 @@ from rushlight.ops.descriptions import (
     network,
     pointwise,
     products,
+    quantized,
     reductions,
     shapes,
     special,
 )
 
 DOCSTRINGS: dict[str, str] = {}
-for _family in (pointwise, reductions, products, shapes, indexing, creation, network, linalg, fft, special, methods):
+for _family in (
+    pointwise, reductions, products, shapes, indexing, creation, network, linalg, fft, special, methods, quantized,
+):  # fmt: skip
     DOCSTRINGS |= _family.DOCSTRINGS

@@ -1,5 +1,9 @@
-"""`torch.ao.nn.quantized`: the same as `torch.nn.quantized`."""
+"""`torch.ao.nn.quantized`: layers of quantized tensors. `functional` has them as functions; `dynamic` those of float tensors
+with quantized weights."""
 
-from rushlight.nn.quantized import FloatFunctional
+from rushlight.ao.nn.quantized.modules import *  # noqa: F403
+from rushlight.ao.nn.quantized.modules import __all__
+from rushlight.core.lazy_module import lazy_names
 
-__all__ = ["FloatFunctional"]
+_PARTS = ("dynamic", "functional", "modules")
+__getattr__, __dir__ = lazy_names(globals(), {f"rushlight.ao.nn.quantized.{part}": () for part in _PARTS})

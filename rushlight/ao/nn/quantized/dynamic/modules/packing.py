@@ -1,0 +1,42 @@
+"""Weights of recurrent layers as their operators take them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.ao.nn.quantized.dynamic.modules.linear import dynamic_observer
+from rushlight.ao.nn.quantized.modules.utils import _quantize_weight
+from rushlight.core.dtype import dtype, float32, qint8
+from rushlight.core.tensor import Tensor
+from rushlight.nn.modules.module import Module
+from rushlight.ops.packet import namespaces
+from rushlight.quantized.functions import quantize_per_tensor
+
+aten, quantized = namespaces.namespace("aten"), namespaces.namespace("quantized")
+
+
+def pack_weight_bias(qweight: Tensor, bias: Tensor | None, dtype: dtype) -> Any:
+    """A packed linear layer: of a qint8 weight, or of a float32 one that is rounded to float16."""
+    packing = quantized.linear_prepack if dtype is qint8 else quantized.linear_prepack_fp16
+    return packing(qweight, bias)
+
+
+def placeholder(rows: int, columns: int, kind: dtype, scale: float) -> Tensor:
+    """A random weight, until a state or a float layer gives another one."""
+    made = aten.randn.default([rows, columns], dtype=float32)
+    return quantize_per_tensor(made, scale, 0, qint8) if kind is qint8 else made
+
+
+def as_quantized(mod: Module, weight: Tensor, kind: dtype) -> Tensor:
+    """A weight of a float layer in qint8, by the observer of its qconfig; float32 where it is for float16."""
+    if kind is not qint8:
+        return weight.float()
+    observer = dynamic_observer(mod)
+    observer(weight)
+    return _quantize_weight(weight.float(), observer)
+
+
+def taken_from(state_dict: dict[str, Any], key: str) -> Any:
+    """Packed weights out of a state, also those that a checkpoint or scripted code holds."""
+    value = state_dict.pop(key)
+    return getattr(value, "held", value)

@@ -1,0 +1,161 @@
+"""Operations as modules, so that observers can watch their results and quantized ones take their place."""
+
+from __future__ import annotations
+
+from typing import List  # noqa: UP035  (scripted)
+
+from rushlight.core.tensor import Tensor
+from rushlight.nn.modules.linear import Identity
+from rushlight.nn.modules.module import Module
+from rushlight.ops.construct import tensor
+from rushlight.ops.packet import namespaces
+
+__all__ = ["FXFloatFunctional", "FloatFunctional", "QFunctional"]
+
+aten, quantized = namespaces.namespace("aten"), namespaces.namespace("quantized")
+
+
+class FXFloatFunctional(Module):
+    """Sums, products and concatenation as methods of a module."""
+
+    def forward(self, x):
+        raise RuntimeError("FloatFunctional is not intended to use the 'forward'. Please use the underlying operation")
+
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        """`x + y`."""
+        return x + y
+
+    def add_scalar(self, x: Tensor, y: float) -> Tensor:
+        """`x + y`."""
+        return x + y
+
+    def mul(self, x: Tensor, y: Tensor) -> Tensor:
+        """`x * y`."""
+        return x * y
+
+    def mul_scalar(self, x: Tensor, y: float) -> Tensor:
+        """`x * y`."""
+        return x * y
+
+    def cat(self, x: List[Tensor], dim: int = 0) -> Tensor:  # noqa: UP006
+        """Tensors one after the other."""
+        return aten.cat(x, dim)
+
+    def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
+        """`relu(x + y)`."""
+        return (x + y).relu()
+
+    def matmul(self, x: Tensor, y: Tensor) -> Tensor:
+        """`x @ y`."""
+        return x @ y
+
+
+class FloatFunctional(Module):
+    """Sums and products whose results pass `activation_post_process`, which does nothing until an observer takes its place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.activation_post_process = Identity()
+
+    def forward(self, x):
+        raise RuntimeError("FloatFunctional is not intended to use the 'forward'. Please use the underlying operation")
+
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        """`x + y`."""
+        return self.activation_post_process(x + y)
+
+    def add_scalar(self, x: Tensor, y: float) -> Tensor:
+        """`x + y`; a sum with a number is not watched."""
+        return x + y
+
+    def mul(self, x: Tensor, y: Tensor) -> Tensor:
+        """`x * y`."""
+        return self.activation_post_process(x * y)
+
+    def mul_scalar(self, x: Tensor, y: float) -> Tensor:
+        """`x * y`; a product with a number is not watched."""
+        return x * y
+
+    def cat(self, x: List[Tensor], dim: int = 0) -> Tensor:  # noqa: UP006
+        """Tensors one after the other."""
+        return self.activation_post_process(aten.cat(x, dim))
+
+    def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
+        """`relu(x + y)`."""
+        return self.activation_post_process((x + y).relu())
+
+    def matmul(self, x: Tensor, y: Tensor) -> Tensor:
+        """`x @ y`."""
+        return self.activation_post_process(x @ y)
+
+
+class QFunctional(Module):
+    """The same of quantized tensors; `scale` and `zero_point` are those of results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = 1.0
+        self.zero_point = 0
+        self.activation_post_process = Identity()
+
+    def _save_to_state_dict(self, destination, prefix, keep_vars) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        destination[prefix + "scale"] = tensor(self.scale)
+        destination[prefix + "zero_point"] = tensor(self.zero_point)
+
+    def _load_from_state_dict(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ) -> None:
+        for name, kind in (("scale", float), ("zero_point", int)):
+            if prefix + name in state_dict:
+                setattr(self, name, kind(state_dict.pop(prefix + name)))
+            else:
+                missing_keys.append(prefix + name)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, False, missing_keys, unexpected_keys, error_msgs)
+
+    def _get_name(self) -> str:
+        return "QFunctional"
+
+    def extra_repr(self) -> str:
+        return f"scale={self.scale}, zero_point={self.zero_point}"
+
+    def forward(self, x):
+        raise RuntimeError("Functional is not intended to use the 'forward'. Please use the underlying operation")
+
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        """`x + y`."""
+        return self.activation_post_process(quantized.add(x, y, self.scale, self.zero_point))
+
+    def add_scalar(self, x: Tensor, y: float) -> Tensor:
+        """`x + y`, with a scale of its own."""
+        return quantized.add_scalar(x, y)
+
+    def mul(self, x: Tensor, y: Tensor) -> Tensor:
+        """`x * y`."""
+        return self.activation_post_process(quantized.mul(x, y, self.scale, self.zero_point))
+
+    def mul_scalar(self, x: Tensor, y: float) -> Tensor:
+        """`x * y`, with a scale of its own."""
+        return quantized.mul_scalar(x, y)
+
+    def cat(self, x: List[Tensor], dim: int = 0) -> Tensor:  # noqa: UP006
+        """Tensors one after the other."""
+        return self.activation_post_process(quantized.cat(x, dim, self.scale, self.zero_point))
+
+    def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
+        """`relu(x + y)`."""
+        return self.activation_post_process(quantized.add_relu(x, y, self.scale, self.zero_point))
+
+    def matmul(self, x: Tensor, y: Tensor) -> Tensor:
+        """`x @ y`."""
+        return quantized.matmul(x, y, self.scale, self.zero_point)
+
+    @classmethod
+    def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> QFunctional:
+        """The module of a FloatFunctional with an observer."""
+        if type(mod) is not FloatFunctional:
+            raise AssertionError(f"QFunctional.from_float expects an instance of FloatFunctional, got {type(mod).__name__}")
+        scale, zero_point = mod.activation_post_process.calculate_qparams()
+        made = cls()
+        made.scale, made.zero_point = float(scale), int(zero_point)
+        return made

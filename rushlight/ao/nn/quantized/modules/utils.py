@@ -1,0 +1,102 @@
+"""What quantized layers share: weights as integers by what an observer found, and how layers print."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.core.dtype import float32, float64, iinfo, int64, qint8, qint32, quint8
+from rushlight.core.qscheme import per_channel_affine_float_qparams, per_tensor_affine, per_tensor_symmetric
+from rushlight.core.tensor import Tensor
+from rushlight.nn.modules.module import Module
+from rushlight.quantized.functions import (
+    _make_per_channel_quantized_tensor,
+    _make_per_tensor_quantized_tensor,
+    quantize_per_channel,
+    quantize_per_tensor,
+)
+
+__all__ = ["WeightedQuantizedModule"]
+
+
+class WeightedQuantizedModule(Module):
+    """A quantized layer with a weight."""
+
+    @classmethod
+    def from_reference(cls, ref_module: Module, output_scale: float, output_zero_point: int) -> Module:
+        """The layer of a module that has a quantized weight and computes in floats."""
+        raise NotImplementedError
+
+
+def _quantize_weight(float_wt: Tensor, observer: Any) -> Tensor:
+    """A weight as integers, by the scale and the zero point that an observer found. ValueError for an unknown scheme."""
+    scale, zero_point = observer.calculate_qparams()
+    if observer.qscheme in (per_tensor_symmetric, per_tensor_affine):
+        made = quantize_per_tensor(float_wt, float(scale), int(zero_point), qint8)
+    elif observer.qscheme is per_channel_affine_float_qparams:
+        scale, zero_point = scale.to(float32), zero_point.to(float32)
+        made = quantize_per_channel(float_wt, scale, zero_point, observer.ch_axis, observer.dtype)
+    else:
+        scale, zero_point = scale.to(float64), zero_point.to(int64)
+        made = quantize_per_channel(float_wt, scale, zero_point, observer.ch_axis, qint8)
+    return _clamp_weights(made, observer, scale, zero_point)
+
+
+def _clamp_weights(qweight: Tensor, observer: Any, scale: Tensor, zp: Tensor) -> Tensor:
+    """A weight whose integers are in the observer's range, where that is narrower than the dtype's."""
+    observer = getattr(observer, "activation_post_process", observer)
+    if qweight.dtype not in (qint8, quint8, qint32):
+        return qweight
+    limits = iinfo(qweight.dtype)
+    if observer.quant_min <= limits.min and observer.quant_max >= limits.max:
+        return qweight
+    integers = qweight.int_repr().clamp(observer.quant_min, observer.quant_max)
+    if observer.qscheme in (per_tensor_symmetric, per_tensor_affine):
+        return _make_per_tensor_quantized_tensor(integers, scale.item(), zp.item())
+    return _make_per_channel_quantized_tensor(integers, scale, zp, observer.ch_axis)
+
+
+def _hide_packed_params_repr(self: Module, params: type) -> str:
+    """How a module prints without its children of class `params`."""
+    shown = [f"({name}): {child!r}" for name, child in self._modules.items() if not isinstance(child, params)]
+    extra = self.extra_repr()
+    if not shown:
+        return f"{self._get_name()}({extra})"
+    lines = "".join("\n  " + line.replace("\n", "\n  ") for line in ([extra] if extra else []) + shown)
+    return f"{self._get_name()}({lines}\n)"
+
+
+def observers_of(mod: Module, precomputed: bool = False) -> tuple[Any, Any]:
+    """The observer of a layer's results, or None, and one of its weight, which has seen the weight.
+
+    `precomputed` says that fake quantization has seen it already. AssertionError where the layer has no qconfig.
+    """
+    results = getattr(mod, "activation_post_process", None)
+    if hasattr(mod, "weight_fake_quant"):
+        weight = mod.weight_fake_quant
+    else:
+        if not hasattr(mod, "qconfig"):
+            raise AssertionError("Input float module must have qconfig defined")
+        weight, precomputed = inner_of(mod).qconfig.weight(), False
+    if not precomputed:
+        weight(inner_of(mod).weight)
+    return results, weight
+
+
+def inner_of(mod: Module) -> Module:
+    """The layer with the weight: a module, or the first one of those that it fuses."""
+    return mod if isinstance(getattr(mod, "weight", None), Tensor) else mod[0]
+
+
+def require_float_module(cls: type, mod: Module, *kinds: type | None) -> None:
+    """AssertionError unless a module is of one of the classes that `cls.from_float` takes."""
+    expected = [kind for kind in kinds if kind is not None]
+    if type(mod) not in expected:
+        names = ", ".join(kind.__name__ for kind in expected)
+        raise AssertionError(f"nnq.{cls.__name__}.from_float only works for {names}, but got: {type(mod).__name__}")
+
+
+def set_scale(made: Module, observer: Any) -> Module:
+    """Give a layer the scale and the zero point of its results."""
+    scale, zero_point = observer.calculate_qparams()
+    made.scale, made.zero_point = float(scale), int(zero_point)
+    return made

@@ -1,0 +1,167 @@
+"""The last step: quantized layers and operators in place of observed ones, with conversions where tensors become quantized or
+real.
+
+In: the graph of `prepare`, whose observers saw data. Out: a graph without observers. What stays float reads real numbers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rushlight.ao.quantization.fx.prepare import BINARY_ROLE, CAT, DYNAMIC, SAME, STATIC, Plan, scopes_of
+from rushlight.ao.quantization.fx.roles import BINARY, module_of, name_of
+from rushlight.ao.quantization.quantization_mappings import (
+    DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS,
+    get_embedding_static_quant_module_mappings,
+)
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.node import Node, map_arg
+from rushlight.nn.modules.module import Module
+from rushlight.ops.construct import tensor
+from rushlight.ops.packet import namespaces
+from rushlight.quantized.functions import quantize_per_tensor
+
+quantized = namespaces.namespace("quantized")
+
+
+class _Converting:
+    def __init__(self, module: GraphModule, plan: Plan) -> None:
+        self.module, self.graph, self.plan = module, module.graph, plan
+        self.static = get_embedding_static_quant_module_mappings()
+        self.quantized: dict[Node, Node] = {}  # a node's result as a quantized tensor
+        self.real: dict[Node, Node] = {}  # and as a float one
+        self.source: dict[Node, Node] = {}  # of an observer, the node that it observes
+        self.replaced: list[Node] = []  # nodes for which others stand
+        self.observers: dict[Node, Module] = {}
+        self.names: dict[Node, tuple[str, str]] = {}
+
+    def run(self) -> None:
+        self._find_observers()
+        for node in list(self.graph.nodes):
+            if node not in self.source:
+                self._convert(node)
+        gone = {*self.source, *self.replaced}
+        for node in reversed(list(self.graph.nodes)):
+            if node in gone:
+                self.graph.erase_node(node)
+        self.graph.eliminate_dead_code()
+
+    # Observers
+
+    def _find_observers(self) -> None:
+        """Which observer looks at which node, and the names of the buffers for its scale and zero point."""
+        calls = {name: source for source, name in self.plan.observers.items()}
+        by_name = {node.name: node for node in self.graph.nodes}
+        counts: Counter = Counter()
+        scopes = scopes_of(self.module)
+        for node in self.graph.nodes:
+            if node.name not in calls:
+                continue
+            source = by_name[calls[node.name]]
+            self.source[node], self.observers[source] = source, self.module.get_submodule(node.target)
+            prefix = self._prefix(node, source, scopes)
+            self.names[source] = tuple(f"{prefix}_{what}_{counts[prefix]}" for what in ("scale", "zero_point"))
+            counts[prefix] += 1
+
+    def _prefix(self, node: Node, source: Node, scopes: dict[str, str]) -> str:
+        if source.name in self.plan.roles:
+            return scopes[source.name].replace(".", "_")
+        first = next(iter(node.users), None)
+        return f"{scopes.get(first.name, '') if first is not None else ''}_input".replace(".", "_")
+
+    def _resolved(self, node: Node) -> Node:
+        return self.source.get(node, node)
+
+    # Values
+
+    def _as_real(self, node: Node) -> Node:
+        source = self._resolved(node)
+        if source not in self.real:
+            held = self.quantized[source]
+            with self.graph.inserting_after(held):
+                self.real[source] = self.graph.call_method("dequantize", (held,))
+        return self.real[source]
+
+    def _as_quantized(self, node: Node) -> Node:
+        source = self._resolved(node)
+        if source not in self.quantized:
+            held = self.real[source]
+            with self.graph.inserting_before(held.next):
+                scale, zero_point = self._parameters(source)
+                kind = self.observers[source].dtype
+                self.quantized[source] = self.graph.call_function(quantize_per_tensor, (held, scale, zero_point, kind))
+        return self.quantized[source]
+
+    def _parameters(self, source: Node) -> list[Node]:
+        """Reads of the buffers that hold the scale and the zero point of a node's result."""
+        found = self.observers[source].calculate_qparams()
+        values = tensor(float(found[0])), tensor(int(found[1]))
+        for name, value in zip(self.names[source], values, strict=True):
+            self.module.register_buffer(name, value)
+        return [self.graph.get_attr(name) for name in self.names[source]]
+
+    # Nodes
+
+    def _convert(self, node: Node) -> None:
+        role = self.plan.roles.get(node.name)
+        if role == STATIC:
+            self._quantize_layer(node)
+        elif role == SAME and node.name in self.plan.with_relu:
+            before = self._resolved(node.args[0])
+            self.quantized[node] = self.quantized[before]
+            self.replaced.append(node)
+        elif role == SAME:
+            node.args = (self._as_quantized(node.args[0]), *map_arg(node.args[1:], self._as_real))
+            self._swap(node, self.static)
+            self.quantized[node] = node
+        elif role == CAT:
+            node.args = ([self._as_quantized(each) for each in node.args[0]], *node.args[1:])
+            self.quantized[node] = node
+        elif role == BINARY_ROLE:
+            self._quantize_binary(node)
+        else:
+            self._leave(node, role)
+
+    def _leave(self, node: Node, role: str | None) -> None:
+        """What reads and gives real numbers: float operators, and layers that quantize their input themselves."""
+        node.args, node.kwargs = map_arg(node.args, self._as_real), map_arg(node.kwargs, self._as_real)
+        if role == DYNAMIC:
+            self._swap(node, {**self.static, **DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS})
+        self.real[node] = node
+
+    def _quantize_layer(self, node: Node) -> None:
+        module_of(self.module, node).activation_post_process = self.observers[node]
+        node.args = (self._as_quantized(node.args[0]), *node.args[1:])
+        self._swap(node, self.static)
+        self.quantized[node] = node
+
+    def _swap(self, node: Node, mapping: dict) -> None:
+        module = module_of(self.module, node)
+        kind = mapping.get(type(module))
+        if kind is None:
+            return
+        parent, _, name = node.target.rpartition(".")
+        setattr(self.module.get_submodule(parent), name, kind.from_float(module))
+
+    def _quantize_binary(self, node: Node) -> None:
+        relu = next((name for name, before in self.plan.with_relu.items() if before == node.name), None)
+        owner = node if relu is None else next(each for each in self.graph.nodes if each.name == relu)
+        operands = [self._as_quantized(each) for each in node.args[:2]]
+        name = BINARY[name_of(node)] + ("" if relu is None else "_relu")
+        with self.graph.inserting_before(node):
+            made = self.graph.call_function(getattr(quantized, name), (*operands, *self._parameters(owner)))
+        self.quantized[node] = made
+        self.replaced.append(node)
+
+
+def convert(module: GraphModule, remove_qconfig: bool) -> GraphModule:
+    """Quantize a prepared graph, in place."""
+    step = _Converting(module, module.meta.pop("quantization"))
+    step.run()
+    module.graph.lint()
+    module.delete_all_unused_submodules()
+    module.recompile()
+    for each in module.modules() if remove_qconfig else ():
+        if hasattr(each, "qconfig"):
+            del each.qconfig
+    return module

@@ -1,0 +1,68 @@
+"""What quantization does with each kind of operator in a traced graph, found by its class or name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.ao.nn.intrinsic import _FusedModule
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.node import Node
+from rushlight.nn import modules as nn
+from rushlight.nn.modules.module import Module
+
+# Operators whose results have the scale of their input: they move or choose elements, or average them.
+_SAME_SCALE_MODULES = (
+    nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d, nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d,
+    nn.Flatten, nn.Hardtanh, nn.Identity, nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.PixelShuffle, nn.ReLU, nn.ReLU6,
+    nn.Upsample,
+)  # fmt: skip
+_SAME_SCALE_NAMES = frozenset(
+    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d avg_pool1d avg_pool2d avg_pool3d clamp contiguous detach "
+    "detach_ dropout flatten hardtanh hardtanh_ interpolate max_pool1d max_pool2d max_pool3d mean permute relu relu6 relu_ "
+    "repeat reshape squeeze transpose unsqueeze view".split()
+)
+_SUMS = {"add": "add", "iadd": "add", "add_": "add"}
+_PRODUCTS = {"mul": "mul", "imul": "mul", "mul_": "mul"}
+BINARY = {**_SUMS, **_PRODUCTS, "matmul": "matmul"}
+"""Functions of two tensors by their names, with the names of their quantized operators."""
+
+
+def module_of(graph_module: GraphModule, node: Node) -> Module | None:
+    """The module that a node calls; None for another node."""
+    return graph_module.get_submodule(node.target) if node.op == "call_module" else None
+
+
+def name_of(node: Node) -> str:
+    """The name of the function or method that a node calls; "" for another node."""
+    if node.op == "call_method":
+        return node.target
+    return getattr(node.target, "__name__", "") if node.op == "call_function" else ""
+
+
+def kind_of(graph_module: GraphModule, node: Node) -> Any:
+    """What a qconfig is looked up by: the class of a module, a function, or the name of a method."""
+    module = module_of(graph_module, node)
+    return type(module) if module is not None else node.target
+
+
+def is_relu(graph_module: GraphModule, node: Node) -> bool:
+    """Whether a node is a ReLU, as a module, function or method."""
+    return type(module_of(graph_module, node)) is nn.ReLU or name_of(node) in ("relu", "relu_")
+
+
+def keeps_scale(graph_module: GraphModule, node: Node) -> bool:
+    """Whether a node's result has the scale of its first argument."""
+    module = module_of(graph_module, node)
+    if isinstance(module, _FusedModule):
+        return False
+    return type(module) in _SAME_SCALE_MODULES or name_of(node) in _SAME_SCALE_NAMES
+
+
+def is_cat(node: Node) -> bool:
+    """Whether a node joins a list of tensors, which all get one scale."""
+    return name_of(node) == "cat" and bool(node.args) and isinstance(node.args[0], list | tuple)
+
+
+def tensor_operands(node: Node) -> list[Node]:
+    """The nodes among the first two arguments of a binary operator."""
+    return [each for each in node.args[:2] if isinstance(each, Node)]

@@ -1,0 +1,133 @@
+"""`quantize_` as torchao has it: the weights of a model's linear layers become tensors of few bits, in place.
+
+`torch.ao.quantization.quantize_(model, Int8WeightOnlyConfig())`. The layers stay `nn.Linear`; their `weight` is a parameter of
+class `IntegerWeight` or `BlockTensor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rushlight.core.blocks import format_named
+from rushlight.core.tensor import Tensor
+from rushlight.nn import Embedding, Linear
+from rushlight.nn.modules.module import Module
+from rushlight.nn.parameter import Parameter
+from rushlight.quantized.blocks import BlockTensor
+from rushlight.quantized.weights import GROUP_SIZES, IntegerWeight
+
+__all__ = [
+    "BlockWeightOnlyConfig", "Int4WeightOnlyConfig", "Int8DynamicActivationInt8WeightConfig", "Int8WeightOnlyConfig",
+    "int4_weight_only", "int8_dynamic_activation_int8_weight", "int8_weight_only", "quantize_",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Int8WeightOnlyConfig:
+    """Weights of 8 bits with a scale for each row; products in floats."""
+
+    def quantized(self, weight: Tensor) -> Tensor | None:
+        """A weight in this form; None where it has none."""
+        return IntegerWeight.quantize(weight, "int8")
+
+
+@dataclass(frozen=True)
+class Int8DynamicActivationInt8WeightConfig:
+    """Weights of 8 bits with a scale for each row, and activations rounded to 8 bits by each row's range."""
+
+    def quantized(self, weight: Tensor) -> Tensor | None:
+        """A weight in this form; None where it has none."""
+        return IntegerWeight.quantize(weight, "int8_dynamic")
+
+
+@dataclass(frozen=True)
+class Int4WeightOnlyConfig:
+    """Weights of 4 bits with a scale and an offset for each group of `group_size` elements of a row: 32, 64, 128 or 256.
+
+    Layers whose rows groups don't fill, or whose rows are no multiple of 16, stay as they are, as in torchao.
+    """
+
+    group_size: int = 128
+
+    def __post_init__(self) -> None:
+        if self.group_size not in GROUP_SIZES:
+            raise ValueError(f"group_size is one of {GROUP_SIZES}, got {self.group_size}")
+
+    def quantized(self, weight: Tensor) -> Tensor | None:
+        """A weight in this form; None where it has none."""
+        rows, width = weight.shape
+        return None if width % self.group_size or rows % 16 else IntegerWeight.quantize(weight, "int4", self.group_size)
+
+
+@dataclass(frozen=True)
+class BlockWeightOnlyConfig:
+    """Weights in blocks of 4 to 8 bits as GGUF files have them: q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k or q6_k.
+
+    This library's own: torchao has no such form. Layers whose rows blocks don't fill stay as they are.
+    """
+
+    format: str = "q4_k"
+
+    def __post_init__(self) -> None:
+        format_named(self.format)
+
+    def quantized(self, weight: Tensor) -> Tensor | None:
+        """A weight in this form; None where it has none."""
+        fills = weight.shape[-1] % format_named(self.format).elements == 0
+        return BlockTensor.quantize(weight, self.format) if fills else None
+
+
+Config = Int8WeightOnlyConfig | Int8DynamicActivationInt8WeightConfig | Int4WeightOnlyConfig | BlockWeightOnlyConfig
+
+
+def int8_weight_only() -> Int8WeightOnlyConfig:
+    """An older name of `Int8WeightOnlyConfig()`."""
+    return Int8WeightOnlyConfig()
+
+
+def int8_dynamic_activation_int8_weight() -> Int8DynamicActivationInt8WeightConfig:
+    """An older name of `Int8DynamicActivationInt8WeightConfig()`."""
+    return Int8DynamicActivationInt8WeightConfig()
+
+
+def int4_weight_only(group_size: int = 128) -> Int4WeightOnlyConfig:
+    """An older name of `Int4WeightOnlyConfig(group_size)`."""
+    return Int4WeightOnlyConfig(group_size)
+
+
+def quantize_(model: Module, config: Config, filter_fn: Callable[[Module, str], bool] | None = None) -> None:
+    """Replace weights of a model by tensors of few bits, in place.
+
+    Args:
+        model: its linear layers are changed, those of subclasses, too.
+        config: the form of the weights.
+        filter_fn: (module, its dotted name) -> whether to change it, in place of "it is linear". It may choose embeddings for
+            `BlockWeightOnlyConfig`, whose rows are then read as they lie.
+
+    TypeError for another config, and where `filter_fn` chooses a module without a matrix as its weight. A weight that two
+    modules share is changed once, and stays shared.
+    """
+    if not isinstance(config, Config):
+        raise TypeError(f"quantize_: expected a config such as Int8WeightOnlyConfig(), got {type(config).__name__}")
+    chosen = filter_fn or (lambda module, name: isinstance(module, Linear))
+    made: dict[int, Parameter] = {}
+    for name, module in list(model.named_modules()):
+        if chosen(module, name):
+            _change(module, name, config, made)
+
+
+def _change(module: Module, name: str, config: Config, made: dict[int, Parameter]) -> None:
+    weight = getattr(module, "weight", None)
+    if not isinstance(module, Linear | Embedding) or not isinstance(weight, Tensor):
+        raise TypeError(f"quantize_: {name or 'the model'} is a {type(module).__name__}, and only linear layers and embeddings "
+                        "have weights that can be changed")  # fmt: skip
+    if isinstance(weight, IntegerWeight | BlockTensor):
+        return
+    if id(weight) not in made:
+        quantized = config.quantized(weight.detach())
+        if quantized is None:
+            return
+        made[id(weight)] = Parameter(quantized, requires_grad=False)
+        made[id(made[id(weight)])] = made[id(weight)]
+    module.weight = made[id(weight)]

@@ -1,0 +1,5 @@
+"""`torch.nn.intrinsic.modules.fused`: an older name of `torch.ao.nn.intrinsic.modules.fused`."""
+
+from rushlight.core.lazy_module import names_of
+
+__getattr__, __dir__ = names_of("rushlight.ao.nn.intrinsic.modules.fused")

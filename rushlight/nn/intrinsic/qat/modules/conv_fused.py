@@ -1,0 +1,5 @@
+"""`torch.nn.intrinsic.qat.modules.conv_fused`: an older name of `torch.ao.nn.intrinsic.qat.modules.conv_fused`."""
+
+from rushlight.core.lazy_module import names_of
+
+__getattr__, __dir__ = names_of("rushlight.ao.nn.intrinsic.qat.modules.conv_fused")

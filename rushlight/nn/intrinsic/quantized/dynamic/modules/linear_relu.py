@@ -1,0 +1,5 @@
+"""An older name of `torch.ao.nn.intrinsic.quantized.dynamic.modules.linear_relu`."""
+
+from rushlight.core.lazy_module import names_of
+
+__getattr__, __dir__ = names_of("rushlight.ao.nn.intrinsic.quantized.dynamic.modules.linear_relu")

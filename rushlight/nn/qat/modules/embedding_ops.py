@@ -1,0 +1,5 @@
+"""`torch.nn.qat.modules.embedding_ops`: an older name of `torch.ao.nn.qat.modules.embedding_ops`."""
+
+from rushlight.core.lazy_module import names_of
+
+__getattr__, __dir__ = names_of("rushlight.ao.nn.qat.modules.embedding_ops")

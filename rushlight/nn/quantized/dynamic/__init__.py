@@ -1,0 +1,5 @@
+"""`torch.nn.quantized.dynamic`: an older name of `torch.ao.nn.quantized.dynamic`."""
+
+from rushlight.core.lazy_module import names_of
+
+__getattr__, __dir__ = names_of("rushlight.ao.nn.quantized.dynamic")

@@ -1,0 +1,5 @@
+"""`torch.nn.quantized.modules.normalization`: an older name of `torch.ao.nn.quantized.modules.normalization`."""
+
+from rushlight.core.lazy_module import names_of
+
+__getattr__, __dir__ = names_of("rushlight.ao.nn.quantized.modules.normalization")

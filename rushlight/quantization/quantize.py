@@ -1,0 +1,5 @@
+"""`torch.quantization.quantize`: an older name of `torch.ao.quantization.quantize`."""
+
+from rushlight.core.lazy_module import names_of
+
+__getattr__, __dir__ = names_of("rushlight.ao.quantization.eager")

@@ -1,0 +1,111 @@
+"""Weights of few bits in place of floats: close results, the same integers as torch's formulas, and they survive what models go
+through."""
+
+from __future__ import annotations
+
+import copy
+import io
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight.quantized.weights import IntegerWeight
+from tests.quantized.conversions import to_rushlight
+
+nn, tq = torch.nn, torch.ao.quantization
+CONFIGS = {
+    "int8": (tq.int8_weight_only(), 0.01),
+    "int8_dynamic": (tq.int8_dynamic_activation_int8_weight(), 0.02),
+    "int4": (tq.int4_weight_only(group_size=32), 0.15),
+    "blocks": (tq.BlockWeightOnlyConfig("q8_0"), 0.02),
+}
+
+
+def model():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(64, 48), nn.GELU(), nn.Linear(48, 64, bias=False), nn.Linear(64, 16)).eval()
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_models_stay_close_and_whole(name):
+    config, bound = CONFIGS[name]
+    made, x = model(), torch.randn(5, 3, 64)
+    with torch.no_grad():
+        expected = made(x)
+        tq.quantize_(made, config)
+        found = made(x)
+        assert 0 < (found - expected).abs().max() < bound
+        compiled = torch.compile(made)(x)
+        np.testing.assert_allclose(compiled.numpy(), found.numpy(), atol=1e-2 if name in ("blocks", "int8_dynamic") else 1e-5)
+        file = io.BytesIO()
+        torch.save(made.state_dict(), file)
+        file.seek(0)
+        other = model()
+        tq.quantize_(other, config)
+        other.load_state_dict(torch.load(file))
+        assert torch.equal(copy.deepcopy(other)(x), found)
+        exported = torch.export.export(made, (x,)).module()
+        np.testing.assert_allclose(exported(x).numpy(), found.numpy(), atol=1e-5)
+    assert type(made[0].weight).__name__ in repr(made[0].weight)
+    assert (made[0].weight.dequantize() - model()[0].weight).abs().max() < bound
+    assert len(file.getvalue()) < 4 * sum(each.numel() for each in model().parameters())
+    inputs = x.clone().requires_grad_()
+    made(inputs).sum().backward()
+    assert inputs.grad.shape == x.shape
+
+
+@pytest.mark.parametrize("kind", ["int8", "int4"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_half_precision(kind, dtype):
+    torch.manual_seed(1)
+    weight, x = torch.randn(32, 64).to(dtype), torch.randn(4, 64).to(dtype)
+    made = IntegerWeight.quantize(weight, kind, 32 if kind == "int4" else 0)
+    found = nn.functional.linear(x, made)
+    assert found.dtype is dtype and made.dequantize().dtype is dtype
+    np.testing.assert_allclose(found.float().numpy(), (x.float() @ made.dequantize().float().t()).numpy(), atol=0.6)
+
+
+def test_chosen_and_shared_modules():
+    made = nn.ModuleDict({"table": nn.Embedding(8, 32), "head": nn.Linear(32, 8, bias=False), "odd": nn.Linear(5, 3)})
+    made["head"].weight = made["table"].weight
+    tq.quantize_(made, tq.BlockWeightOnlyConfig("q8_0"), lambda module, name: name in ("table", "head", "odd"))
+    assert made["head"].weight is made["table"].weight and type(made["odd"].weight) is nn.Parameter
+    with pytest.raises(TypeError, match="linear layers and embeddings"):
+        tq.quantize_(nn.Sequential(nn.LayerNorm(4)), tq.Int8WeightOnlyConfig(), lambda module, name: name == "0")
+    with pytest.raises(TypeError, match="expected a config"):
+        tq.quantize_(made, "int8")
+    with pytest.raises(ValueError, match="group_size"):
+        tq.Int4WeightOnlyConfig(group_size=48)
+
+
+def test_errors():
+    scales = torch.ones(4)
+    with pytest.raises(RuntimeError, match="matrix of torch.int8"):
+        IntegerWeight(torch.zeros(4, 4), scales, "int8")
+    with pytest.raises(RuntimeError, match="scales"):
+        IntegerWeight(torch.zeros(4, 4, dtype=torch.int8), torch.ones(3), "int8")
+    with pytest.raises(ValueError, match="kind"):
+        IntegerWeight(torch.zeros(4, 4, dtype=torch.int8), scales, "int2")
+    with pytest.raises(RuntimeError, match="fill rows"):
+        IntegerWeight.quantize(torch.zeros(16, 40), "int4", 32)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_products_of_4_bits_are_torchs(dtype):
+    theirs = pytest.importorskip("torch")
+    theirs.manual_seed(0)
+    integers, scales = theirs.randint(0, 16, (64, 128), dtype=theirs.int32), theirs.rand(4, 64, 2)
+    x = theirs.randn(3, 128)
+    found, expected = (
+        library._weight_int4pack_mm_for_cpu(
+            convert(x).to(getattr(library, dtype)),
+            library._convert_weight_to_int4pack_for_cpu(convert(integers), 1),
+            32,
+            convert(scales).to(getattr(library, dtype)),
+        )
+        for library, convert in ((torch, to_rushlight), (theirs, lambda value: value))
+    )
+    bound = 1e-4 if dtype == "float32" else 1.0
+    np.testing.assert_allclose(found.float().numpy(), expected.float().numpy(), atol=bound, rtol=1e-2)
