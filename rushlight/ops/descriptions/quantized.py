@@ -9,7 +9,8 @@ _INPUT = "    input (Tensor): the operand, floating."
 DOCSTRINGS: dict[str, str] = {
     "fake_quantize_per_tensor_affine": f"""The numbers that integers stand for.
 
-They are (clamp(round(x / scale) + zero_point) - zero_point) * scale. The gradient passes where the integer was in its range. RuntimeError where the zero point is not.
+They are (clamp(round(x / scale) + zero_point) - zero_point) * scale. The gradient passes where the integer was in its range.
+RuntimeError where the zero point is not.
 
 Args:
 {_INPUT}
