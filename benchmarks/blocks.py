@@ -17,9 +17,10 @@ from pathlib import Path
 import rushlight as torch
 from benchmarks.machine import processor
 from rushlight.nn import functional as F
-from rushlight.quantized.blocks import BLOCK_FORMATS, BlockTensor
+from rushlight.quantized.blocks import BlockTensor
 
 HERE = Path(__file__).resolve().parent
+FORMATS = ("q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_k", "q5_k", "q6_k", "int4_128")
 ROWS = (1, 4, 16, 64, 512)
 WIDTH, TOGETHER = 4096, 128 << 20  # of a layer; bytes of a chain's weights, at least
 TURNS, SHORTEST = 3, 0.3  # seconds of a turn
@@ -66,7 +67,7 @@ def reading() -> float:
 def measure() -> tuple[dict[str, dict[int, float]], dict[str, float], float]:
     """Seconds of a layer by format and rows, bytes of an element by format, bytes read a second."""
     dense = torch.randn(WIDTH, WIDTH) / WIDTH**0.5
-    kinds = {"float32": dense} | {name: BlockTensor.quantize(dense, name) for name in BLOCK_FORMATS}
+    kinds = {"float32": dense} | {name: BlockTensor.quantize(dense, name) for name in FORMATS}
     inputs = {rows: torch.randn(rows, WIDTH) for rows in ROWS}
     times: dict[str, dict[int, list[float]]] = {name: {rows: [] for rows in ROWS} for name in kinds}
     bandwidths = []

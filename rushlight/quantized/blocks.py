@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rushlight.core.blocks import FORMATS, format_named
+from rushlight.core.blocks import format_named
 from rushlight.core.dtype import bfloat16, dtype, float16, float32
 from rushlight.core.overrides import DisableTorchFunctionSubclass
 from rushlight.core.pytree import tree_map
@@ -19,7 +19,6 @@ from rushlight.ops.meta.blocks import check_blocks
 from rushlight.ops.packet import namespaces
 
 aten, own = namespaces.namespace("aten"), namespaces.namespace("rushlight")
-BLOCK_FORMATS = tuple(FORMATS)
 _PRINTED = 1000  # elements
 
 
@@ -31,7 +30,8 @@ class BlockTensor(Tensor):
 
     Args:
         blocks: rows of bytes, uint8 (..., rows, bytes of a row), which are not copied.
-        format: the layout: q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k or q6_k.
+        format: the layout: q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k or q6_k of GGUF; int4_32, int4_64, int4_128 or int4_256,
+            groups of so many with a scale and an offset in float32.
         dtype: of the numbers that they stand for: float32, bfloat16 or float16.
 
     RuntimeError where rows are not of whole blocks, ValueError for an unknown layout.

@@ -1,7 +1,6 @@
-"""Weights of 8 and 4 bits as tensors, which linear layers take in place of floats.
+"""Weights of 8 bits as tensors, which linear layers take in place of floats.
 
-In: floats (rows, width). Out: `IntegerWeight`: integers with a scale for each row ("int8", "int8_dynamic"), or with a scale and
-an offset for each group of a row ("int4").
+In: floats (rows, width). Out: `IntegerWeight`: integers with a scale for each row. Weights of fewer bits are `BlockTensor`s.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rushlight.core.dtype import bfloat16, dtype, float16, float32, int8, int32, uint8
+from rushlight.core.dtype import bfloat16, dtype, float16, float32, int8
 from rushlight.core.overrides import DisableTorchFunctionSubclass
 from rushlight.core.pytree import tree_map
 from rushlight.core.tensor import Tensor
@@ -19,8 +18,7 @@ from rushlight.nn import functional
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
-KINDS = ("int8", "int8_dynamic", "int4")
-GROUP_SIZES = (32, 64, 128, 256)
+KINDS = ("int8", "int8_dynamic")
 _FLOATS = (float32, bfloat16, float16)
 _EPS = 2.0**-23  # the smallest scale
 _LEAST_RANGE = 1e-5  # of an activation's row
@@ -30,15 +28,14 @@ _PRINTED = 1000  # elements
 class IntegerWeight(Tensor):
     """A weight (rows, width) as integers.
 
-    `F.linear`, and so `nn.Linear`, multiplies by the integers: by `_weight_int8pack_mm` ("int8"), by `_int_mm` with each row of
-    the input rounded to 8 bits ("int8_dynamic"), or by `_weight_int4pack_mm_for_cpu` ("int4"). Every other function gets the
-    numbers that they stand for, in `dtype`. It has no gradient; where the input wants one, products are of floats.
+    `F.linear`, and so `nn.Linear`, multiplies by the integers: by `_weight_int8pack_mm` ("int8"), or by `_int_mm` with each row
+    of the input rounded to 8 bits ("int8_dynamic"). Every other function gets the numbers that they stand for, in `dtype`. It
+    has no gradient; where the input wants one, products are of floats.
 
     Args:
-        integers: int8 (rows, width), or packed bytes (rows, width / 2) for "int4". Not copied.
-        scales: of `dtype`: (rows,), or (width / group size, rows, 2), scales and offsets, for "int4".
-        kind: "int8", "int8_dynamic" or "int4".
-        group_size: elements with one scale, for "int4": 32, 64, 128 or 256.
+        integers: int8 (rows, width). Not copied.
+        scales: (rows,), of `dtype`.
+        kind: "int8" or "int8_dynamic".
 
     RuntimeError where they don't fit each other, ValueError for an unknown kind.
     """
@@ -47,21 +44,20 @@ class IntegerWeight(Tensor):
     integers: Tensor
     scales: Tensor
     kind: str
-    group_size: int
 
-    def __new__(cls, integers: Tensor, scales: Tensor, kind: str, group_size: int = 0) -> IntegerWeight:
-        width = _checked_width(integers, scales, kind, group_size)
-        made = make_wrapper_subclass(cls, (integers.shape[0], width), dtype=scales.dtype, device=integers.device)
-        made.integers, made.scales, made.kind, made.group_size = integers, scales, kind, group_size
+    def __new__(cls, integers: Tensor, scales: Tensor, kind: str) -> IntegerWeight:
+        _check_parts(integers, scales, kind)
+        made = make_wrapper_subclass(cls, tuple(integers.shape), dtype=scales.dtype, device=integers.device)
+        made.integers, made.scales, made.kind = integers, scales, kind
         return made
 
     # `Tensor` takes one argument.
-    def __init__(self, integers: Tensor, scales: Tensor, kind: str, group_size: int = 0) -> None:
+    def __init__(self, integers: Tensor, scales: Tensor, kind: str) -> None:
         pass
 
     @classmethod
-    def quantize(cls, tensor: Tensor, kind: str, group_size: int = 0) -> IntegerWeight:
-        """The integers nearest to a floating matrix. RuntimeError where groups don't fill a row, or for another shape."""
+    def quantize(cls, tensor: Tensor, kind: str) -> IntegerWeight:
+        """The integers nearest to a floating matrix. RuntimeError for another shape."""
         if kind not in KINDS:
             raise ValueError(f"IntegerWeight: kind is one of {KINDS}, got {kind!r}")
         if not tensor.is_floating_point() or tensor.dim() != 2:
@@ -69,23 +65,13 @@ class IntegerWeight(Tensor):
                 f"IntegerWeight.quantize: expected a floating matrix, got {tensor.dtype} of shape {list(tensor.shape)}"
             )
         target, rows = tensor.dtype if tensor.dtype in _FLOATS else float32, tensor.detach().to(float32)
-        if kind == "int4":
-            integers, scales = _grouped(rows, group_size)
-            return cls(aten._convert_weight_to_int4pack_for_cpu(integers, 1), scales.to(target), kind, group_size)
         scale = (rows.abs().amax(1, keepdim=True) / 127.5).clamp(min=_EPS)
         integers = (rows / scale).round().clamp(-128, 127).to(int8)
         return cls(integers, scale.reshape(-1).to(target), kind)
 
     def dequantize(self) -> Tensor:
         """The numbers that the integers stand for, in `dtype`."""
-        scales = self.scales.to(float32)
-        if self.kind != "int4":
-            return (self.integers.to(float32) * scales.reshape(-1, 1)).to(self.dtype)
-        rows = len(self.integers)
-        halves = aten.stack.default([self.integers & 15, self.integers >> 4], -1)
-        integers = halves.reshape(rows, -1, self.group_size).to(float32) - 8
-        made = integers * scales[..., 0].t().unsqueeze(-1) + scales[..., 1].t().unsqueeze(-1)
-        return made.reshape(self.shape).to(self.dtype)
+        return (self.integers.to(float32) * self.scales.to(float32).reshape(-1, 1)).to(self.dtype)
 
     @classmethod
     def __torch_function__(cls, func: Callable, types: Sequence[type], args: tuple = (), kwargs: dict | None = None) -> Any:
@@ -105,13 +91,12 @@ class IntegerWeight(Tensor):
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         about = f"size={tuple(self.shape)}, kind='{self.kind}', dtype={self.dtype}"
-        about += f", group_size={self.group_size}" if self.group_size else ""
         if self.numel() > _PRINTED:
             return f"IntegerWeight(..., {about})"
         return f"IntegerWeight({str(self.dequantize()).removeprefix('tensor(').removesuffix(')')}, {about})"
 
-    def _parts(self) -> tuple[Tensor, Tensor, str, int]:
-        return self.integers, self.scales, self.kind, self.group_size
+    def _parts(self) -> tuple[Tensor, Tensor, str]:
+        return self.integers, self.scales, self.kind
 
     def __reduce_ex__(self, protocol: Any) -> tuple:
         return rebuild_integer_weight, (*self._parts(), hasattr(self, "_is_param"))
@@ -119,47 +104,28 @@ class IntegerWeight(Tensor):
     def __deepcopy__(self, memo: dict) -> IntegerWeight:
         if id(self) not in memo:
             copies = self.integers.clone(), self.scales.clone()
-            memo[id(self)] = rebuild_integer_weight(*copies, self.kind, self.group_size, hasattr(self, "_is_param"))
+            memo[id(self)] = rebuild_integer_weight(*copies, self.kind, hasattr(self, "_is_param"))
         return memo[id(self)]
 
 
-def rebuild_integer_weight(integers: Tensor, scales: Tensor, kind: str, group_size: int, is_parameter: bool) -> IntegerWeight:
+def rebuild_integer_weight(integers: Tensor, scales: Tensor, kind: str, is_parameter: bool) -> IntegerWeight:
     """A saved tensor."""
-    made = IntegerWeight(integers, scales, kind, group_size)
+    made = IntegerWeight(integers, scales, kind)
     if is_parameter:
         made._is_param = True
     return made
 
 
-def _checked_width(integers: Tensor, scales: Tensor, kind: str, group_size: int) -> int:
-    """The width of a weight; RuntimeError where its parts don't fit."""
+def _check_parts(integers: Tensor, scales: Tensor, kind: str) -> None:
+    """RuntimeError where the parts of a weight don't fit each other."""
     if kind not in KINDS:
         raise ValueError(f"IntegerWeight: kind is one of {KINDS}, got {kind!r}")
-    is_packed = kind == "int4"
-    wanted = uint8 if is_packed else int8
-    if integers.dtype is not wanted or integers.dim() != 2:
-        raise RuntimeError(f"IntegerWeight: {kind} has a matrix of {wanted}, got {integers.dtype} of {list(integers.shape)}")
-    rows, width = integers.shape[0], integers.shape[1] * (2 if is_packed else 1)
-    if is_packed and (group_size not in GROUP_SIZES or width % group_size):
-        raise RuntimeError(f"IntegerWeight: groups of {group_size}, one of {GROUP_SIZES}, must fill rows of {width}")
-    expected = (width // group_size, rows, 2) if is_packed else (rows,)
-    if scales.dtype not in _FLOATS or tuple(scales.shape) != expected:
-        raise RuntimeError(f"IntegerWeight: expected floating scales {expected}, got {scales.dtype} {tuple(scales.shape)}")
-    return width
-
-
-def _grouped(rows: Tensor, group_size: int) -> tuple[Tensor, Tensor]:
-    """The integers 0 to 15 of groups, and their scales and offsets: numbers are (q - 8) * scale + offset."""
-    if group_size not in GROUP_SIZES or rows.shape[1] % group_size or rows.shape[0] % 16:
+    if integers.dtype is not int8 or integers.dim() != 2:
+        raise RuntimeError(f"IntegerWeight: {kind} has a matrix of torch.int8, got {integers.dtype} of {list(integers.shape)}")
+    if scales.dtype not in _FLOATS or tuple(scales.shape) != (len(integers),):
         raise RuntimeError(
-            f"IntegerWeight: int4 takes groups of {GROUP_SIZES} that fill rows, and a multiple of 16 rows; got groups of "
-            f"{group_size} and the shape {list(rows.shape)}"
+            f"IntegerWeight: expected {len(integers)} floating scales, got {scales.dtype} of shape {list(scales.shape)}"
         )
-    groups = rows.reshape(len(rows), -1, group_size)
-    low, high = groups.amin(2, keepdim=True), groups.amax(2, keepdim=True)
-    scale = ((high - low) / 15).clamp(min=_EPS)
-    integers = ((groups - low) / scale).round().clamp(0, 15).to(int32).reshape(rows.shape)
-    return integers, aten.cat.default([scale, low + 8 * scale], 2).transpose(0, 1).contiguous()
 
 
 # Functions that multiply by integers
@@ -182,8 +148,6 @@ def _product(rows: Tensor, weight: IntegerWeight) -> Tensor:
     scales = weight.scales.to(rows.dtype)
     if weight.kind == "int8":
         return aten._weight_int8pack_mm.default(rows, weight.integers, scales)
-    if weight.kind == "int4":
-        return aten._weight_int4pack_mm_for_cpu.default(rows, weight.integers, weight.group_size, scales)
     scale = rows.abs().amax(1, keepdim=True).to(float32).clamp(min=_LEAST_RANGE) / 127
     rounded = (rows / scale).round().clamp(-127, 127).to(int8)
     sums = aten._int_mm.default(rounded, weight.integers.t())
@@ -208,7 +172,7 @@ def _same(self: IntegerWeight) -> IntegerWeight:
 
 
 def _clone(self: IntegerWeight, *, memory_format: Any = None) -> IntegerWeight:
-    return IntegerWeight(self.integers.clone(), self.scales.clone(), self.kind, self.group_size)
+    return IntegerWeight(self.integers.clone(), self.scales.clone(), self.kind)
 
 
 def _to(self: IntegerWeight, *, dtype: dtype | None = None, device: Any = None, **options: Any) -> Tensor:
@@ -216,14 +180,14 @@ def _to(self: IntegerWeight, *, dtype: dtype | None = None, device: Any = None, 
         return self.dequantize().to(dtype)
     integers = self.integers if device is None else self.integers.to(device)
     scales = self.scales.to(dtype or self.dtype)
-    return IntegerWeight(integers, scales if device is None else scales.to(device), self.kind, self.group_size)
+    return IntegerWeight(integers, scales if device is None else scales.to(device), self.kind)
 
 
 def _copy(self: IntegerWeight, source: Tensor, non_blocking: bool = False) -> IntegerWeight:
     if tuple(source.shape) != tuple(self.shape):
         raise RuntimeError(f"copy_: the sizes {tuple(self.shape)} and {tuple(source.shape)} must be the same")
-    if not isinstance(source, IntegerWeight) or (source.kind, source.group_size) != (self.kind, self.group_size):
-        source = IntegerWeight.quantize(_dense(source), self.kind, self.group_size)
+    if not isinstance(source, IntegerWeight) or source.kind != self.kind:
+        source = IntegerWeight.quantize(_dense(source), self.kind)
     self.integers.copy_(source.integers)
     self.scales.copy_(source.scales)
     return self

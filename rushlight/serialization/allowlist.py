@@ -246,7 +246,7 @@ def _block_tensor(machine: Unpickler, args: tuple) -> Tensor:
 
 
 def _integer_weight(machine: Unpickler, args: tuple) -> Tensor:
-    _expect("rebuild_integer_weight", args, Tensor, Tensor, str, int, bool)
+    _expect("rebuild_integer_weight", args, Tensor, Tensor, str, bool)
     try:
         return rebuild_integer_weight(*args)
     except (RuntimeError, ValueError) as error:

@@ -29,7 +29,7 @@ _MOST_ELEMENTS = 1 << 56  # sizes of empty tensors too, with 1 for 0: strides an
 _PLAIN: dict[int, dtype] = {
     0: float32, 1: float16, 24: int8, 25: int16, 26: int32, 27: int64, 28: float64, 30: bfloat16,
 }  # fmt: skip
-_BLOCKS: dict[int, BlockFormat] = {each.number: each for each in FORMATS.values()}
+_BLOCKS: dict[int, BlockFormat] = {each.number: each for each in FORMATS.values() if each.in_gguf}
 _SCALARS = dict(enumerate("BbHhIif?")) | {10: "Q", 11: "q", 12: "d"}
 _STRING, _ARRAY = 8, 9
 _NUMBER_OF = {"str": _STRING, "bool": 7, "float": 6, "int": 11}
@@ -305,6 +305,8 @@ def _stored(name: str, tensor: Tensor) -> tuple[int, bytes]:
     if tensor.dim() > _MOST_DIMS:
         raise RuntimeError(f"save_gguf: {name!r} has {tensor.dim()} dimensions; GGUF holds up to {_MOST_DIMS}")
     if isinstance(tensor, BlockTensor):
+        if not FORMATS[tensor.format].in_gguf:
+            raise RuntimeError(f"save_gguf: {name!r} is in blocks of {tensor.format}, which GGUF does not hold")
         return FORMATS[tensor.format].number, tensor.blocks.detach().contiguous().numpy(force=True).tobytes()
     kind = next((number for number, each in _PLAIN.items() if each is tensor.dtype), None)
     if kind is None:

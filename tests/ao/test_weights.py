@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
+from rushlight.quantized.blocks import BlockTensor
 from rushlight.quantized.weights import IntegerWeight
 from tests.quantized.conversions import to_rushlight
 
@@ -37,7 +38,7 @@ def test_models_stay_close_and_whole(name):
         found = made(x)
         assert 0 < (found - expected).abs().max() < bound
         compiled = torch.compile(made)(x)
-        np.testing.assert_allclose(compiled.numpy(), found.numpy(), atol=1e-2 if name in ("blocks", "int8_dynamic") else 1e-5)
+        np.testing.assert_allclose(compiled.numpy(), found.numpy(), atol=1e-2 if name != "int8" else 1e-5)
         file = io.BytesIO()
         torch.save(made.state_dict(), file)
         file.seek(0)
@@ -47,6 +48,11 @@ def test_models_stay_close_and_whole(name):
         assert torch.equal(copy.deepcopy(other)(x), found)
         exported = torch.export.export(made, (x,)).module()
         np.testing.assert_allclose(exported(x).numpy(), found.numpy(), atol=1e-5)
+        for scripted in (torch.jit.script(made), torch.jit.trace(made, x)):
+            archive = io.BytesIO()
+            torch.jit.save(scripted, archive)
+            archive.seek(0)
+            np.testing.assert_allclose(torch.jit.load(archive)(x).numpy(), found.numpy(), atol=1e-2)
     assert type(made[0].weight).__name__ in repr(made[0].weight)
     assert (made[0].weight.dequantize() - model()[0].weight).abs().max() < bound
     assert len(file.getvalue()) < 4 * sum(each.numel() for each in model().parameters())
@@ -55,12 +61,12 @@ def test_models_stay_close_and_whole(name):
     assert inputs.grad.shape == x.shape
 
 
-@pytest.mark.parametrize("kind", ["int8", "int4"])
+@pytest.mark.parametrize("kind", ["int8", "int8_dynamic", "int4_32"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 def test_half_precision(kind, dtype):
     torch.manual_seed(1)
     weight, x = torch.randn(32, 64).to(dtype), torch.randn(4, 64).to(dtype)
-    made = IntegerWeight.quantize(weight, kind, 32 if kind == "int4" else 0)
+    made = (BlockTensor if kind == "int4_32" else IntegerWeight).quantize(weight, kind)
     found = nn.functional.linear(x, made)
     assert found.dtype is dtype and made.dequantize().dtype is dtype
     np.testing.assert_allclose(found.float().numpy(), (x.float() @ made.dequantize().float().t()).numpy(), atol=0.6)
@@ -87,8 +93,8 @@ def test_errors():
         IntegerWeight(torch.zeros(4, 4, dtype=torch.int8), torch.ones(3), "int8")
     with pytest.raises(ValueError, match="kind"):
         IntegerWeight(torch.zeros(4, 4, dtype=torch.int8), scales, "int2")
-    with pytest.raises(RuntimeError, match="fill rows"):
-        IntegerWeight.quantize(torch.zeros(16, 40), "int4", 32)
+    with pytest.raises(RuntimeError, match="matrix"):
+        IntegerWeight.quantize(torch.zeros(40), "int8")
 
 
 @pytest.mark.oracle

@@ -18,6 +18,7 @@ NAMES = list(FORMATS)
 # The root mean square of what is lost of normal numbers, as a part of theirs.
 LOST = {
     "q4_0": 0.09, "q4_1": 0.085, "q5_0": 0.045, "q5_1": 0.041, "q8_0": 0.006, "q4_k": 0.085, "q5_k": 0.041, "q6_k": 0.02,
+    "int4_32": 0.085, "int4_64": 0.096, "int4_128": 0.105, "int4_256": 0.115,
 }  # fmt: skip
 
 
@@ -47,7 +48,7 @@ def test_numbers_survive(name):
 
 def blocks_by_hand() -> dict[str, tuple[bytes, list[float]]]:
     """Blocks written by hand, and their first numbers."""
-    half, two = np.float16(0.5).tobytes(), np.float16(2).tobytes()
+    half, two, floats = np.float16(0.5).tobytes(), np.float16(2).tobytes(), np.float32([0.5, 2]).tobytes()
     return {
         "q8_0": (half + bytes([255, 3]) + bytes(30), [-0.5, 1.5, 0.0]),
         "q4_0": (half + bytes([0x1F, 0x20]) + bytes([0x88]) * 14, [3.5, -4.0, 0.0]),
@@ -60,6 +61,9 @@ def blocks_by_hand() -> dict[str, tuple[bytes, list[float]]]:
             [23.5, 5.5, -2.0],
         ),
         "q6_k": (bytes([0x21, 0x05]) + bytes(126) + bytes([1, 2]) + bytes(62) + bytes([2] + [0] * 15) + half, [-15.0, 5.0, -32.0]),
+        **{
+            f"int4_{size}": (floats + bytes([0x1F, 0x20]) + bytes(size // 2 - 2), [9.5, 2.0, 2.0]) for size in (32, 64, 128, 256)
+        },
     }  # fmt: skip
 
 
@@ -73,7 +77,7 @@ def test_layouts(name):
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if FORMATS[name].in_gguf])
 def test_layouts_as_the_gguf_package(name):
     gguf = pytest.importorskip("gguf")
     layout = format_named(name)
@@ -172,8 +176,8 @@ def test_layers_take_them():
     model, places = Tied(BlockTensor.quantize(normal(7, 256), "q6_k")), torch.tensor([0, 6, 3])
     assert [type(each) for each in model.parameters()] == [BlockTensor]
     dense = torch.relu(model.table.weight.dequantize()[places]) @ model.head.weight.dequantize().t()
-    assert distance(model(places), dense) < 1e-5
-    assert distance(torch.compile(model, fullgraph=True)(places), dense) < 0.01
+    assert distance(model(places), dense) < 0.01
+    assert distance(torch.compile(model, fullgraph=True)(places), model(places)) < 1e-5
 
 
 def test_saved_and_copied():

@@ -15,12 +15,15 @@ from rushlight.nn import Embedding, Linear
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 from rushlight.quantized.blocks import BlockTensor
-from rushlight.quantized.weights import GROUP_SIZES, IntegerWeight
+from rushlight.quantized.weights import IntegerWeight
 
 __all__ = [
     "BlockWeightOnlyConfig", "Int4WeightOnlyConfig", "Int8DynamicActivationInt8WeightConfig", "Int8WeightOnlyConfig",
     "int4_weight_only", "int8_dynamic_activation_int8_weight", "int8_weight_only", "quantize_",
 ]  # fmt: skip
+
+
+GROUP_SIZES = (32, 64, 128, 256)  # of weights of 4 bits
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Int4WeightOnlyConfig:
     def quantized(self, weight: Tensor) -> Tensor | None:
         """A weight in this form; None where it has none."""
         rows, width = weight.shape
-        return None if width % self.group_size or rows % 16 else IntegerWeight.quantize(weight, "int4", self.group_size)
+        return None if width % self.group_size or rows % 16 else BlockTensor.quantize(weight, f"int4_{self.group_size}")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 from rushlight.core.blocks.fields import float_bytes, nibbles, packed_pairs, words_of_bits
 
 HALF_MOST = 65504.0  # the largest float16
+_LEAST_SCALE = np.float32(2.0**-23)  # of groups, as torchao has it
 
 
 def _stored(values: np.ndarray) -> np.ndarray:
@@ -73,6 +74,16 @@ def q5_1(numbers: np.ndarray) -> np.ndarray:
     scale, least, integers = _above(numbers, 31)
     bits = words_of_bits(integers >> 4)
     return np.concatenate([float_bytes(scale), float_bytes(least), bits, nibbles(integers & 15)], axis=-1)
+
+
+def int4(numbers: np.ndarray) -> np.ndarray:
+    """scale * q + offset, q of 4 bits, with the scale and the offset in float32."""
+    least = numbers.min(axis=-1, keepdims=True)
+    scale = np.maximum((numbers.max(axis=-1, keepdims=True) - least) / np.float32(15), _LEAST_SCALE)
+    integers = _counted(numbers - least, scale, 0, 15).astype(np.uint8)
+    parts = nibbles(integers.reshape(*numbers.shape[:-1], -1, 32)).reshape(*numbers.shape[:-1], -1)
+    head = np.concatenate([scale, least], axis=-1).astype("<f4").view(np.uint8)
+    return np.concatenate([head, parts], axis=-1)
 
 
 def _eighths(numbers: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:

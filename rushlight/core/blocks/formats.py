@@ -2,7 +2,8 @@
 
 In: bytes (..., blocks, bytes of a block). Out: float32 (..., blocks, elements of a block), and back. Layouts are those of GGUF
 (https://github.com/ggml-org/ggml, docs/gguf.md), little-endian. Each number is d * q, d * (q - middle) or d * q + m in float32,
-of integers q and scales d, m that are float16, or products of such with 6-bit or 8-bit integers.
+of integers q and scales d, m that are float16, or products of such with 6-bit or 8-bit integers. "int4_128" and its like are
+this library's own: groups of a row with d and m in float32.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ class BlockFormat:
     """A layout.
 
     Attributes:
-        name: as in `torch.blocks`, such as "q4_k".
-        number: of its type in GGUF files.
+        name: such as "q4_k".
+        number: of its type in GGUF files, or one above 200 where they have no such type.
         elements: of a block.
         nbytes: of a block.
         decode: bytes (..., nbytes) to float32 (..., elements).
@@ -37,6 +38,11 @@ class BlockFormat:
     nbytes: int
     decode: Callable[[np.ndarray], np.ndarray]
     encode: Callable[[np.ndarray], np.ndarray]
+
+    @property
+    def in_gguf(self) -> bool:
+        """Whether GGUF files hold it."""
+        return self.number < 200
 
     def row_bytes(self, width: int) -> int:
         """The bytes of a row of `width` elements. ValueError where blocks don't fill it."""
@@ -116,6 +122,15 @@ def _q6_k(blocks: np.ndarray) -> np.ndarray:
     return (scales[..., None] * integers).reshape(*blocks.shape[:-1], LARGE)
 
 
+# Groups of 32 to 256 with a scale and an offset in float32
+
+
+def _int4(blocks: np.ndarray) -> np.ndarray:
+    scale, offset = np.split(np.ascontiguousarray(blocks[..., :8]).view("<f4"), 2, axis=-1)
+    parts = low_and_high(blocks[..., 8:].reshape(*blocks.shape[:-1], -1, 16))
+    return scale * parts.reshape(*blocks.shape[:-1], -1) + offset
+
+
 FORMATS = {
     made.name: made
     for made in (
@@ -127,6 +142,10 @@ FORMATS = {
         BlockFormat("q4_k", 12, LARGE, 144, _q4_k, encoding.q4_k),
         BlockFormat("q5_k", 13, LARGE, 176, _q5_k, encoding.q5_k),
         BlockFormat("q6_k", 14, LARGE, 210, _q6_k, encoding.q6_k),
+        BlockFormat("int4_32", 205, 32, 24, _int4, encoding.int4),
+        BlockFormat("int4_64", 206, 64, 40, _int4, encoding.int4),
+        BlockFormat("int4_128", 207, 128, 72, _int4, encoding.int4),
+        BlockFormat("int4_256", 208, 256, 136, _int4, encoding.int4),
     )
 }
 

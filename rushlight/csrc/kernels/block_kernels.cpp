@@ -5,7 +5,7 @@
 
 namespace rl {
 
-// run(layout) for the layout with a number of GGUF's; 0 for others.
+// run(layout) for the layout with a number of `core/blocks/formats.py`; 0 for others.
 template <class F> static int64_t with_layout(int number, const F& run) {
   switch (number) {
     case 2: return run(q4_0{});
@@ -16,6 +16,10 @@ template <class F> static int64_t with_layout(int number, const F& run) {
     case 12: return run(q4_k{});
     case 13: return run(q5_k{});
     case 14: return run(q6_k{});
+    case 205: return run(int4_32{});
+    case 206: return run(int4_64{});
+    case 207: return run(int4_128{});
+    case 208: return run(int4_256{});
     default: return 0;
   }
 }

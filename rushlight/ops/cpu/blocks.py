@@ -5,6 +5,8 @@ Native products round rows of the input to bytes first, as compiled ones do (`bl
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from rushlight.core.blocks import BlockFormat
@@ -23,7 +25,7 @@ def block_linear(input, blocks, format):
     layout, sizes = check_block_linear(input, blocks, format)
     held, width = blocks._impl.array, input._impl.sizes[-1]
     kind = float64 if input.dtype is float64 else float32
-    left = operand(input, kind).reshape(-1, width)
+    left = operand(input, kind).reshape(math.prod(input._impl.sizes[:-1]), width)
     out = np.empty((len(left), len(held)), kind.numpy)
     if kind is float64 or not _native_product(out, left, held, layout):
         step = max(_ELEMENTS_AT_ONCE // max(width, 1), 1)
@@ -41,7 +43,7 @@ def _native_product(out: np.ndarray, left: np.ndarray, held: np.ndarray, layout:
 
 def _elements(held: np.ndarray, layout: BlockFormat) -> np.ndarray:
     """Rows (..., bytes) as float32."""
-    rows = np.ascontiguousarray(held.reshape(-1, held.shape[-1]))
+    rows = np.ascontiguousarray(held.reshape(math.prod(held.shape[:-1]), held.shape[-1]))
     width = held.shape[-1] // layout.nbytes * layout.elements
     out = np.empty((len(rows), width), np.float32)
     if native.kernels is None or not native.kernels.block_elements(out, rows, layout.number):

@@ -38,10 +38,10 @@ RL_INLINE void block_row(const byte_rows& a, long first, long rows, const uint8_
         sums[r][(chain + part) % chains] += __builtin_convertvector(dots, quad_floats) * (scale * scales[r][place]);
       }
     };
-    Layout::each(w + block * Layout::nbytes, add, [&](auto offsets) __attribute__((always_inline)) {
+    Layout::each(w + block * Layout::nbytes, add, [&](int part, auto offsets) __attribute__((always_inline)) {
       RL_UNROLL for (int r = 0; r < Rows; ++r) {
-        const float* const sum = totals[r] + block * parts;
-        if constexpr (same<decltype(offsets), float>) sums[r][chain] += quad_floats{} + offsets * *sum;
+        const float* const sum = totals[r] + block * parts + part;
+        if constexpr (same<decltype(offsets), float>) sums[r][(chain + part) % chains] += quad_floats{} + offsets * *sum;
         else sums[r][chain] += offsets * load_bytes<quad_floats>(sum);
       }
     });

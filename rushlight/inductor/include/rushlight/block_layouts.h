@@ -1,6 +1,6 @@
 // Weights in blocks of few bits, as GGUF files hold them: how the bytes of a block become integers and scales, 32 elements (a
 // part) at a time. Each layout calls each(part, integers, scale) for the parts of a block, and, where it has offsets,
-// low(offsets): an eighth of that of its part, or those of its eight parts. An element is scale * integer + offset. A scale is
+// low(part, offsets): an eighth of that of a part, or those of eight parts. An element is scale * integer + offset. A scale is
 // one float, or one for each run of four elements. Integers are signed where there are no offsets.
 #pragma once
 
@@ -77,14 +77,14 @@ struct q4_0 : block_layout<32, 18, 15, true> {
   template <class F, class L> static RL_INLINE void each(const uint8_t* p, const F& each, const L& low) {
     const float scale = half_at(p);
     each(0, nibbles_of(p + 2), scale);
-    low(-scale);
+    low(0, -scale);
   }
 };
 
 struct q4_1 : block_layout<32, 20, 15, true> {
   template <class F, class L> static RL_INLINE void each(const uint8_t* p, const F& each, const L& low) {
     each(0, nibbles_of(p + 4), half_at(p));
-    low(half_at(p + 2) * 0.125f);
+    low(0, half_at(p + 2) * 0.125f);
   }
 };
 
@@ -92,14 +92,14 @@ struct q5_0 : block_layout<32, 22, 31, true> {
   template <class F, class L> static RL_INLINE void each(const uint8_t* p, const F& each, const L& low) {
     const float scale = half_at(p);
     each(0, nibbles_of(p + 6) | fifth_bits(p + 2), scale);
-    low(-2 * scale);
+    low(0, -2 * scale);
   }
 };
 
 struct q5_1 : block_layout<32, 24, 31, true> {
   template <class F, class L> static RL_INLINE void each(const uint8_t* p, const F& each, const L& low) {
     each(0, nibbles_of(p + 8) | fifth_bits(p + 4), half_at(p));
-    low(half_at(p + 2) * 0.125f);
+    low(0, half_at(p + 2) * 0.125f);
   }
 };
 
@@ -134,7 +134,7 @@ struct q4_k : block_layout<256, 144, 15, true> {
       each(i, both & (uint8_t)15, by.scales[i]);
       each(i + 1, bits_at(both, 4, 4), by.scales[i + 1]);
     }
-    low(by.offsets);
+    low(0, by.offsets);
   }
 };
 
@@ -147,7 +147,7 @@ struct q5_k : block_layout<256, 176, 31, true> {
       each(i, (both & (uint8_t)15) | raised(high, i), by.scales[i]);
       each(i + 1, bits_at(both, 4, 4) | raised(high, i + 1), by.scales[i + 1]);
     }
-    low(by.offsets);
+    low(0, by.offsets);
   }
 
   // A bit of each byte as 0 or 16.
@@ -178,6 +178,21 @@ struct q6_k : block_layout<256, 210, 32, false, 2> {
   }
 };
 
+// Groups of a row: scale and offset in float32, then the parts as q4_0 has them.
+template <int Group> struct int4_groups : block_layout<Group, 8 + Group / 2, 15, true> {
+  template <class F, class L> static RL_INLINE void each(const uint8_t* p, const F& each, const L& low) {
+    const float scale = load_bytes<float>(p), offset = load_bytes<float>(p + 4) * 0.125f;
+    RL_UNROLL for (int part = 0; part < Group / part_size; ++part) {
+      each(part, nibbles_of(p + 8 + part * part_size / 2), scale);
+      low(part, offset);
+    }
+  }
+};
+using int4_32 = int4_groups<32>;
+using int4_64 = int4_groups<64>;
+using int4_128 = int4_groups<128>;
+using int4_256 = int4_groups<256>;
+
 // The elements of a block as floats.
 template <class Layout> RL_INLINE void widen_block(const uint8_t* block, float* out) {
   const auto parts = [&](int part, auto integers, auto scale) {
@@ -186,11 +201,11 @@ template <class Layout> RL_INLINE void widen_block(const uint8_t* block, float* 
       else out[part * part_size + i] = scale[i / 4] * (float)integers[i];
     }
   };
-  Layout::each(block, parts, [&](auto offsets) {
-    for (int i = 0; i < Layout::elements; ++i) {
-      if constexpr (same<decltype(offsets), float>) out[i] += 8 * offsets;
-      else out[i] += offsets[i / part_size];
-    }
+  Layout::each(block, parts, [&](int part, auto offsets) {
+    if constexpr (same<decltype(offsets), float>)
+      for (int i = part * part_size; i < (part + 1) * part_size; ++i) out[i] += 8 * offsets;
+    else
+      for (int i = 0; i < Layout::elements; ++i) out[i] += offsets[i / part_size];
   });
 }
 

@@ -57,11 +57,10 @@ __attribute__((noinline)) void pack_blocks(const uint8_t* w, long row_bytes, lon
           else to.scales[s][i] = scale[s * panel_columns / Layout::scales];
         }
       };
-      Layout::each(w + (i < columns ? i : columns - 1) * row_bytes, put, [&](auto offsets) __attribute__((always_inline)) {
-        for (int part = 0; part < parts; ++part) {
-          if constexpr (same<decltype(offsets), float>) out[part * step].offsets[i] = offsets * 8;
-          else out[part * step].offsets[i] = offsets[part];
-        }
+      Layout::each(w + (i < columns ? i : columns - 1) * row_bytes, put, [&](int first, auto offsets) __attribute__((always_inline)) {
+        if constexpr (same<decltype(offsets), float>) out[first * step].offsets[i] = offsets * 8;
+        else
+          for (int part = 0; part < parts; ++part) out[part * step].offsets[i] = offsets[part];
       });
     }
     for (int part = 0; part < parts; ++part) transpose_words(out[part * step].integers);
