@@ -3,7 +3,8 @@
 In: the same packages and options as benchmarks/language.py, and a text, by default examples/data/alice.txt. It is cut into
 windows of 512 tokens, each of which begins with the token for the beginning of a text; every other token is predicted from
 those before it in its window. Out: the perplexity (e to the mean negative log likelihood of a token) of the model compiled,
-which rounds activations to bytes, of the model in eager, which does not, and of llama.cpp; how far likelihoods are apart.
+which rounds activations to bytes, of one whose weights were made floats, which does not, and of llama.cpp; how far likelihoods
+are apart.
 
 llama.cpp's server names the likeliest tokens only: it is asked for the 2000 likeliest after each prefix, and for more where the
 text's token is not among these, which takes a second a token.
@@ -22,6 +23,7 @@ from benchmarks.machine import processor
 from examples import gemma
 from examples.generation import Session
 from examples.gguf_tokens import Tokenizer
+from rushlight.quantized.blocks import BlockTensor
 
 WINDOW, PIECE = 512, 64  # tokens of a window, and those that are read at once: their logits are 67 MB
 TEXT = Path(__file__).parents[1] / "examples" / "data" / "alice.txt"
@@ -77,6 +79,14 @@ def distances(one: list[list[float]], other: list[list[float]]) -> tuple[float, 
     return sum(found) / len(found), max(found)
 
 
+def widened(model: gemma.Gemma) -> gemma.Gemma:
+    """The model with floats in the place of blocks."""
+    state = model.state_dict()
+    floats = {name: each.dequantize() if isinstance(each, BlockTensor) else each for name, each in state.items()}
+    model.load_state_dict(floats, assign=True)
+    return model.requires_grad_(False)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -94,15 +104,15 @@ def main() -> None:
     text = " ".join(line for line in lines if not line.startswith("#"))
     windows = windows_of(tokenizer.encode(text, begin=False), tokenizer.begin, options.windows)
     found = {}
-    for name, compiled in (("eager", False), ("compiled", True)):
-        session = Session(model, WINDOW, compiled=compiled)
+    for name, each in (("floats", widened(gemma.load(path)[0])), ("blocks", model)):
+        session = Session(each, WINDOW)
         found[name] = [list(log_likelihoods(session, window)) for window in windows]
     if options.llama:
         found["llama.cpp"] = run_in(options.llama, _LLAMA, path, options.threads, windows)
     print(f"{processor()}; {options.text.name}, {len(windows)} windows of {WINDOW} tokens")
     print(f"{'':12} {'perplexity':>12} {'mean distance from eager':>26} {'largest':>10}")
     for name, each in found.items():
-        mean, largest = distances(each, found["eager"])
+        mean, largest = distances(each, found["floats"])
         print(f"{name:12} {perplexity(each):12.3f} {mean:26.4f} {largest:10.3f}")
 
 

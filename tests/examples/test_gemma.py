@@ -68,8 +68,9 @@ def test_from_a_file(file):
         {name: each.dequantize() if isinstance(each, BlockTensor) else each for name, each in made.state_dict().items()}
     )
     expected = all_logits(dense.eval(), compiled=False)
-    close(all_logits(made, compiled=False), expected, 1e-3)
-    close(all_logits(made), expected, 0.05)
+    eager = all_logits(made, compiled=False)
+    close(eager, expected, 0.05)  # rows are rounded to bytes
+    close(all_logits(made), eager, 0.01)
 
 
 @pytest.mark.oracle
