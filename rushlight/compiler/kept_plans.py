@@ -17,6 +17,7 @@ from rushlight.core.naming import own_module
 from rushlight.core.storage import StorageImpl
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
+from rushlight.core.wrapper_subclasses import is_constant_of_graphs
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
 from rushlight.fx.targets import qualified_name, resolve
@@ -112,6 +113,8 @@ class _Description:
         value = node.meta.get("val")
         if not isinstance(value, Tensor):
             raise Unknown
+        if node.op == "get_attr" and is_constant_of_graphs(type(getattr(self.module, node.target))):
+            raise Unknown  # what it is made of becomes part of the graph
         return f"{node.op} {node.name} {plan_cache.describe(value, self._storages)} {value.requires_grad}"
 
     def _function(self, target: Callable) -> str:

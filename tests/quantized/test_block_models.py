@@ -10,6 +10,7 @@ import rushlight as torch
 from rushlight import nn
 from rushlight.fx.experimental.proxy_tensor import make_fx
 from rushlight.quantized.blocks import BlockTensor
+from rushlight.quantized.weights import IntegerWeight
 from tests.deploy.built import arrays, built
 from tests.quantized.test_blocks import distance, normal
 
@@ -88,3 +89,13 @@ def test_every_form_of_a_function_reads_blocks():
     given = x.clone().requires_grad_()
     torch.compile(lambda x: (x @ weight.t()).square().sum())(given).backward()
     assert distance(given.grad, 2 * x @ dense.t() @ dense) < 0.01
+
+
+@pytest.mark.parametrize(
+    "quantize", [lambda weight: BlockTensor.quantize(weight, "q8_0"), lambda weight: IntegerWeight.quantize(weight, "int8")]
+)
+def test_what_was_kept_of_floats_is_not_for_them(quantize):
+    x, layer = normal(3, 64), nn.Linear(64, 24).requires_grad_(False)
+    assert distance(torch.compile(nn.Sequential(layer))(x), layer(x)) < 1e-5
+    layer.weight = nn.Parameter(quantize(layer.weight), requires_grad=False)
+    assert distance(torch.compile(nn.Sequential(layer))(x), layer(x)) < 1e-5
