@@ -119,10 +119,18 @@ def addmm(graph, self, mat1, mat2, *, beta=1, alpha=1):
     return product if beta == 0 else add(graph, product, scaled(graph, self, beta, self.dtype))
 
 
+WIDENED_FOR = 16  # rows, for which panels of bytes are made floats before rows pass over them
+
+
 @lowering("_weight_int8pack_mm")
 def weight_int8pack_mm(graph, self, mat2, scales):
-    transposed = mat2.view(mat2.size[::-1], lambda index: [index[1], index[0]])
-    return mul_boxes(graph, matrix_product(graph, self, transposed), scales)
+    (rows, depth), columns = self.size, mat2.size[0]
+    if not isinstance(rows, SymInt) and rows < WIDENED_FOR:
+        turned = mat2.view(mat2.size[::-1], lambda index: [index[1], index[0]])
+        return mul_boxes(graph, matrix_product(graph, self, turned), scales)
+    left = self.view((1, rows, depth), lambda index: index[1:])
+    product = bmm(graph, left, mat2.view((1, depth, columns), lambda index: [index[2], index[1]]))
+    return mul_boxes(graph, product.reshape((rows, columns)), scales)
 
 
 @lowering("_int_mm")
