@@ -19,6 +19,7 @@ from rushlight.nn.parameter import Parameter
 from rushlight.ops.copying import rebuild_subclass, with_state
 from rushlight.ops.lazy_views import with_metadata
 from rushlight.ops.packet import namespaces
+from rushlight.serialization.quantized import rebuild_quantized
 from rushlight.serialization.rebuild import make_meta_tensor, make_tensor, make_wrapper
 from rushlight.serialization.sparse import rebuild_sparse
 
@@ -57,6 +58,14 @@ def _rebuild_tensor_v3(
     """The same, of a dtype that has no class of storages."""
     made = _over_storage(storage, dtype, storage_offset, size, stride)
     return with_metadata(made, metadata or {}).requires_grad_(requires_grad)
+
+
+def _rebuild_qtensor(
+    storage: TypedStorage, storage_offset: int, size: Sequence[int], stride: Sequence[int], quantizer_params: tuple,
+    requires_grad: bool, backward_hooks: Any,
+) -> Tensor:  # fmt: skip
+    """A quantized tensor of its parts; UnpicklingError where they do not fit one another."""
+    return rebuild_quantized(storage, storage_offset, size, stride, quantizer_params)
 
 
 def _rebuild_sparse_tensor(layout: layout, data: tuple) -> Tensor:

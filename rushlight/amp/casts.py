@@ -15,8 +15,10 @@ from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import ExcludeKeys, state
 from rushlight.ops import aten
 from rushlight.ops.dispatcher import Kernel, OpOverload
+from rushlight.ops.packet import namespaces
 
 _AUTOCAST = bit(DispatchKey.Autocast)
+_BLOCKS = namespaces.namespace("rushlight").block_linear.default
 
 LOWER_PRECISION = """
     _addmm_activation _convolution _native_multi_head_attention addbmm addmm baddbmm bmm conv1d conv2d conv3d conv_tbc
@@ -142,3 +144,4 @@ register(LOWER_PRECISION, _in_lower_precision)
 register(FLOAT32, _in_float32)
 register(WIDEST, _in_widest)
 register(UNCHANGED, _as_it_is)
+_BLOCKS.register(DispatchKey.Autocast, Kernel(_casting(_in_lower_precision), linked=True))

@@ -18,6 +18,7 @@ from rushlight.autograd.grad_mode import set_grad_enabled
 from rushlight.compiler.kept_plans import KeptPlans, gives_inputs
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.open_inputs import Opened, open_inputs
+from rushlight.core.dtype import QUANTIZED
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.pytree import tree_flatten
 from rushlight.core.symbolic import UnguardedSizeError
@@ -51,6 +52,9 @@ def compile_to_aten(
     """
     if any(isinstance(value, Tensor) and value.device.type != "cpu" for value in inputs):
         log("graph_breaks", lambda: "runs as captured: an input is on another device than the CPU")
+        return module.forward
+    if any(isinstance(value, Tensor) and value.dtype.category == QUANTIZED for value in inputs):
+        log("graph_breaks", lambda: "runs as captured: an input is quantized")
         return module.forward
     opened = open_inputs(module)
     kind = training.TrainingGraph if needs_gradients(module) else AtenGraph

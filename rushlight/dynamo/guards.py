@@ -21,6 +21,7 @@ from rushlight.core.layout import strided
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
+from rushlight.core.wrapper_subclasses import is_constant_of_graphs
 from rushlight.dynamo.assumed import Assumed, is_referred_to_weakly
 from rushlight.dynamo.dynamic import Assumption, OpenSizes, assumptions
 from rushlight.dynamo.guard_tree import (
@@ -273,7 +274,18 @@ class Guards(Assumed):
         if isinstance(value, Tensor):
             facts = tensor_facts(value)
             self._add_native(self._tensor_form(facts), held, "a tensor of a module", (own, TENSOR, facts))
+            self.parts(held, own, value)
         return held
+
+    def parts(self, source: Source, own: Source, value: Tensor) -> None:
+        """The very tensors that one which the graph holds as a constant is made of."""
+        if not is_constant_of_graphs(type(value)):
+            return
+        for name, part in vars(value).items():
+            if isinstance(part, Tensor):
+                text = self.name(part, name)
+                check = (Attribute(own, name), SAME, self._expected(text))
+                self._add_native(f"{_HERE}.{name} is {text}", source, "what a tensor is made of", check)
 
     def class_member(self, kind: type, name: str, found: object) -> None:
         """What a class, or one of its bases, holds under a name."""

@@ -198,6 +198,7 @@ class Session:
         if is_constant_of_graphs(kind):
             if source is not None:
                 self.guards.same_object(source, value)
+                self.guards.parts(source, source, value)
             node = self.graph.known(value) or self.graph.attribute(value, "_tensor_constant")
             return self.graph.tensor_value(node, node.meta["example_value"], source, value)
         if kind not in (Tensor, Parameter, Buffer) or value.layout is not strided or value._impl.key_set & LAZY_BITS:

@@ -17,6 +17,7 @@ from rushlight.core.wrapper_subclasses import make_wrapper_subclass
 from rushlight.nn import functional
 from rushlight.ops.meta.blocks import check_blocks
 from rushlight.ops.packet import namespaces
+from rushlight.quantized.writes import check_same_kind, refuse_item, refuse_write, replaced
 
 aten, own = namespaces.namespace("aten"), namespaces.namespace("rushlight")
 _PRINTED = 1000  # elements
@@ -77,13 +78,10 @@ class BlockTensor(Tensor):
 
     @data.setter
     def data(self, value: Tensor) -> None:
-        if not isinstance(value, BlockTensor):
-            raise RuntimeError(
-                f"a BlockTensor stands for float32, bfloat16 or float16, got numbers of {value.dtype}: put what dequantize() "
-                "gives in its place first"
-            )
+        check_same_kind(value, BlockTensor)
         Tensor.data.__set__(self, value)
-        self.blocks, self.format = value.blocks, value.format
+        before, self.blocks, self.format = self.blocks, value.blocks, value.format
+        replaced(before)
 
     def dequantize(self) -> Tensor:
         """The numbers that the blocks stand for, in `dtype`."""
@@ -102,6 +100,7 @@ class BlockTensor(Tensor):
         keeps = _KEEPING.get(func)
         if keeps is not None and isinstance(args[0], BlockTensor):
             return keeps(*args, **(kwargs or {}))
+        refuse_write(func, args[0] if args else None, BlockTensor)
         dense = tree_map(lambda each: each.dequantize() if isinstance(each, BlockTensor) else each, (args, kwargs or {}))
         return func(*dense[0], **dense[1])
 
@@ -171,7 +170,7 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     if not isinstance(weight, BlockTensor) or isinstance(input, BlockTensor) or weight.dim() != 2:
         return functional.linear.__wrapped__(*_dense(input, weight, bias))
     made = own.block_linear(input, weight.blocks, weight.format)
-    return made if bias is None else made + bias
+    return made if bias is None else made + bias.to(made.dtype)
 
 
 def _embedding(
@@ -195,6 +194,7 @@ _HANDLERS: dict[Callable, Callable] = {
     functional.linear: _linear,
     functional.embedding: _embedding,
     Tensor.dequantize: _dequantize,
+    Tensor.__setitem__: refuse_item,
 }
 
 # Operators that keep a tensor in blocks

@@ -16,6 +16,7 @@ from rushlight.core.thread_state import state
 from rushlight.core.wrapper_subclasses import make_wrapper_subclass
 from rushlight.nn import functional
 from rushlight.ops.packet import namespaces
+from rushlight.quantized.writes import check_same_kind, refuse_item, refuse_write, replaced
 
 aten = namespaces.namespace("aten")
 KINDS = ("int8", "int8_dynamic")
@@ -69,6 +70,19 @@ class IntegerWeight(Tensor):
         integers = (rows / scale).round().clamp(-128, 127).to(int8)
         return cls(integers, scale.reshape(-1).to(target), kind)
 
+    @property
+    def data(self) -> IntegerWeight:
+        """The same integers, as a tensor that is no parameter."""
+        return IntegerWeight(*self._parts())
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        check_same_kind(value, IntegerWeight)
+        Tensor.data.__set__(self, value)
+        before = self.integers, self.scales
+        self.integers, self.scales, self.kind = value._parts()
+        replaced(*before)
+
     def dequantize(self) -> Tensor:
         """The numbers that the integers stand for, in `dtype`."""
         return (self.integers.to(float32) * self.scales.to(float32).reshape(-1, 1)).to(self.dtype)
@@ -86,6 +100,7 @@ class IntegerWeight(Tensor):
         keeps = _KEEPING.get(func)
         if keeps is not None and isinstance(args[0], IntegerWeight):
             return keeps(*args, **(kwargs or {}))
+        refuse_write(func, args[0] if args else None, IntegerWeight)
         dense = tree_map(lambda each: each.dequantize() if isinstance(each, IntegerWeight) else each, (args, kwargs or {}))
         return func(*dense[0], **dense[1])
 
@@ -162,7 +177,11 @@ def _dequantize(tensor: IntegerWeight) -> Tensor:
     return IntegerWeight.dequantize(tensor)
 
 
-_HANDLERS: dict[Callable, Callable] = {functional.linear: _linear, Tensor.dequantize: _dequantize}
+_HANDLERS: dict[Callable, Callable] = {
+    functional.linear: _linear,
+    Tensor.dequantize: _dequantize,
+    Tensor.__setitem__: refuse_item,
+}
 
 # Operators that keep the integers
 

@@ -138,7 +138,7 @@ class _Reader:
         tensors, entries = self.number("Q", "its counts"), self.number("Q", "its counts")
         metadata = self.metadata(entries)
         alignment = metadata.get("general.alignment", 32)
-        if type(alignment) is not int or not 1 <= alignment <= _MOST_ALIGNMENT or alignment & (alignment - 1):
+        if not _is_alignment(alignment):
             raise self.fail(f"general.alignment is {alignment!r}, not a power of two up to {_MOST_ALIGNMENT}")
         listed = [self.entry() for _ in self.counted(tensors, 24, "tensors")]
         begin = -(-self.at // alignment) * alignment
@@ -249,6 +249,10 @@ class _Reader:
         return np.frombuffer(self.content, code, count, begin).reshape(sizes)
 
 
+def _is_alignment(value: Any) -> bool:
+    return type(value) is int and 1 <= value <= _MOST_ALIGNMENT and not value & (value - 1)
+
+
 # Writing
 
 
@@ -258,10 +262,15 @@ def save_gguf(tensors: Mapping[str, Tensor], f: str | os.PathLike, metadata: Map
     Args:
         tensors: by name; of float32, float16, bfloat16, float64, int8 to int64, or in blocks; up to 4 dimensions.
         f: the file, which is replaced at once.
-        metadata: str, bool, int and float (written as float32), or lists of one of them.
+        metadata: str, bool, int and float (written as float32), or lists of one of them. `general.alignment` is that of tensors
+            in the file, in bytes: a power of two, 32 by default.
 
-    RuntimeError, naming the tensor, for other dtypes and more dimensions; TypeError for other metadata.
+    ValueError for another alignment; RuntimeError, naming the tensor, for other dtypes and more dimensions; TypeError for other
+    metadata.
     """
+    alignment = (metadata or {}).get("general.alignment", 32)
+    if not _is_alignment(alignment):
+        raise ValueError(f"save_gguf: general.alignment is {alignment!r}, not a power of two up to {_MOST_ALIGNMENT}")
     head = [_MAGIC, struct.pack("<IQQ", _NEWEST, len(tensors), len(metadata or {}))]
     for name, value in (metadata or {}).items():
         head += [_string(name), *_value(name, value)]
@@ -270,11 +279,11 @@ def save_gguf(tensors: Mapping[str, Tensor], f: str | os.PathLike, metadata: Map
         kind, body = _stored(name, tensor)
         head += [_string(name), struct.pack(f"<I{tensor.dim()}QIQ", tensor.dim(), *tensor.shape[::-1], kind, offset)]
         bodies.append(body)
-        offset += -(-len(body) // 32) * 32
+        offset += -(-len(body) // alignment) * alignment
     begin = b"".join(head)
-    padded = [begin, bytes(-len(begin) % 32)]
+    padded = [begin, bytes(-len(begin) % alignment)]
     for body in bodies:
-        padded += [body, bytes(-len(body) % 32)]
+        padded += [body, bytes(-len(body) % alignment)]
     replace_file(os.fspath(f), lambda file: file.writelines(padded))
 
 

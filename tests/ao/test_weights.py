@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
+from rushlight.ao.quantization.quantize_fx import convert_fx, prepare_fx
 from rushlight.quantized.blocks import BlockTensor
 from rushlight.quantized.weights import IntegerWeight
 from tests.quantized.conversions import to_rushlight
@@ -115,3 +116,27 @@ def test_products_of_4_bits_are_torchs(dtype):
     )
     bound = 1e-4 if dtype == "float32" else 1.0
     np.testing.assert_allclose(found.float().numpy(), expected.float().numpy(), atol=bound, rtol=1e-2)
+
+
+def test_quantized_networks_compile_and_load():
+    x = torch.randn(1, 1, 6, 6)
+    for layer in (nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(1), nn.Hardtanh(-0.1, 0.1)):
+        made = nn.Sequential(nn.Conv2d(1, 2, 3), layer).eval()
+        prepared = prepare_fx(made, tq.get_default_qconfig_mapping("x86"), (x,))
+        prepared(x)
+        converted = convert_fx(prepared)
+        assert torch.equal(torch.compile(converted)(x), converted(x))
+    file = io.BytesIO()
+    torch.save(torch.quantize_per_tensor(torch.ones(3), 0.1, 2, torch.quint8), file)
+    file.seek(0)
+    assert torch.load(file, weights_only=False).int_repr().tolist() == [12, 12, 12]
+
+
+def test_other_dtypes_and_recurrent_layers_stay():
+    double = nn.Linear(32, 16).double()
+    tq.quantize_(double, tq.Int8WeightOnlyConfig())
+    assert double(torch.ones(1, 32, dtype=torch.float64)).dtype is torch.float64
+    recurrent = nn.Sequential(nn.LSTM(4, 4))
+    assert "0" in dict(
+        prepare_fx(recurrent.eval(), tq.get_default_qconfig_mapping("x86"), (torch.ones(2, 1, 4),)).named_modules()
+    )

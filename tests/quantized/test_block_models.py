@@ -9,6 +9,7 @@ import pytest
 import rushlight as torch
 from rushlight import nn
 from rushlight.fx.experimental.proxy_tensor import make_fx
+from rushlight.nn import functional as F
 from rushlight.quantized.blocks import BlockTensor
 from rushlight.quantized.weights import IntegerWeight
 from tests.deploy.built import arrays, built
@@ -99,3 +100,25 @@ def test_what_was_kept_of_floats_is_not_for_them(quantize):
     assert distance(torch.compile(nn.Sequential(layer))(x), layer(x)) < 1e-5
     layer.weight = nn.Parameter(quantize(layer.weight), requires_grad=False)
     assert distance(torch.compile(nn.Sequential(layer))(x), layer(x)) < 1e-5
+
+
+@pytest.mark.parametrize("quantize", [lambda x: BlockTensor.quantize(x, "q4_0"), lambda x: IntegerWeight.quantize(x, "int8")])
+def test_only_whole_weights_are_written(quantize):
+    x, layer = normal(3, 64), nn.Linear(64, 24)
+    layer.weight = nn.Parameter(quantize(layer.weight), requires_grad=False)
+    compiled, before = torch.compile(layer), layer(x)
+    assert distance(compiled(x), before) < 1e-5
+    layer.weight.data = quantize(normal(24, 64))
+    assert distance(layer(x), before) > 0.1
+    assert distance(compiled(x), layer(x)) < 1e-5
+    for write in (lambda w: w.mul_(0), lambda w: w.__setitem__(0, 1.0), lambda w: w.data.fill_(2.0), nn.init.zeros_):
+        with pytest.raises(RuntimeError, match="not written to in parts"):
+            write(layer.weight)
+    with pytest.raises(RuntimeError, match="data: expected a"):
+        layer.weight.data = torch.zeros(24, 64)
+
+
+def test_autocast_decides_the_dtype():
+    weight, x = BlockTensor.quantize(normal(24, 64), "q8_0"), normal(3, 64)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert F.linear(x, weight, torch.zeros(24)).dtype is torch.compile(F.linear)(x, weight).dtype is torch.bfloat16

@@ -177,3 +177,13 @@ def test_what_cannot_be_written(tmp_path):
     with pytest.raises(FileNotFoundError):
         torch.load_gguf(tmp_path / "nothing")
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("alignment", [1, 8, 64])
+def test_alignment_of_the_metadata(tmp_path, alignment):
+    tensors = {"a": torch.arange(5.0), "b": torch.arange(3.0)}
+    torch.save_gguf(tensors, tmp_path / "a.gguf", {"general.alignment": alignment})
+    found = torch.load_gguf(tmp_path / "a.gguf")
+    assert all(torch.equal(found[name], tensor) for name, tensor in tensors.items())
+    with pytest.raises(ValueError, match=r"general\.alignment is 33"):
+        torch.save_gguf(tensors, tmp_path / "b.gguf", {"general.alignment": 33})

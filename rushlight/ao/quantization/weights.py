@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rushlight.core.blocks import format_named
+from rushlight.core.dtype import bfloat16, float16, float32
 from rushlight.core.tensor import Tensor
 from rushlight.nn import Embedding, Linear
 from rushlight.nn.modules.module import Module
@@ -108,6 +109,8 @@ def quantize_(model: Module, config: Config, filter_fn: Callable[[Module, str], 
         filter_fn: (module, its dotted name) -> whether to change it, in place of "it is linear". It may choose embeddings for
             `BlockWeightOnlyConfig`, whose rows are then read as they lie.
 
+    Weights of other dtypes than float32, bfloat16 and float16 stay as they are.
+
     TypeError for another config, and where `filter_fn` chooses a module without a matrix as its weight. A weight that two
     modules share is changed once, and stays shared.
     """
@@ -126,6 +129,8 @@ def _change(module: Module, name: str, config: Config, made: dict[int, Parameter
         raise TypeError(f"quantize_: {name or 'the model'} is a {type(module).__name__}, and only linear layers and embeddings "
                         "have weights that can be changed")  # fmt: skip
     if isinstance(weight, IntegerWeight | BlockTensor):
+        return
+    if weight.dtype not in (float32, bfloat16, float16):
         return
     if id(weight) not in made:
         quantized = config.quantized(weight.detach())

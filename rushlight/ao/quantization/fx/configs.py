@@ -121,6 +121,6 @@ def _is_of(node: Node, kind: Any, key: Callable | str) -> bool:
     if key is kind:
         return True
     if isinstance(key, type) or node.op == "call_module":
-        from_fused = getattr(kind, "_parts", ()) if isinstance(kind, type) else ()
-        return bool(from_fused) and key is from_fused[0]
+        parts = getattr(kind, "_parts", ()) if isinstance(kind, type) else ()  # of fused layers; a method of recurrent ones
+        return isinstance(parts, tuple) and bool(parts) and key is parts[0]
     return name_of(node) == (key if isinstance(key, str) else getattr(key, "__name__", None))
