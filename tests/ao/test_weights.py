@@ -140,3 +140,22 @@ def test_other_dtypes_and_recurrent_layers_stay():
     assert "0" in dict(
         prepare_fx(recurrent.eval(), tq.get_default_qconfig_mapping("x86"), (torch.ones(2, 1, 4),)).named_modules()
     )
+
+
+class WithSizes(nn.Module):
+    """Sums and products with numbers that are calculated from sizes."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+
+    def forward(self, x):
+        rows, columns = x.shape
+        return (self.layer(x) + x.size(1)).view(rows, -1) * (columns // 2)
+
+
+def test_numbers_beside_tensors_are_not_observed():
+    made, x = WithSizes().eval(), torch.ones(2, 4)
+    prepared = prepare_fx(made, tq.get_default_qconfig_mapping("x86"), (x,))
+    prepared(x)
+    assert (convert_fx(prepared)(x) - made(x)).abs().max() < 0.1

@@ -63,6 +63,22 @@ def is_cat(node: Node) -> bool:
     return name_of(node) == "cat" and bool(node.args) and isinstance(node.args[0], list | tuple)
 
 
+_SIZES = ("size", "dim", "numel", "stride", "item", "len")
+
+
+def is_number(value: object) -> bool:
+    """Whether an argument is no tensor: a plain value, or a node that calculates with sizes."""
+    if not isinstance(value, Node):
+        return True
+    if value.op == "call_method" and value.target in _SIZES or value.target is len:
+        return True
+    if value.op != "call_function":
+        return False
+    if value.target is getattr:
+        return value.args[1] in ("shape", "ndim")
+    return value.target.__module__ in ("_operator", "builtins", "math") and all(map(is_number, value.args))
+
+
 def tensor_operands(node: Node) -> list[Node]:
-    """The nodes among the first two arguments of a binary operator."""
-    return [each for each in node.args[:2] if isinstance(each, Node)]
+    """The tensors among the first two arguments of a binary operator."""
+    return [each for each in node.args[:2] if not is_number(each)]
