@@ -209,7 +209,7 @@ class Tracer(TracerBase):
 
     def _make_input(self, parameter: inspect.Parameter, concrete: dict[str, Any]) -> Any:
         default = () if parameter.default is parameter.empty else (parameter.default,)
-        annotation = None if parameter.annotation is parameter.empty else parameter.annotation
+        annotation = None if parameter.annotation in (parameter.empty, Any, "Any") else parameter.annotation
         if parameter.name not in concrete:
             stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
             return self.create_proxy("placeholder", stars + parameter.name, default, {}, parameter.name, annotation)
@@ -322,7 +322,8 @@ def _plain_parameters(function: Callable, wanted: FunctionType) -> Callable:
 
 
 def _return_annotation(function: Callable) -> Any:
-    return getattr(inspect.unwrap(function), "__annotations__", {}).get("return")
+    found = getattr(inspect.unwrap(function), "__annotations__", {}).get("return")
+    return None if found in (Any, "Any") else found
 
 
 def symbolic_trace(root: Module | Callable, concrete_args: dict[str, Any] | tuple | None = None) -> GraphModule:

@@ -126,9 +126,11 @@ def _over_sequence(
     time, batch = x.shape[:2]
     if any(each.shape[1] != batch for each in arrays):
         raise RuntimeError(f"{name}: the states are of {arrays[0].shape[1]} sequences, and the input has {batch}")
-    rows = np.ascontiguousarray(x).reshape(time * batch, -1)
+    if time == 0:
+        raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
+    rows = np.ascontiguousarray(x).reshape(time * batch, x.shape[2])
     outputs, finals = _layers(rows, arrays, cells, step, [batch] * time, layers, directions, dropout)
-    outputs = outputs.reshape(time, batch, -1)
+    outputs = outputs.reshape(time, batch, outputs.shape[-1])
     return _tensors(outputs.swapaxes(0, 1) if batch_first else outputs, *finals)
 
 

@@ -159,3 +159,19 @@ def test_numbers_beside_tensors_are_not_observed():
     prepared = prepare_fx(made, tq.get_default_qconfig_mapping("x86"), (x,))
     prepared(x)
     assert (convert_fx(prepared)(x) - made(x)).abs().max() < 0.1
+
+
+def test_networks_without_annotations_are_scripted():
+    made, x = nn.Sequential(nn.Conv2d(1, 4, 3)).eval(), torch.randn(2, 1, 8, 8)
+    prepared = prepare_fx(made, tq.get_default_qconfig_mapping("x86"), (x,))
+    prepared(x)
+    converted = convert_fx(prepared)
+    assert torch.equal(torch.jit.script(converted)(x), converted(x))
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+def test_recurrent_layers_of_no_sequences(kind):
+    layer = tq.quantize_dynamic(nn.Sequential(kind(10, 16)).eval())[0]
+    assert layer(torch.ones(5, 0, 10))[0].shape == (5, 0, 16)
+    with pytest.raises(RuntimeError, match="larger than 0"):
+        layer(torch.ones(0, 3, 10))
