@@ -16,20 +16,15 @@ static void kernel_0(float* out0, const int64_t* in0, const float* in1, int* sta
       lane.store(out0 + r + 10L*x, tmp0);
     });
   }
-  const long first_place = 10L * rl::thread_index() / rl::thread_count();
-  const long end_place = 10L * (rl::thread_index() + 1) / rl::thread_count();
-  rl::for_own(50L, [&](long i0) {
-    const auto index0 = rl::scalar_lane{}.load(in0 + i0);
-    const long place0 = rl::checked_index<false>(index0, 10L, status);
-    return (unsigned long)(place0 - first_place) < (unsigned long)(end_place - first_place);
-  }, [&](long i0) {
-    const auto index0 = rl::scalar_lane{}.load(in0 + i0);
-    const long place0 = rl::checked_index<false>(index0, 10L, status);
-    const auto tmp0 = rl::scalar_lane{}.load(in1 + i0);
-    const auto tmp1 = rl::exp(tmp0);
-    rl::scalar_lane{}.store(out0 + place0, rl::scalar_lane{}.load(out0 + place0) + tmp1);
-  });
-  rl::barrier();
+  for ([[maybe_unused]] const long only : rl::shared(1L)) {
+    for (long i0 = 0; i0 < 50L; ++i0) {
+      const auto index0 = rl::scalar_lane{}.load(in0 + i0);
+      const long place0 = rl::checked_index<false>(index0, 10L, status);
+      const auto tmp0 = rl::scalar_lane{}.load(in1 + i0);
+      const auto tmp1 = rl::exp(tmp0);
+      rl::scalar_lane{}.store(out0 + place0, rl::scalar_lane{}.load(out0 + place0) + tmp1);
+    }
+  }
 }
 
 // cumsum
