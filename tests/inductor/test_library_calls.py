@@ -12,7 +12,7 @@ from tests.inductor.native_nodes import check
 
 CASES = {
     "cholesky": (lambda a: torch.linalg.cholesky(a @ a.mT + torch.eye(4)) * 2, (torch.rand(2, 4, 4),)),
-    "solve": (lambda a, b: torch.linalg.solve(a, b) + 1, (torch.rand(3, 4, 4), torch.rand(4, 2))),
+    "solve": (lambda a, b: torch.linalg.solve(a, b) + 1, (torch.rand(3, 4, 4) + 3 * torch.eye(4), torch.rand(4, 2))),
     "qr": (lambda a: torch.linalg.qr(a)[1].abs(), (torch.rand(5, 3, dtype=torch.float64),)),
     "values_only": (lambda a: torch.linalg.svdvals(a), (torch.rand(5, 3),)),
     "mode": (lambda a: torch.mode((4 * a).int(), 0), (torch.rand(9, 5),)),
