@@ -249,5 +249,5 @@ def test_data_has_the_blocks():
     layer = nn.Linear(32, 3, bias=False)
     layer.weight = nn.Parameter(weight, requires_grad=False)
     assert layer.to(torch.bfloat16).weight.dequantize().dtype is torch.bfloat16
-    with pytest.raises(RuntimeError, match="got numbers of torch.float64"):
+    with pytest.raises(RuntimeError, match="got a Tensor of torch.float64"):
         layer.double()
