@@ -26,8 +26,8 @@ def check_same_kind(value: Any, kind: type) -> None:
     """RuntimeError unless what is assigned to `data` is of the same class."""
     if not isinstance(value, kind):
         raise RuntimeError(
-            f"data: expected a {kind.__name__}, got a {type(value).__name__} of {getattr(value, 'dtype', None)}: `copy_` rounds "
-            "numbers to its form, and `dequantize()` gives a plain tensor"
+            f"data: expected a {kind.__name__}, got a {type(value).__name__} of {getattr(value, 'dtype', None)}: `copy_` "
+            "rounds numbers to its form, and `dequantize()` gives a plain tensor"
         )
 
 
