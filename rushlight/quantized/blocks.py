@@ -10,20 +10,17 @@ from typing import Any
 
 from rushlight.core.blocks import format_named
 from rushlight.core.dtype import bfloat16, dtype, float16, float32
-from rushlight.core.overrides import DisableTorchFunctionSubclass
-from rushlight.core.pytree import tree_map
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.core.wrapper_subclasses import make_wrapper_subclass
 from rushlight.nn import functional
 from rushlight.ops.meta.blocks import check_blocks
 from rushlight.ops.packet import namespaces
-from rushlight.quantized.writes import check_same_kind, refuse_item, refuse_write, replaced
+from rushlight.quantized.wrapped import KEEPING, WrappedWeight, dense, rebuilt
 
 aten, own = namespaces.namespace("aten"), namespaces.namespace("rushlight")
-_PRINTED = 1000  # elements
 
 
-class BlockTensor(Tensor):
+class BlockTensor(WrappedWeight):
     """A weight (..., rows, width) in blocks of few bits.
 
     `F.linear` and `F.embedding`, and so `nn.Linear` and `nn.Embedding`, read the blocks as they lie; every other function gets
@@ -45,7 +42,6 @@ class BlockTensor(Tensor):
         (torch.Size([2, 34]), tensor(62.9844))
     """
 
-    __constant_of_graphs__ = True
     blocks: Tensor
     format: str
 
@@ -57,10 +53,6 @@ class BlockTensor(Tensor):
         made.blocks, made.format = blocks, layout.name
         return made
 
-    # `Tensor` takes one argument.
-    def __init__(self, blocks: Tensor, format: str, dtype: dtype = float32) -> None:
-        pass
-
     @classmethod
     def quantize(cls, tensor: Tensor, format: str) -> BlockTensor:
         """The blocks nearest to a floating tensor (..., rows, width). ValueError where blocks don't fill a row, or numbers are
@@ -71,58 +63,25 @@ class BlockTensor(Tensor):
         made = format_named(format).quantize(rows.numpy(force=True))
         return cls(tensor_from_array(made), format, tensor.dtype if tensor.dtype in (bfloat16, float16) else float32)
 
-    @property
-    def data(self) -> BlockTensor:
-        """The same blocks, as a tensor that is no parameter."""
-        return BlockTensor(self.blocks, self.format, self.dtype)
-
-    @data.setter
-    def data(self, value: Tensor) -> None:
-        check_same_kind(value, BlockTensor)
-        Tensor.data.__set__(self, value)
-        before, self.blocks, self.format = self.blocks, value.blocks, value.format
-        replaced(before)
-
     def dequantize(self) -> Tensor:
         """The numbers that the blocks stand for, in `dtype`."""
         return own.dequantize_blocks(self.blocks, self.format).to(self.dtype)
 
-    @classmethod
-    def __torch_function__(cls, func: Callable, types: Sequence[type], args: tuple = (), kwargs: dict | None = None) -> Any:
-        handler = _HANDLERS.get(func)
-        if handler is not None:
-            return handler(*args, **(kwargs or {}))
-        with DisableTorchFunctionSubclass():
-            return func(*args, **(kwargs or {}))
+    def _parts(self) -> tuple[Tensor, str, dtype]:
+        return self.blocks, self.format, self.dtype
 
-    @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Sequence[type], args: tuple = (), kwargs: dict | None = None) -> Any:
-        keeps = _KEEPING.get(func)
-        if keeps is not None and isinstance(args[0], BlockTensor):
-            return keeps(*args, **(kwargs or {}))
-        refuse_write(func, args[0] if args else None, BlockTensor)
-        dense = tree_map(lambda each: each.dequantize() if isinstance(each, BlockTensor) else each, (args, kwargs or {}))
-        return func(*dense[0], **dense[1])
-
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
-        about = f"size={tuple(self.shape)}, format='{self.format}', dtype={self.dtype}"
-        if self.numel() > _PRINTED:
-            return f"BlockTensor(..., {about})"
-        return f"BlockTensor({str(self.dequantize()).removeprefix('tensor(').removesuffix(')')}, {about})"
-
-    def __reduce_ex__(self, protocol: Any) -> tuple:
-        return rebuild_block_tensor, (self.blocks, self.format, self.dtype, hasattr(self, "_is_param"))
-
-    def __deepcopy__(self, memo: dict) -> BlockTensor:
-        if id(self) not in memo:
-            memo[id(self)] = rebuild_block_tensor(self.blocks.clone(), self.format, self.dtype, hasattr(self, "_is_param"))
-        return memo[id(self)]
+    def _take(self, other: BlockTensor) -> None:
+        self.blocks, self.format = other.blocks, other.format
 
 
-class TurnedBlocks(Tensor):
+def rebuild_block_tensor(blocks: Tensor, format: str, dtype: dtype, is_parameter: bool) -> BlockTensor:
+    """A saved tensor."""
+    return rebuilt(BlockTensor, (blocks, format, dtype), is_parameter)
+
+
+class TurnedBlocks(WrappedWeight):
     """The transposed of a matrix in blocks. Products with it read the blocks as they lie; all else gets the numbers."""
 
-    __constant_of_graphs__ = True
     turned: BlockTensor
 
     def __new__(cls, turned: BlockTensor) -> TurnedBlocks:
@@ -130,37 +89,27 @@ class TurnedBlocks(Tensor):
         made.turned = turned
         return made
 
-    # `Tensor` takes one argument.
-    def __init__(self, turned: BlockTensor) -> None:
-        pass
-
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Sequence[type], args: tuple = (), kwargs: dict | None = None) -> Any:
         product = _PRODUCTS.get(func)
-        if product is not None:
-            made = product(*args, **(kwargs or {}))
-            if made is not None:
-                return made
-        return func(*tree_map(_widened, args), **tree_map(_widened, kwargs or {}))
+        made = None if product is None else product(*args, **(kwargs or {}))
+        return super().__torch_dispatch__(func, types, args, kwargs) if made is None else made
 
     def dequantize(self) -> Tensor:
         """The numbers that the blocks stand for."""
         return self.turned.dequantize().t()
 
+    def _parts(self) -> tuple[BlockTensor]:
+        return (self.turned,)
+
+    def _take(self, other: TurnedBlocks) -> None:
+        self.turned = other.turned
+
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return f"{self.turned!r}.t()"
 
-
-def _widened(value: Any) -> Any:
-    return value.dequantize() if isinstance(value, BlockTensor | TurnedBlocks) else value
-
-
-def rebuild_block_tensor(blocks: Tensor, format: str, dtype: dtype, is_parameter: bool) -> BlockTensor:
-    """A saved tensor."""
-    made = BlockTensor(blocks, format, dtype)
-    if is_parameter:
-        made._is_param = True
-    return made
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.dequantize().__reduce_ex__(protocol)
 
 
 # Functions that read blocks
@@ -168,7 +117,7 @@ def rebuild_block_tensor(blocks: Tensor, format: str, dtype: dtype, is_parameter
 
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if not isinstance(weight, BlockTensor) or isinstance(input, BlockTensor) or weight.dim() != 2:
-        return functional.linear.__wrapped__(*_dense(input, weight, bias))
+        return functional.linear.__wrapped__(*map(dense, (input, weight, bias)))
     made = own.block_linear(input, weight.blocks, weight.format)
     return made if bias is None else made + bias.to(made.dtype)
 
@@ -182,30 +131,13 @@ def _embedding(
     return own.block_embedding(weight.blocks, input, weight.format).to(weight.dtype)
 
 
-def _dense(*values: Any) -> list:
-    return [each.dequantize() if isinstance(each, BlockTensor) else each for each in values]
-
-
-def _dequantize(tensor: BlockTensor) -> Tensor:
-    return BlockTensor.dequantize(tensor)
-
-
-_HANDLERS: dict[Callable, Callable] = {
+BlockTensor._functions = {
     functional.linear: _linear,
     functional.embedding: _embedding,
-    Tensor.dequantize: _dequantize,
-    Tensor.__setitem__: refuse_item,
+    Tensor.dequantize: BlockTensor.dequantize,
 }
 
 # Operators that keep a tensor in blocks
-
-
-def _same(self: BlockTensor) -> BlockTensor:
-    return BlockTensor(self.blocks, self.format, self.dtype)
-
-
-def _clone(self: BlockTensor, *, memory_format: Any = None) -> BlockTensor:
-    return BlockTensor(self.blocks.clone(), self.format, self.dtype)
 
 
 def _to(self: BlockTensor, *, dtype: dtype | None = None, device: Any = None, **options: Any) -> Tensor:
@@ -219,7 +151,7 @@ def _copy(self: BlockTensor, source: Tensor, non_blocking: bool = False) -> Bloc
     if tuple(source.shape) != tuple(self.shape):
         raise RuntimeError(f"copy_: the sizes {tuple(self.shape)} and {tuple(source.shape)} must be the same")
     if not isinstance(source, BlockTensor) or source.format != self.format:
-        source = BlockTensor.quantize(source.dequantize() if isinstance(source, BlockTensor) else source, self.format)
+        source = BlockTensor.quantize(dense(source), self.format)
     self.blocks.copy_(source.blocks)
     return self
 
@@ -231,25 +163,25 @@ def _permute(self: BlockTensor, dims: Sequence[int]) -> Tensor:
 
 
 def _mm(self: Tensor, mat2: Tensor) -> Tensor | None:
-    if not isinstance(mat2, TurnedBlocks) or isinstance(self, BlockTensor | TurnedBlocks):
+    if not isinstance(mat2, TurnedBlocks) or isinstance(self, WrappedWeight):
         return None
     return own.block_linear(self, mat2.turned.blocks, mat2.turned.format)
 
 
 def _addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor | None:
     product = _mm(mat1, mat2)
-    if product is None or isinstance(self, BlockTensor | TurnedBlocks):
+    if product is None or isinstance(self, WrappedWeight):
         return None
     return aten.add(product if alpha == 1 else product * alpha, self, alpha=beta)
 
 
 _PRODUCTS: dict[Any, Callable] = {aten.mm.default: _mm, aten.addmm.default: _addmm}
 
-_KEEPING: dict[Any, Callable] = {
+BlockTensor._operators = {
+    **KEEPING,
     aten.permute.default: _permute,
-    aten.detach.default: _same,
-    aten.alias.default: _same,
-    aten.clone.default: _clone,
     aten._to_copy.default: _to,
     aten.copy_.default: _copy,
 }
+BlockTensor._rebuild = staticmethod(rebuild_block_tensor)
+TurnedBlocks._operators = KEEPING

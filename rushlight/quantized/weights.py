@@ -5,28 +5,24 @@ In: floats (rows, width). Out: `IntegerWeight`: integers with a scale for each r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from rushlight.core.dtype import bfloat16, dtype, float16, float32, int8
-from rushlight.core.overrides import DisableTorchFunctionSubclass
-from rushlight.core.pytree import tree_map
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.core.wrapper_subclasses import make_wrapper_subclass
 from rushlight.nn import functional
 from rushlight.ops.packet import namespaces
-from rushlight.quantized.writes import check_same_kind, refuse_item, refuse_write, replaced
+from rushlight.quantized.wrapped import KEEPING, WrappedWeight, dense, rebuilt
 
 aten = namespaces.namespace("aten")
 KINDS = ("int8", "int8_dynamic")
 _FLOATS = (float32, bfloat16, float16)
 _EPS = 2.0**-23  # the smallest scale
-_LEAST_RANGE = 1e-5  # of an activation's row
-_PRINTED = 1000  # elements
+_LEAST_RANGE = 1e-5  # a row of activations is rounded as if it reached at least so far
 
 
-class IntegerWeight(Tensor):
+class IntegerWeight(WrappedWeight):
     """A weight (rows, width) as integers.
 
     `F.linear`, and so `nn.Linear`, multiplies by the integers: by `_weight_int8pack_mm` ("int8"), or by `_int_mm` with each row
@@ -41,7 +37,6 @@ class IntegerWeight(Tensor):
     RuntimeError where they don't fit each other, ValueError for an unknown kind.
     """
 
-    __constant_of_graphs__ = True
     integers: Tensor
     scales: Tensor
     kind: str
@@ -51,10 +46,6 @@ class IntegerWeight(Tensor):
         made = make_wrapper_subclass(cls, tuple(integers.shape), dtype=scales.dtype, device=integers.device)
         made.integers, made.scales, made.kind = integers, scales, kind
         return made
-
-    # `Tensor` takes one argument.
-    def __init__(self, integers: Tensor, scales: Tensor, kind: str) -> None:
-        pass
 
     @classmethod
     def quantize(cls, tensor: Tensor, kind: str) -> IntegerWeight:
@@ -70,65 +61,20 @@ class IntegerWeight(Tensor):
         integers = (rows / scale).round().clamp(-128, 127).to(int8)
         return cls(integers, scale.reshape(-1).to(target), kind)
 
-    @property
-    def data(self) -> IntegerWeight:
-        """The same integers, as a tensor that is no parameter."""
-        return IntegerWeight(*self._parts())
-
-    @data.setter
-    def data(self, value: Tensor) -> None:
-        check_same_kind(value, IntegerWeight)
-        Tensor.data.__set__(self, value)
-        before = self.integers, self.scales
-        self.integers, self.scales, self.kind = value._parts()
-        replaced(*before)
-
     def dequantize(self) -> Tensor:
         """The numbers that the integers stand for, in `dtype`."""
         return (self.integers.to(float32) * self.scales.to(float32).reshape(-1, 1)).to(self.dtype)
 
-    @classmethod
-    def __torch_function__(cls, func: Callable, types: Sequence[type], args: tuple = (), kwargs: dict | None = None) -> Any:
-        handler = _HANDLERS.get(func)
-        if handler is not None:
-            return handler(*args, **(kwargs or {}))
-        with DisableTorchFunctionSubclass():
-            return func(*args, **(kwargs or {}))
-
-    @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Sequence[type], args: tuple = (), kwargs: dict | None = None) -> Any:
-        keeps = _KEEPING.get(func)
-        if keeps is not None and isinstance(args[0], IntegerWeight):
-            return keeps(*args, **(kwargs or {}))
-        refuse_write(func, args[0] if args else None, IntegerWeight)
-        dense = tree_map(lambda each: each.dequantize() if isinstance(each, IntegerWeight) else each, (args, kwargs or {}))
-        return func(*dense[0], **dense[1])
-
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
-        about = f"size={tuple(self.shape)}, kind='{self.kind}', dtype={self.dtype}"
-        if self.numel() > _PRINTED:
-            return f"IntegerWeight(..., {about})"
-        return f"IntegerWeight({str(self.dequantize()).removeprefix('tensor(').removesuffix(')')}, {about})"
-
     def _parts(self) -> tuple[Tensor, Tensor, str]:
         return self.integers, self.scales, self.kind
 
-    def __reduce_ex__(self, protocol: Any) -> tuple:
-        return rebuild_integer_weight, (*self._parts(), hasattr(self, "_is_param"))
-
-    def __deepcopy__(self, memo: dict) -> IntegerWeight:
-        if id(self) not in memo:
-            copies = self.integers.clone(), self.scales.clone()
-            memo[id(self)] = rebuild_integer_weight(*copies, self.kind, hasattr(self, "_is_param"))
-        return memo[id(self)]
+    def _take(self, other: IntegerWeight) -> None:
+        self.integers, self.scales, self.kind = other._parts()
 
 
 def rebuild_integer_weight(integers: Tensor, scales: Tensor, kind: str, is_parameter: bool) -> IntegerWeight:
     """A saved tensor."""
-    made = IntegerWeight(integers, scales, kind)
-    if is_parameter:
-        made._is_param = True
-    return made
+    return rebuilt(IntegerWeight, (integers, scales, kind), is_parameter)
 
 
 def _check_parts(integers: Tensor, scales: Tensor, kind: str) -> None:
@@ -154,7 +100,7 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
         or input.dtype not in _FLOATS
         or wants_gradient
     ):
-        return functional.linear.__wrapped__(*(_dense(each) for each in (input, weight, bias)))
+        return functional.linear.__wrapped__(*map(dense, (input, weight, bias)))
     made = _product(input.reshape(-1, input.shape[-1]), weight).reshape(*input.shape[:-1], weight.shape[0])
     return made if bias is None else made + bias
 
@@ -169,29 +115,9 @@ def _product(rows: Tensor, weight: IntegerWeight) -> Tensor:
     return (sums.to(float32) * scale * weight.scales.to(float32)).to(rows.dtype)
 
 
-def _dense(value: Any) -> Any:
-    return value.dequantize() if isinstance(value, IntegerWeight) else value
-
-
-def _dequantize(tensor: IntegerWeight) -> Tensor:
-    return IntegerWeight.dequantize(tensor)
-
-
-_HANDLERS: dict[Callable, Callable] = {
-    functional.linear: _linear,
-    Tensor.dequantize: _dequantize,
-    Tensor.__setitem__: refuse_item,
-}
+IntegerWeight._functions = {functional.linear: _linear, Tensor.dequantize: IntegerWeight.dequantize}
 
 # Operators that keep the integers
-
-
-def _same(self: IntegerWeight) -> IntegerWeight:
-    return IntegerWeight(*self._parts())
-
-
-def _clone(self: IntegerWeight, *, memory_format: Any = None) -> IntegerWeight:
-    return IntegerWeight(self.integers.clone(), self.scales.clone(), self.kind)
 
 
 def _to(self: IntegerWeight, *, dtype: dtype | None = None, device: Any = None, **options: Any) -> Tensor:
@@ -206,16 +132,11 @@ def _copy(self: IntegerWeight, source: Tensor, non_blocking: bool = False) -> In
     if tuple(source.shape) != tuple(self.shape):
         raise RuntimeError(f"copy_: the sizes {tuple(self.shape)} and {tuple(source.shape)} must be the same")
     if not isinstance(source, IntegerWeight) or source.kind != self.kind:
-        source = IntegerWeight.quantize(_dense(source), self.kind)
+        source = IntegerWeight.quantize(dense(source), self.kind)
     self.integers.copy_(source.integers)
     self.scales.copy_(source.scales)
     return self
 
 
-_KEEPING: dict[Any, Callable] = {
-    aten.detach.default: _same,
-    aten.alias.default: _same,
-    aten.clone.default: _clone,
-    aten._to_copy.default: _to,
-    aten.copy_.default: _copy,
-}
+IntegerWeight._operators = {**KEEPING, aten._to_copy.default: _to, aten.copy_.default: _copy}
+IntegerWeight._rebuild = staticmethod(rebuild_integer_weight)

@@ -1,0 +1,133 @@
+"""What tensors have in common that stand for numbers of fewer bits: they are made of other tensors, and only change as a whole.
+
+In: a subclass that says what it is made of and what it does itself. Out: every other function gets plain numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from rushlight.core.overrides import DisableTorchFunctionSubclass
+from rushlight.core.pytree import tree_map
+from rushlight.core.tensor import Tensor
+from rushlight.ops.packet import namespaces
+
+aten = namespaces.namespace("aten")
+_PRINTED = 1000  # elements; of larger tensors none are shown
+
+
+class WrappedWeight(Tensor):
+    """Base of such tensors. Captured graphs hold them as constants.
+
+    Subclasses define `__new__`, `dequantize`, `_parts` and `_take`, and fill two tables: `_functions`, by what
+    `__torch_function__` gets, and `_operators`, by the operators on such a tensor that keep its form. `_rebuild` makes a saved
+    one of its parts and whether it is a parameter.
+    """
+
+    __constant_of_graphs__ = True
+    _functions: ClassVar[Mapping[Callable, Callable]] = {}
+    _operators: ClassVar[Mapping[Any, Callable]] = {}
+    _rebuild: ClassVar[Callable[..., Tensor]]
+
+    # `Tensor` takes one argument.
+    def __init__(self, *parts: Any, **options: Any) -> None:
+        pass
+
+    def dequantize(self) -> Tensor:
+        """The numbers that it stands for, in `dtype`."""
+        raise NotImplementedError
+
+    def _parts(self) -> tuple:
+        """The arguments that make an equal tensor; tensors among them are attributes."""
+        raise NotImplementedError
+
+    def _take(self, other: Any) -> None:
+        """Become what another tensor of the class is."""
+        raise NotImplementedError
+
+    @property
+    def data(self) -> Any:
+        """The same, as a tensor that is no parameter."""
+        return type(self)(*self._parts())
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if type(value) is not type(self):
+            given = f"a {type(value).__name__} of {getattr(value, 'dtype', None)}"
+            raise RuntimeError(
+                f"data: expected another {type(self).__name__}, got {given}: `copy_` rounds numbers to its form, and "
+                "`dequantize()` gives a plain tensor"
+            )
+        Tensor.data.__set__(self, value)
+        self._take(value)
+
+    def __setitem__(self, *_: Any) -> None:
+        raise RuntimeError(_refusal("__setitem__", type(self)))
+
+    @classmethod
+    def __torch_function__(cls, func: Callable, types: Sequence[type], args: tuple = (), kwargs: dict | None = None) -> Any:
+        handler = cls._functions.get(func)
+        if handler is not None:
+            return handler(*args, **(kwargs or {}))
+        with DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Sequence[type], args: tuple = (), kwargs: dict | None = None) -> Any:
+        if args and isinstance(args[0], cls):
+            own = cls._operators.get(func)
+            if own is not None:
+                return own(*args, **(kwargs or {}))
+            if func.is_mutable:
+                raise RuntimeError(_refusal(func._schema.name, cls))
+        return func(*tree_map(dense, args), **tree_map(dense, kwargs or {}))
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        form = ", ".join(f"{name}={value!r}" for name, value in vars(self).items() if isinstance(value, str))
+        shown = "..." if self.numel() > _PRINTED else str(self.dequantize()).removeprefix("tensor(").removesuffix(")")
+        return f"{type(self).__name__}({shown}, size={tuple(self.shape)}, {form}, dtype={self.dtype})"
+
+    def __reduce_ex__(self, protocol: Any) -> tuple:
+        return type(self)._rebuild, (*self._parts(), hasattr(self, "_is_param"))
+
+    def __deepcopy__(self, memo: dict) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = rebuilt(type(self), _copied(self._parts()), hasattr(self, "_is_param"))
+        return memo[id(self)]
+
+
+def rebuilt(kind: type, parts: Sequence[Any], is_parameter: bool) -> Any:
+    """A saved tensor of a class."""
+    made = kind(*parts)
+    if is_parameter:
+        made._is_param = True
+    return made
+
+
+def _copied(parts: Sequence[Any]) -> list:
+    return [part.clone() if isinstance(part, Tensor) else part for part in parts]
+
+
+def _refusal(name: str, kind: type) -> str:
+    return (
+        f"{name}: a {kind.__name__} is not written to in parts; `copy_` puts other numbers in its place, and `dequantize()` "
+        "gives a plain tensor"
+    )
+
+
+def _same(self: WrappedWeight) -> WrappedWeight:
+    return self.data
+
+
+def _clone(self: WrappedWeight, *, memory_format: Any = None) -> WrappedWeight:
+    return type(self)(*_copied(self._parts()))
+
+
+KEEPING: dict[Any, Callable] = {aten.detach.default: _same, aten.alias.default: _same, aten.clone.default: _clone}
+"""Operators that keep the form of any of these tensors."""
+
+
+def dense(value: Any) -> Any:
+    """A plain tensor in the place of a wrapped one; other values as they are."""
+    return value.dequantize() if isinstance(value, WrappedWeight) else value
