@@ -10,7 +10,7 @@ from rushlight.quantized.loading import ensure_operators, is_quantized_operator
 
 methods.install()
 
-_HOMES = {"rushlight.quantized.blocks": ("BlockTensor",), "rushlight.quantized.gguf_models": ("from_gguf",)}
+_HOMES = {"rushlight.quantized.blocks": ("BlockTensor",), "rushlight.serialization.gguf_models": ("from_gguf",)}
 
 __all__ = ["BlockTensor", "ensure_operators", "from_gguf", "is_quantized_operator", "methods"]
 __getattr__, __dir__ = lazy_names(globals(), _HOMES)
