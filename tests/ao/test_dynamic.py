@@ -15,14 +15,6 @@ torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
 
-@pytest.fixture(autouse=True)
-def engine():
-    before = torch.backends.quantized.engine
-    torch.backends.quantized.engine = "fbgemm"
-    yield
-    torch.backends.quantized.engine = before
-
-
 def cells(t):
     class Cells(t.nn.Module):
         def __init__(self):

@@ -13,14 +13,6 @@ torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
 
-@pytest.fixture(autouse=True)
-def engine():
-    before = torch.backends.quantized.engine
-    torch.backends.quantized.engine = "fbgemm"
-    yield
-    torch.backends.quantized.engine = before
-
-
 def residual(t):
     """Convolutions with batch norm, a residual sum, pooling and a linear layer."""
     nn, tq = t.nn, t.ao.quantization

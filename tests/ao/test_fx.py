@@ -15,14 +15,6 @@ pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 quantize_fx = rushlight.ao.quantization.quantize_fx
 
 
-@pytest.fixture(autouse=True)
-def engine():
-    before = torch.backends.quantized.engine
-    torch.backends.quantized.engine = "fbgemm"
-    yield
-    torch.backends.quantized.engine = before
-
-
 def convolutions(t):
     nn, F = t.nn, t.nn.functional
 

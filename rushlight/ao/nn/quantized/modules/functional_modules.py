@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import List  # noqa: UP035  (scripted)
 
+from rushlight.ao.nn.quantized.modules.utils import load_scale, save_scale, set_scale
 from rushlight.core.tensor import Tensor
 from rushlight.nn.modules.linear import Identity
 from rushlight.nn.modules.module import Module
-from rushlight.ops.construct import tensor
 from rushlight.ops.packet import namespaces
 
 __all__ = ["FXFloatFunctional", "FloatFunctional", "QFunctional"]
@@ -100,17 +100,12 @@ class QFunctional(Module):
 
     def _save_to_state_dict(self, destination, prefix, keep_vars) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[prefix + "scale"] = tensor(self.scale)
-        destination[prefix + "zero_point"] = tensor(self.zero_point)
+        save_scale(self, destination, prefix)
 
     def _load_from_state_dict(
         self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
     ) -> None:
-        for name, kind in (("scale", float), ("zero_point", int)):
-            if prefix + name in state_dict:
-                setattr(self, name, kind(state_dict.pop(prefix + name)))
-            else:
-                missing_keys.append(prefix + name)
+        load_scale(self, state_dict, prefix, missing_keys)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, False, missing_keys, unexpected_keys, error_msgs)
 
     def _get_name(self) -> str:
@@ -155,7 +150,4 @@ class QFunctional(Module):
         """The module of a FloatFunctional with an observer."""
         if type(mod) is not FloatFunctional:
             raise AssertionError(f"QFunctional.from_float expects an instance of FloatFunctional, got {type(mod).__name__}")
-        scale, zero_point = mod.activation_post_process.calculate_qparams()
-        made = cls()
-        made.scale, made.zero_point = float(scale), int(zero_point)
-        return made
+        return set_scale(cls(), mod.activation_post_process)

@@ -10,7 +10,9 @@ from rushlight.ao.nn.quantized.modules.utils import (
     _hide_packed_params_repr,
     _quantize_weight,
     inner_of,
+    load_scale,
     observers_of,
+    save_scale,
     set_scale,
 )
 from rushlight.core.dtype import dtype, float16, float32, qint8
@@ -21,7 +23,6 @@ from rushlight.nn.modules.linear import NonDynamicallyQuantizableLinear
 from rushlight.nn.modules.module import Module
 from rushlight.nn.utils.fusion import fuse_linear_bn_weights
 from rushlight.nn.utils.parametrize import type_before_parametrizations
-from rushlight.ops.construct import tensor
 from rushlight.ops.packet import namespaces
 from rushlight.quantized.functions import _empty_affine_quantized
 
@@ -132,17 +133,12 @@ class Linear(WeightedQuantizedModule):
 
     def _save_to_state_dict(self, destination, prefix, keep_vars) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[prefix + "scale"] = tensor(self.scale)
-        destination[prefix + "zero_point"] = tensor(self.zero_point)
+        save_scale(self, destination, prefix)
 
     def _load_from_state_dict(
         self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
     ) -> None:
-        for name, kind in (("scale", float), ("zero_point", int)):
-            if prefix + name in state_dict:
-                setattr(self, name, kind(state_dict.pop(prefix + name)))
-            else:
-                missing_keys.append(prefix + name)
+        load_scale(self, state_dict, prefix, missing_keys)
         version = local_metadata.get("version")
         if version is None or version == 1:
             for name in ("weight", "bias"):

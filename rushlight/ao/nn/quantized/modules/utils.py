@@ -8,6 +8,7 @@ from rushlight.core.dtype import float32, float64, iinfo, int64, qint8, qint32, 
 from rushlight.core.qscheme import per_channel_affine_float_qparams, per_tensor_affine, per_tensor_symmetric
 from rushlight.core.tensor import Tensor
 from rushlight.nn.modules.module import Module
+from rushlight.ops.construct import tensor
 from rushlight.quantized.functions import (
     _make_per_channel_quantized_tensor,
     _make_per_tensor_quantized_tensor,
@@ -93,6 +94,21 @@ def require_float_module(cls: type, mod: Module, *kinds: type | None) -> None:
     if type(mod) not in expected:
         names = ", ".join(kind.__name__ for kind in expected)
         raise AssertionError(f"nnq.{cls.__name__}.from_float only works for {names}, but got: {type(mod).__name__}")
+
+
+def save_scale(module: Module, destination: dict, prefix: str) -> None:
+    """Write the scale and the zero point of a layer's results into a state."""
+    destination[prefix + "scale"] = tensor(module.scale)
+    destination[prefix + "zero_point"] = tensor(module.zero_point)
+
+
+def load_scale(module: Module, state_dict: dict, prefix: str, missing_keys: list[str]) -> None:
+    """Take both out of a state."""
+    for name, kind in (("scale", float), ("zero_point", int)):
+        if prefix + name in state_dict:
+            setattr(module, name, kind(state_dict.pop(prefix + name)))
+        else:
+            missing_keys.append(prefix + name)
 
 
 def set_scale(made: Module, observer: Any) -> Module:

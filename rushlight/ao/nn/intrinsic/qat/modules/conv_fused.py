@@ -12,6 +12,7 @@ from typing import Any
 
 from rushlight.ao.nn import intrinsic
 from rushlight.ao.nn.intrinsic import _FusedModule
+from rushlight.ao.nn.intrinsic.qat.modules.batch_statistics import BatchStatistics
 from rushlight.ao.nn.qat.modules import conv as qat
 from rushlight.ao.nn.qat.modules.weights import check_float_module, check_qconfig, detached
 from rushlight.core.tensor import Tensor
@@ -38,7 +39,7 @@ _FORMER_NAMES = {
 }  # fmt: skip
 
 
-class _ConvBnNd(floats._Convolution, _FusedModule):
+class _ConvBnNd(BatchStatistics, floats._Convolution, _FusedModule):
     """`bn(conv(x))`, and relu of it where the class says so."""
 
     _version = 2
@@ -65,10 +66,6 @@ class _ConvBnNd(floats._Convolution, _FusedModule):
         else:
             self.freeze_bn_stats()
 
-    def reset_running_stats(self) -> None:
-        """Forget the running statistics."""
-        self.bn.reset_running_stats()
-
     def reset_bn_parameters(self) -> None:
         """Uniform scales, no offsets, and a bias within 1 / sqrt(fan in)."""
         self.bn.reset_running_stats()
@@ -77,26 +74,6 @@ class _ConvBnNd(floats._Convolution, _FusedModule):
         if self.bias is not None:
             bound = 1 / math.sqrt(self.weight.shape[1] * math.prod(self.kernel_size))
             init.uniform_(self.bias, -bound, bound)
-
-    def update_bn_stats(self) -> _ConvBnNd:
-        """Normalise by each batch, and keep running statistics."""
-        self.freeze_bn = False
-        self.bn.training = True
-        return self
-
-    def freeze_bn_stats(self) -> _ConvBnNd:
-        """Normalise by the running statistics from now on."""
-        self.freeze_bn = True
-        self.bn.training = False
-        return self
-
-    def train(self, mode: bool = True) -> _ConvBnNd:
-        """Training mode; frozen statistics stay frozen."""
-        self.training = mode
-        if not self.freeze_bn:
-            for module in self.children():
-                module.train(mode)
-        return self
 
     def _forward(self, input: Tensor) -> Tensor:
         factor = self.bn.weight / aten.sqrt.default(self.bn.running_var + self.bn.eps)

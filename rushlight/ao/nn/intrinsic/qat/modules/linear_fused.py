@@ -6,6 +6,7 @@ from typing import Any
 
 from rushlight.ao.nn import intrinsic
 from rushlight.ao.nn.intrinsic import _FusedModule
+from rushlight.ao.nn.intrinsic.qat.modules.batch_statistics import BatchStatistics
 from rushlight.ao.nn.qat.modules.weights import check_float_module, check_qconfig
 from rushlight.core.tensor import Tensor
 from rushlight.nn import BatchNorm1d, Linear, init
@@ -19,7 +20,7 @@ __all__ = ["LinearBn1d"]
 aten = namespaces.namespace("aten")
 
 
-class LinearBn1d(Linear, _FusedModule):
+class LinearBn1d(BatchStatistics, Linear, _FusedModule):
     """`bn(linear(x))`."""
 
     def __init__(
@@ -37,35 +38,11 @@ class LinearBn1d(Linear, _FusedModule):
         else:
             self.freeze_bn_stats()
 
-    def reset_running_stats(self) -> None:
-        """Forget the running statistics."""
-        self.bn.reset_running_stats()
-
     def reset_bn_parameters(self) -> None:
         """Uniform scales and no offsets."""
         self.bn.reset_running_stats()
         init.uniform_(self.bn.weight)
         init.zeros_(self.bn.bias)
-
-    def update_bn_stats(self) -> LinearBn1d:
-        """Normalise by each batch, and keep running statistics."""
-        self.freeze_bn = False
-        self.bn.training = True
-        return self
-
-    def freeze_bn_stats(self) -> LinearBn1d:
-        """Normalise by the running statistics from now on."""
-        self.freeze_bn = True
-        self.bn.training = False
-        return self
-
-    def train(self, mode: bool = True) -> LinearBn1d:
-        """Training mode; frozen statistics stay frozen."""
-        self.training = mode
-        if not self.freeze_bn:
-            for module in self.children():
-                module.train(mode)
-        return self
 
     def forward(self, input: Tensor) -> Tensor:
         factor = self.bn.weight / aten.sqrt.default(self.bn.running_var + self.bn.eps)
