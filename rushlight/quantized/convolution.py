@@ -14,7 +14,7 @@ from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.quantized.creation import check_zero_point, values_of
 from rushlight.quantized.layout import make_quantized, one_scale
 from rushlight.quantized.linear import reach_of, rescaled, summed, unwrapped
-from rushlight.quantized.native import channels_first, channels_last, layer, limits, sizes_after
+from rushlight.quantized.native import channels_first, channels_last, limits, sizes_after
 from rushlight.quantized.packed import Conv3dPackedParams, ConvPackedParams
 from rushlight.quantized.quantizer import TensorQuantizer, choose
 from rushlight.quantized.registration import ANY_BACKEND, CPU, aten, operator
@@ -76,7 +76,7 @@ def convolve(
     check_zero_point(zero_point, x.dtype, "quantize_tensor_per_tensor_affine")
     target = TensorQuantizer(float(scale), int(zero_point))
     images = _of_rank(x._impl.array, rank, packed, name)
-    made = None if accumulated is not None else _native(images, held, packed, x.dtype.numpy, relu, target)
+    made = None if accumulated is not None else _native(images, held, packed, relu, target)
     if made is not None:
         return make_quantized(made[:, :, 0] if rank < packed.rank else made, x.dtype, target)
     sums = _sums(images, held.zero_point, packed)
@@ -89,18 +89,13 @@ def convolve(
 
 
 def _native(
-    x: np.ndarray, held: TensorQuantizer, packed: ConvPackedParams, kind: np.dtype, relu: bool,
-    target: TensorQuantizer | None = None,
-) -> np.ndarray | None:  # fmt: skip
+    x: np.ndarray, held: TensorQuantizer, packed: ConvPackedParams, relu: bool, target: TensorQuantizer | None = None
+) -> np.ndarray | None:
     """Images of bytes through a convolution to bytes of `target`, or to float32 without one; None where no kernel does it."""
     if packed.native is None:
         return None
-    numbers = packed.scaling(held.scale) if target is None else packed.rescaling(held.scale, target.scale)
-    out_zero = 0 if target is None else target.zero_point
     sizes = sizes_after(x.shape[2:], packed.native.settings)
-    if min(sizes) < 1:
-        return None
-    made = layer(channels_last(x), packed.native, sizes, kind, *numbers, held.zero_point, out_zero, relu)
+    made = None if min(sizes) < 1 else packed.applied(channels_last(x), sizes, x.dtype, held, target, relu)
     return None if made is None else channels_first(made)
 
 
@@ -109,7 +104,7 @@ def convolve_dynamic(x: Tensor, packed: object, reduce_range: bool, rank: int, n
     packed, values = unwrapped(packed, ConvPackedParams, name), x.detach()._impl.array
     held = TensorQuantizer(*choose(*limits(values), 0, 127 if reduce_range else 255))
     images = _of_rank(held.quantize(values, quint8), rank, packed, name)
-    made = _native(images, held, packed, np.dtype(np.float32), False)
+    made = _native(images, held, packed, False)
     if made is None:
         sums = _sums(images, held.zero_point, packed)
         made = sums.astype(np.float32, copy=False) * (np.float32(held.scale) * _scales(packed))

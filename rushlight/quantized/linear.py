@@ -15,7 +15,6 @@ from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.ops.cpu import native
 from rushlight.quantized.creation import check_zero_point
 from rushlight.quantized.layout import make_quantized, one_scale
-from rushlight.quantized.native import layer
 from rushlight.quantized.native import limits as limits_of
 from rushlight.quantized.packed import LinearPackedParams
 from rushlight.quantized.quantizer import TensorQuantizer, choose, limits
@@ -95,7 +94,7 @@ def linear(x: Tensor, packed: object, scale: float, zero_point: int, relu: bool,
         raise RuntimeError(f"quantized::{name}: the weight is in float16; it is for linear_dynamic_fp16")
     check_zero_point(zero_point, x.dtype, "quantize_tensor_per_tensor_affine")
     target = TensorQuantizer(float(scale), int(zero_point))
-    made = _native(x._impl.array, held, packed, x.dtype.numpy, relu, target)
+    made = _native(x._impl.array, held, packed, relu, target)
     if made is not None:
         return make_quantized(made, x.dtype, target)
     sums = _products(x._impl.array, held.zero_point, packed, reach_of(x._impl.array, held.zero_point))
@@ -104,16 +103,11 @@ def linear(x: Tensor, packed: object, scale: float, zero_point: int, relu: bool,
 
 
 def _native(
-    integers: np.ndarray, held: TensorQuantizer, packed: LinearPackedParams, kind: np.dtype, relu: bool,
-    target: TensorQuantizer | None = None,
-) -> np.ndarray | None:  # fmt: skip
+    integers: np.ndarray, held: TensorQuantizer, packed: LinearPackedParams, relu: bool, target: TensorQuantizer | None = None
+) -> np.ndarray | None:
     """Bytes (..., in features) through a layer to bytes of `target`, or to float32 without one; None without a kernel."""
-    if packed.native is None:
-        return None
-    numbers = packed.scaling(held.scale) if target is None else packed.rescaling(held.scale, target.scale)
-    out_zero = 0 if target is None else target.zero_point
     rows = native.contiguous(integers).reshape(1, 1, -1, integers.shape[-1])
-    made = layer(rows, packed.native, rows.shape[1:3], kind, *numbers, held.zero_point, out_zero, relu)
+    made = packed.applied(rows, rows.shape[1:3], integers.dtype, held, target, relu)
     return None if made is None else made.reshape(*integers.shape[:-1], made.shape[-1])
 
 
@@ -121,7 +115,7 @@ def linear_dynamic(x: np.ndarray, packed: LinearPackedParams, reduce_range: bool
     """A float32 array (..., in features) through a layer, for which it is quantized to 8 bits (7 if `reduce_range`)."""
     largest = 127 if reduce_range else 255
     held = TensorQuantizer(*choose(*limits_of(x), 0, largest))
-    made = _native(held.quantize(x, quint8), held, packed, np.dtype(np.float32), relu)
+    made = _native(held.quantize(x, quint8), held, packed, relu)
     return _dynamic_by_parts(x, packed, held, largest, relu) if made is None else made
 
 

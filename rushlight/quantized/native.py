@@ -16,8 +16,8 @@ import rushlight._C as _C
 from rushlight.ops.cpu import native
 
 BYTES = (np.dtype(np.uint8), np.dtype(np.int8))
-ADD, MULTIPLY = 2, 3  # of combine_bytes
-_FLOAT = np.dtype(np.float32)
+ADD, MULTIPLY = 2, 3  # codes of combine_bytes
+FLOAT = np.dtype(np.float32)
 
 
 def aligned(nbytes: int) -> np.ndarray:
@@ -117,7 +117,7 @@ def dequantize(integers: np.ndarray, scale: float, zero_point: int) -> np.ndarra
     """The float32 numbers of bytes."""
     if integers.dtype not in BYTES:
         return None
-    return elementwise(lambda out, x: native.kernels.dequantize_bytes(out, x, scale, zero_point), _FLOAT, integers)
+    return elementwise(lambda out, x: native.kernels.dequantize_bytes(out, x, scale, zero_point), FLOAT, integers)
 
 
 def combine(

@@ -18,8 +18,8 @@ import numpy as np
 from rushlight.core.dtype import float16, float32, int16, qint8
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.quantized.layout import is_quantized, quantizer_of
-from rushlight.quantized.native import LayerWeight, pack
-from rushlight.quantized.quantizer import ChannelQuantizer
+from rushlight.quantized.native import FLOAT, LayerWeight, layer, pack
+from rushlight.quantized.quantizer import ChannelQuantizer, TensorQuantizer
 
 
 class PackedError(RuntimeError):
@@ -99,6 +99,19 @@ class PackedWeight:
     @cached_property
     def _bias_of_outputs(self) -> np.ndarray:
         return self._for_outputs(np.float32(0) if self.bias_array is None else self.bias_array)
+
+    def applied(
+        self, x: np.ndarray, sizes: Sequence[int], kind: np.dtype, held: TensorQuantizer, target: TensorQuantizer | None,
+        relu: bool,
+    ) -> np.ndarray | None:  # fmt: skip
+        """Bytes (batch, height, width, channels) of `held` through the layer, to (batch, *sizes, outputs): bytes `kind` of
+        `target`, or float32 without one. None where no kernel does it."""
+        if self.native is None:
+            return None
+        if target is None:
+            return layer(x, self.native, sizes, FLOAT, *self.scaling(held.scale), held.zero_point, 0, relu)
+        numbers = self.rescaling(held.scale, target.scale)
+        return layer(x, self.native, sizes, kind, *numbers, held.zero_point, target.zero_point, relu)
 
     def _for_outputs(self, values: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(np.broadcast_to(values, (self.native.outputs,)), np.float32)
