@@ -22,8 +22,9 @@ from rushlight.quantized.blocks import BlockTensor
 HERE = Path(__file__).resolve().parent
 FORMATS = ("q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_k", "q5_k", "q6_k", "int4_128")
 ROWS = (1, 4, 16, 64, 512)
-WIDTH, TOGETHER = 4096, 128 << 20  # of a layer; bytes of a chain's weights, at least
-TURNS, SHORTEST = 3, 0.3  # seconds of a turn
+WIDTH = 4096  # a layer has as many inputs and outputs
+TOGETHER = 128 << 20  # a chain's weights have at least so many bytes
+TURNS, SHORTEST = 3, 0.3  # a turn takes at least so many seconds
 
 
 def weight_bytes(weight: torch.Tensor) -> int:

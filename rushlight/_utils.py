@@ -65,7 +65,7 @@ def _rebuild_qtensor(
     requires_grad: bool, backward_hooks: Any,
 ) -> Tensor:  # fmt: skip
     """A quantized tensor of its parts; UnpicklingError where they do not fit one another."""
-    return rebuild_quantized(storage, storage_offset, size, stride, quantizer_params)
+    return rebuild_quantized(storage, storage_offset, size, stride, quantizer_params).requires_grad_(requires_grad)
 
 
 def _rebuild_sparse_tensor(layout: layout, data: tuple) -> Tensor:

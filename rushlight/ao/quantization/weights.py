@@ -24,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-GROUP_SIZES = (32, 64, 128, 256)  # of weights of 4 bits
+GROUP_SIZES = (32, 64, 128, 256)  # weights of 4 bits come in such groups
 
 
 @dataclass(frozen=True)

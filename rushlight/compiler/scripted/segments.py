@@ -173,9 +173,8 @@ class Branching:
 
 class Segmented:
     """The segments of a graph, in order. It begins with one, or with those that operators on quantized tensors or a first cut
-    leave. `seconds`, where it is set,
-    adds up how long each segment takes. `at_once`: the first segment's program is made when it is first reached.
-    `written_later`: the places of results that are written to outside."""
+    leave. `seconds`, where it is set, adds up how long each segment takes. `at_once`: the first segment's program is made when
+    it is first reached. `written_later`: the places of results that are written to outside."""
 
     is_whole = False
 

@@ -11,7 +11,7 @@ import numpy as np
 from rushlight.core.blocks.fields import float_bytes, nibbles, packed_pairs, words_of_bits
 
 HALF_MOST = 65504.0  # the largest float16
-_LEAST_SCALE = np.float32(2.0**-23)  # of groups, as torchao has it
+_LEAST_SCALE = np.float32(2.0**-23)  # no group has a smaller scale, as in torchao
 
 
 def _stored(values: np.ndarray) -> np.ndarray:

@@ -121,6 +121,7 @@ def _is_of(node: Node, kind: Any, key: Callable | str) -> bool:
     if key is kind:
         return True
     if isinstance(key, type) or node.op == "call_module":
-        parts = getattr(kind, "_parts", ()) if isinstance(kind, type) else ()  # of fused layers; a method of recurrent ones
+        # Fused layers name their parts here; recurrent ones have a method of this name.
+        parts = getattr(kind, "_parts", ()) if isinstance(kind, type) else ()
         return isinstance(parts, tuple) and bool(parts) and key is parts[0]
     return name_of(node) == (key if isinstance(key, str) else getattr(key, "__name__", None))

@@ -30,7 +30,7 @@ class _Converting:
         self.static = get_embedding_static_quant_module_mappings()
         self.quantized: dict[Node, Node] = {}  # a node's result as a quantized tensor
         self.real: dict[Node, Node] = {}  # and as a float one
-        self.source: dict[Node, Node] = {}  # of an observer, the node that it observes
+        self.source: dict[Node, Node] = {}  # what each observer observes
         self.replaced: list[Node] = []  # nodes for which others stand
         self.observers: dict[Node, Module] = {}
         self.names: dict[Node, tuple[str, str]] = {}

@@ -39,7 +39,7 @@ from rushlight.ops.construct import tensor
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
-EPS = 2.0**-23  # of float32
+EPS = 2.0**-23  # the distance of float32 numbers at 1, and the smallest scale
 _SCHEMES = (
     per_tensor_affine, per_tensor_symmetric, per_channel_affine, per_channel_symmetric, per_channel_affine_float_qparams,
 )  # fmt: skip

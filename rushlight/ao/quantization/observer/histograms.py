@@ -21,7 +21,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.ops.construct import tensor
 
 _INFINITY = float("inf")
-_STEP = 1e-5  # of the mass that the search leaves out at once
+_STEP = 1e-5  # the search for a range leaves out this part of the mass at once
 
 
 class HistogramObserver(UniformQuantizationObserverBase):
