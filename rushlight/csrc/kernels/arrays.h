@@ -42,6 +42,25 @@ template <class F> inline int without_lock(int64_t count, const F& work) {
   return done;
 }
 
+/* What a function gives that does not take its arguments: False, or an exception that is set. */
+inline PyObject* refuse() { return PyErr_Occurred() ? nullptr : PyBool_FromLong(0); }
+
+/* Whether a function was called with another number of arguments; sets a TypeError. */
+inline bool wrong_count(const char* name, Py_ssize_t given, Py_ssize_t wanted) {
+  if (given == wanted) return false;
+  PyErr_Format(PyExc_TypeError, "%s: expected %zd arguments, got %zd", name, wanted, given);
+  return true;
+}
+
+inline PyArrayObject* array_of(PyObject* object) { return (PyArrayObject*)object; }
+
+/* Whether an array shares memory with any of those among other arguments. */
+inline bool any_overlap(PyObject* out, PyObject* const* others, int count) {
+  for (int i = 0; i < count; ++i)
+    if (PyArray_Check(others[i]) && overlaps(array_of(out), array_of(others[i]))) return true;
+  return false;
+}
+
 /* Integers among arguments; -1 with an exception set where one is not. */
 bool read_integer(PyObject* object, int64_t* value);
 

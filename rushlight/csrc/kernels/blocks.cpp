@@ -3,7 +3,6 @@
 
 namespace {
 
-PyArrayObject* array_of(PyObject* object) { return (PyArrayObject*)object; }
 bool is_matrix(PyObject* object, bool written, int dtype) {
   return is_plain(object, written, dtype) && PyArray_NDIM(array_of(object)) == 2;
 }
@@ -18,14 +17,6 @@ bool read_blocks(PyObject* blocks, PyObject* layout, int64_t depth, BlockOperand
   return b->row_bytes > 0 && b->columns > 0 && rushlight_variant()->block_row_bytes(b->layout, depth) == b->row_bytes;
 }
 
-PyObject* refuse() { return PyErr_Occurred() ? nullptr : PyBool_FromLong(0); }
-
-bool wrong_count(const char* name, Py_ssize_t given, Py_ssize_t wanted) {
-  if (given == wanted) return false;
-  PyErr_Format(PyExc_TypeError, "%s: expected %zd arguments, got %zd", name, wanted, given);
-  return true;
-}
-
 int threads_for(double work) { return rushlight_threads_for(work < 1e15 ? (int64_t)work : (int64_t)1e15); }
 
 // out [rows, columns], x [rows, depth], blocks, layout
@@ -37,7 +28,7 @@ PyObject* block_product(PyObject*, PyObject* const* a, Py_ssize_t given) {
     return refuse();
   b.rows = PyArray_DIM(array_of(a[1]), 0);
   if (b.rows == 0 || PyArray_DIM(array_of(a[0]), 0) != b.rows || PyArray_DIM(array_of(a[0]), 1) != b.columns ||
-      overlaps(array_of(a[0]), array_of(a[1])) || overlaps(array_of(a[0]), array_of(a[2])))
+      any_overlap(a[0], a + 1, 2))
     Py_RETURN_FALSE;
   b.x = (const float*)PyArray_DATA(array_of(a[1])), b.out = (float*)PyArray_DATA(array_of(a[0]));
   const Variant* const variant = rushlight_variant();

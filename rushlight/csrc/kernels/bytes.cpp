@@ -6,17 +6,9 @@
 
 namespace {
 
-PyArrayObject* array_of(PyObject* object) { return (PyArrayObject*)object; }
 void* data_of(PyObject* object) { return PyArray_DATA(array_of(object)); }
 int64_t size_of(PyObject* object) { return PyArray_SIZE(array_of(object)); }
 int64_t size_at(PyObject* object, int dimension) { return PyArray_DIM(array_of(object), dimension); }
-PyObject* refuse() { return PyErr_Occurred() ? nullptr : PyBool_FromLong(0); }
-
-bool wrong_count(const char* name, Py_ssize_t given, Py_ssize_t wanted) {
-  if (given == wanted) return false;
-  PyErr_Format(PyExc_TypeError, "%s: expected %zd arguments, got %zd", name, wanted, given);
-  return true;
-}
 
 bool read_integers(PyObject* object, int count, int64_t* values) {
   if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) != count) return false;
@@ -35,15 +27,9 @@ bool is_byte_of(int64_t value, int dtype) {
   return dtype == RL_INT8 ? value >= -128 && value <= 127 : value >= 0 && value <= 255;
 }
 
-bool any_overlap(PyObject* out, PyObject* const* others, int count) {
-  for (int i = 0; i < count; ++i)
-    if (overlaps(array_of(out), array_of(others[i]))) return true;
-  return false;
-}
-
 // ---- layers ------------------------------------------------------------------------------------------------------------
 
-constexpr int64_t LONGEST_SUM = 32768;   // of products of two bytes less their zero points, each below 2^16: below 2^31
+constexpr int64_t LONGEST_SUM = 32768;   // so many products of two bytes, each below 2^16, stay below 2^31
 constexpr int64_t LARGEST_SIZE = 1 << 24;
 
 // groups, outputs of a group, depth

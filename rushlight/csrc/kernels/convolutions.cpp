@@ -239,17 +239,9 @@ bool read_bias(PyObject* object, int64_t count, Convolution* c) {
   return true;
 }
 
-PyObject* refuse() { return PyErr_Occurred() ? nullptr : PyBool_FromLong(0); }
-
 bool writes_apart(PyObject* target, PyObject* a, PyObject* b) {
   PyArrayObject* out = (PyArrayObject*)target;
   return PyArray_ISWRITEABLE(out) && !overlaps(out, (PyArrayObject*)a) && !overlaps(out, (PyArrayObject*)b);
-}
-
-bool wrong_count(const char* name, Py_ssize_t given, Py_ssize_t wanted) {
-  if (given == wanted) return false;
-  PyErr_Format(PyExc_TypeError, "%s: expected %zd arguments, got %zd", name, wanted, given);
-  return true;
 }
 
 PyObject* convolution(PyObject*, PyObject* const* a, Py_ssize_t given) {

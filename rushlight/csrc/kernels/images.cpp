@@ -14,14 +14,6 @@ bool read_integers(PyObject* object, int count, int64_t* values) {
   return true;
 }
 
-PyObject* refuse() { return PyErr_Occurred() ? nullptr : PyBool_FromLong(0); }
-
-bool wrong_count(const char* name, Py_ssize_t given, Py_ssize_t wanted) {
-  if (given == wanted) return false;
-  PyErr_Format(PyExc_TypeError, "%s: expected %zd arguments, got %zd", name, wanted, given);
-  return true;
-}
-
 int64_t size_at(PyObject* array, int from_end) {
   PyArrayObject* a = (PyArrayObject*)array;
   return PyArray_DIM(a, PyArray_NDIM(a) - from_end);

@@ -52,12 +52,6 @@ bool read_addend(PyObject* object, Product* p) {
   return true;
 }
 
-bool any_overlap(PyObject* out, PyObject* const* others, int count) {
-  for (int i = 0; i < count; ++i)
-    if (PyArray_Check(others[i]) && overlaps((PyArrayObject*)out, (PyArrayObject*)others[i])) return true;
-  return false;
-}
-
 PyObject* matmul(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   if (count != 6) return PyErr_Format(PyExc_TypeError, "matmul: expected out, a, b, addend, alpha, beta; got %zd", count);
   Matrices c, a, b;
