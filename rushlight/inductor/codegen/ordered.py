@@ -23,7 +23,7 @@ from rushlight.inductor.sizes import as_size, product, quotient, rounded_up, str
 
 FEW_PARTS = 8  # places that never meet, of which at least so many are shared among the threads
 WIDE_ROW = 32  # points side by side that threads share by their places
-FEW_POINTS = 4096  # which one thread is done with before the others have met
+FEW_POINTS = 4096  # one thread is done with so many points before the others have met
 CHEAP = {*INFIX, "cast", "neg", "abs", "relu", "maximum", "minimum"}
 OWN = "return (unsigned long)(place0 - first_place) < (unsigned long)(end_place - first_place);"
 BLOCK = 64  # results side by side that a thread takes at a time

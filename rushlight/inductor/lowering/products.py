@@ -119,7 +119,7 @@ def addmm(graph, self, mat1, mat2, *, beta=1, alpha=1):
     return product if beta == 0 else add(graph, product, scaled(graph, self, beta, self.dtype))
 
 
-WIDENED_FOR = 16  # rows, for which panels of bytes are made floats before rows pass over them
+WIDENED_FOR = 16  # for so many rows, panels of bytes are made floats before rows pass over them
 
 
 @lowering("_weight_int8pack_mm")

@@ -8,7 +8,8 @@
 
 namespace rl {
 
-constexpr int panel_columns = 8, panel_elements = 512;  // of a vector; of a panel's depth
+constexpr int panel_columns = 8;     // a vector holds words of so many rows of W
+constexpr int panel_elements = 512;  // a panel holds so many elements of each row
 constexpr int vectors_of_tile = tile_columns / panel_columns, together = vectors_of_tile < 2 ? vectors_of_tile : 2;
 
 // 32 elements of eight rows of W.

@@ -16,7 +16,7 @@ struct byte_input {
   int cap;         // where rows are cut; `largest` for not at all
 };
 
-constexpr long byte_block_bytes = 192 << 10;  // of gathered rows, which stay in the second-level cache
+constexpr long byte_block_bytes = 192 << 10;  // gathered rows of so many bytes stay in the second-level cache
 
 constexpr long byte_row_bytes(const conv_shape& s) { return byte_words(s.depth()) * byte_word; }
 

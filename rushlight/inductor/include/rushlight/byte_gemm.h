@@ -21,11 +21,11 @@ namespace rl {
 #endif
 
 constexpr int byte_word = 4;       // bytes of a word
-constexpr int chain_lengths = 3;   // of 1, 2 and 4 words whose products are added up in 16 bits
+constexpr int chain_lengths = 3;   // products of 1, 2 or 4 words are added up in 16 bits
 constexpr int largest_in_16_bits = 32767;
 
 #ifdef RL_SIGNED_DOT
-constexpr int activation_offset = 128;  // what is taken from activations before they are multiplied
+constexpr int activation_offset = 128;  // it is taken from activations before they are multiplied
 #else
 constexpr int activation_offset = 0;
 #endif
@@ -350,7 +350,7 @@ RL_INLINE void add_outliers(const byte_outliers& outliers, row_block rows, const
     }
 }
 
-constexpr float chain_costs[chain_lengths] = {7, 6, 5.5f};  // instructions of a word of a row and a panel
+constexpr float chain_costs[chain_lengths] = {7, 6, 5.5f};  // instructions that a word of a row takes with a panel
 constexpr float outlier_cost = 20, sampled = 4096;
 
 // Where to cut activations of at most `largest`, or `largest` where that does not pay: what many words may be added up for, if
