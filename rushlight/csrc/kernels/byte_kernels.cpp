@@ -7,6 +7,10 @@
 
 namespace rl {
 
+template <class V> static RL_INLINE auto nearest_within(V x, float low, float high) {
+  return nearest(x, splat<V>(low), splat<V>(high));
+}
+
 static conv_shape shape_of_layer(const ByteLayer& l) {
   return {l.images, l.channels, l.height, l.width, l.outputs, l.kernel_height, l.kernel_width, l.stride_height,
           l.stride_width, l.pad_height, l.pad_width, l.dilation_height, l.dilation_width, l.groups};
@@ -17,45 +21,57 @@ void pack_layer(const int8_t* weight, int64_t depth, int64_t columns, void* pack
   pack_bytes(weight, depth, columns, (int8_t*)packed);
 }
 
-// Behind the threads' scratch lie the sums' beginnings.
-int64_t byte_layer_scratch(const ByteLayer* l, int threads) {
-  const conv_shape s = shape_of_layer(*l);
-  return byte_scratch_bytes(s) * threads + (s.outputs + lanes) * (int64_t)sizeof(int32_t);
+int64_t byte_layer_scratch(const ByteLayer* l) { return byte_scratch_bytes(shape_of_layer(*l)); }
+
+static byte_input input_of_layer(const ByteLayer& l) {
+  return l.is_signed ? input_of((const int8_t*)l.x, l.zero_point) : input_of((const uint8_t*)l.x, l.zero_point);
 }
 
-static byte_input input_of(const ByteLayer& l) {
-  return {(const uint8_t*)l.x, (uint8_t)(l.is_signed ? 0x80 : 0), (uint8_t)l.zero_point, l.largest, l.cap};
-}
+// ---- what becomes of sums ----------------------------------------------------------------------------------------------
 
-void byte_layer_begin(ByteLayer* l, int threads) {
-  const conv_shape s = shape_of_layer(*l);
-  l->start = (int32_t*)((char*)l->scratch + byte_scratch_bytes(s) * threads);
-  if (l->depthwise) {
-    __builtin_memset(l->start, 0, s.outputs * sizeof(int32_t));
-    return;
+// Quantized results: (sum + bias) * multiplier, rounded and within bounds, which do not count the zero point.
+template <class T> struct requantized_sums {
+  T* out;
+  long row_size;
+  const float *bias, *multiplier;
+  float low, high;
+  int32_t zero;
+
+  template <class Lane, class V> RL_INLINE void operator()(Lane lane, long row, long column, V sum) const {
+    const auto scaled = (cast<float, int32_t>(sum) + lane.load(bias + column)) * lane.load(multiplier + column);
+    lane.store(out + row * row_size + column, cast<T, int32_t>(nearest_within(scaled, low, high) + zero));
   }
-  byte_input in = input_of(*l);
-  const int32_t zero = (uint8_t)(in.filler ^ in.flip);
-  begin_sums(s, (const int8_t*)l->packed, zero, l->start);
-  survey(s, in, (const int8_t*)l->packed, zero);
-  l->largest = in.largest, l->cap = in.cap;
-}
+};
+
+// Results in float32: sum * multiplier + bias, each rounded, and at least `low`.
+struct scaled_sums {
+  float* out;
+  long row_size;
+  const float *bias, *multiplier;
+  float low;
+
+  template <class Lane, class V> RL_INLINE void operator()(Lane lane, long row, long column, V sum) const {
+    const auto scaled = rounded_product(cast<float, int32_t>(sum), lane.load(multiplier + column));
+    const auto made = scaled + lane.load(bias + column);
+    lane.store(out + row * row_size + column, made < low ? splat<like<V, float>>(low) : made);
+  }
+};
 
 template <class E> static void run_layer(const ByteLayer& l, const E& emit) {
-  if (l.depthwise) byte_depthwise(shape_of_layer(l), input_of(l), l.depthwise, emit);
-  else byte_convolution(shape_of_layer(l), input_of(l), (const int8_t*)l.packed, l.scratch, emit);
+  if (l.depthwise) byte_depthwise(shape_of_layer(l), input_of_layer(l), l.depthwise, emit);
+  else byte_convolution(shape_of_layer(l), input_of_layer(l), (const int8_t*)l.packed, l.scratch, emit);
 }
 
 template <class T> static void run_requantized(const ByteLayer& l) {
   const int32_t zero = l.out_zero, least = same<T, int8_t> ? -128 : 0, low = l.relu && zero > least ? zero : least;
-  run_layer(l, requantized_sums<T>{(T*)l.out, l.outputs, l.start, l.bias, l.multiplier, (float)(low - zero),
+  run_layer(l, requantized_sums<T>{(T*)l.out, l.outputs, l.bias, l.multiplier, (float)(low - zero),
                                    (float)(least + 255 - zero), zero});
 }
 
 void byte_layer(const ByteLayer* l) {
   if (l->out_kind == RL_UINT8) return run_requantized<uint8_t>(*l);
   if (l->out_kind == RL_INT8) return run_requantized<int8_t>(*l);
-  run_layer(*l, scaled_sums{(float*)l->out, l->outputs, l->start, l->bias, l->multiplier, l->relu ? 0.0f : -__builtin_inff()});
+  run_layer(*l, scaled_sums{(float*)l->out, l->outputs, l->bias, l->multiplier, l->relu ? 0.0f : -__builtin_inff()});
 }
 
 // ---- element by element ------------------------------------------------------------------------------------------------
@@ -66,7 +82,7 @@ template <class T> struct byte_limits {
 
 template <class T, class Lane, class V> static RL_INLINE void store_rounded(Lane lane, T* out, V value, int32_t zero) {
   const float low = (float)(byte_limits<T>::low - zero), high = (float)(byte_limits<T>::high - zero);
-  lane.store(out, cast<T, int32_t>(round_to_integers(clamped(value, low, high)) + zero));
+  lane.store(out, cast<T, int32_t>(nearest_within(value, low, high) + zero));
 }
 
 template <class T, class Lane> static RL_INLINE auto shifted(Lane lane, const T* x, int32_t zero) {
@@ -87,22 +103,13 @@ template <class T> static void combine(const ByteFunction& f, int64_t first, int
   });
 }
 
-// One rounding for the product and the sum.
-template <class V> static RL_INLINE V multiply_add(V x, float factor, float addend) {
-#if defined(__FMA__) || defined(__aarch64__)
-  return x * factor + addend;
-#else
-  return cast<float, double>(cast<double, float>(x) * (double)factor + (double)addend);
-#endif
-}
-
 template <class T> static void quantize(const ByteFunction& f, int64_t first, int64_t last) {
   const float* const x = (const float*)f.inputs[0] + first;
   T* const out = (T*)f.out + first;
   constexpr float low = (float)byte_limits<T>::low, high = (float)byte_limits<T>::high;
   for_each(last - first, [&, f](auto lane, long i) {
-    const auto scaled = multiply_add(lane.load(x + i), f.inverse, (float)f.out_zero);
-    lane.store(out + i, cast<T, int32_t>(round_to_integers(clamped(scaled, low, high))));
+    const auto scaled = multiply_add(lane.load(x + i), lane.broadcast(f.inverse), lane.broadcast((float)f.out_zero));
+    lane.store(out + i, cast<T, int32_t>(nearest_within(scaled, low, high)));
   });
 }
 
@@ -123,8 +130,8 @@ template <class T> static void rescale(const ByteFunction& f, int64_t first, int
   for_each(last - first, [&, f](auto lane, long i) {
     const auto real = opaque(cast<float, int32_t>(shifted(lane, x + i, f.zeros[0])) * f.scales[0]);
     const auto value = real < least ? splat<decltype(real + real)>(least) : real;
-    const auto scaled = multiply_add(value, f.inverse, (float)f.out_zero);
-    lane.store(out + i, cast<T, int32_t>(round_to_integers(clamped(scaled, low, high))));
+    const auto scaled = multiply_add(value, splat<decltype(value + value)>(f.inverse), splat<decltype(value + value)>((float)f.out_zero));
+    lane.store(out + i, cast<T, int32_t>(nearest_within(scaled, low, high)));
   });
 }
 
@@ -174,7 +181,7 @@ template <class T> struct window_mean {
   template <class Lane, class V> RL_INLINE void store(Lane lane, T* out, V sum, long count) const {
     // Rounded with the zero point, and not before, as halves fall to the even of what is stored.
     const auto mean = cast<float, int32_t>(sum) / (float)count + (float)zero;
-    lane.store(out, cast<T, int32_t>(round_to_integers(clamped(mean, (float)byte_limits<T>::low, (float)byte_limits<T>::high))));
+    lane.store(out, cast<T, int32_t>(nearest_within(mean, (float)byte_limits<T>::low, (float)byte_limits<T>::high)));
   }
 };
 

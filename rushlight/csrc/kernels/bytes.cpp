@@ -77,7 +77,7 @@ bool read_layer(const int64_t* g, PyObject* out, PyObject* x, ByteLayer* l) {
     if (size_at(x, i) < 1 || size_at(x, i) > LARGEST_SIZE || size_at(out, i) < 1 || size_at(out, i) > LARGEST_SIZE) return false;
   *l = {size_at(x, 0), size_at(x, 1), size_at(x, 2), size_at(x, 3), size_at(out, 1), size_at(out, 2), size_at(out, 3),
         g[0], g[1], g[2], g[3], g[4], g[5], g[6], g[7], g[8], nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 0, 0, 0,
-        0, 0, 0, 0, nullptr, nullptr};
+        0, 0, nullptr};
   const auto outputs_of = [](int64_t size, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation) {
     const int64_t reach = dilation * (kernel - 1) + 1;
     return size + 2 * pad < reach ? 0 : (size + 2 * pad - reach) / stride + 1;
@@ -106,9 +106,8 @@ bool run_layer(ByteLayer* l) {
   const double macs = (double)l->images * l->out_height * l->out_width * l->outputs * (l->channels / l->groups) *
                       l->kernel_height * l->kernel_width / 32;
   const int threads = rushlight_threads_for(macs < 1e15 ? (int64_t)macs : (int64_t)1e15);
-  l->scratch = rushlight_scratch(variant->byte_layer_scratch(l, threads), PANELS);
+  l->scratch = rushlight_scratch(threads * variant->byte_layer_scratch(l), PANELS);
   if (!l->scratch) return false;
-  variant->byte_layer_begin(l, threads);
   in_parallel(threads, [&](int, int) { variant->byte_layer(l); });
   return true;
 }

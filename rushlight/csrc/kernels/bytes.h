@@ -15,8 +15,6 @@ struct ByteLayer {
   void* out;
   int is_signed, out_kind, relu;  // out_kind: RL_UINT8, RL_INT8 or RL_FLOAT32
   int32_t zero_point, out_zero;
-  int largest, cap;  // of the activations; filled in, as is what follows
-  int32_t* start;
   void* scratch;
 };
 

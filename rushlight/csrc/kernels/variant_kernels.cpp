@@ -37,8 +37,7 @@ void block_product(const BlockOperands*);
 void block_elements(const BlockOperands*);
 int64_t packed_bytes(int64_t, int64_t);
 void pack_layer(const int8_t*, int64_t, int64_t, void*);
-int64_t byte_layer_scratch(const ByteLayer*, int);
-void byte_layer_begin(ByteLayer*, int);
+int64_t byte_layer_scratch(const ByteLayer*);
 void byte_layer(const ByteLayer*);
 void byte_function(const ByteFunction*, int64_t, int64_t);
 void byte_pool(const BytePool*, int64_t, int64_t);
@@ -57,6 +56,6 @@ extern "C" const Variant RL_JOIN(rushlight_variant_, RL_VARIANT) = {
     rl::max_pool, rl::adaptive_pool, rl::channel_moments, rl::channel_products, rl::channel_affine, rl::attention_any, rl::attention_backward_any,
     rl::attention_scratch, rl::recurrent, rl::recurrent_backward, rl::recurrent_scratch, rl::depthwise_weight,
     rl::block_row_bytes, rl::block_scratch, rl::block_product, rl::block_elements,
-    rl::packed_bytes, rl::pack_layer, rl::byte_layer_scratch, rl::byte_layer_begin, rl::byte_layer, rl::byte_function,
+    rl::packed_bytes, rl::pack_layer, rl::byte_layer_scratch, rl::byte_layer, rl::byte_function,
     rl::byte_pool, rl::float_limits,
 };

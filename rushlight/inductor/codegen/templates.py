@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from rushlight.core.dtype import float32, int8
+from rushlight.core.dtype import float32, int8, int16
 from rushlight.inductor.codegen.attentions import AttentionWriter
 from rushlight.inductor.codegen.convolutions import ConvolutionWriter
 from rushlight.inductor.codegen.expressions import StatementWriter
@@ -17,8 +17,9 @@ from rushlight.inductor.codegen.types import size_text
 from rushlight.inductor.costs import packs_columns, turned
 from rushlight.inductor.ir import Buffer, Operand, TemplateBuffer
 from rushlight.inductor.scheduler import Group, body_in_domain, row_variables
-from rushlight.inductor.sizes import Size, as_size
+from rushlight.inductor.sizes import Size, as_size, rounded_up
 
+BYTES_OF_FACTS = 16  # that a column's share of what follows a panel of bytes takes, and what rounds its depth up, at most
 CACHED_ROWS = 1 << 20  # elements of the rows of products; measured on one kind of processor
 
 
@@ -92,10 +93,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
             f"rl::word_gemm({size_text(template.rows)}, {address}, {size_text(a.strides[0])}, panels, "
             f"{texts(template.columns, depth)},"
         )
-        if stored is not int8:
-            return [*lines, call, *self.results(template.columns, ");")]
-        stores = [f"  {line}" for line in self.epilogue()]
-        return [*lines, call, "    [&](auto lane, long x, long r, auto value) {", *stores, "});"]
+        return [*lines, call, *(self.sums(");") if stored is int8 else self.results(template.columns, ");"))]
 
     def _block_gemm(self) -> list[str]:
         """A product with weights in blocks; the rows of the other factor become bytes first."""
@@ -110,6 +108,30 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
             f"{texts(b.strides[0], template.columns, depth)},",
             *self.results(template.columns, ");"),
         ]
+
+    def _byte_layer(self) -> list[str]:
+        """Exact sums of products of bytes; the stores are compiled with it."""
+        template, shape = self.template, self.template.parameters["shape"]
+        source, weight, zero = (template.operands[name] for name in ("input", "weight", "zero_point"))
+        channels, outputs, groups, depth = shape[1], shape[4], shape[-1], template.parameters["depth"]
+        constant, name = template.parameters["packed_once"], f"bytes_{weight.buffer}_{weight.offset}"
+        if (channels, outputs) == (groups, groups) and groups != 1:
+            taps = PackedOperand(name, weight, depth, outputs, constant, "rl::pack_byte_taps", texts(outputs, depth), int16)
+            packed, function = taps, "rl::byte_depthwise"
+        else:
+            each = as_size(outputs // groups)
+            arguments, held = texts(groups, each, depth), as_size(depth + BYTES_OF_FACTS)
+            columns = as_size(groups * rounded_up(each, WIDEST_PANEL))
+            packed = PackedOperand(name, weight, held, columns, constant, "rl::pack_byte_layer", arguments, int8)
+            function = "rl::byte_convolution"
+        self.kernel.work = as_size(template.rows * template.columns * depth)
+        inputs = f"rl::input_of({self.pointer_to(source)}, *({self.pointer_to(zero)}))"
+        lines = [*self.pack(packed), f"const rl::conv_shape shape{{{texts(*shape)}}};"]
+        scratch = ""
+        if function == "rl::byte_convolution":
+            self.scratch = (f"scratch_{template.name}", f"rl::byte_scratch_bytes(rl::conv_shape{{{texts(*shape)}}})")
+            scratch = f" {self.extra('char*', 'scratch', self.scratch[0])},"
+        return [*lines, f"{function}(shape, {inputs}, panels,{scratch}", *self.sums(");")]
 
     def _block_rows(self) -> list[str]:
         """The elements of rows in blocks."""
@@ -195,6 +217,12 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
             *[f"  {line}" for line in lines],
             f"}}){end}",
         ]
+
+    def sums(self, end: str) -> list[str]:
+        """The last lines of a call whose results are int32: what takes them, and `end`."""
+        held = "&" if self.kernel.streams else "="
+        stores = [f"  {line}" for line in self.epilogue()]
+        return [f"    [{held}](auto lane, long x, long r, auto value) {{", *stores, f"}}{end}"]
 
     def epilogue(self) -> list[str]:
         """What happens to each tile of results: the fused loops' bodies, and the stores of what is needed later."""

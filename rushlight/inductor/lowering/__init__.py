@@ -5,6 +5,7 @@ from rushlight.inductor.lowering import (
     arithmetic,
     attention,
     blocks,
+    byte_layers,
     complex_box,
     complex_numbers,
     convolution_gradients,

@@ -1,6 +1,7 @@
 // Convolutions of bytes, channels last: x [images, height, width, channels] unsigned, or signed and flipped to unsigned, and
 // signed weights [outputs, kernel height, kernel width, channels / groups]. Rows of the product are output pixels, gathered a
-// block at a time; a linear layer is a convolution of one row of pixels. Sums are exact in 32 bits.
+// block at a time; a linear layer is a convolution of one row of pixels. Sums, exact in 32 bits, are of activations less their
+// zero point, which is what lies around an image.
 #pragma once
 
 #include <rushlight/byte_gemm.h>
@@ -12,9 +13,11 @@ struct byte_input {
   const uint8_t* data;
   uint8_t flip;    // 0x80 for signed bytes, which become unsigned by it
   uint8_t filler;  // what lies around the image: the zero point, as `data` has it
-  int largest;     // of the bytes after flip, filler included
-  int cap;         // where rows are cut; `largest` for not at all
+
+  RL_INLINE int32_t zero() const { return (uint8_t)(filler ^ flip); }
 };
+RL_INLINE byte_input input_of(const uint8_t* data, int32_t zero) { return {data, 0, (uint8_t)zero}; }
+RL_INLINE byte_input input_of(const int8_t* data, int32_t zero) { return {(const uint8_t*)data, 0x80, (uint8_t)zero}; }
 
 constexpr long byte_block_bytes = 192 << 10;  // gathered rows of so many bytes stay in the second-level cache
 
@@ -29,10 +32,10 @@ constexpr long byte_block_rows(const conv_shape& s) {
 // What may be cut off a block.
 constexpr long outlier_room(const conv_shape& s) { return byte_block_rows(s) * byte_row_bytes(s) / 8 + 64; }
 
-// Of each thread: a block as it is and widened, and its outliers.
+// Of each thread: a block as it is and widened, its outliers, and what sums begin with.
 constexpr long byte_scratch_bytes(const conv_shape& s) {
-  const long outliers = (outlier_room(s) + byte_block_rows(s) + 1) * (long)sizeof(int32_t);
-  return (3 * byte_block_rows(s) * byte_row_bytes(s) + outliers + 63) / 64 * 64;
+  const long outliers = outlier_room(s) + byte_block_rows(s) + 1, starts = s.outputs + s.groups * tile_columns;
+  return (3 * byte_block_rows(s) * byte_row_bytes(s) + (outliers + starts) * (long)sizeof(int32_t) + 63) / 64 * 64;
 }
 
 // Short lengths by two copies that overlap.
@@ -115,24 +118,37 @@ RL_INLINE bool cut_block(const conv_shape& s, int cap, uint8_t* rows, long count
   return true;
 }
 
-RL_INLINE byte_block gather_block(const conv_shape& s, const byte_input& in, long group, long first, long count, void* scratch) {
+// The largest activation of a block.
+RL_INLINE int largest_of_block(const byte_block& block, long count, long depth) {
+  if (multiplies_words()) return 255;
+  if (block.row == depth) return largest_byte(block.rows, count * depth);
+  int most = 0;
+  for (long i = 0; i < count; ++i) most = (int)largest(most, largest_byte(block.rows + i * block.row, depth));
+  return most;
+}
+
+// A block of output pixels. `limits` are those of all panels that it is multiplied with.
+RL_INLINE byte_block gather_block(const conv_shape& s, const byte_input& in, const int32_t* limits, long group, long first,
+                                  long count, void* scratch) {
   uint8_t* const own = (uint8_t*)scratch;
   byte_block made;
-  made.largest = in.largest;
   made.widened = (int16_t*)(own + byte_block_rows(s) * byte_row_bytes(s));
-  if (s.pointwise() && !in.flip && s.group_channels() % byte_word == 0 && in.cap >= in.largest) {
-    made.rows = in.data + first * s.channels + group * s.group_channels();
-    made.row = s.channels;
-    return made;
+  const bool in_place = s.pointwise() && !in.flip && s.group_channels() % byte_word == 0;
+  made.rows = in_place ? in.data + first * s.channels + group * s.group_channels() : own;
+  made.row = in_place ? s.channels : byte_row_bytes(s);
+  if (!in_place)
+    for (long i = 0; i < count; ++i) gather_window(s, in, group, first + i, own + i * made.row);
+  made.largest = largest_of_block(made, count, s.depth());
+  const int cap = choose_cap(limits, made.largest, made.rows, made.row, count, s.depth());
+  if (cap >= made.largest) return made;
+  if (in_place) {
+    for (long i = 0; i < count; ++i) copy_bytes(made.rows + i * made.row, own + i * byte_row_bytes(s), s.depth());
+    made.rows = own, made.row = byte_row_bytes(s);
   }
-  made.rows = own;
-  made.row = byte_row_bytes(s);
-  for (long i = 0; i < count; ++i) gather_window(s, in, group, first + i, own + i * made.row);
-  if (in.cap >= in.largest) return made;
   int32_t* const starts = (int32_t*)(made.widened + byte_block_rows(s) * byte_row_bytes(s));
   made.outliers = {starts, starts + byte_block_rows(s) + 1, outlier_room(s)};
-  made.is_cut = cut_block(s, in.cap, own, count, made.outliers);
-  if (made.is_cut) made.largest = in.cap;
+  made.is_cut = cut_block(s, cap, own, count, made.outliers);
+  if (made.is_cut) made.largest = cap;
   return made;
 }
 
@@ -159,35 +175,49 @@ RL_INLINE void multiply_block(byte_block& block, long first, long count, const i
   }
 }
 
+// What sums of each panel begin with, tile_columns numbers each, and the limits of all panels.
+RL_INLINE void begin_sums(long panels, long depth, const int8_t* packed, int32_t zero, int32_t* start, int32_t* limits) {
+  for (long panel = 0; panel < panels; ++panel) {
+    const panel_facts* const facts = facts_of(packed + panel * byte_panel_bytes(depth), depth);
+    for (int j = 0; j < tile_columns; ++j) start[panel * tile_columns + j] = (activation_offset - zero) * facts->sums[j];
+    for (int i = 0; i < chain_lengths; ++i) limits[i] = facts->limits[i] > limits[i] ? facts->limits[i] : limits[i];
+  }
+}
+
 // emit(lane, output pixel, output channel, sum). The groups' panels lie one after the other. Called by all threads of a
-// parallel region; scratch: byte_scratch_bytes(s) each.
+// parallel region, and ends with a barrier; scratch: byte_scratch_bytes(s) each.
 template <class E>
 inline void byte_convolution(const conv_shape& s, const byte_input& in, const int8_t* packed, void* scratch, const E& emit) {
   const long rows = s.images * s.out_height() * s.out_width(), most = byte_block_rows(s), blocks = (rows + most - 1) / most;
   const long outputs = s.outputs / s.groups, panels = byte_panels(outputs), wanted = 4 * thread_count(), depth = s.depth();
   const long tasks = blocks * s.groups, cuts_wanted = thread_count() == 1 || !tasks ? 1 : (wanted + tasks - 1) / tasks;
   const long share = (panels + cuts_wanted - 1) / cuts_wanted, cuts = (panels + share - 1) / share;
-  void* const own = (char*)scratch + thread_index() * byte_scratch_bytes(s);
+  char* const own = (char*)scratch + thread_index() * byte_scratch_bytes(s);
+  int32_t* const start = (int32_t*)(own + 3 * byte_block_rows(s) * byte_row_bytes(s)) + outlier_room(s) + byte_block_rows(s) + 1;
+  int32_t limits[chain_lengths] = {};
+  begin_sums(s.groups * panels, depth, packed, in.zero(), start, limits);
   byte_block block;
   long held = -1;
   for (const long task : shared(tasks * cuts)) {
     const long at = task / cuts, group = at / blocks, first = at % blocks * most, count = smallest(most, rows - first);
-    if (at != held) block = gather_block(s, in, group, first, count, own), held = at;
+    if (at != held) block = gather_block(s, in, limits, group, first, count, own), held = at;
     const long end = smallest(panels, (task % cuts + 1) * share);
     for (long panel = task % cuts * share; panel < end; ++panel) {
-      const auto to = [emit, group, outputs](auto lane, long row, long column, auto value) { emit(lane, row, group * outputs + column, value); };
+      const int32_t* const from = start + group * panels * tile_columns;
+      const auto to = [emit, from, group, outputs](auto lane, long row, long column, auto value) {
+        emit(lane, row, group * outputs + column, value + lane.load(from + column));
+      };
       multiply_block(block, first, count, packed + (group * panels + panel) * byte_panel_bytes(depth), depth,
                      panel * tile_columns, outputs, to);
     }
   }
 }
 
-// The same for one channel in each group and one output: weights [taps, channels], of 16 bits. The sums are of activations less
-// the zero point.
+// The same for one channel in each group and one output: weights [taps, channels], of 16 bits.
 template <class E>
 inline void byte_depthwise(const conv_shape& s, const byte_input& in, const int16_t* weight, const E& emit) {
   const long width = s.out_width(), height = s.out_height();
-  const int32_t zero = (uint8_t)(in.filler ^ in.flip);
+  const int32_t zero = in.zero();
   for (const long line : shared(s.images * height)) {
     const long y = line % height * s.stride_height - s.pad_height;
     const uint8_t* const image = in.data + line / height * s.height * s.width * s.channels;
@@ -210,73 +240,18 @@ inline void byte_depthwise(const conv_shape& s, const byte_input& in, const int1
   }
 }
 
-// ---- what becomes of sums ----------------------------------------------------------------------------------------------
+// ---- weights as generated code has them --------------------------------------------------------------------------------
 
-// The nearest whole number, halves to even, of one below 2^22 in magnitude.
-template <class V> RL_INLINE auto round_to_integers(V x) {
-  constexpr float magic = 12582912.0f;  // 1.5 * 2^23: its last bit stands for 1
-  using I = like<V, int32_t>;
-  return bitcast<I>(x + magic) - bitcast<int32_t>(magic);
+// A weight [outputs, taps * channels / groups] by panels of each group. Called by all threads of a parallel region.
+inline void pack_byte_layer(const int8_t* weight, long groups, long outputs, long depth, int8_t* packed) {
+  for (long group = 0; group < groups; ++group)
+    pack_bytes(weight + group * outputs * depth, depth, outputs, packed + group * packed_bytes_size(depth, outputs));
 }
 
-template <class V> RL_INLINE V clamped(V x, float low, float high) {
-  x = x < high ? x : splat<V>(high);
-  return x > low ? x : splat<V>(low);
-}
-
-// Quantized results: (sum + start + bias) * multiplier, rounded and within bounds, which do not count the zero point.
-template <class T> struct requantized_sums {
-  T* out;
-  long row_size;
-  const int32_t* start;
-  const float *bias, *multiplier;
-  float low, high;
-  int32_t zero;
-
-  template <class Lane, class V> RL_INLINE void operator()(Lane lane, long row, long column, V sum) const {
-    const auto real = cast<float, int32_t>(sum + lane.load(start + column));
-    const auto scaled = (real + lane.load(bias + column)) * lane.load(multiplier + column);
-    lane.store(out + row * row_size + column, cast<T, int32_t>(round_to_integers(clamped(scaled, low, high)) + zero));
-  }
-};
-
-// Results in float32: (sum + start) * multiplier + bias, each rounded, and at least `low`.
-struct scaled_sums {
-  float* out;
-  long row_size;
-  const int32_t* start;
-  const float *bias, *multiplier;
-  float low;
-
-  template <class Lane, class V> RL_INLINE void operator()(Lane lane, long row, long column, V sum) const {
-    const auto scaled = opaque(cast<float, int32_t>(sum + lane.load(start + column)) * lane.load(multiplier + column));
-    const auto made = scaled + lane.load(bias + column);
-    lane.store(out + row * row_size + column, made < low ? splat<like<V, float>>(low) : made);
-  }
-};
-
-// What sums of a convolution begin with, for the zero point of unsigned activations.
-RL_INLINE void begin_sums(const conv_shape& s, const int8_t* packed, int32_t zero_point, int32_t* start) {
-  const long outputs = s.outputs / s.groups, panels = byte_panels(outputs);
-  for (long i = 0; i < s.outputs; ++i) {
-    const long group = i / outputs, column = i % outputs;
-    const int8_t* const panel = packed + (group * panels + column / tile_columns) * byte_panel_bytes(s.depth());
-    start[i] = -(zero_point - activation_offset) * facts_of(panel, s.depth())->sums[column % tile_columns];
-  }
-}
-
-// Looks at activations: the largest, and where to cut them. `zero_point` is unsigned.
-RL_INLINE void survey(const conv_shape& s, byte_input& in, const int8_t* packed, int32_t zero_point) {
-  const long count = s.images * s.height * s.width * s.channels, panels = byte_panels(s.outputs / s.groups) * s.groups;
-  const int most = largest_byte(in.data, count, in.flip);
-  in.largest = s.padded() && zero_point > most ? zero_point : most;
-  int32_t limits[chain_lengths] = {};
-  for (long panel = 0; panel < panels; ++panel)
-    for (int i = 0; i < chain_lengths; ++i) {
-      const int32_t limit = facts_of(packed + panel * byte_panel_bytes(s.depth()), s.depth())->limits[i];
-      limits[i] = limit > limits[i] ? limit : limits[i];
-    }
-  in.cap = choose_cap(limits, in.largest, in.data, count, in.flip);
+// A weight [channels, taps] as byte_depthwise reads it.
+inline void pack_byte_taps(const int8_t* weight, long channels, long taps, int16_t* packed) {
+  for (const long tap : shared(taps))
+    for (long c = 0; c < channels; ++c) packed[tap * channels + c] = weight[c * taps + tap];
 }
 
 }  // namespace rl

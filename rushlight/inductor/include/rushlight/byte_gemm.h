@@ -276,19 +276,18 @@ inline byte_way byte_way_for(const int32_t*, int) { return way_of<whole_words>()
 
 typedef uint8_t byte_vector __attribute__((vector_size(4 * lanes)));
 
-// The largest of activations, as unsigned bytes after `flip`; 255 where nobody asks.
-inline int largest_byte(const uint8_t* x, long count, uint8_t flip) {
-  if (multiplies_words()) return 255;
+// The largest of some bytes.
+inline int largest_byte(const uint8_t* x, long count) {
   constexpr long width = sizeof(byte_vector);
   byte_vector most{};
   long i = 0;
   for (; i + width <= count; i += width) {
-    const byte_vector bytes = load_bytes<byte_vector>(x + i) ^ flip;
+    const byte_vector bytes = load_bytes<byte_vector>(x + i);
     most = bytes > most ? bytes : most;
   }
   uint8_t found = 0;
   for (int j = 0; j < width; ++j) found = most[j] > found ? most[j] : found;
-  for (; i < count; ++i) found = (x[i] ^ flip) > found ? x[i] ^ flip : found;
+  for (; i < count; ++i) found = x[i] > found ? x[i] : found;
   return found;
 }
 
@@ -351,29 +350,33 @@ RL_INLINE void add_outliers(const byte_outliers& outliers, row_block rows, const
 }
 
 constexpr float chain_costs[chain_lengths] = {7, 6, 5.5f};  // instructions that a word of a row takes with a panel
-constexpr float outlier_cost = 20, sampled = 4096;
+constexpr float outlier_cost = 20, widened_cost = 12;
+constexpr long sampled = 1024;
 
-// Where to cut activations of at most `largest`, or `largest` where that does not pay: what many words may be added up for, if
-// few of the activations are larger. `limits` are those of all panels; some of the activations are looked at.
-inline int choose_cap(const int32_t* limits, int largest, const uint8_t* x, long count, uint8_t flip) {
+// Where to cut rows of activations of at most `largest`, or `largest` where that does not pay: what many words may be added up
+// for, if few of the activations are larger. `limits` are those of all panels; some of the activations are looked at.
+inline int choose_cap(const int32_t* limits, int largest, const uint8_t* rows, long row, long count, long depth) {
   if (multiplies_words()) return largest;
-  const long step = count / (long)sampled + 1;
-  float least = 0;
+  int caps[chain_lengths];
+  for (int i = 0; i < chain_lengths; ++i) caps[i] = (int)smallest((long)largest, limits[i] ? largest_in_16_bits / limits[i] : 255);
+  long above[chain_lengths] = {}, seen = 0;
+  const long step = count * depth / sampled + 1;
+  for (long i = 0, at = 0; i < count; ++seen) {
+    for (int j = 0; j < chain_lengths; ++j) above[j] += rows[i * row + at] > caps[j];
+    for (at += step; at >= depth && i < count; at -= depth) ++i;
+  }
+  float least = widened_cost;
   int chosen = largest;
   for (int i = 0; i < chain_lengths; ++i) {
-    const int cap = smallest((long)largest, limits[i] ? largest_in_16_bits / limits[i] : 255);
-    long above = 0, seen = 0;
-    for (long at = 0; at < count; at += step, ++seen) above += (x[at] ^ flip) > cap;
-    const float cost = chain_costs[i] + outlier_cost * byte_word * (float)above / (float)(seen ? seen : 1);
-    if (i == 0 || cost < least) least = cost, chosen = cap;
+    const float cost = chain_costs[i] + outlier_cost * byte_word * (float)above[i] / (float)(seen ? seen : 1);
+    if (cost < least) least = cost, chosen = caps[i];
   }
-  constexpr float widened_cost = 12;
-  return least < widened_cost ? chosen : largest;
+  return chosen;
 }
 #else
 RL_INLINE bool cut_row(uint8_t*, long, int, byte_outliers&, int32_t&) { return false; }
 RL_INLINE void add_outliers(const byte_outliers&, row_block, const int8_t*, int32_t*) {}
-inline int choose_cap(const int32_t*, int largest, const uint8_t*, long, uint8_t) { return largest; }
+inline int choose_cap(const int32_t*, int largest, const uint8_t*, long, long, long) { return largest; }
 #endif
 
 }  // namespace rl

@@ -135,6 +135,25 @@ template <class V> RL_INLINE V smaller(V a, V b) {
   return where(lt(a, b), a, b);
 }
 
+// The product, rounded before anything is added to it.
+template <class V> RL_INLINE V rounded_product(V a, V b) { return opaque(a * b); }
+
+// x * factor + addend of floats, rounded once.
+template <class V> RL_INLINE V multiply_add(V x, V factor, V addend) {
+#if defined(__FMA__) || defined(__aarch64__)
+  return x * factor + addend;
+#else
+  return cast<float, double>(cast<double, float>(x) * cast<double, float>(factor) + cast<double, float>(addend));
+#endif
+}
+
+// The nearest whole number, halves to even, within bounds below 2^22 in magnitude; the upper one of NaN.
+template <class V> RL_INLINE auto nearest(V x, V low, V high) {
+  constexpr float magic = 12582912.0f;  // 1.5 * 2^23: its last bit stands for 1
+  const V within = larger(smaller(x, high), low);
+  return bitcast<like<V, int32_t>>(within + magic) - bitcast<int32_t>(magic);
+}
+
 // The greater and the smaller one, and NaN where either is. Of a chain of them, each asks whether what is new is NaN.
 template <class V> RL_INLINE V maximum(V a, V b) { return where(isnan(b), b, larger(b, a)); }
 template <class V> RL_INLINE V minimum(V a, V b) { return where(isnan(b), b, smaller(b, a)); }

@@ -1,0 +1,48 @@
+"""CPU kernels of operators on bytes, in NumPy: graphs are compiled, and eager quantized tensors have kernels of their own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rushlight.core.dtype import float64, int32, uint8
+from rushlight.core.tensor import Tensor, tensor_from_array
+from rushlight.ops.cpu.common import make
+from rushlight.ops.meta.bytes import check_byte_layer
+from rushlight.ops.registry import aten, cpu
+
+_CONVOLUTION = aten("convolution")
+
+
+@cpu("rushlight::byte_layer")
+def byte_layer(input, weight, zero_point, stride, padding, dilation, groups):
+    check_byte_layer(input, weight, zero_point, stride, padding, dilation, groups)
+    # Sums of products of bytes are exact in float64.
+    shifted = input._impl.array.transpose(0, 3, 1, 2).astype(np.float64) - int(zero_point._impl.array)
+    filters = weight._impl.array.transpose(0, 3, 1, 2).astype(np.float64)
+    given = (tensor_from_array(np.ascontiguousarray(each), float64) for each in (shifted, filters))
+    made = _CONVOLUTION(*given, None, stride, padding, dilation, False, [0, 0], groups)
+    return make(made._impl.array.transpose(0, 2, 3, 1).astype(np.int32), int32)
+
+
+def _nearest(values: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Halves to even, within bounds; the upper one of NaN."""
+    return np.maximum(np.fmin(np.rint(values), high), low)
+
+
+@cpu("rushlight::quantize_bytes", "rushlight::quantize_bytes.tensors")
+def quantize_bytes(self, inverse, zero_point, dtype, rounds_first=False):
+    low, high = (0, 255) if dtype is uint8 else (-128, 127)
+    factor, zero = (np.float32(each._impl.array if isinstance(each, Tensor) else each) for each in (inverse, zero_point))
+    with np.errstate(invalid="ignore", over="ignore"):
+        if rounds_first:
+            made = _nearest(self._impl.array * factor, low - zero, high - zero) + zero
+        else:  # one rounding for the product and the sum
+            exact = self._impl.array.astype(np.float64) * np.float64(factor) + np.float64(zero)
+            made = _nearest(exact.astype(np.float32), low, high)
+    return make(made.astype(dtype.numpy), dtype)
+
+
+@cpu("rushlight::rounded_mul", "rushlight::rounded_mul.Scalar")
+def rounded_mul(self, other):
+    factor = other._impl.array if isinstance(other, Tensor) else self._impl.dtype.numpy.type(other)
+    return make(self._impl.array * factor, self._impl.dtype)
