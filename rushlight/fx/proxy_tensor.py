@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 
 from rushlight.core.dispatch_key import AUTOGRAD_BITS
+from rushlight.core.dtype import QUANTIZED_TYPES
 from rushlight.core.pytree import TreeSpec, tree_flatten, tree_unflatten
 from rushlight.core.symbolic import ShapeEnv, SymInt
 from rushlight.core.tensor import Tensor, wrap
@@ -29,6 +30,7 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.interpreter import Interpreter
 from rushlight.fx.node import Node
 from rushlight.fx.symbolic_sizes import Geometry, SymbolNodes, open_sizes
+from rushlight.ops.capture_rules import CAPTURE_RULES
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.modes import DispatchMode
 from rushlight.ops.registry import aten
@@ -82,11 +84,12 @@ class ProxyMode(DispatchMode):
             return self._same_value(args[0])  # of an input it is another tensor, which does not require grad
         if op._schema.name == "lift_fresh":
             op = _CLONE  # a tensor literal is made anew by every call of the program
-        if op in self.decompositions:
-            with self:
-                result = self.decompositions[op](*args, **kwargs)
-            if result is not NotImplemented:
-                return result
+        for rules in (CAPTURE_RULES, self.decompositions):
+            if op in rules:
+                with self:
+                    result = rules[op](*args, **kwargs)
+                if result is not NotImplemented:
+                    return result
         return self.call(op, args, kwargs)
 
     def call(self, op: OpOverload, args: tuple, kwargs: dict) -> object:
@@ -170,6 +173,8 @@ class ProxyMode(DispatchMode):
         return detached
 
     def _constant(self, tensor: Tensor) -> Node:
+        if tensor._impl.dtype in QUANTIZED_TYPES:
+            raise NotImplementedError("a quantized tensor that a captured graph would have to hold, take or give")
         if tensor._impl.fake:
             raise RuntimeError(
                 "a fake tensor from outside this capture reached it: a tensor of an earlier capture was kept, e.g. in a "

@@ -13,6 +13,7 @@ from rushlight.quantized import pooling as _pooling
 from rushlight.quantized import recurrent as _recurrent
 from rushlight.quantized import tensor_operators as _tensor_operators
 from rushlight.quantized import views as _views
+from rushlight.quantized.captured import install
 from rushlight.quantized.creation import scheme_of
 from rushlight.quantized.printing import quantized_text
 from rushlight.quantized.registration import aten
@@ -23,3 +24,5 @@ _DEFINING = (
 )  # fmt: skip
 
 __all__ = ["aten", "quantized_text", "scheme_of"]
+
+install()

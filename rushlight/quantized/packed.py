@@ -81,6 +81,19 @@ class PackedWeight:
         """The weight for native kernels, where they take it."""
         return None if self.rows is None else pack(*self.rows)
 
+    @cached_property
+    def captured(self) -> tuple[Tensor, tuple[list[int], list[int], list[int]], int] | None:
+        """The weight as captured graphs have it, int8 (outputs, height, width, channels / groups); strides, paddings and
+        dilations of height and width; and groups. None where its integers need more than a byte."""
+        if self.rows is None:
+            return None
+        integers, settings = self.rows
+        if not integers.size or integers.min() < -128 or integers.max() > 127:
+            return None
+        weight = tensor_from_array(np.ascontiguousarray(integers.transpose(0, 2, 3, 1), dtype=np.int8))
+        pairs = tuple(list(settings[start : start + 2]) for start in (2, 4, 6))
+        return weight, pairs, settings[8]
+
     def rescaling(self, input_scale: float, scale: float) -> tuple[np.ndarray, np.ndarray]:
         """For results of a scale: the bias in quanta of the sums, and the factor of the sums; float32, one for each output."""
         if self._rescaling is None or self._rescaling[0] != (input_scale, scale):

@@ -15,7 +15,7 @@ from rushlight.compiler.logs import StageLog
 from rushlight.compiler.scripted.execution import Cut
 from rushlight.compiler.scripted.open_sizes import Dims
 from rushlight.compiler.scripted.programs import Programs, guarded
-from rushlight.compiler.scripted.segments import Segmented, quantized_nodes
+from rushlight.compiler.scripted.segments import Segmented
 from rushlight.compiler.settings import Settings, configured, from_environment
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.runtime.native import Native, set_native_compiler
@@ -32,8 +32,6 @@ def compile_native(graph: Graph, arguments: Sequence[object], name: str, dims: D
 def _compile(
     graph: Graph, arguments: Sequence[object], name: str, dims: Dims, settings: Settings, log: StageLog
 ) -> Native:  # fmt: skip
-    if quantized_nodes(graph):
-        return Segmented(graph, name, settings)
     programs = Programs(graph, name, settings, dims=dims)
     try:
         programs.programs.append(programs.make(arguments, log))

@@ -57,7 +57,8 @@ struct scaled_sums {
   }
 };
 
-template <class E> static void run_layer(const ByteLayer& l, const E& emit) {
+template <class E> static void run_layer(const ByteLayer& l, const E& results) {
+  const sums_epilogue emit = epilogue_of<1, int32_t>(results);
   if (l.depthwise) byte_depthwise(shape_of_layer(l), input_of_layer(l), l.depthwise, emit);
   else byte_convolution(shape_of_layer(l), input_of_layer(l), (const int8_t*)l.packed, l.scratch, emit);
 }

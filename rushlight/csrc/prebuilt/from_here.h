@@ -6,3 +6,4 @@
 #undef RL_KERNEL
 #define RL_GIVEN(...) template __VA_ARGS__;
 #define RL_KERNEL __attribute__((noinline, used)) inline
+#define RL_ARCHIVE  // what is compiled here asks the processor for what its instructions may lack

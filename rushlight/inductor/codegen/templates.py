@@ -93,7 +93,10 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
             f"rl::word_gemm({size_text(template.rows)}, {address}, {size_text(a.strides[0])}, panels, "
             f"{texts(template.columns, depth)},"
         )
-        return [*lines, call, *(self.sums(");") if stored is int8 else self.results(template.columns, ");"))]
+        if stored is not int8:
+            return [*lines, call, *self.results(template.columns, ");")]
+        stores = [f"  {line}" for line in self.epilogue()]
+        return [*lines, call, "    [&](auto lane, long x, long r, auto value) {", *stores, "});"]
 
     def _block_gemm(self) -> list[str]:
         """A product with weights in blocks; the rows of the other factor become bytes first."""
@@ -110,7 +113,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
         ]
 
     def _byte_layer(self) -> list[str]:
-        """Exact sums of products of bytes; the stores are compiled with it."""
+        """Exact sums of products of bytes."""
         template, shape = self.template, self.template.parameters["shape"]
         source, weight, zero = (template.operands[name] for name in ("input", "weight", "zero_point"))
         channels, outputs, groups, depth = shape[1], shape[4], shape[-1], template.parameters["depth"]
@@ -131,7 +134,8 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
         if function == "rl::byte_convolution":
             self.scratch = (f"scratch_{template.name}", f"rl::byte_scratch_bytes(rl::conv_shape{{{texts(*shape)}}})")
             scratch = f" {self.extra('char*', 'scratch', self.scratch[0])},"
-        return [*lines, f"{function}(shape, {inputs}, panels,{scratch}", *self.sums(");")]
+        multiple = outputs // groups if packed.stored is int8 else outputs
+        return [*lines, f"{function}(shape, {inputs}, panels,{scratch}", *self.results(multiple, ");", "int32_t")]
 
     def _block_rows(self) -> list[str]:
         """The elements of rows in blocks."""
@@ -205,24 +209,19 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
         self.scratch = (f"scratch_{self.template.name}", f"rl::bgemm_scratch_bytes({size_text(depth)})")
         return self.extra("char*", "scratch", self.scratch[0])
 
-    def results(self, columns: Size, end: str) -> list[str]:
+    def results(self, columns: Size, end: str, element: str = "float") -> list[str]:
         """The last lines of a call: what takes the results, which have `columns` columns if that is known, and `end`.
 
         It has copies of all that it reads, so that they stay in registers; but streams of random words keep a state.
         """
         lines = self.epilogue()
         multiple, held = math.gcd(columns, WIDEST_PANEL) if isinstance(columns, int) else 1, "&" if self.kernel.streams else "="
+        chosen = f"{multiple}" if element == "float" else f"{multiple}, {element}"
         return [
-            f"    rl::epilogue_of<{multiple}>([{held}](auto lane, long x, long r, auto value) {{",
+            f"    rl::epilogue_of<{chosen}>([{held}](auto lane, long x, long r, auto value) {{",
             *[f"  {line}" for line in lines],
             f"}}){end}",
         ]
-
-    def sums(self, end: str) -> list[str]:
-        """The last lines of a call whose results are int32: what takes them, and `end`."""
-        held = "&" if self.kernel.streams else "="
-        stores = [f"  {line}" for line in self.epilogue()]
-        return [f"    [{held}](auto lane, long x, long r, auto value) {{", *stores, f"}}{end}"]
 
     def epilogue(self) -> list[str]:
         """What happens to each tile of results: the fused loops' bodies, and the stores of what is needed later."""

@@ -38,6 +38,7 @@ constexpr long byte_scratch_bytes(const conv_shape& s) {
   return (3 * byte_block_rows(s) * byte_row_bytes(s) + (outliers + starts) * (long)sizeof(int32_t) + 63) / 64 * 64;
 }
 
+#ifndef RL_PREBUILT
 // Short lengths by two copies that overlap.
 RL_INLINE void copy_bytes(const uint8_t* from, uint8_t* to, long count) {
   if (count >= 16) {
@@ -152,10 +153,15 @@ RL_INLINE byte_block gather_block(const conv_shape& s, const byte_input& in, con
   return made;
 }
 
-// A block times a panel: emit_words hands the sums on.
-template <class E>
-RL_INLINE void multiply_block(byte_block& block, long first, long count, const int8_t* panel, long depth, long first_column,
-                              long columns, const E& emit) {
+// Results of a layer: where a group's columns begin, how many it has, and what the sums of each begin with.
+struct byte_columns {
+  long first, count;
+  const int32_t* start;
+};
+
+// A block times the panel from column `at` of a group on.
+RL_INLINE void multiply_block(byte_block& block, long first, long count, const int8_t* panel, long depth, long at,
+                              const byte_columns& columns, const sums_epilogue& emit) {
   const long words = byte_words(depth);
   const byte_way way = byte_way_for(facts_of(panel, depth)->limits, block.largest);
   if (way.widens && !block.is_widened) {
@@ -170,8 +176,14 @@ RL_INLINE void multiply_block(byte_block& block, long first, long count, const i
     const void* const a = way.widens ? (const void*)(block.widened + rows.first * row) : block.rows + rows.first * row;
     way.tiles[rows.rows - 1](a, row, panel, words, c);
     if (block.is_cut) add_outliers(block.outliers, rows, panel, c);
-    const E to = emit;  // in registers: what it writes are bytes, which might be anything
-    emit_words(c, {first + rows.first, rows.rows}, first_column, columns, to);
+    for (int j = 0; j < tile_columns; j += lanes) {
+      const vec<int32_t> start = load_bytes<vec<int32_t>>(columns.start + at + j);
+      for (int r = 0; r < rows.rows; ++r) {
+        const vec<int32_t> sum = load_bytes<vec<int32_t>>(c + r * tile_columns + j) + start;
+        __builtin_memcpy(c + r * tile_columns + j, &sum, sizeof sum);
+      }
+    }
+    emit(c, first + rows.first, rows.rows, columns.first + at, smallest(columns.count - at, (long)tile_columns));
   }
 }
 
@@ -184,10 +196,17 @@ RL_INLINE void begin_sums(long panels, long depth, const int8_t* packed, int32_t
   }
 }
 
-// emit(lane, output pixel, output channel, sum). The groups' panels lie one after the other. Called by all threads of a
+#endif  // RL_PREBUILT
+
+// The epilogue gets output pixels and output channels. The groups' panels lie one after the other. Called by all threads of a
 // parallel region, and ends with a barrier; scratch: byte_scratch_bytes(s) each.
-template <class E>
-inline void byte_convolution(const conv_shape& s, const byte_input& in, const int8_t* packed, void* scratch, const E& emit) {
+void byte_convolution(const conv_shape& s, byte_input in, const int8_t* packed, void* scratch, sums_epilogue emit);
+
+// The same for one channel in each group and one output: weights [taps, channels], of 16 bits.
+void byte_depthwise(const conv_shape& s, byte_input in, const int16_t* weight, sums_epilogue emit);
+
+#ifndef RL_PREBUILT
+RL_KERNEL void byte_convolution(const conv_shape& s, byte_input in, const int8_t* packed, void* scratch, sums_epilogue emit) {
   const long rows = s.images * s.out_height() * s.out_width(), most = byte_block_rows(s), blocks = (rows + most - 1) / most;
   const long outputs = s.outputs / s.groups, panels = byte_panels(outputs), wanted = 4 * thread_count(), depth = s.depth();
   const long tasks = blocks * s.groups, cuts_wanted = thread_count() == 1 || !tasks ? 1 : (wanted + tasks - 1) / tasks;
@@ -203,19 +222,14 @@ inline void byte_convolution(const conv_shape& s, const byte_input& in, const in
     if (at != held) block = gather_block(s, in, limits, group, first, count, own), held = at;
     const long end = smallest(panels, (task % cuts + 1) * share);
     for (long panel = task % cuts * share; panel < end; ++panel) {
-      const int32_t* const from = start + group * panels * tile_columns;
-      const auto to = [emit, from, group, outputs](auto lane, long row, long column, auto value) {
-        emit(lane, row, group * outputs + column, value + lane.load(from + column));
-      };
+      const byte_columns columns = {group * outputs, outputs, start + group * panels * tile_columns};
       multiply_block(block, first, count, packed + (group * panels + panel) * byte_panel_bytes(depth), depth,
-                     panel * tile_columns, outputs, to);
+                     panel * tile_columns, columns, emit);
     }
   }
 }
 
-// The same for one channel in each group and one output: weights [taps, channels], of 16 bits.
-template <class E>
-inline void byte_depthwise(const conv_shape& s, const byte_input& in, const int16_t* weight, const E& emit) {
+RL_KERNEL void byte_depthwise(const conv_shape& s, byte_input in, const int16_t* weight, sums_epilogue emit) {
   const long width = s.out_width(), height = s.out_height();
   const int32_t zero = in.zero();
   for (const long line : shared(s.images * height)) {
@@ -224,7 +238,8 @@ inline void byte_depthwise(const conv_shape& s, const byte_input& in, const int1
     const long first = y < 0 ? (-y + s.dilation_height - 1) / s.dilation_height : 0;
     for (long column = 0; column < width; ++column) {
       const long x = column * s.stride_width - s.pad_width;
-      for_each(s.channels, [&](auto lane, long c) {
+      alignas(64) int32_t sums[tile_columns];
+      const auto add_taps = [&](auto lane, long c, int32_t* out) {
         auto sum = lane.broadcast((int32_t)0);
         for (long ky = first; ky < s.kernel_height && y + ky * s.dilation_height < s.height; ++ky)
           for (long kx = 0; kx < s.kernel_width; ++kx) {
@@ -234,11 +249,17 @@ inline void byte_depthwise(const conv_shape& s, const byte_input& in, const int1
             const auto flipped = cast<int32_t, uint8_t>(bytes) ^ (int32_t)in.flip;
             sum += (flipped - zero) * cast<int32_t, int16_t>(lane.load(weight + (ky * s.kernel_width + kx) * s.channels + c));
           }
-        emit(lane, line * width + column, c, sum);
-      });
+        lane.store(out, sum);
+      };
+      for (long c = 0; c < s.channels; c += tile_columns) {
+        const long left = smallest(s.channels - c, (long)tile_columns);
+        for_each(left, [&](auto lane, long j) { add_taps(lane, c + j, sums + j); });
+        emit(sums, line * width + column, 1, c, left);
+      }
     }
   }
 }
+#endif  // RL_PREBUILT
 
 // ---- weights as generated code has them --------------------------------------------------------------------------------
 

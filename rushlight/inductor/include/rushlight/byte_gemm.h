@@ -88,12 +88,12 @@ inline void pack_bytes(const int8_t* weight, long depth, long columns, int8_t* p
 typedef int32_t __attribute__((may_alias, aligned(1))) word_in_row;
 
 // Rows of A by a pointer for every three, as word_rows has them; T is uint8_t, or int16_t of widened bytes.
-template <int Rows, class T> struct byte_rows {
+template <int Rows, class T> struct rows_by_word {
   static constexpr int count = (Rows + 2) / 3;
   const T* at[count];
   long row;
 
-  RL_INLINE byte_rows(const T* first, long row) : row(row) {
+  RL_INLINE rows_by_word(const T* first, long row) : row(row) {
     RL_UNROLL for (int i = 0; i < count; ++i) at[i] = first + 3 * i * row;
   }
   RL_INLINE const word_in_row& word(int r, int word) {
@@ -122,7 +122,7 @@ struct whole_words {
   using element = uint8_t;
   static constexpr int words = 1, row_words = 1, most_rows = tile_rows;
 
-  template <int Rows> static RL_INLINE void add(byte_sums<Rows>& sum, byte_rows<Rows, uint8_t>& a, const int8_t* panel) {
+  template <int Rows> static RL_INLINE void add(byte_sums<Rows>& sum, rows_by_word<Rows, uint8_t>& a, const int8_t* panel) {
     const vec<int32_t> b[2] = {panel_word(panel, 0, 0), panel_word(panel, 0, 1)};
     RL_UNROLL for (int r = 0; r < Rows; ++r) {
       const int32_t word = a.word(r, 0);
@@ -148,7 +148,7 @@ template <int Length> struct chained_words {
   using element = uint8_t;
   static constexpr int words = Length, row_words = 1, most_rows = RL_LANES == 16 ? tile_rows : Length == 1 ? 6 : 5;
 
-  template <int Rows> static RL_INLINE void add(byte_sums<Rows>& sum, byte_rows<Rows, uint8_t>& a, const int8_t* panel) {
+  template <int Rows> static RL_INLINE void add(byte_sums<Rows>& sum, rows_by_word<Rows, uint8_t>& a, const int8_t* panel) {
     const vec<int32_t> ones = splat<vec<int32_t>>(0x00010001);
     RL_UNROLL for (int r = 0; r < Rows; ++r) {
       vec<int32_t> word, pairs[2], more;
@@ -172,7 +172,7 @@ struct widened_words {
   using element = int16_t;
   static constexpr int words = 1, row_words = 2, most_rows = RL_LANES == 16 ? tile_rows : 5;
 
-  template <int Rows> static RL_INLINE void add(byte_sums<Rows>& sum, byte_rows<Rows, int16_t>& a, const int8_t* panel) {
+  template <int Rows> static RL_INLINE void add(byte_sums<Rows>& sum, rows_by_word<Rows, int16_t>& a, const int8_t* panel) {
     vec<int32_t> even[2], odd[2];
     RL_UNROLL for (int j = 0; j < 2; ++j)
       asm volatile("vpsllw $8, %2, %0\n\tvpsraw $8, %0, %0\n\tvpsraw $8, %2, %1"
@@ -212,7 +212,7 @@ __attribute__((noinline)) void byte_tile(const void* a, long a_row, const int8_t
   constexpr long width = tile_columns * byte_word;
   constexpr int together = Way::words == 1 ? 2 : 1;
   byte_sums<Rows> sum = {};
-  byte_rows<Rows, typename Way::element> rows((const typename Way::element*)a, a_row);
+  rows_by_word<Rows, typename Way::element> rows((const typename Way::element*)a, a_row);
   long left = words;
   RL_ROLLED for (; left >= together * Way::words; left -= together * Way::words) {
     RL_UNROLL for (int i = 0; i < together; ++i) {
@@ -255,7 +255,7 @@ template <class Way> RL_INLINE byte_way way_of() {
 #ifdef RL_BYTE_PAIRS
 #if defined(__AVX512VNNI__)
 RL_INLINE bool multiplies_words() { return true; }
-#elif RL_LANES == 16 && defined(RL_VARIANT)
+#elif RL_LANES == 16 && (defined(RL_VARIANT) || defined(RL_ARCHIVE))
 RL_INLINE bool multiplies_words() { return __builtin_cpu_supports("avx512vnni"); }
 #else
 RL_INLINE bool multiplies_words() { return false; }

@@ -11,23 +11,25 @@
 
 namespace rl {
 
-// Takes results that belong to the rows from `row` and the columns from `column` on; each row of `values` is NR floats long.
-struct epilogue {
+// Takes results that belong to the rows from `row` and the columns from `column` on; each row of `values` is NR of T long.
+template <class T> struct epilogue_for {
   const void* target;
-  void (*run)(const void* target, const float* values, long row, long rows, long column, long columns);
-  RL_INLINE void operator()(const float* values, long row, long rows, long column, long columns) const {
+  void (*run)(const void* target, const T* values, long row, long rows, long column, long columns);
+  RL_INLINE void operator()(const T* values, long row, long rows, long column, long columns) const {
     run(target, values, row, rows, column, columns);
   }
 };
+using epilogue = epilogue_for<float>;
+using sums_epilogue = epilogue_for<int32_t>;
 
-template <int Multiple, class E>
-void run_epilogue(const void* target, const float* values, long row, long rows, long column, long columns) {
+template <int Multiple, class T, class E>
+void run_epilogue(const void* target, const T* values, long row, long rows, long column, long columns) {
   constexpr bool whole = Multiple % tile_columns == 0, even = Multiple % lanes == 0;
   const E emit = *(const E*)target;
   for (const long end = row + rows; row < end; ++row, values += tile_columns) {
     long j = 0;
     for (; whole ? j < tile_columns : j + lanes <= columns; j += lanes)
-      emit(vector_lane{}, row, column + j, load_bytes<vec<float>>(values + j));
+      emit(vector_lane{}, row, column + j, load_bytes<vec<T>>(values + j));
     if constexpr (!even)
       for (; j < columns; ++j) emit(scalar_lane{}, row, column + j, values[j]);
   }
@@ -49,10 +51,10 @@ template <class E> struct batched_epilogue {
   }
 };
 
-// The epilogue emit(lane, row, column, value), which the caller keeps alive. The whole result has a multiple of `Multiple`
-// columns, as far as that is known.
-template <int Multiple = 1, class E> RL_INLINE epilogue epilogue_of(const E& emit) {
-  return {&emit, run_epilogue<Multiple, E>};
+// The epilogue emit(lane, row, column, value), which the caller keeps alive. The whole result, or what each group has of it, has a
+// multiple of `Multiple` columns, as far as that is known.
+template <int Multiple = 1, class T = float, class E> RL_INLINE epilogue_for<T> epilogue_of(const E& emit) {
+  return {&emit, run_epilogue<Multiple, T, E>};
 }
 
 }  // namespace rl

@@ -1,0 +1,471 @@
+"""Quantized tensors in captured graphs: operators on them are recorded as operators on their integers, plain tensors of bytes.
+
+In: calls that a capture meets. Out: calls of `rushlight::byte_layer`, `rushlight::quantize_bytes` and of operators of aten, whose
+results are the integers that eager kernels give. Scales and zero points are numbers of the graph, and so constants of it;
+those that are found from values, for layers that quantize their input, are calculated in it.
+
+An operator without a rule is not captured; neither are integers of 32 bits, scales per channel of activations, and graphs that
+take or give quantized tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from rushlight.core.dtype import dtype, float32, float64, int8, int32, int64, qint8, quint8, uint8
+from rushlight.core.tensor import Tensor, tensor_from_array
+from rushlight.core.wrapper_subclasses import PYTHON_BIT, disabled_torch_dispatch, make_wrapper_subclass
+from rushlight.ops.capture_rules import CAPTURE_RULES
+from rushlight.ops.modes import SuspendModes
+from rushlight.ops.packet import namespaces
+from rushlight.ops.quantization_parameters import SMALLEST_SCALE
+from rushlight.quantized.creation import check_zero_point
+from rushlight.quantized.layout import QUANTIZED_BIT, make_quantized, one_scale
+from rushlight.quantized.linear import unwrapped
+from rushlight.quantized.packed import ConvPackedParams, LinearPackedParams, PackedWeight
+from rushlight.quantized.quantizer import TensorQuantizer, inverse_of, limits
+from rushlight.quantized.registration import aten
+
+own = namespaces.namespace("rushlight")
+_PLAIN = {quint8: uint8, qint8: int8}
+
+
+class CapturedQuantized(Tensor):
+    """A quantized tensor of one scale in a capture: its integers, which the graph has, and its quantizer."""
+
+    integers: Tensor
+    quantizer: TensorQuantizer
+
+    def __new__(cls, integers: Tensor, kind: dtype, quantizer: TensorQuantizer) -> CapturedQuantized:
+        made = make_wrapper_subclass(cls, integers.shape, integers.stride(), dtype=kind)
+        made._impl.fake = True
+        made._impl.key_set = QUANTIZED_BIT | PYTHON_BIT  # so that composites with a kernel for quantized tensors come here whole
+        made.integers, made.quantizer = integers, quantizer
+        return made
+
+    def __init__(self, *parts: object) -> None:
+        pass
+
+    __torch_function__ = classmethod(disabled_torch_dispatch)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        raise NotImplementedError(f"{func} of quantized tensors has no form in captured graphs")
+
+    def with_integers(self, integers: Tensor) -> CapturedQuantized:
+        """Other integers of the same quantizer."""
+        return CapturedQuantized(integers, self.dtype, self.quantizer)
+
+    def shifted(self) -> Tensor:
+        """The integers less the zero point, int32."""
+        wide = self.integers.to(int32)
+        return wide - self.quantizer.zero_point if self.quantizer.zero_point else wide
+
+    def numbers(self) -> Tensor:
+        """The numbers that they stand for, float32."""
+        return own.rounded_mul(self.shifted().to(float32), self.quantizer.scale)
+
+
+_RULES: dict[str, Callable] = {}  # by the names of operators
+
+
+def install() -> None:
+    """Have captures follow the rules, once all operators are defined."""
+    CAPTURE_RULES.update((_operator(name), rule) for name, rule in _RULES.items())
+
+
+def _operator(name: str) -> Callable:
+    """`quantized::add` or `aten::max_pool2d`."""
+    namespace, _, rest = name.partition("::")
+    packet, _, overload = rest.partition(".")
+    return getattr(getattr(namespaces.namespace(namespace), packet), overload or "default")
+
+
+def _rule(*names: str) -> Callable:
+    """Make a function the rule of operators."""
+
+    def decorate(function: Callable) -> Callable:
+        _RULES.update(dict.fromkeys(names, function))
+        return function
+
+    return decorate
+
+
+def _of_quantized(*names: str) -> Callable:
+    """The same for a function of a quantized tensor; calls with another tensor first are recorded as they are."""
+
+    def decorate(function: Callable) -> Callable:
+        def rule(self, *args, **kwargs):
+            return function(self, *args, **kwargs) if isinstance(self, CapturedQuantized) else NotImplemented
+
+        _rule(*names)(rule)
+        return function
+
+    return decorate
+
+
+def _taken(value: Tensor, name: str) -> CapturedQuantized:
+    if not isinstance(value, CapturedQuantized):
+        raise NotImplementedError(f"{name} of a quantized tensor from outside the captured graph")
+    return value
+
+
+def _made(values: Tensor, factor: float, kind: dtype, target: TensorQuantizer) -> CapturedQuantized:
+    """float32 numbers times a factor, rounded, plus the zero point."""
+    check_zero_point(target.zero_point, kind, "quantize_tensor_per_tensor_affine")
+    return CapturedQuantized(own.quantize_bytes(values, factor, target.zero_point, _PLAIN[kind], True), kind, target)
+
+
+def _target(scale: float, zero_point: int) -> TensorQuantizer:
+    return TensorQuantizer(float(scale), int(zero_point))
+
+
+# Between floats and integers
+
+
+@_rule("aten::quantize_per_tensor", "aten::quantize_per_tensor.tensor_qparams")
+def quantize_per_tensor(self, scale, zero_point, dtype):
+    if dtype not in _PLAIN or self.dtype is not float32:
+        return NotImplemented
+    quantizer = _target(*map(_number, (scale, zero_point)))
+    check_zero_point(quantizer.zero_point, dtype, "quantize_tensor_per_tensor_affine")
+    inverse = float(inverse_of(quantizer.scale))
+    integers = own.quantize_bytes(self, inverse, quantizer.zero_point, _PLAIN[dtype])
+    return CapturedQuantized(integers, dtype, quantizer)
+
+
+def _number(value: Tensor | float) -> float:
+    """A scale or a zero point. NotImplementedError for a tensor whose value is not known."""
+    if not isinstance(value, Tensor):
+        return value
+    if value._impl.fake:
+        raise NotImplementedError("quantize_per_tensor by a scale or a zero point that is calculated")
+    with SuspendModes():
+        return value.item()
+
+
+@_of_quantized("aten::dequantize.self")
+def dequantize(self):
+    return self.numbers()
+
+
+@_of_quantized("aten::int_repr")
+def int_repr(self):
+    return self.integers.clone()
+
+
+@_of_quantized("aten::q_scale")
+def q_scale(self):
+    return self.quantizer.scale
+
+
+@_of_quantized("aten::q_zero_point")
+def q_zero_point(self):
+    return self.quantizer.zero_point
+
+
+# Layers
+
+
+def _layer(packed: PackedWeight, images: Tensor, zero_point: Tensor) -> Tensor:
+    """Images of bytes (batch, height, width, channels) through a layer: the sums, as float32."""
+    if packed.captured is None:
+        raise NotImplementedError("a layer whose weight is not of two dimensions, or needs more than a byte")
+    weight, (stride, padding, dilation), groups = packed.captured
+    return own.byte_layer(images, weight, zero_point, stride, padding, dilation, groups).to(float32)
+
+
+def _constant(array: np.ndarray) -> Tensor:
+    with SuspendModes():
+        return tensor_from_array(np.array(array, order="C"))
+
+
+def _rounded_sums(
+    packed: PackedWeight, images: Tensor, source: CapturedQuantized, target: TensorQuantizer, relu: bool
+) -> CapturedQuantized:  # fmt: skip
+    """The results of a layer with a scale and a zero point, (batch, height, width, channels)."""
+    sums = _layer(packed, images, _constant(np.array(source.quantizer.zero_point, np.int32)))
+    bias, factors = map(_constant, packed.rescaling(source.quantizer.scale, target.scale))
+    made = (sums + bias) * factors
+    return _made(made.relu() if relu else made, 1.0, source.dtype, target)
+
+
+def _scaled_sums(packed: PackedWeight, images: Tensor, scale: Tensor, zero_point: Tensor, relu: bool) -> Tensor:
+    """The same in float32, for images whose scale is calculated."""
+    bias, scales = map(_constant, packed.scaling(1.0))
+    made = own.rounded_mul(_layer(packed, images, zero_point), scale.to(float32) * scales) + bias
+    return made.relu() if relu else made
+
+
+def _limits(x: Tensor, largest: int) -> tuple[Tensor, Tensor]:
+    """The scale, float64, and the zero point, int32, by which integers from 0 to `largest` reach over a tensor: the arithmetic of
+    `quantization_parameters.choose`."""
+    low, high = x.amin().to(float64).clamp(max=0.0), x.amax().to(float64).clamp(min=0.0)
+    scale = (high - low) / largest
+    narrow = scale.to(float32)
+    scale = aten.where((narrow > 0) & (1 / narrow < float("inf")), scale, 0.1)
+    is_small, factor, reach = scale < SMALLEST_SCALE, SMALLEST_SCALE / scale, SMALLEST_SCALE * largest
+    wide_low = aten.where(low == 0, low, aten.where(high == 0, -reach, low * factor))
+    wide_high = aten.where(low == 0, reach, aten.where(high == 0, high, high * factor))
+    low, high = aten.where(is_small, wide_low, low), aten.where(is_small, wide_high, high)
+    scale = aten.where(is_small, SMALLEST_SCALE, scale)
+    from_low, from_high = 0 - low / scale, largest - high / scale
+    error_low, error_high = 0 - (low / scale).abs(), largest - (high / scale).abs()
+    zero_point = aten.where(error_low < error_high, from_low, from_high).round().clamp(0, largest)
+    return scale, zero_point.to(int32)
+
+
+def _quantized_input(x: Tensor, reduce_range: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """A float32 tensor as unsigned bytes, with their scale and zero point."""
+    if x.dtype is not float32 or isinstance(x, CapturedQuantized):
+        raise NotImplementedError(f"a layer that quantizes its input, of {x.dtype}")
+    scale, zero_point = _limits(x, 127 if reduce_range else 255)
+    return own.quantize_bytes(x, 1 / scale.to(float32), zero_point, uint8), scale, zero_point
+
+
+def _rows(x: Tensor) -> Tensor:
+    """Rows (..., width) as one image of a pixel for each, (1, 1, rows, width)."""
+    return x.reshape(1, 1, -1, x.shape[-1])
+
+
+def _linear_weight(held: object, x: Tensor, name: str) -> LinearPackedParams:
+    packed = unwrapped(held, LinearPackedParams, name)
+    if x.dim() == 0 or x.shape[-1] != packed.weight.size(1):
+        raise NotImplementedError(f"quantized::{name} of the shape {list(x.shape)}")
+    return packed
+
+
+def _define_linear(suffix: str, relu: bool) -> None:
+    name = f"linear{suffix}"
+
+    @_rule(f"quantized::{name}")
+    def static(X, W_prepack, Y_scale_i, Y_zero_point_i):
+        x, packed = _taken(X, name), _linear_weight(W_prepack, X, name)
+        made = _rounded_sums(packed, _rows(x.integers), x, _target(Y_scale_i, Y_zero_point_i), relu)
+        return made.with_integers(made.integers.reshape(*x.shape[:-1], made.shape[-1]))
+
+    @_rule(f"quantized::{name}_dynamic")
+    def dynamic(X, W_prepack, reduce_range=False):
+        packed = _linear_weight(W_prepack, X, name)
+        integers, scale, zero_point = _quantized_input(X, reduce_range)
+        made = _scaled_sums(packed, _rows(integers), scale, zero_point, relu)
+        return made.reshape(*X.shape[:-1], made.shape[-1])
+
+
+def _last(images: Tensor) -> Tensor:
+    """Images (batch, channels, ...) with channels last, of one dimension as of two."""
+    return images.permute(0, 2, 3, 1) if images.dim() == 4 else images.permute(0, 2, 1).unsqueeze(1)
+
+
+def _first(images: Tensor, rank: int) -> Tensor:
+    """The reverse."""
+    return images.permute(0, 3, 1, 2) if rank == 2 else images.squeeze(1).permute(0, 2, 1)
+
+
+def _filters(held: object, x: Tensor, rank: int, name: str) -> ConvPackedParams:
+    packed = unwrapped(held, ConvPackedParams, name)
+    if packed.transpose or x.dim() != rank + 2 or x.shape[1] != packed.weight.size(1) * packed.groups:
+        raise NotImplementedError(f"quantized::{name} of the shape {list(x.shape)}")
+    return packed
+
+
+def _define_convolution(rank: int, suffix: str) -> None:
+    name, relu = f"conv{rank}d{suffix}", bool(suffix)
+
+    def static(qx, packed_weight, output_scale, output_zero_point):
+        x, packed = _taken(qx, name), _filters(packed_weight, qx, rank, name)
+        made = _rounded_sums(packed, _last(x.integers), x, _target(output_scale, output_zero_point), relu)
+        return made.with_integers(_first(made.integers, rank))
+
+    def former(qx, weight, stride, padding, dilation, groups, output_scale, output_zero_point):
+        return static(qx, weight, output_scale, output_zero_point)
+
+    if rank == 1:
+        _rule(f"quantized::{name}")(static)
+    else:
+        _rule(f"quantized::{name}.new")(static)
+        _rule(f"quantized::{name}")(former)
+
+
+def _define_dynamic_convolution(rank: int) -> None:
+    name = f"conv{rank}d_dynamic"
+
+    @_rule(f"quantized::{name}")
+    def dynamic(qx, packed_weight, reduce_range=False):
+        packed = _filters(packed_weight, qx, rank, name)
+        integers, scale, zero_point = _quantized_input(qx, reduce_range)
+        return _first(_scaled_sums(packed, _last(integers), scale, zero_point, False), rank)
+
+
+for _suffix, _relu in (("", False), ("_relu", True)):
+    _define_linear(_suffix, _relu)
+    for _rank in (1, 2):
+        _define_convolution(_rank, _suffix)
+for _rank in (1, 2):
+    _define_dynamic_convolution(_rank)
+
+
+# Sums, products and concatenations
+
+
+def _define_pairs(suffix: str, relu: bool) -> None:
+    def kept(values: Tensor) -> Tensor:
+        return values.relu() if relu else values
+
+    @_rule(f"quantized::add{suffix}")
+    def add(qa, qb, scale, zero_point):
+        a, b = _pair(qa, qb, "quantized::add")
+        return _made(kept(a.numbers() + b.numbers()), float(inverse_of(scale)), a.dtype, _target(scale, zero_point))
+
+    @_rule(f"quantized::mul{suffix}")
+    def mul(qa, qb, scale, zero_point):
+        a, b = _pair(qa, qb, "quantized::mul")
+        quantum = float(np.float32(a.quantizer.scale * b.quantizer.scale * (1 / scale)))
+        return _made(kept((a.shifted() * b.shifted()).to(float32)), quantum, a.dtype, _target(scale, zero_point))
+
+    @_rule(f"quantized::cat{suffix}")
+    def cat(qx, dim, scale=None, zero_point=None):
+        held = [_taken(each, "quantized::cat") for each in qx]
+        first = held[0].quantizer
+        target = TensorQuantizer(
+            first.scale if scale is None else float(scale), first.zero_point if zero_point is None else int(zero_point)
+        )
+        return _concatenated(held, dim, target, relu)
+
+
+for _suffix, _relu in (("", False), ("_relu", True)):
+    _define_pairs(_suffix, _relu)
+
+
+def _pair(qa: Tensor, qb: Tensor, name: str) -> tuple[CapturedQuantized, CapturedQuantized]:
+    a, b = _taken(qa, name), _taken(qb, name)
+    if a.dtype is not b.dtype:
+        raise NotImplementedError(f"{name} of {a.dtype} and {b.dtype}")
+    return a, b
+
+
+def _concatenated(held: Sequence[CapturedQuantized], dim: int, target: TensorQuantizer, relu: bool) -> CapturedQuantized:
+    kind, parts = held[0].dtype, []
+    for each in held:
+        if each.dtype is not kind:
+            raise NotImplementedError(f"cat of {kind} and {each.dtype}")
+        if each.quantizer == target and not relu:
+            parts.append(each.integers)
+        else:
+            numbers = each.numbers().relu() if relu else each.numbers()
+            parts.append(own.quantize_bytes(numbers, float(inverse_of(target.scale)), target.zero_point, _PLAIN[kind]))
+    return CapturedQuantized(aten.cat(parts, dim), kind, target)
+
+
+@_rule("aten::cat")
+def cat(tensors, dim=0):
+    if not any(isinstance(each, CapturedQuantized) for each in tensors):
+        return NotImplemented
+    held = [_taken(each, "cat") for each in tensors]
+    return _concatenated(held, dim, held[0].quantizer, False)
+
+
+# Element by element
+
+
+def _clipped(self: CapturedQuantized, low: float | None, high: float | None) -> CapturedQuantized:
+    bounds = [
+        None if each is None else int(self.quantizer.quantize(np.full((), each, np.float32), self.dtype)) for each in (low, high)
+    ]
+    return self.with_integers(self.integers.clamp(*bounds))
+
+
+@_of_quantized("aten::relu")
+def relu(self):
+    return _clipped(self, 0.0, None)
+
+
+@_of_quantized("aten::relu6", "quantized::relu6")
+def relu6(self, inplace=False):
+    if inplace:
+        raise NotImplementedError("quantized::relu6 in place")
+    return _clipped(self, 0.0, 6.0)
+
+
+@_of_quantized("aten::hardtanh", "aten::clamp", "quantized::clamp")
+def clamp(self, min=None, max=None, *, min_val=None, max_val=None):
+    return _clipped(self, min if min_val is None else min_val, max if max_val is None else max_val)
+
+
+def _looked_up(op: Callable, self: CapturedQuantized, *args: object, **kwargs: object) -> CapturedQuantized:
+    """A function of each element, from a table of its results for all integers."""
+    low, high = limits(self.dtype)
+    with SuspendModes():
+        every = make_quantized(np.arange(low, high + 1).astype(self.dtype.numpy), self.dtype, self.quantizer)
+        table = op(every, *args, **kwargs)
+    places = self.integers.to(int64) - low if low else self.integers.to(int64)
+    return CapturedQuantized(aten.index(_constant(table._impl.array), [places]), self.dtype, one_scale(table))
+
+
+def _tabled(name: str) -> None:
+    _of_quantized(name)(lambda self, *args, **kwargs: _looked_up(_operator(name), self, *args, **kwargs))
+
+
+for _name in (
+    "aten::sigmoid", "aten::tanh", "aten::hardsigmoid", "aten::leaky_relu", "aten::gelu", "aten::threshold",
+    "quantized::threshold", "quantized::hardswish", "quantized::sigmoid", "quantized::elu", "quantized::celu",
+    "quantized::add_scalar", "quantized::add_scalar_relu", "quantized::mul_scalar", "quantized::mul_scalar_relu",
+    "quantized::add.Scalar", "quantized::add_relu.Scalar", "quantized::mul.Scalar", "quantized::mul_relu.Scalar",
+):  # fmt: skip
+    _tabled(_name)
+
+
+@_of_quantized("quantized::leaky_relu")
+def leaky_relu(self, negative_slope, inplace, output_scale, output_zero_point):
+    return _looked_up(_operator("quantized::leaky_relu"), self, negative_slope, False, output_scale, output_zero_point)
+
+
+# Pooling
+
+
+def _define_maximum(*names: str) -> None:
+    @_of_quantized(*names)
+    def maximum(self, *args, **kwargs):
+        made = aten.max_pool2d(self.integers.to(float32), *args, **kwargs)
+        return self.with_integers(made.to(_PLAIN[self.dtype]))
+
+
+_define_maximum("aten::max_pool2d", "aten::quantized_max_pool2d", "quantized::max_pool2d")
+
+
+def _define_mean(name: str) -> None:
+    general = getattr(aten, name)
+
+    @_of_quantized(f"aten::{name}")
+    def mean(self, *args, **kwargs):
+        made = general(self.shifted().to(float32), *args, **kwargs)
+        return self.with_integers(own.quantize_bytes(made, 1.0, self.quantizer.zero_point, _PLAIN[self.dtype]))
+
+
+for _name in ("avg_pool2d", "adaptive_avg_pool2d", "adaptive_avg_pool1d", "avg_pool1d"):
+    _define_mean(_name)
+
+
+@_of_quantized("aten::mean.dim")
+def mean(self, dim, keepdim=False, *, dtype=None):
+    made = self.numbers().mean(dim, keepdim)
+    inverse = float(inverse_of(self.quantizer.scale))
+    return self.with_integers(own.quantize_bytes(made, inverse, self.quantizer.zero_point, _PLAIN[self.dtype]))
+
+
+# Places
+
+
+def _moving(name: str) -> None:
+    @_of_quantized(f"aten::{name}")
+    def rule(self, *args, **kwargs):
+        return self.with_integers(_operator(f"aten::{name}")(self.integers, *args, **kwargs))
+
+
+for _name in (
+    "view", "permute", "expand", "select.int", "slice.Tensor", "unsqueeze", "squeeze.dims", "detach", "alias", "clone", "flip",
+    "roll", "repeat", "gather", "index.Tensor", "index_select", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d",
+):  # fmt: skip
+    _moving(_name)
