@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-SMALLEST_SCALE = 6.1e-5
+_SMALLEST_SCALE = 6.1e-5
 
 
 def choose(low: float, high: float, smallest: int, largest: int, preserve_sparsity: bool = False) -> tuple[float, int]:
@@ -23,7 +23,7 @@ def choose(low: float, high: float, smallest: int, largest: int, preserve_sparsi
     scale = (high - low) / (largest - smallest)
     if not _is_usable(scale):
         scale = 0.1
-    if scale < SMALLEST_SCALE:
+    if scale < _SMALLEST_SCALE:
         low, high, scale = _widened(low, high, scale, smallest, largest)
     from_low, from_high = smallest - low / scale, largest - high / scale
     error_low, error_high = abs(smallest) - abs(low / scale), abs(largest) - abs(high / scale)
@@ -43,8 +43,8 @@ def _is_usable(scale: float) -> bool:
 def _widened(low: float, high: float, scale: float, smallest: int, largest: int) -> tuple[float, float, float]:
     """A range that is too narrow for its scale, with the smallest scale that is used."""
     if low == 0:
-        return low, SMALLEST_SCALE * (largest - smallest), SMALLEST_SCALE
+        return low, _SMALLEST_SCALE * (largest - smallest), _SMALLEST_SCALE
     if high == 0:
-        return -SMALLEST_SCALE * (largest - smallest), high, SMALLEST_SCALE
-    factor = SMALLEST_SCALE / scale
-    return low * factor, high * factor, SMALLEST_SCALE
+        return -_SMALLEST_SCALE * (largest - smallest), high, _SMALLEST_SCALE
+    factor = _SMALLEST_SCALE / scale
+    return low * factor, high * factor, _SMALLEST_SCALE

@@ -1,8 +1,9 @@
-"""Quantized tensors in captured graphs: operators on them are recorded as operators on their integers, plain tensors of bytes.
+"""Quantized tensors in captured graphs: operators on them are recorded as operators on their integers, tensors of bytes.
 
-In: calls that a capture meets. Out: calls of `rushlight::byte_layer`, `rushlight::quantize_bytes` and of operators of aten, whose
-results are the integers that eager kernels give. Scales and zero points are numbers of the graph, and so constants of it;
-those that are found from values, for layers that quantize their input, are calculated in it.
+In: calls that a capture meets. Out: calls of `rushlight::byte_layer`, `rushlight::quantize_bytes` and of operators of aten,
+whose results are the integers that eager kernels give. Scales and zero points are constants of the graph, tensors without
+dimensions, so that layers which differ in nothing else become one kernel; those of layers that quantize their input are
+calculated in it.
 
 An operator without a rule is not captured; neither are integers of 32 bits, scales per channel of activations, and graphs that
 take or give quantized tensors.
@@ -14,13 +15,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from rushlight.core.dtype import dtype, float32, float64, int8, int32, int64, qint8, quint8, uint8
+from rushlight.core.dtype import dtype, float32, int8, int32, int64, qint8, quint8, uint8
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.core.wrapper_subclasses import PYTHON_BIT, disabled_torch_dispatch, make_wrapper_subclass
 from rushlight.ops.capture_rules import CAPTURE_RULES
 from rushlight.ops.modes import SuspendModes
 from rushlight.ops.packet import namespaces
-from rushlight.ops.quantization_parameters import SMALLEST_SCALE
 from rushlight.quantized.creation import check_zero_point
 from rushlight.quantized.layout import QUANTIZED_BIT, make_quantized, one_scale
 from rushlight.quantized.linear import unwrapped
@@ -41,7 +41,7 @@ class CapturedQuantized(Tensor):
     def __new__(cls, integers: Tensor, kind: dtype, quantizer: TensorQuantizer) -> CapturedQuantized:
         made = make_wrapper_subclass(cls, integers.shape, integers.stride(), dtype=kind)
         made._impl.fake = True
-        made._impl.key_set = QUANTIZED_BIT | PYTHON_BIT  # so that composites with a kernel for quantized tensors come here whole
+        made._impl.key_set = QUANTIZED_BIT | PYTHON_BIT  # composites with a kernel for quantized tensors come here whole
         made.integers, made.quantizer = integers, quantizer
         return made
 
@@ -60,12 +60,11 @@ class CapturedQuantized(Tensor):
 
     def shifted(self) -> Tensor:
         """The integers less the zero point, int32."""
-        wide = self.integers.to(int32)
-        return wide - self.quantizer.zero_point if self.quantizer.zero_point else wide
+        return self.integers.to(int32) - _zero(self.quantizer)
 
     def numbers(self) -> Tensor:
         """The numbers that they stand for, float32."""
-        return own.rounded_mul(self.shifted().to(float32), self.quantizer.scale)
+        return own.rounded_mul(self.shifted().to(float32), _constant(np.float32(self.quantizer.scale)))
 
 
 _RULES: dict[str, Callable] = {}  # by the names of operators
@@ -112,10 +111,27 @@ def _taken(value: Tensor, name: str) -> CapturedQuantized:
     return value
 
 
-def _made(values: Tensor, factor: float, kind: dtype, target: TensorQuantizer) -> CapturedQuantized:
-    """float32 numbers times a factor, rounded, plus the zero point."""
+def _constant(value: np.ndarray | np.generic) -> Tensor:
+    with SuspendModes():
+        return tensor_from_array(np.array(value, order="C"))
+
+
+def _zero(quantizer: TensorQuantizer) -> Tensor:
+    return _constant(np.int32(quantizer.zero_point))
+
+
+def _rounded(
+    values: Tensor, factor: Tensor | float, kind: dtype, target: TensorQuantizer, rounds_first: bool = False
+) -> Tensor:  # fmt: skip
+    """float32 numbers times a factor, plus the zero point, as integers; rounded before that is added, if so."""
     check_zero_point(target.zero_point, kind, "quantize_tensor_per_tensor_affine")
-    return CapturedQuantized(own.quantize_bytes(values, factor, target.zero_point, _PLAIN[kind], True), kind, target)
+    by = factor if isinstance(factor, Tensor) else _constant(np.float32(factor))
+    return own.quantize_bytes(values, by, _zero(target), _PLAIN[kind], rounds_first)
+
+
+def _made(values: Tensor, factor: Tensor | float, kind: dtype, target: TensorQuantizer) -> CapturedQuantized:
+    """float32 numbers times a factor, rounded, plus the zero point."""
+    return CapturedQuantized(_rounded(values, factor, kind, target, True), kind, target)
 
 
 def _target(scale: float, zero_point: int) -> TensorQuantizer:
@@ -130,10 +146,7 @@ def quantize_per_tensor(self, scale, zero_point, dtype):
     if dtype not in _PLAIN or self.dtype is not float32:
         return NotImplemented
     quantizer = _target(*map(_number, (scale, zero_point)))
-    check_zero_point(quantizer.zero_point, dtype, "quantize_tensor_per_tensor_affine")
-    inverse = float(inverse_of(quantizer.scale))
-    integers = own.quantize_bytes(self, inverse, quantizer.zero_point, _PLAIN[dtype])
-    return CapturedQuantized(integers, dtype, quantizer)
+    return CapturedQuantized(_rounded(self, inverse_of(quantizer.scale), dtype, quantizer), dtype, quantizer)
 
 
 def _number(value: Tensor | float) -> float:
@@ -177,52 +190,28 @@ def _layer(packed: PackedWeight, images: Tensor, zero_point: Tensor) -> Tensor:
     return own.byte_layer(images, weight, zero_point, stride, padding, dilation, groups).to(float32)
 
 
-def _constant(array: np.ndarray) -> Tensor:
-    with SuspendModes():
-        return tensor_from_array(np.array(array, order="C"))
-
-
 def _rounded_sums(
     packed: PackedWeight, images: Tensor, source: CapturedQuantized, target: TensorQuantizer, relu: bool
 ) -> CapturedQuantized:  # fmt: skip
     """The results of a layer with a scale and a zero point, (batch, height, width, channels)."""
-    sums = _layer(packed, images, _constant(np.array(source.quantizer.zero_point, np.int32)))
     bias, factors = map(_constant, packed.rescaling(source.quantizer.scale, target.scale))
-    made = (sums + bias) * factors
-    return _made(made.relu() if relu else made, 1.0, source.dtype, target)
+    made = _layer(packed, images, _zero(source.quantizer)) + bias
+    return _made(made.relu() if relu else made, factors, source.dtype, target)
 
 
 def _scaled_sums(packed: PackedWeight, images: Tensor, scale: Tensor, zero_point: Tensor, relu: bool) -> Tensor:
     """The same in float32, for images whose scale is calculated."""
     bias, scales = map(_constant, packed.scaling(1.0))
-    made = own.rounded_mul(_layer(packed, images, zero_point), scale.to(float32) * scales) + bias
+    made = own.rounded_mul(_layer(packed, images, zero_point), scale * scales) + bias
     return made.relu() if relu else made
 
 
-def _limits(x: Tensor, largest: int) -> tuple[Tensor, Tensor]:
-    """The scale, float64, and the zero point, int32, by which integers from 0 to `largest` reach over a tensor: the arithmetic of
-    `quantization_parameters.choose`."""
-    low, high = x.amin().to(float64).clamp(max=0.0), x.amax().to(float64).clamp(min=0.0)
-    scale = (high - low) / largest
-    narrow = scale.to(float32)
-    scale = aten.where((narrow > 0) & (1 / narrow < float("inf")), scale, 0.1)
-    is_small, factor, reach = scale < SMALLEST_SCALE, SMALLEST_SCALE / scale, SMALLEST_SCALE * largest
-    wide_low = aten.where(low == 0, low, aten.where(high == 0, -reach, low * factor))
-    wide_high = aten.where(low == 0, reach, aten.where(high == 0, high, high * factor))
-    low, high = aten.where(is_small, wide_low, low), aten.where(is_small, wide_high, high)
-    scale = aten.where(is_small, SMALLEST_SCALE, scale)
-    from_low, from_high = 0 - low / scale, largest - high / scale
-    error_low, error_high = 0 - (low / scale).abs(), largest - (high / scale).abs()
-    zero_point = aten.where(error_low < error_high, from_low, from_high).round().clamp(0, largest)
-    return scale, zero_point.to(int32)
-
-
 def _quantized_input(x: Tensor, reduce_range: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """A float32 tensor as unsigned bytes, with their scale and zero point."""
+    """A float32 tensor as unsigned bytes, with their scale, float32, and zero point, int32."""
     if x.dtype is not float32 or isinstance(x, CapturedQuantized):
         raise NotImplementedError(f"a layer that quantizes its input, of {x.dtype}")
-    scale, zero_point = _limits(x, 127 if reduce_range else 255)
-    return own.quantize_bytes(x, 1 / scale.to(float32), zero_point, uint8), scale, zero_point
+    scale, zero_point = own.choose_quantization(x, 127 if reduce_range else 255)
+    return own.quantize_bytes(x, 1 / scale, zero_point, uint8), scale, zero_point
 
 
 def _rows(x: Tensor) -> Tensor:
@@ -317,7 +306,7 @@ def _define_pairs(suffix: str, relu: bool) -> None:
     @_rule(f"quantized::add{suffix}")
     def add(qa, qb, scale, zero_point):
         a, b = _pair(qa, qb, "quantized::add")
-        return _made(kept(a.numbers() + b.numbers()), float(inverse_of(scale)), a.dtype, _target(scale, zero_point))
+        return _made(kept(a.numbers() + b.numbers()), inverse_of(scale), a.dtype, _target(scale, zero_point))
 
     @_rule(f"quantized::mul{suffix}")
     def mul(qa, qb, scale, zero_point):
@@ -355,7 +344,7 @@ def _concatenated(held: Sequence[CapturedQuantized], dim: int, target: TensorQua
             parts.append(each.integers)
         else:
             numbers = each.numbers().relu() if relu else each.numbers()
-            parts.append(own.quantize_bytes(numbers, float(inverse_of(target.scale)), target.zero_point, _PLAIN[kind]))
+            parts.append(_rounded(numbers, inverse_of(target.scale), kind, target))
     return CapturedQuantized(aten.cat(parts, dim), kind, target)
 
 
@@ -371,10 +360,10 @@ def cat(tensors, dim=0):
 
 
 def _clipped(self: CapturedQuantized, low: float | None, high: float | None) -> CapturedQuantized:
-    bounds = [
-        None if each is None else int(self.quantizer.quantize(np.full((), each, np.float32), self.dtype)) for each in (low, high)
-    ]
-    return self.with_integers(self.integers.clamp(*bounds))
+    def integer(bound: float) -> int:
+        return int(self.quantizer.quantize(np.full((), bound, np.float32), self.dtype))
+
+    return self.with_integers(self.integers.clamp(*(None if bound is None else integer(bound) for bound in (low, high))))
 
 
 @_of_quantized("aten::relu")
@@ -441,7 +430,7 @@ def _define_mean(name: str) -> None:
     @_of_quantized(f"aten::{name}")
     def mean(self, *args, **kwargs):
         made = general(self.shifted().to(float32), *args, **kwargs)
-        return self.with_integers(own.quantize_bytes(made, 1.0, self.quantizer.zero_point, _PLAIN[self.dtype]))
+        return self.with_integers(_rounded(made, 1.0, self.dtype, self.quantizer))
 
 
 for _name in ("avg_pool2d", "adaptive_avg_pool2d", "adaptive_avg_pool1d", "avg_pool1d"):
@@ -451,8 +440,7 @@ for _name in ("avg_pool2d", "adaptive_avg_pool2d", "adaptive_avg_pool1d", "avg_p
 @_of_quantized("aten::mean.dim")
 def mean(self, dim, keepdim=False, *, dtype=None):
     made = self.numbers().mean(dim, keepdim)
-    inverse = float(inverse_of(self.quantizer.scale))
-    return self.with_integers(own.quantize_bytes(made, inverse, self.quantizer.zero_point, _PLAIN[self.dtype]))
+    return self.with_integers(_rounded(made, inverse_of(self.quantizer.scale), self.dtype, self.quantizer))
 
 
 # Places
@@ -466,6 +454,7 @@ def _moving(name: str) -> None:
 
 for _name in (
     "view", "permute", "expand", "select.int", "slice.Tensor", "unsqueeze", "squeeze.dims", "detach", "alias", "clone", "flip",
-    "roll", "repeat", "gather", "index.Tensor", "index_select", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d",
+    "roll", "repeat", "gather", "index.Tensor", "index_select", "upsample_nearest1d", "upsample_nearest2d",
+    "upsample_nearest3d",
 ):  # fmt: skip
     _moving(_name)

@@ -3,8 +3,8 @@
 In: a function's graph as the executor runs it, and arguments. Out: a callable over arguments like these, or None where
 there is none. A graph whose branches and loops are decided by sizes, attributes and numbers becomes one compiled graph
 (`whole.py`), another one a structured program (`translate.py`); there are several of either where what a program does depends
-on values. Where a node stands in the way of both, the graph is cut around it (`segments.py`), and so around operators on
-quantized tensors, whose kernels are native.
+on values. Where a node stands in the way of both, the graph is cut around it (`segments.py`), and around operators on quantized
+tensors, which such segments don't exchange.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.scripted.execution import Cut
 from rushlight.compiler.scripted.open_sizes import Dims
-from rushlight.compiler.scripted.programs import Programs, guarded
-from rushlight.compiler.scripted.segments import Segmented
+from rushlight.compiler.scripted.programs import NOT_NATIVE, Programs, guarded
+from rushlight.compiler.scripted.segments import Segmented, quantized_nodes
 from rushlight.compiler.settings import Settings, configured, from_environment
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.runtime.native import Native, set_native_compiler
@@ -37,6 +37,10 @@ def _compile(
         programs.programs.append(programs.make(arguments, log))
     except Cut as cut:
         return Segmented(graph, name, settings, cut)
+    except NOT_NATIVE:
+        if not quantized_nodes(graph):
+            raise
+        return Segmented(graph, name, settings)
     return programs
 
 

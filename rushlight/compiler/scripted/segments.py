@@ -190,10 +190,10 @@ class Segmented:
         nodes = [node for node in graph.nodes if node.kind != "prim::Constant"]
         self._lock = threading.Lock()
         apart = quantized_nodes(graph)
-        if cut is not None:
-            pieces = self._pieces(nodes, cut.node, str(cut))
-        elif apart:
+        if apart:  # segments do not exchange quantized tensors, and the cut is found again
             pieces = self._around(nodes, apart)
+        elif cut is not None:
+            pieces = self._pieces(nodes, cut.node, str(cut))
         else:
             pieces = self._segment(nodes, at_once=at_once)
         self.steps = self._with_last_uses(list(pieces))

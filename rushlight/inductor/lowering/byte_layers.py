@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 from rushlight.core.dtype import float32, int32, uint8
 from rushlight.inductor.ir import Constant, Value
 from rushlight.inductor.lowering.builder import call, cast
-from rushlight.inductor.lowering.library_calls import in_one_piece
+from rushlight.inductor.lowering.library_calls import Function, in_one_piece, library_call
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.tensor_box import TensorBox
 
@@ -28,26 +30,31 @@ def byte_layer(graph, input, weight, zero_point, stride, padding, dilation, grou
     )  # fmt: skip
 
 
-def _nearest(value: Value, zero: Value | float, kind) -> Value:
-    """The nearest int32 to a float32 value which, with a zero point added, is within the limits of a dtype of bytes."""
-    low, high = (0.0, 255.0) if kind is uint8 else (-128.0, 127.0)
-    bounds = [Constant(float32, bound - zero) if isinstance(zero, int | float)
-              else call("sub", float32, Constant(float32, bound), zero) for bound in (low, high)]  # fmt: skip
-    return call("nearest", int32, value, *bounds)
+CHOOSE = Function("quantization", "choose_quantization", "limits_scratch_bytes")
 
 
-@lowering("rushlight::quantize_bytes", "rushlight::quantize_bytes.tensors")
-def quantize_bytes(graph, self, inverse, zero_point, dtype, rounds_first=False):
+@lowering("rushlight::choose_quantization")
+def choose_quantization(graph, self, largest):
+    count = math.prod(self.size)
+    results = [((), float32), ((), int32)]
+    return library_call(graph, CHOOSE, float32, [self], results, (count, largest), count)
+
+
+@lowering("rushlight::quantize_bytes")
+def quantize_bytes(graph, self, factor, zero_point, dtype, rounds_first=False):
+    low, high = (Constant(float32, bound) for bound in ((0.0, 255.0) if dtype is uint8 else (-128.0, 127.0)))
+
     def element(index) -> Value:
-        value, factor, zero = (graph.load(each, index, self.size, float32) for each in (self, inverse, zero_point))
+        value, by, zero = (graph.load(each, index, self.size, float32) for each in (self, factor, zero_point))
         if not rounds_first:
-            return cast(_nearest(call("multiply_add", float32, value, factor, zero), 0.0, dtype), dtype)
-        near = _nearest(call("mul", float32, value, factor), float(zero_point), dtype)
-        return cast(call("add", int32, near, Constant(int32, zero_point)), dtype)
+            return cast(call("nearest", int32, call("multiply_add", float32, value, by, zero), low, high), dtype)
+        bounds = (call("sub", float32, bound, zero) for bound in (low, high))
+        near = call("nearest", int32, call("mul", float32, value, by), *bounds)
+        return cast(call("add", int32, near, graph.load(zero_point, index, self.size, int32)), dtype)
 
     return graph.pointwise(self.size, dtype, element)
 
 
-@lowering("rushlight::rounded_mul", "rushlight::rounded_mul.Scalar")
-def rounded_mul(graph, self: TensorBox, other: TensorBox | float) -> TensorBox:
+@lowering("rushlight::rounded_mul")
+def rounded_mul(graph, self: TensorBox, other: TensorBox) -> TensorBox:
     return graph.elementwise("rounded_product", self.dtype, self.dtype, self, other)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from rushlight.core.dtype import float64, int32, uint8
-from rushlight.core.tensor import Tensor, tensor_from_array
+from rushlight.core.dtype import float32, float64, int32, uint8
+from rushlight.core.tensor import tensor_from_array
 from rushlight.ops.cpu.common import make
 from rushlight.ops.meta.bytes import check_byte_layer
+from rushlight.ops.quantization_parameters import choose
 from rushlight.ops.registry import aten, cpu
 
 _CONVOLUTION = aten("convolution")
@@ -29,20 +30,26 @@ def _nearest(values: np.ndarray, low: float, high: float) -> np.ndarray:
     return np.maximum(np.fmin(np.rint(values), high), low)
 
 
-@cpu("rushlight::quantize_bytes", "rushlight::quantize_bytes.tensors")
-def quantize_bytes(self, inverse, zero_point, dtype, rounds_first=False):
+@cpu("rushlight::choose_quantization")
+def choose_quantization(self, largest):
+    values = self._impl.array
+    scale, zero_point = choose(float(values.min(initial=0)), float(values.max(initial=0)), 0, largest)
+    return make(np.float32(scale), float32), make(np.int32(zero_point), int32)
+
+
+@cpu("rushlight::quantize_bytes")
+def quantize_bytes(self, factor, zero_point, dtype, rounds_first=False):
     low, high = (0, 255) if dtype is uint8 else (-128, 127)
-    factor, zero = (np.float32(each._impl.array if isinstance(each, Tensor) else each) for each in (inverse, zero_point))
+    by, zero = factor._impl.array, np.float32(zero_point._impl.array)
     with np.errstate(invalid="ignore", over="ignore"):
         if rounds_first:
-            made = _nearest(self._impl.array * factor, low - zero, high - zero) + zero
+            made = _nearest(self._impl.array * by, low - zero, high - zero) + zero
         else:  # one rounding for the product and the sum
-            exact = self._impl.array.astype(np.float64) * np.float64(factor) + np.float64(zero)
+            exact = self._impl.array.astype(np.float64) * by.astype(np.float64) + np.float64(zero)
             made = _nearest(exact.astype(np.float32), low, high)
     return make(made.astype(dtype.numpy), dtype)
 
 
-@cpu("rushlight::rounded_mul", "rushlight::rounded_mul.Scalar")
+@cpu("rushlight::rounded_mul")
 def rounded_mul(self, other):
-    factor = other._impl.array if isinstance(other, Tensor) else self._impl.dtype.numpy.type(other)
-    return make(self._impl.array * factor, self._impl.dtype)
+    return make(self._impl.array * other._impl.array, self._impl.dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.core.dtype import dtype, float32, int8, int32, uint8
+from rushlight.core.dtype import float32, int8, int32, uint8
 from rushlight.core.strides import broadcast_shapes
 from rushlight.core.tensor import Tensor
 from rushlight.ops.meta.common import empty
@@ -34,23 +34,28 @@ def check_byte_layer(
     return x.sizes[0], *sizes, w.sizes[0]
 
 
-def _check_quantize(self: Tensor, kind: dtype) -> None:
-    if self._impl.dtype is not float32 or kind not in (uint8, int8):
-        raise RuntimeError(f"quantize_bytes: from float32 to uint8 or int8, got {self._impl.dtype} and {kind}")
-
-
 @meta("rushlight::byte_layer")
 def byte_layer(input, weight, zero_point, stride, padding, dilation, groups):
     return empty(check_byte_layer(input, weight, zero_point, stride, padding, dilation, groups), int32)
 
 
-@meta("rushlight::quantize_bytes", "rushlight::quantize_bytes.tensors")
-def quantize_bytes(self, inverse, zero_point, dtype, rounds_first=False):
-    _check_quantize(self, dtype)
+@meta("rushlight::choose_quantization")
+def choose_quantization(self, largest):
+    if self._impl.dtype is not float32:
+        raise RuntimeError(f"choose_quantization: expected float32 numbers, got {self._impl.dtype}")
+    return empty((), float32), empty((), int32)
+
+
+@meta("rushlight::quantize_bytes")
+def quantize_bytes(self, factor, zero_point, dtype, rounds_first=False):
+    if self._impl.dtype is not float32 or factor._impl.dtype is not float32 or dtype not in (uint8, int8):
+        raise RuntimeError(
+            "quantize_bytes: from float32 by a float32 factor to uint8 or int8, got "
+            f"{self._impl.dtype}, {factor._impl.dtype} and {dtype}"
+        )
     return empty(self._impl.sizes, dtype)
 
 
-@meta("rushlight::rounded_mul", "rushlight::rounded_mul.Scalar")
+@meta("rushlight::rounded_mul")
 def rounded_mul(self, other):
-    sizes = broadcast_shapes(self._impl.sizes, other._impl.sizes) if isinstance(other, Tensor) else self._impl.sizes
-    return empty(sizes, self._impl.dtype)
+    return empty(broadcast_shapes(self._impl.sizes, other._impl.sizes), self._impl.dtype)

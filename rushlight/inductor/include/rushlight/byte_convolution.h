@@ -214,11 +214,11 @@ RL_KERNEL void byte_convolution(const conv_shape& s, byte_input in, const int8_t
   char* const own = (char*)scratch + thread_index() * byte_scratch_bytes(s);
   int32_t* const start = (int32_t*)(own + 3 * byte_block_rows(s) * byte_row_bytes(s)) + outlier_room(s) + byte_block_rows(s) + 1;
   int32_t limits[chain_lengths] = {};
-  begin_sums(s.groups * panels, depth, packed, in.zero(), start, limits);
   byte_block block;
   long held = -1;
   for (const long task : shared(tasks * cuts)) {
     const long at = task / cuts, group = at / blocks, first = at % blocks * most, count = smallest(most, rows - first);
+    if (held < 0) begin_sums(s.groups * panels, depth, packed, in.zero(), start, limits);
     if (at != held) block = gather_block(s, in, limits, group, first, count, own), held = at;
     const long end = smallest(panels, (task % cuts + 1) * share);
     for (long panel = task % cuts * share; panel < end; ++panel) {
