@@ -22,9 +22,9 @@ from rushlight.ops.capture_rules import CAPTURE_RULES
 from rushlight.ops.modes import SuspendModes
 from rushlight.ops.packet import namespaces
 from rushlight.quantized.creation import check_zero_point
-from rushlight.quantized.layout import QUANTIZED_BIT, make_quantized, one_scale
+from rushlight.quantized.layout import QUANTIZED_BIT, make_quantized, one_scale, quantizer_of
 from rushlight.quantized.linear import unwrapped
-from rushlight.quantized.packed import ConvPackedParams, LinearPackedParams, PackedWeight
+from rushlight.quantized.packed import ConvPackedParams, EmbeddingPackedParams, LinearPackedParams, PackedWeight
 from rushlight.quantized.quantizer import TensorQuantizer, inverse_of, limits
 from rushlight.quantized.registration import aten
 
@@ -184,9 +184,11 @@ def q_zero_point(self):
 
 def _layer(packed: PackedWeight, images: Tensor, zero_point: Tensor) -> Tensor:
     """Images of bytes (batch, height, width, channels) through a layer: the sums, as float32."""
-    if packed.captured is None:
+    with SuspendModes():
+        captured = packed.captured
+    if captured is None:
         raise NotImplementedError("a layer whose weight is not of two dimensions, or needs more than a byte")
-    weight, (stride, padding, dilation), groups = packed.captured
+    weight, (stride, padding, dilation), groups = captured
     return own.byte_layer(images, weight, zero_point, stride, padding, dilation, groups).to(float32)
 
 
@@ -194,14 +196,18 @@ def _rounded_sums(
     packed: PackedWeight, images: Tensor, source: CapturedQuantized, target: TensorQuantizer, relu: bool
 ) -> CapturedQuantized:  # fmt: skip
     """The results of a layer with a scale and a zero point, (batch, height, width, channels)."""
-    bias, factors = map(_constant, packed.rescaling(source.quantizer.scale, target.scale))
+    with SuspendModes():
+        numbers = packed.rescaling(source.quantizer.scale, target.scale)
+    bias, factors = map(_constant, numbers)
     made = _layer(packed, images, _zero(source.quantizer)) + bias
     return _made(made.relu() if relu else made, factors, source.dtype, target)
 
 
 def _scaled_sums(packed: PackedWeight, images: Tensor, scale: Tensor, zero_point: Tensor, relu: bool) -> Tensor:
     """The same in float32, for images whose scale is calculated."""
-    bias, scales = map(_constant, packed.scaling(1.0))
+    with SuspendModes():
+        numbers = packed.scaling(1.0)
+    bias, scales = map(_constant, numbers)
     made = own.rounded_mul(_layer(packed, images, zero_point), scale * scales) + bias
     return made.relu() if relu else made
 
@@ -441,6 +447,74 @@ for _name in ("avg_pool2d", "adaptive_avg_pool2d", "adaptive_avg_pool1d", "avg_p
 def mean(self, dim, keepdim=False, *, dtype=None):
     made = self.numbers().mean(dim, keepdim)
     return self.with_integers(_rounded(made, inverse_of(self.quantizer.scale), self.dtype, self.quantizer))
+
+
+# Normalisation, which is calculated in float32: an integer may be off by one from the eager kernel's where it lies at a half
+
+
+@_of_quantized("quantized::layer_norm")
+def layer_norm(input, normalized_shape, weight, bias, eps, output_scale, output_zero_point):
+    made = aten.layer_norm(input.numbers(), normalized_shape, weight, bias, eps)
+    return _made(made, inverse_of(output_scale), input.dtype, _target(output_scale, output_zero_point))
+
+
+@_of_quantized("quantized::group_norm")
+def group_norm(input, num_groups, weight, bias, eps, output_scale, output_zero_point):
+    made = aten.group_norm(input.numbers(), num_groups, weight, bias, eps)
+    return _made(made, inverse_of(output_scale), input.dtype, _target(output_scale, output_zero_point))
+
+
+@_of_quantized("quantized::instance_norm")
+def instance_norm(input, weight, bias, eps, output_scale, output_zero_point):
+    made = aten.instance_norm(input.numbers(), weight, bias, None, None, True, 0.0, eps, False)
+    return _made(made, inverse_of(output_scale), input.dtype, _target(output_scale, output_zero_point))
+
+
+def _define_batch_norm(rank: str, suffix: str) -> None:
+    @_of_quantized(f"quantized::batch_norm{rank}{suffix}")
+    def batch_norm(qx, weight, bias, mean, var, eps, output_scale, output_zero_point):
+        made = aten.batch_norm(qx.numbers(), weight, bias, mean, var, False, 0.0, eps, False)
+        return _made(
+            made.relu() if suffix else made, inverse_of(output_scale), qx.dtype, _target(output_scale, output_zero_point)
+        )  # fmt: skip
+
+
+for _rank in ("", "1d", "2d"):
+    for _suffix in ("", "_relu"):
+        _define_batch_norm(_rank, _suffix)
+
+
+# Tables
+
+
+def _rows_of(packed: EmbeddingPackedParams, indices: Tensor) -> Tensor:
+    """The dequantized rows of a table at indices."""
+    held = quantizer_of(packed.weight)
+    scales = np.asarray(held.scales, np.float32)
+    numbers = np.stack([scales, -held.zero_points.astype(np.float32) * scales], 1)
+    found = aten.embedding(_constant(numbers), indices)
+    rows = aten.embedding(_constant(packed.weight._impl.array), indices).to(float32)
+    return own.rounded_mul(rows, found[..., :1]) + found[..., 1:]
+
+
+def _define_tables(bits: str) -> None:
+    @_rule(f"quantized::embedding_{bits}")
+    def embedding(weight, indices, pruned_weights=False):
+        return _rows_of(unwrapped(weight, EmbeddingPackedParams, f"embedding_{bits}"), indices)
+
+    @_rule(f"quantized::embedding_bag_{bits}")
+    def bag(
+        weight, indices, offsets=None, scale_grad_by_freq=False, mode=0, pruned_weights=False, per_sample_weights=None,
+        compressed_indices_mapping=None, include_last_offset=False,
+    ):  # fmt: skip
+        if pruned_weights or compressed_indices_mapping is not None or mode != 0 or indices.dim() != 2:
+            raise NotImplementedError(f"quantized::embedding_bag_{bits} of bags that are not rows of indices")
+        rows = _rows_of(unwrapped(weight, EmbeddingPackedParams, f"embedding_bag_{bits}"), indices)
+        return (rows if per_sample_weights is None else rows * per_sample_weights.unsqueeze(-1)).sum(1)
+
+
+for _bits in ("byte", "4bit"):
+    _define_tables(_bits)
 
 
 # Places

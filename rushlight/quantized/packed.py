@@ -127,7 +127,7 @@ class PackedWeight:
         return layer(x, self.native, sizes, kind, *numbers, held.zero_point, target.zero_point, relu)
 
     def _for_outputs(self, values: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray(np.broadcast_to(values, (self.native.outputs,)), np.float32)
+        return np.ascontiguousarray(np.broadcast_to(values, (len(self.rows[0]),)), np.float32)
 
     def unpack(self) -> tuple[Tensor, Tensor | None]:
         """Weight and bias."""

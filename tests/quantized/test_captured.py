@@ -11,6 +11,7 @@ import rushlight as torch
 from rushlight import nn
 from rushlight.ao import quantization as tq
 from rushlight.jit.runtime.executor import executor_of
+from tests.quantized.quantized_models import MODELS
 
 QUINT8, QINT8 = 13, 12  # as scripts write dtypes
 ZERO_POINTS = {QUINT8: 64, QINT8: -9}
@@ -96,62 +97,6 @@ def test_what_is_not_in_range(value):
         assert torch.equal(function(x)[0], interpreted(text, x)[0])
 
 
-class Images(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.quant, self.dequant = tq.QuantStub(), tq.DeQuantStub()
-        self.first, self.relu = nn.Conv2d(3, 16, 3, 2, 1), nn.ReLU()
-        self.each = nn.Conv2d(16, 16, 3, 1, 2, dilation=2, groups=16)
-        self.groups = nn.Conv2d(16, 24, (1, 3), 1, (0, 1), groups=4, bias=False)
-        self.head = nn.Linear(24, 10)
-
-    def forward(self, x):
-        x = self.groups(self.each(self.relu(self.first(self.quant(x)))))
-        return self.dequant(self.head(torch.flatten(nn.functional.adaptive_avg_pool2d(x, 1), 1)))
-
-
-class Signal(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.quant, self.dequant, self.layer = tq.QuantStub(), tq.DeQuantStub(), nn.Conv1d(4, 6, 5, 2, 2)
-
-    def forward(self, x):
-        return self.dequant(self.layer(self.quant(x)))
-
-
-class Rows(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.quant, self.dequant = tq.QuantStub(), tq.DeQuantStub()
-        self.up, self.relu, self.down = nn.Linear(33, 70), nn.ReLU(), nn.Linear(70, 5)
-
-    def forward(self, x):
-        return self.dequant(self.down(self.relu(self.up(self.quant(x)))))
-
-
-def static(model, example, fused=()):
-    model = model.eval()
-    model.qconfig = tq.get_default_qconfig("x86")
-    if fused:
-        tq.fuse_modules(model, list(fused), inplace=True)
-    prepared = tq.prepare(model)
-    with torch.no_grad():
-        prepared(example)
-    return tq.convert(prepared)
-
-
-MODELS = {
-    "images": lambda: (static(Images(), torch.randn(2, 3, 12, 13), [["first", "relu"]]), torch.randn(2, 3, 12, 13)),
-    "channels_last": lambda: (
-        static(Images(), torch.randn(2, 3, 12, 13)), torch.randn(2, 3, 12, 13).to(memory_format=torch.channels_last)),
-    "signal": lambda: (static(Signal(), torch.randn(2, 4, 21)), torch.randn(2, 4, 21)),
-    "rows": lambda: (static(Rows(), torch.randn(9, 33), [["up", "relu"]]), torch.randn(9, 33)),
-    "rows_of_images": lambda: (static(Rows(), torch.randn(9, 33)), torch.randn(2, 3, 4, 33)),
-    "dynamic": lambda: (tq.quantize_dynamic(nn.Sequential(nn.Linear(33, 64), nn.ReLU(), nn.Linear(64, 7)).eval(), {nn.Linear}),
-                        torch.randn(6, 33)),
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_models(name):
     torch.manual_seed(1)
@@ -178,6 +123,58 @@ def test_ranges_of_dynamic_layers(values):
     with torch.no_grad():
         for _ in range(CALLS):
             assert torch.equal(scripted(values), model(values))
+
+
+NORMS = {
+    "layer_norm": "torch.ops.quantized.layer_norm(q, [6, 7], w, w, 0.001, 0.03, 9)",
+    "group_norm": "torch.ops.quantized.group_norm(q, 2, v, v, 0.001, 0.03, 9)",
+    "instance_norm": "torch.ops.quantized.instance_norm(q, v, v, 0.001, 0.03, 9)",
+    "batch_norm2d": "torch.ops.quantized.batch_norm2d(q, v, v, v, v, 0.001, 0.03, 9)",
+    "batch_norm_relu": "torch.ops.quantized.batch_norm_relu(q, v, None, v, v, 0.001, 0.03, 9)",
+}
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_normalisation(name):
+    text = f"""
+def f(x: Tensor, w: Tensor, v: Tensor) -> Tensor:
+    q = torch.quantize_per_tensor(x, 0.021, 64, 13)
+    return torch.int_repr({NORMS[name]})
+"""
+    torch.manual_seed(0)
+    given = torch.randn(2, 4, 6, 7), torch.rand(6, 7) + 0.5, torch.rand(4) + 0.5
+    expected, function = interpreted(text, *given), compiled(text)
+    for _ in range(CALLS):
+        found = function(*given)
+    apart = (found.to(torch.int32) - expected.to(torch.int32)).abs()
+    assert apart.max() <= 1 and apart.sum() <= 3
+    assert_whole(function._function)
+
+
+class Tables(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rows, self.bags = nn.Embedding(50, 12), nn.EmbeddingBag(40, 8, mode="sum")
+
+    def forward(self, x):
+        return self.rows(x), self.bags(x)
+
+
+@pytest.mark.parametrize("kind", [tq.float_qparams_weight_only_qconfig, tq.float_qparams_weight_only_qconfig_4bit])
+def test_tables(kind):
+    torch.manual_seed(0)
+    kinds = {nn.EmbeddingBag: kind, nn.Embedding: tq.float_qparams_weight_only_qconfig}
+    model = tq.quantize_dynamic(Tables().eval(), kinds)
+    x = torch.randint(0, 40, (5, 7))
+    traced = torch.jit.trace(model, x)
+    with torch.no_grad():
+        expected = model(x)
+        for _ in range(CALLS):
+            found = traced(x)
+        torch.testing.assert_close(found, expected)
+        assert_whole(traced._c.type.find_method("forward"), [traced._c])
+        with pytest.raises(RuntimeError):
+            traced(x + 40)
 
 
 def test_quantized_results_are_cut_off():
