@@ -22,9 +22,9 @@ from rushlight.ops.capture_rules import CAPTURE_RULES
 from rushlight.ops.modes import SuspendModes
 from rushlight.ops.packet import namespaces
 from rushlight.quantized.creation import check_zero_point
-from rushlight.quantized.layout import QUANTIZED_BIT, make_quantized, one_scale, quantizer_of
+from rushlight.quantized.layout import QUANTIZED_BIT, make_quantized, one_scale
 from rushlight.quantized.linear import unwrapped
-from rushlight.quantized.packed import ConvPackedParams, EmbeddingPackedParams, LinearPackedParams, PackedWeight
+from rushlight.quantized.packed import ConvPackedParams, EmbeddingPackedParams, GraphConstants, LinearPackedParams, PackedWeight
 from rushlight.quantized.quantizer import TensorQuantizer, inverse_of, limits
 from rushlight.quantized.registration import aten
 
@@ -185,30 +185,30 @@ def q_zero_point(self):
 def _layer(packed: PackedWeight, images: Tensor, zero_point: Tensor) -> Tensor:
     """Images of bytes (batch, height, width, channels) through a layer: the sums, as float32."""
     with SuspendModes():
-        captured = packed.captured
-    if captured is None:
+        geometry = packed.geometry
+    if geometry is None:
         raise NotImplementedError("a layer whose weight is not of two dimensions, or needs more than a byte")
-    weight, (stride, padding, dilation), groups = captured
-    return own.byte_layer(images, weight, zero_point, stride, padding, dilation, groups).to(float32)
+    return own.byte_layer(images, _derived(packed, "weight"), zero_point, *geometry).to(float32)
+
+
+def _derived(packed: GraphConstants, *recipe: str | float) -> Tensor:
+    with SuspendModes():
+        return packed.constant(*recipe)
 
 
 def _rounded_sums(
     packed: PackedWeight, images: Tensor, source: CapturedQuantized, target: TensorQuantizer, relu: bool
 ) -> CapturedQuantized:  # fmt: skip
     """The results of a layer with a scale and a zero point, (batch, height, width, channels)."""
-    with SuspendModes():
-        numbers = packed.rescaling(source.quantizer.scale, target.scale)
-    bias, factors = map(_constant, numbers)
-    made = _layer(packed, images, _zero(source.quantizer)) + bias
-    return _made(made.relu() if relu else made, factors, source.dtype, target)
+    scales = source.quantizer.scale, target.scale
+    made = _layer(packed, images, _zero(source.quantizer)) + _derived(packed, "bias", *scales)
+    return _made(made.relu() if relu else made, _derived(packed, "factor", *scales), source.dtype, target)
 
 
 def _scaled_sums(packed: PackedWeight, images: Tensor, scale: Tensor, zero_point: Tensor, relu: bool) -> Tensor:
     """The same in float32, for images whose scale is calculated."""
-    with SuspendModes():
-        numbers = packed.scaling(1.0)
-    bias, scales = map(_constant, numbers)
-    made = own.rounded_mul(_layer(packed, images, zero_point), scale * scales) + bias
+    sums = _layer(packed, images, zero_point)
+    made = own.rounded_mul(sums, scale * _derived(packed, "scale")) + _derived(packed, "plain bias")
     return made.relu() if relu else made
 
 
@@ -489,11 +489,8 @@ for _rank in ("", "1d", "2d"):
 
 def _rows_of(packed: EmbeddingPackedParams, indices: Tensor) -> Tensor:
     """The dequantized rows of a table at indices."""
-    held = quantizer_of(packed.weight)
-    scales = np.asarray(held.scales, np.float32)
-    numbers = np.stack([scales, -held.zero_points.astype(np.float32) * scales], 1)
-    found = aten.embedding(_constant(numbers), indices)
-    rows = aten.embedding(_constant(packed.weight._impl.array), indices).to(float32)
+    found = aten.embedding(_derived(packed, "numbers"), indices)
+    rows = aten.embedding(_derived(packed, "table"), indices).to(float32)
     return own.rounded_mul(rows, found[..., :1]) + found[..., 1:]
 
 

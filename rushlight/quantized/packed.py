@@ -46,8 +46,30 @@ def _check_weight(weight: Tensor, dims: int, axis: int, name: str) -> None:
         raise RuntimeError(f"{name}: scales per channel must lie along dimension {axis}, with integers for zero points")
 
 
+class GraphConstants:
+    """Base of packed weights of which captured graphs hold tensors, which are made once. `derived` gives their elements, by a
+    name and numbers."""
+
+    def derived(self, name: str, *numbers: float) -> np.ndarray:
+        """The elements of a tensor."""
+        raise NotImplementedError
+
+    @cached_property
+    def constants(self) -> dict[tuple, Tensor]:
+        """The tensors, by the arguments of `constant`."""
+        return {}
+
+    def constant(self, *recipe: str | float) -> Tensor:
+        """A tensor by its name and numbers, the same at each call."""
+        found = self.constants.get(recipe)
+        if found is None:
+            made = tensor_from_array(np.array(self.derived(*recipe), order="C"))
+            found = self.constants.setdefault(recipe, made)
+        return found
+
+
 @dataclass(eq=False)
-class PackedWeight:
+class PackedWeight(GraphConstants):
     """A qint8 weight (channels, ...) and its float32 bias, or None."""
 
     weight: Tensor
@@ -82,17 +104,23 @@ class PackedWeight:
         return None if self.rows is None else pack(*self.rows)
 
     @cached_property
-    def captured(self) -> tuple[Tensor, tuple[list[int], list[int], list[int]], int] | None:
-        """The weight as captured graphs have it, int8 (outputs, height, width, channels / groups); strides, paddings and
-        dilations of height and width; and groups. None where its integers need more than a byte."""
+    def geometry(self) -> tuple[list[int], list[int], list[int], int] | None:
+        """Strides, paddings and dilations of height and width, and groups, as captured graphs have them; None where the weight
+        needs more than a byte, or is of another form."""
         if self.rows is None:
             return None
         integers, settings = self.rows
         if not integers.size or integers.min() < -128 or integers.max() > 127:
             return None
-        weight = tensor_from_array(np.ascontiguousarray(integers.transpose(0, 2, 3, 1), dtype=np.int8))
-        pairs = tuple(list(settings[start : start + 2]) for start in (2, 4, 6))
-        return weight, pairs, settings[8]
+        return *(list(settings[start : start + 2]) for start in (2, 4, 6)), settings[8]
+
+    def derived(self, name: str, *numbers: float) -> np.ndarray:
+        """What captured graphs have of a layer: "weight", int8 (outputs, height, width, channels / groups); the "bias" and the
+        "factor" of sums by an input's scale and a result's; "plain bias" and "scale" for results in float32."""
+        if name == "weight":
+            return self.rows[0].transpose(0, 2, 3, 1).astype(np.int8)
+        made = self.rescaling(*numbers) if numbers else self.scaling(1.0)
+        return made[0 if name.endswith("bias") else 1]
 
     def rescaling(self, input_scale: float, scale: float) -> tuple[np.ndarray, np.ndarray]:
         """For results of a scale: the bias in quanta of the sums, and the factor of the sums; float32, one for each output."""
@@ -308,7 +336,7 @@ class Conv3dPackedParams(ConvPackedParams):
 
 
 @dataclass(eq=False)
-class EmbeddingPackedParams:
+class EmbeddingPackedParams(GraphConstants):
     """The table (rows, columns) of an embedding: quint8 or quint4x2, with a float32 scale and zero point per row."""
 
     weight: Tensor
@@ -324,6 +352,14 @@ class EmbeddingPackedParams:
                 "embedding: expected a table of 2 dimensions with a scale for each row, got "
                 f"{self.weight.dim()} dimensions, quantized by {held.scheme}"
             )
+
+    def derived(self, name: str) -> np.ndarray:
+        """The "table" of integers, or for its rows the "numbers" by which they are multiplied and which are added, float32."""
+        if name == "table":
+            return self.weight._impl.array
+        held = quantizer_of(self.weight)
+        scales = np.asarray(held.scales, np.float32)
+        return np.stack([scales, -held.zero_points.astype(np.float32) * scales], 1)
 
     @property
     def bit_rate(self) -> int:

@@ -10,6 +10,7 @@ import pytest
 import rushlight as torch
 from rushlight import nn
 from rushlight.ao import quantization as tq
+from rushlight.compiler.scripted.kept_programs import Resumed
 from rushlight.jit.runtime.executor import executor_of
 from tests.quantized.quantized_models import MODELS
 
@@ -196,3 +197,20 @@ def f(x: Tensor, s: Tensor, z: Tensor) -> Tensor:
     for scale in (0.1, 0.2, 0.3, 0.1):
         s, z = torch.tensor(scale), torch.tensor(4)
         assert torch.equal(function(x, s, z), interpreted(text, x, s, z))
+
+
+@pytest.mark.parametrize("name", ["images", "rows", "dynamic"])
+def test_another_load_has_the_program_at_once(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("RUSHLIGHT_CACHE_DIR", str(tmp_path / "cache"))
+    torch.manual_seed(1)
+    model, x = MODELS[name]()
+    path = str(tmp_path / "model.pt")
+    torch.jit.save(torch.jit.trace(model, x), path)
+    with torch.no_grad():
+        expected, first = model(x), torch.jit.load(path)
+        for _ in range(CALLS + 1):
+            first(x)
+        again = torch.jit.load(path)
+        assert torch.equal(again(x), expected)
+    (native,) = executor_of(again._c.type.find_method("forward")).natives([again._c])
+    assert isinstance(native, Resumed)

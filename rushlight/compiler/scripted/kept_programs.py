@@ -12,20 +12,26 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Protocol
 
+import numpy as np
+
 from rushlight.compiler.scripted.program import UNFIT, Form, Inputs, KnownSizes, WholeProgram
 from rushlight.compiler.scripted.readers import CannotTell, Held, Path, Reader, from_data, plain
 from rushlight.compiler.scripted.templates import Output, template_of, to_data
-from rushlight.core.tensor import Tensor
+from rushlight.core.dtype import float32, int8, int32, uint8
+from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.inductor import plan_cache
 from rushlight.inductor.compiled import CompiledGraph
 from rushlight.jit.runtime.native import Native, Part, set_resumer
-from rushlight.jit.runtime.objects import ScriptObject
+from rushlight.jit.runtime.objects import ExtensionObject, ScriptObject
 from rushlight.jit.source import NO_SOURCE
+from rushlight.quantized.packed import GraphConstants
 from rushlight.utils.native import cache
 
 _VERSION = 2
 _DIGEST = len(cache.digest(b""))
 _MISSES_BEFORE_OTHERS = 3
+_BY_VALUE = (float32, int32, uint8, int8)
+_LARGEST_VALUE = 256  # elements: a table for all bytes
 _CONTAINERS = {"list": list, "dict": dict, "tuple": tuple}
 
 
@@ -53,10 +59,10 @@ def to_bytes(form: Form, plan_key: str, held: dict[str, Tensor], constants: Cons
 def _described(form: Form, held: dict[str, Tensor], constants: Constants) -> tuple:
     readers = {id(value): ("slot", ("held", path), name) for path, (_, name, value) in zip(form.paths, form.reads, strict=True)}
     readers |= {id(value): read.to_data() for read, value in form.conditions if isinstance(value, Tensor)}
+    readers |= _derived(form)
     return (
         form.inputs.pattern,
-        tuple((target, readers.get(id(value)) or ("constant", constants.name_of_tensor(value)))
-              for target, value in held.items()),
+        tuple((target, readers.get(id(value)) or _constant_data(value, constants)) for target, value in held.items()),
         tuple((path, name, _expected(value)) for path, (_, name, value) in zip(form.paths, form.reads, strict=True)),
         tuple((read.to_data(), _expected(value)) for read, value in form.conditions),
         tuple((read.to_data(), _kind_data(kind)) for read, kind in form.kinds),
@@ -68,6 +74,38 @@ def _described(form: Form, held: dict[str, Tensor], constants: Constants) -> tup
         tuple((read.to_data(), grows, to_data(contents)) for read, grows, contents in form.changes),
         form.grad_mode,
     )  # fmt: skip
+
+
+def _derived(form: Form) -> dict[int, tuple]:
+    """How the tensors that a capture made of packed weights are made again."""
+    found: dict[int, tuple] = {}
+    for path, (_, name, value) in zip(form.paths, form.reads, strict=True):
+        if isinstance(value, ExtensionObject) and isinstance(value.held, GraphConstants):
+            found |= {id(made): ("derived", path, name, recipe) for recipe, made in value.held.constants.items()}
+    return found
+
+
+def _constant_data(tensor: Tensor, constants: Constants) -> tuple:
+    """A constant of the archive's code, or a small tensor that a capture made of numbers that the entry expects."""
+    try:
+        return ("constant", constants.name_of_tensor(tensor))
+    except ValueError:
+        impl = tensor._impl
+        if impl.dtype not in _BY_VALUE or tensor.numel() > _LARGEST_VALUE or not impl.is_contiguous():
+            raise
+        return ("elements", impl.dtype.name, tuple(impl.sizes), impl.array.tobytes())
+
+
+def _of_elements(name: str, sizes: tuple, data: bytes) -> Tensor:
+    kind = next(each for each in _BY_VALUE if each.name == name)
+    return tensor_from_array(np.frombuffer(bytearray(data), kind.numpy).reshape(sizes))
+
+
+def _made_again(owner: object, name: str, recipe: tuple) -> Tensor:
+    held = getattr(owner.slots[name], "held", None)
+    if not isinstance(held, GraphConstants):
+        raise _NotThere
+    return held.constant(*recipe)
 
 
 def _expected(value: object) -> tuple:
@@ -112,7 +150,12 @@ def _program(plan, library, parts: list, arguments: Sequence[object], constants:
         return value
 
     def reader(data: tuple) -> Reader:
-        return Held(constants.tensor(data[1]), ("a constant",)) if data[0] == "constant" else from_data(data, at)
+        kind, *rest = data
+        if kind == "derived":
+            return Held(_made_again(at(rest[0]), *rest[1:]), ("a packed weight",))
+        if kind == "elements":
+            return Held(_of_elements(*rest), ("a constant",))
+        return Held(constants.tensor(rest[0]), ("a constant",)) if kind == "constant" else from_data(data, at)
 
     inputs = Inputs(arguments, frozenset())
     if repr(inputs.pattern) != repr(pattern):  # 1 and True are equal
