@@ -22,7 +22,7 @@ def byte_layer(input, weight, zero_point, stride, padding, dilation, groups):
     filters = weight._impl.array.transpose(0, 3, 1, 2).astype(np.float64)
     given = (tensor_from_array(np.ascontiguousarray(each), float64) for each in (shifted, filters))
     made = _CONVOLUTION(*given, None, stride, padding, dilation, False, [0, 0], groups)
-    return make(made._impl.array.transpose(0, 2, 3, 1).astype(np.int32), int32)
+    return make(np.ascontiguousarray(made._impl.array.transpose(0, 2, 3, 1), np.int32), int32)
 
 
 def _nearest(values: np.ndarray, low: float, high: float) -> np.ndarray:
