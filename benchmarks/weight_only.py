@@ -2,9 +2,9 @@
 
 BERT-base over 128 tokens and ViT-base of one image, random weights. Rushlight's `quantize_` and OpenVINO's weight compression
 (NNCF: symmetric, 8 bits per channel, 4 bits in groups of 64) narrow the same float32 weights; activations are float32, unless
-"dynamic" says that they become bytes too. Each contender runs in a process of its own, in turns; medians of calls, then of rounds. How far results
-are from those of float32 weights is said beside them, relative to their norm. OpenVINO and NNCF may be in another environment,
-whose Python `--openvino` names.
+"dynamic" says that they become bytes too. Each contender runs in a process of its own, in turns; medians of calls, then of
+rounds. The distance of results from those of float32 weights, relative to their norm, is printed beside them. OpenVINO and NNCF
+may be in another environment, whose Python `--openvino` names.
 """
 
 from __future__ import annotations
@@ -120,7 +120,8 @@ def main() -> None:
         one(library, name, form, int(threads), path, out)
         return
     print(f"{processor()}, {options.threads} threads")
-    print(f"{'model':10} {'weights':8} {'OpenVINO, ms':>13} {'Rushlight, ms':>14} {'quotient':>9} {'apart: OpenVINO':>16} {'Rushlight':>10}")
+    print(f"{'':19} {'milliseconds':>26} {'':9} {'distance':>20}")
+    print(f"{'model':10} {'weights':8} {'OpenVINO':>13} {'Rushlight':>12} {'quotient':>9} {'OpenVINO':>10} {'Rushlight':>10}")
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         for name in MODELS:
@@ -133,10 +134,8 @@ def main() -> None:
                 (theirs, other), (ours, own) = found["openvino"], found["rushlight"]
                 reference = own if reference is None else reference
                 apart = [np.linalg.norm(each - reference) / np.linalg.norm(reference) for each in (other, own)]
-                print(
-                    f"{name:10} {form:8} {1e3 * theirs:13.1f} {1e3 * ours:14.1f} {ours / theirs:9.2f} {apart[0]:16.1e} {apart[1]:10.1e}",
-                    flush=True,
-                )
+                times = f"{1e3 * theirs:13.1f} {1e3 * ours:12.1f} {ours / theirs:9.2f}"
+                print(f"{name:10} {form:8} {times} {apart[0]:10.1e} {apart[1]:10.1e}", flush=True)
 
 
 if __name__ == "__main__":
