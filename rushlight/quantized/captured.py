@@ -24,7 +24,14 @@ from rushlight.ops.packet import namespaces
 from rushlight.quantized.creation import check_zero_point
 from rushlight.quantized.layout import QUANTIZED_BIT, make_quantized, one_scale
 from rushlight.quantized.linear import unwrapped
-from rushlight.quantized.packed import ConvPackedParams, EmbeddingPackedParams, GraphConstants, LinearPackedParams, PackedWeight
+from rushlight.quantized.packed import (
+    CellParams,
+    ConvPackedParams,
+    EmbeddingPackedParams,
+    GraphConstants,
+    LinearPackedParams,
+    PackedWeight,
+)
 from rushlight.quantized.quantizer import TensorQuantizer, inverse_of, limits
 from rushlight.quantized.registration import aten
 
@@ -241,12 +248,19 @@ def _define_linear(suffix: str, relu: bool) -> None:
         made = _rounded_sums(packed, _rows(x.integers), x, _target(Y_scale_i, Y_zero_point_i), relu)
         return made.with_integers(made.integers.reshape(*x.shape[:-1], made.shape[-1]))
 
-    @_rule(f"quantized::{name}_dynamic")
+    @_rule(f"quantized::{name}_dynamic", f"quantized::{name}_dynamic_fp16")
     def dynamic(X, W_prepack, reduce_range=False):
-        packed = _linear_weight(W_prepack, X, name)
-        integers, scale, zero_point = _quantized_input(X, reduce_range)
-        made = _scaled_sums(packed, _rows(integers), scale, zero_point, relu)
-        return made.reshape(*X.shape[:-1], made.shape[-1])
+        return _product(X, _linear_weight(W_prepack, X, name), reduce_range, relu)
+
+
+def _product(x: Tensor, packed: LinearPackedParams, reduce_range: bool, relu: bool = False) -> Tensor:
+    """A float32 tensor through a layer, which quantizes it, or whose weight was rounded to float16."""
+    if packed.is_float16:
+        made = aten.linear(x, _derived(packed, "halves"), _derived(packed, "bias of halves"))
+        return made.relu() if relu else made
+    integers, scale, zero_point = _quantized_input(x, reduce_range)
+    made = _scaled_sums(packed, _rows(integers), scale, zero_point, relu)
+    return made.reshape(*x.shape[:-1], made.shape[-1])
 
 
 def _last(images: Tensor) -> Tensor:
@@ -300,6 +314,99 @@ for _suffix, _relu in (("", False), ("_relu", True)):
         _define_convolution(_rank, _suffix)
 for _rank in (1, 2):
     _define_dynamic_convolution(_rank)
+
+
+# Recurrent layers, whose steps are written out
+
+_MOST_STEPS = 128  # a graph of more would take long to compile
+State = tuple[Tensor, ...]
+
+
+def _sigmoid(x: Tensor) -> Tensor:
+    return ((x * 0.5).tanh() + 1.0) * 0.5
+
+
+def _lstm_step(products: Tensor, state: State, held: Tensor) -> State:
+    """One step, of the products with the input, the state, and its products: gates in the order input, forget, cell, output."""
+    take, forget, new, show = (held + products).chunk(4, -1)
+    memory = _sigmoid(forget) * state[1] + _sigmoid(take) * new.tanh()
+    return _sigmoid(show) * memory.tanh(), memory
+
+
+def _gru_step(products: Tensor, state: State, held: Tensor) -> State:
+    """The same for gates in the order reset, update, new."""
+    given, kept = products.chunk(3, -1), held.chunk(3, -1)
+    reset, update = _sigmoid(given[0] + kept[0]), _sigmoid(given[1] + kept[1])
+    new = (given[2] + kept[2] * reset).tanh()
+    return ((state[0] - new) * update + new,)
+
+
+def _run(x: Tensor, state: State, cell: CellParams, step: Callable, backwards: bool) -> tuple[Tensor, State]:
+    """A layer in one direction over (time, batch, features): outputs of all steps, and the last state."""
+    products, outputs = _product(x, cell.input_layer, cell.reduce_range), []
+    times = range(x.shape[0])
+    for time in reversed(times) if backwards else times:
+        state = step(products[time], state, _product(state[0], cell.state_layer, cell.reduce_range))
+        outputs.append(state[0])
+    return aten.stack(outputs[::-1] if backwards else outputs), state
+
+
+def _sequence(
+    x: Tensor, states: Sequence[Tensor], params: Sequence, step: Callable, settings: tuple, batch_first: bool
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """All layers: the last one's outputs, and the states (layers * directions, batch, hidden). Eager checks what is wrong."""
+    layers, dropout, is_bidirectional = settings
+    cells, directions = [unwrapped(each, CellParams, "a recurrent layer") for each in params], 1 + bool(is_bidirectional)
+    fits = x.dim() == 3 and all(each.dim() == 3 and each.shape[0] == layers * directions for each in states)
+    if not fits or dropout or len(cells) != layers * directions or any(each.dtype is not float32 for each in (x, *states)):
+        raise NotImplementedError("a quantized recurrent layer with dropout, or of these arguments")
+    x = x.transpose(0, 1) if batch_first else x
+    if not 0 < x.shape[0] * len(cells) <= _MOST_STEPS:
+        raise NotImplementedError(f"a quantized recurrent layer of more than {_MOST_STEPS} steps")
+    finals = []
+    for layer in range(layers):
+        outputs = []
+        for direction in range(directions):
+            place = layer * directions + direction
+            output, final = _run(x, tuple(each[place] for each in states), cells[place], step, direction == 1)
+            outputs.append(output)
+            finals.append(final)
+        x = aten.cat(outputs, -1) if directions > 1 else outputs[0]
+    made = x.transpose(0, 1) if batch_first else x
+    return made, *(aten.stack(list(each)) for each in zip(*finals, strict=True))
+
+
+@_rule("aten::quantized_lstm.input")
+def quantized_lstm(
+    input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first, *, dtype=None, use_dynamic=False
+):
+    return _sequence(input, hx, params, _lstm_step, (num_layers, train and dropout, bidirectional), batch_first)
+
+
+@_rule("aten::quantized_gru.input")
+def quantized_gru(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+    return _sequence(input, [hx], params, _gru_step, (num_layers, train and dropout, bidirectional), batch_first)
+
+
+def _cell_step(input: Tensor, states: State, w_ih: object, w_hh: object, step: Callable) -> State:
+    taking, holding = _linear_weight(w_ih, input, "cell"), _linear_weight(w_hh, states[0], "cell")
+    return step(_product(input, taking, True), states, _product(states[0], holding, True))
+
+
+@_rule("quantized::quantized_lstm_cell_dynamic")
+def lstm_cell(input, hx, w_ih, w_hh, bias_ih, bias_hh):
+    return _cell_step(input, tuple(hx), w_ih, w_hh, _lstm_step)
+
+
+def _define_cell(name: str, step: Callable) -> None:
+    @_rule(f"quantized::{name}")
+    def cell(input, hx, w_ih, w_hh, b_ih, b_hh):
+        return _cell_step(input, (hx,), w_ih, w_hh, step)[0]
+
+
+_define_cell("quantized_gru_cell_dynamic", _gru_step)
+_define_cell("quantized_rnn_relu_cell_dynamic", lambda products, state, held: ((held + products).relu(),))
+_define_cell("quantized_rnn_tanh_cell_dynamic", lambda products, state, held: ((held + products).tanh(),))
 
 
 # Sums, products and concatenations

@@ -227,6 +227,14 @@ class LinearPackedParams(PackedWeight):
     def rows(self) -> tuple[np.ndarray, tuple[int, ...]] | None:
         return None if self.is_float16 else (self.integers[:, :, None, None], (1, 1, 1, 1, 0, 0, 1, 1, 1))
 
+    def derived(self, name: str, *numbers: float) -> np.ndarray:
+        """Also "halves", the weight rounded to float16, and "bias of halves", both float32."""
+        if name == "halves":
+            return self.weight.detach()._impl.array
+        if name == "bias of halves":
+            return np.zeros(self.weight.size(0), np.float32) if self.bias_array is None else self.bias_array
+        return super().derived(name, *numbers)
+
     @property
     def is_float16(self) -> bool:
         """Whether the weight is rounded to float16, and not quantized."""

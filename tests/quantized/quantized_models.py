@@ -40,6 +40,40 @@ class Rows(nn.Module):
         return self.dequant(self.down(self.relu(self.up(self.quant(x)))))
 
 
+class Sequence(nn.Module):
+    def __init__(self, kind, **options):
+        super().__init__()
+        self.layer, self.head = kind(9, 12, **options), nn.Linear(24 if options.get("bidirectional") else 12, 4)
+
+    def forward(self, x):
+        made, states = self.layer(x)
+        return self.head(made), states
+
+
+class Cells(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.gru, self.plain = nn.LSTMCell(9, 12), nn.GRUCell(12, 6), nn.RNNCell(6, 5)
+
+    def forward(self, x):
+        hidden, memory = self.lstm(x)
+        return self.plain(self.gru(hidden)), memory
+
+
+def recurrent(model, dtype=torch.qint8):
+    kinds = {nn.Linear, nn.LSTM, nn.GRU, nn.LSTMCell, nn.GRUCell, nn.RNNCell}
+    return tq.quantize_dynamic(model.eval(), kinds, dtype=dtype)
+
+
+RECURRENT = {
+    "lstm": lambda: (recurrent(Sequence(nn.LSTM, num_layers=2, bidirectional=True)), torch.randn(5, 3, 9)),
+    "lstm_batch_first": lambda: (recurrent(Sequence(nn.LSTM, batch_first=True)), torch.randn(3, 6, 9)),
+    "lstm_halves": lambda: (recurrent(Sequence(nn.LSTM), torch.float16), torch.randn(5, 3, 9)),
+    "gru": lambda: (recurrent(Sequence(nn.GRU, num_layers=2)), torch.randn(5, 3, 9)),
+    "cells": lambda: (recurrent(Cells()), torch.randn(3, 9)),
+}
+
+
 def static(model, example, fused=()):
     model = model.eval()
     model.qconfig = tq.get_default_qconfig("x86")

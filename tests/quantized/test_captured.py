@@ -12,7 +12,7 @@ from rushlight import nn
 from rushlight.ao import quantization as tq
 from rushlight.compiler.scripted.kept_programs import Resumed
 from rushlight.jit.runtime.executor import executor_of
-from tests.quantized.quantized_models import MODELS
+from tests.quantized.quantized_models import MODELS, RECURRENT
 
 QUINT8, QINT8 = 13, 12  # as scripts write dtypes
 ZERO_POINTS = {QUINT8: 64, QINT8: -9}
@@ -111,6 +111,19 @@ def test_models(name):
             found = loaded(x)
     assert torch.equal(found, expected) and found.stride() == expected.stride()
     assert_whole(loaded._c.type.find_method("forward"), [loaded._c])
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_recurrent_layers(name):
+    torch.manual_seed(1)
+    model, x = RECURRENT[name]()
+    scripted = torch.jit.script(model)
+    with torch.no_grad():
+        expected = model(x)
+        for _ in range(CALLS):
+            found = scripted(x)
+    torch.testing.assert_close(found, expected)
+    assert_whole(scripted._c.type.find_method("forward"), [scripted._c])
 
 
 @pytest.mark.parametrize("values", [
