@@ -8,7 +8,7 @@ import pytest
 
 import rushlight as torch
 from tests.deploy.built import built, close
-from tests.quantized.quantized_models import MODELS
+from tests.quantized.quantized_models import MODELS, RECURRENT
 
 
 def traced(name):
@@ -24,6 +24,15 @@ def traced(name):
 def test_archives(name, tmp_path):
     module, x = traced(name)
     close(built(module, (x,), tmp_path).forward(x.numpy()), module(x))
+
+
+def test_recurrent_layers(tmp_path):
+    torch.manual_seed(1)
+    model, x = RECURRENT["lstm"]()
+    found, (hidden, memory) = built(torch.jit.trace(model, x), (x,), tmp_path).forward(x.numpy())
+    expected, states = model(x)
+    for one, other in zip((found, hidden, memory), (expected, *states), strict=True):
+        close(one, other)
 
 
 def test_open_sizes(tmp_path):

@@ -113,17 +113,20 @@ def test_models(name):
     assert_whole(loaded._c.type.find_method("forward"), [loaded._c])
 
 
+@pytest.mark.parametrize("is_traced", [False, True])
 @pytest.mark.parametrize("name", RECURRENT)
-def test_recurrent_layers(name):
+def test_recurrent_layers(name, is_traced):
     torch.manual_seed(1)
     model, x = RECURRENT[name]()
-    scripted = torch.jit.script(model)
+    archive = io.BytesIO()
+    torch.jit.save(torch.jit.trace(model, x) if is_traced else torch.jit.script(model), archive)
+    loaded = torch.jit.load(io.BytesIO(archive.getvalue()))
     with torch.no_grad():
         expected = model(x)
         for _ in range(CALLS):
-            found = scripted(x)
+            found = loaded(x)
     torch.testing.assert_close(found, expected)
-    assert_whole(scripted._c.type.find_method("forward"), [scripted._c])
+    assert_whole(loaded._c.type.find_method("forward"), [loaded._c])
 
 
 @pytest.mark.parametrize("values", [

@@ -16,7 +16,7 @@ from rushlight.jit.tracing.calls import OfKind, call_of
 from rushlight.jit.tracing.numbers import TracedFloat, TracedInt, as_number, plain, traced_item
 from rushlight.jit.tracing.state import TracingState, complete_type
 from rushlight.jit.tracing.warning import warn_literal
-from rushlight.jit.types.extensions import extension_type_of
+from rushlight.jit.types.extensions import ExtensionType, extension_type_of
 from rushlight.jit.types.kinds import BOOL, FLOAT, INT, NUMBER, STRING, TENSOR, ListType
 from rushlight.jit.types.kinds import Type as JitType
 from rushlight.jit.types.relations import optional
@@ -128,7 +128,7 @@ def _list(tracing: TracingState, values: Sequence[object], kind: Type) -> Value:
     element = Type(kind.base, optional=kind.optional_elements)
     items = [argument_value(tracing, value, element) for value in values]
     made = tracing.graph.insert("prim::ListConstruct", items)
-    jit_kind = _KINDS.get(kind.base, TENSOR)
+    jit_kind = items[0].type if items and isinstance(items[0].type, ExtensionType) else _KINDS.get(kind.base, TENSOR)
     return made.output.set_type(ListType(optional(jit_kind) if kind.optional_elements else jit_kind))
 
 
