@@ -22,6 +22,9 @@ from rushlight.quantized.native import FLOAT, LayerWeight, layer, pack
 from rushlight.quantized.quantizer import ChannelQuantizer, TensorQuantizer
 
 
+LONGEST_SUM = 32768  # so many products of two bytes stay below 2^31
+
+
 class PackedError(RuntimeError):
     """The state of packed weights is malformed."""
 
@@ -106,11 +109,11 @@ class PackedWeight(GraphConstants):
     @cached_property
     def geometry(self) -> tuple[list[int], list[int], list[int], int] | None:
         """Strides, paddings and dilations of height and width, and groups, as captured graphs have them; None where the weight
-        needs more than a byte, or is of another form."""
+        needs more than a byte, sums more than 31 bits, or the layer is of another form."""
         if self.rows is None:
             return None
         integers, settings = self.rows
-        if not integers.size or integers.min() < -128 or integers.max() > 127:
+        if not integers.size or integers[0].size > LONGEST_SUM or integers.min() < -128 or integers.max() > 127:
             return None
         return *(list(settings[start : start + 2]) for start in (2, 4, 6)), settings[8]
 

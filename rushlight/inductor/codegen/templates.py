@@ -115,7 +115,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
     def _byte_layer(self) -> list[str]:
         """Exact sums of products of bytes."""
         template, shape = self.template, self.template.parameters["shape"]
-        source, weight, zero = (template.operands[name] for name in ("input", "weight", "zero_point"))
+        source, weight, zero = (template.operands.get(name) for name in ("input", "weight", "zero_point"))
         channels, outputs, groups, depth = shape[1], shape[4], shape[-1], template.parameters["depth"]
         constant, name = template.parameters["packed_once"], f"bytes_{weight.buffer}_{weight.offset}"
         if (channels, outputs) == (groups, groups) and groups != 1:
@@ -128,7 +128,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
             packed = PackedOperand(name, weight, held, columns, constant, "rl::pack_byte_layer", arguments, int8)
             function = "rl::byte_convolution"
         self.kernel.work = as_size(template.rows * template.columns * depth)
-        inputs = f"rl::input_of({self.pointer_to(source)}, *({self.pointer_to(zero)}))"
+        inputs = f"rl::input_of({self.pointer_to(source)}, {'0' if zero is None else f'*({self.pointer_to(zero)})'})"
         lines = [*self.pack(packed), f"const rl::conv_shape shape{{{texts(*shape)}}};"]
         scratch = ""
         if function == "rl::byte_convolution":

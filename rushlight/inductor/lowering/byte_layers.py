@@ -5,15 +5,34 @@ from __future__ import annotations
 import math
 
 from rushlight.core.dtype import float32, int32, uint8
-from rushlight.inductor.ir import Constant, Value
+from rushlight.core.symbolic import SymInt
+from rushlight.inductor.ir import Constant, Operand, Value
 from rushlight.inductor.lowering.builder import call, cast
 from rushlight.inductor.lowering.library_calls import Function, in_one_piece, library_call
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.tensor_box import TensorBox
 
+LONGEST_ROW = 1 << 16  # bytes that the kernel can number where it cuts rows
+_AS_THEY_ARE = ((1, 1), (0, 0), (1, 1), 1)
+
 
 @lowering("rushlight::byte_layer")
 def byte_layer(graph, input, weight, zero_point, stride, padding, dilation, groups):
+    return layer_of_bytes(graph, input, weight, zero_point, (stride, padding, dilation, groups))
+
+
+def is_layer_of_bytes(graph, weight: Operand, depth: int | SymInt) -> bool:
+    """Whether a matrix (depth, outputs) that doesn't change is the transposed of one that lies row by row."""
+    is_known = isinstance(depth, int) and depth < LONGEST_ROW
+    return is_known and graph.is_constant_buffer(weight.buffer) and tuple(weight.strides) == (1, depth)
+
+
+def layer_of_bytes(
+    graph, input: TensorBox, weight: TensorBox, zero_point: TensorBox | None, geometry: tuple = _AS_THEY_ARE
+) -> TensorBox:
+    """Exact sums of input bytes (batch, height, width, channels), less a zero point, times a weight (outputs, height, width,
+    channels / groups). `geometry`: strides, paddings, dilations and groups."""
+    stride, padding, dilation, groups = geometry
     images, height, width, channels = input.size
     outputs, kernel_height, kernel_width, group_channels = weight.size
     out_height = (height + 2 * padding[0] - dilation[0] * (kernel_height - 1) - 1) // stride[0] + 1
@@ -21,8 +40,9 @@ def byte_layer(graph, input, weight, zero_point, stride, padding, dilation, grou
     size = (images, out_height, out_width, outputs)
     if any(isinstance(each, int) and each == 0 for each in (*input.size, *weight.size, *size)):
         return graph.pointwise(size, int32, lambda index: Constant(int32, 0))
-    operands = {"input": in_one_piece(graph, input), "weight": in_one_piece(graph, weight),
-                "zero_point": in_one_piece(graph, zero_point)}  # fmt: skip
+    operands = {"input": in_one_piece(graph, input), "weight": in_one_piece(graph, weight)}
+    if zero_point is not None:
+        operands["zero_point"] = in_one_piece(graph, zero_point)
     shape = (images, channels, height, width, outputs, kernel_height, kernel_width, *stride, *padding, *dilation, groups)
     return graph.template(
         "byte_layer", size, int32, images * out_height * out_width, outputs, operands, shape=shape,

@@ -14,6 +14,7 @@ from rushlight.core.symbolic import SymInt
 from rushlight.inductor import costs
 from rushlight.inductor.ir import Constant, Operand
 from rushlight.inductor.lowering.builder import cast
+from rushlight.inductor.lowering.byte_layers import is_layer_of_bytes, layer_of_bytes
 from rushlight.inductor.lowering.library_calls import Function, library_call
 from rushlight.inductor.lowering.pointwise import add, mul_boxes, scaled
 from rushlight.inductor.lowering.reductions import reduce_box
@@ -138,7 +139,11 @@ def int_mm(graph, self, mat2):
     (rows, depth), columns = self.size, mat2.size[1]
     if not (rows and columns and depth):
         return graph.pointwise((rows, columns), int32, lambda index: Constant(int32, 0))
-    return _product_by_words(graph, self, graph.strided_operand(mat2, mat2.size), (rows, columns), int32)
+    right = graph.strided_operand(mat2, mat2.size)
+    if is_layer_of_bytes(graph, right, depth):
+        weight = mat2.view((columns, 1, 1, depth), lambda index: [index[3], index[0]])
+        return layer_of_bytes(graph, self.reshape((1, 1, rows, depth)), weight, None).reshape((rows, columns))
+    return _product_by_words(graph, self, right, (rows, columns), int32)
 
 
 @lowering("bmm")
