@@ -21,7 +21,6 @@ from rushlight.quantized.layout import is_quantized, quantizer_of
 from rushlight.quantized.native import FLOAT, LayerWeight, layer, pack
 from rushlight.quantized.quantizer import ChannelQuantizer, TensorQuantizer
 
-
 LONGEST_SUM = 32768  # so many products of two bytes stay below 2^31
 
 
