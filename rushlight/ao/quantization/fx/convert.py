@@ -6,10 +6,23 @@ In: the graph of `prepare`, whose observers saw data. Out: a graph without obser
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
+from collections.abc import Callable
 
-from rushlight.ao.quantization.fx.prepare import BINARY_ROLE, CAT, DYNAMIC, SAME, STATIC, Plan, scopes_of
-from rushlight.ao.quantization.fx.roles import BINARY, module_of, name_of
+from rushlight.ao.quantization.fx.prepare import (
+    BINARY_ROLE,
+    CAT,
+    DYNAMIC,
+    FUNCTION,
+    NUMBER,
+    SAME,
+    STATIC,
+    UNIT,
+    Plan,
+    scopes_of,
+)
+from rushlight.ao.quantization.fx.roles import binary_of, is_number, module_of, name_of
 from rushlight.ao.quantization.quantization_mappings import (
     DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS,
     get_embedding_static_quant_module_mappings,
@@ -22,6 +35,12 @@ from rushlight.ops.packet import namespaces
 from rushlight.quantized.functions import quantize_per_tensor
 
 quantized = namespaces.namespace("quantized")
+_TAKEN = {
+    "elu": ("alpha",), "hardswish": (), "leaky_relu": ("negative_slope", "inplace"),
+    "layer_norm": ("normalized_shape", "weight", "bias", "eps"), "group_norm": ("num_groups", "weight", "bias", "eps"),
+    "instance_norm": ("weight", "bias", "eps"),
+}  # fmt: skip
+"""What quantized operators take beside the input, the scale and the zero point, by its name in `nn.functional`."""
 
 
 class _Converting:
@@ -117,8 +136,15 @@ class _Converting:
         elif role == CAT:
             node.args = ([self._as_quantized(each) for each in node.args[0]], *node.args[1:])
             self.quantized[node] = node
+        elif role == UNIT:
+            node.args = (self._as_quantized(node.args[0]), *node.args[1:])
+            self.quantized[node] = node
         elif role == BINARY_ROLE:
             self._quantize_binary(node)
+        elif role == NUMBER:
+            self._quantize_with_number(node)
+        elif role == FUNCTION:
+            self._quantize_function(node)
         else:
             self._leave(node, role)
 
@@ -130,9 +156,14 @@ class _Converting:
         self.real[node] = node
 
     def _quantize_layer(self, node: Node) -> None:
-        module_of(self.module, node).activation_post_process = self.observers[node]
+        module, observer = module_of(self.module, node), self.observers[node]
         node.args = (self._as_quantized(node.args[0]), *node.args[1:])
-        self._swap(node, self.static)
+        if isinstance(module, tuple(self.static.values())):  # called before: the results of all calls have the last one's scale
+            scale, zero_point = observer.calculate_qparams()
+            module.scale, module.zero_point = float(scale), int(zero_point)
+        else:
+            module.activation_post_process = observer
+            self._swap(node, self.static)
         self.quantized[node] = node
 
     def _swap(self, node: Node, mapping: dict) -> None:
@@ -143,14 +174,39 @@ class _Converting:
         parent, _, name = node.target.rpartition(".")
         setattr(self.module.get_submodule(parent), name, kind.from_float(module))
 
+    def _relu_after(self, node: Node) -> str | None:
+        """The name of the ReLU that becomes one with a node."""
+        return next((name for name, before in self.plan.with_relu.items() if before == node.name), None)
+
     def _quantize_binary(self, node: Node) -> None:
-        relu = next((name for name, before in self.plan.with_relu.items() if before == node.name), None)
+        relu = self._relu_after(node)
         owner = node if relu is None else next(each for each in self.graph.nodes if each.name == relu)
         operands = [self._as_quantized(each) for each in node.args[:2]]
-        name = BINARY[name_of(node)] + ("" if relu is None else "_relu")
+        name = binary_of(node) + ("" if relu is None else "_relu")
         with self.graph.inserting_before(node):
-            made = self.graph.call_function(getattr(quantized, name), (*operands, *self._parameters(owner)))
-        self.quantized[node] = made
+            self._replace(node, getattr(quantized, name), (*operands, *self._parameters(owner)))
+
+    def _quantize_with_number(self, node: Node) -> None:
+        operands = [each if is_number(each) else self._as_quantized(each) for each in node.args[:2]]
+        name = binary_of(node) + ("" if self._relu_after(node) is None else "_relu")
+        with self.graph.inserting_before(node):
+            self._replace(node, getattr(quantized, name), tuple(operands))
+
+    def _quantize_function(self, node: Node) -> None:
+        bound = inspect.signature(node.target).bind(*node.args, **node.kwargs)
+        bound.apply_defaults()
+        held, given = self._as_quantized(bound.arguments["input"]), map_arg(dict(bound.arguments), self._as_real)
+        rest = tuple(given[name] for name in _TAKEN[name_of(node)])
+        with self.graph.inserting_before(node):
+            settings = tuple(self._parameters(node))
+            function = getattr(quantized, name_of(node))
+            if name_of(node) == "elu":
+                self._replace(node, function, (held, *settings, *rest))
+            else:
+                self._replace(node, function, (held, *rest, *settings))
+
+    def _replace(self, node: Node, function: Callable, arguments: tuple) -> None:
+        self.quantized[node] = self.graph.call_function(function, arguments)
         self.replaced.append(node)
 
 

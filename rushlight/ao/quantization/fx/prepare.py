@@ -11,7 +11,18 @@ from typing import Any
 
 from rushlight.ao.nn.intrinsic import _FusedModule
 from rushlight.ao.quantization.fx.configs import Lookup
-from rushlight.ao.quantization.fx.roles import BINARY, is_cat, is_relu, keeps_scale, module_of, name_of, tensor_operands
+from rushlight.ao.quantization.fx.roles import (
+    ON_UNIT,
+    binary_of,
+    is_cat,
+    is_quantizable_function,
+    is_relu,
+    is_relu_function,
+    keeps_scale,
+    module_of,
+    name_of,
+    tensor_operands,
+)
 from rushlight.ao.quantization.qconfig import QConfigAny, _assert_valid_qconfig
 from rushlight.ao.quantization.qconfig_mapping import FIXED_QPARAMS, QConfigMapping
 from rushlight.ao.quantization.quantization_mappings import (
@@ -33,6 +44,7 @@ from rushlight.nn.modules.conv import _ConvNd
 from rushlight.nn.modules.module import Module
 
 STATIC, DYNAMIC, SAME, CAT, BINARY_ROLE, FIXED = "static", "dynamic", "same", "cat", "binary", "fixed"
+NUMBER, UNIT, FUNCTION = "number", "unit", "function"  # sums and products with a number; functions of a known range; others
 _TABLES = (nn.Embedding, nn.EmbeddingBag)
 
 
@@ -94,8 +106,13 @@ class _Preparing:
             return SAME
         if is_cat(node):
             return CAT
-        if name_of(node) in BINARY:
-            return BINARY_ROLE if len(tensor_operands(node)) == 2 else None
+        binary, count = binary_of(node), len(tensor_operands(node))
+        if binary is not None:
+            return BINARY_ROLE if count == 2 else NUMBER if count == 1 and binary != "matmul" else None
+        if name_of(node) in ON_UNIT:
+            return UNIT
+        if is_quantizable_function(node):
+            return FUNCTION
         if type(module) in FIXED_QPARAMS or name_of(node) in FIXED_QPARAMS:
             return FIXED
         is_layer = type(module) in DEFAULT_STATIC_QUANT_MODULE_MAPPINGS and type(module) not in _TABLES
@@ -111,11 +128,12 @@ class _Preparing:
         )
 
     def _is_relu_after_binary(self, node: Node) -> bool:
-        """Note a ReLU that follows a sum or product of tensors, which nothing else reads."""
+        """Note a ReLU that follows a sum or product, which nothing else reads."""
         before = node.args[0] if node.args else None
-        if not is_relu(self.module, node) or not isinstance(before, Node) or len(before.users) != 1:
+        is_one = is_relu(self.module, node) or is_relu_function(node)
+        if not is_one or not isinstance(before, Node) or len(before.users) != 1:
             return False
-        if self.plan.roles.get(before.name) != BINARY_ROLE or name_of(before) in ("matmul",):
+        if self.plan.roles.get(before.name) not in (BINARY_ROLE, NUMBER) or binary_of(before) == "matmul":
             return False
         self.plan.with_relu[node.name] = before.name
         return True
@@ -133,7 +151,8 @@ class _Preparing:
             return
         qconfig = plan.qconfigs[node.name]
         if node.name in plan.with_relu:
-            self._after(node, qconfig.activation())
+            is_binary = plan.roles[plan.with_relu[node.name]] == BINARY_ROLE
+            self._after(node, qconfig.activation() if is_binary else self.observed[node.args[0]])
             return
         inputs = self._inputs(node, role)
         if role != FIXED:
@@ -143,6 +162,10 @@ class _Preparing:
             self._after(node, self.observed[inputs[0]])
         elif role == CAT:
             self._join(node, inputs, qconfig)
+        elif role == NUMBER and node.name in plan.with_relu.values():
+            self.observed[node] = self.observed[inputs[0]]
+        elif role == NUMBER:
+            self._after(node, self.observed[inputs[0]])
         elif node.name not in plan.with_relu.values():
             self._after(node, qconfig.activation())
         self._mark(node)
@@ -150,7 +173,7 @@ class _Preparing:
     def _inputs(self, node: Node, role: str) -> list[Node]:
         if role == CAT:
             return [each for each in node.args[0] if isinstance(each, Node)]
-        return tensor_operands(node) if role == BINARY_ROLE else [node.args[0]]
+        return tensor_operands(node) if role in (BINARY_ROLE, NUMBER) else [node.args[0]]
 
     def _mark(self, node: Node) -> None:
         module = module_of(self.module, node)

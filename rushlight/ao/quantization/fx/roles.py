@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from rushlight.ao.nn.intrinsic import _FusedModule
+from rushlight.core.naming import own_module
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
 from rushlight.nn import modules as nn
@@ -25,6 +27,8 @@ _SUMS = {"add": "add", "iadd": "add", "add_": "add"}
 _PRODUCTS = {"mul": "mul", "imul": "mul", "mul_": "mul"}
 BINARY = {**_SUMS, **_PRODUCTS, "matmul": "matmul"}
 """Functions of two tensors by their names, with the names of their quantized operators."""
+ON_UNIT = frozenset(("hardsigmoid", "hardsigmoid_", "sigmoid", "sigmoid_", "tanh", "tanh_"))
+"""Functions of a quantized tensor whose results have a known range."""
 
 
 def module_of(graph_module: GraphModule, node: Node) -> Module | None:
@@ -45,9 +49,25 @@ def kind_of(graph_module: GraphModule, node: Node) -> Any:
     return type(module) if module is not None else node.target
 
 
+def binary_of(node: Node) -> str | None:
+    """The quantized operator for a sum or product that a node calls as a function; None for another node and for methods."""
+    if node.op != "call_function" or node.target is operator.matmul:
+        return None
+    return BINARY.get(name_of(node))
+
+
 def is_relu(graph_module: GraphModule, node: Node) -> bool:
-    """Whether a node is a ReLU, as a module, function or method."""
-    return type(module_of(graph_module, node)) is nn.ReLU or name_of(node) in ("relu", "relu_")
+    """Whether a node is a ReLU that becomes one with the layer before: a module, or a function of `nn.functional`."""
+    return type(module_of(graph_module, node)) is nn.ReLU or (is_relu_function(node) and _is_functional(node))
+
+
+def is_relu_function(node: Node) -> bool:
+    """Whether a node calls a ReLU as a function, which becomes one with the sum or product before."""
+    return node.op == "call_function" and name_of(node) in ("relu", "relu_")
+
+
+def _is_functional(node: Node) -> bool:
+    return own_module(node.target).startswith("rushlight.nn.")
 
 
 def keeps_scale(graph_module: GraphModule, node: Node) -> bool:
@@ -55,12 +75,23 @@ def keeps_scale(graph_module: GraphModule, node: Node) -> bool:
     module = module_of(graph_module, node)
     if isinstance(module, _FusedModule):
         return False
+    if is_relu_function(node):
+        return _is_functional(node)
     return type(module) in _SAME_SCALE_MODULES or name_of(node) in _SAME_SCALE_NAMES
 
 
 def is_cat(node: Node) -> bool:
     """Whether a node joins a list of tensors, which all get one scale."""
-    return name_of(node) == "cat" and bool(node.args) and isinstance(node.args[0], list | tuple)
+    return name_of(node) in ("cat", "stack") and bool(node.args) and isinstance(node.args[0], list | tuple)
+
+
+FUNCTIONS = frozenset(("elu", "hardswish", "leaky_relu", "layer_norm", "group_norm", "instance_norm"))
+"""Functions of `nn.functional` with quantized operators that take the result's scale and zero point."""
+
+
+def is_quantizable_function(node: Node) -> bool:
+    """Whether a node calls one of `FUNCTIONS`."""
+    return node.op == "call_function" and name_of(node) in FUNCTIONS and _is_functional(node)
 
 
 _SIZES = ("size", "dim", "numel", "stride", "item", "len")
