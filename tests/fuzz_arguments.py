@@ -125,13 +125,13 @@ def finding(op: OpOverload, trial: int) -> str | None:
     return None
 
 
-def run_batch(batch: list[OpOverload], trials: int, position_file: str, finding: Callable = finding) -> None:
+def run_batch(batch: list[OpOverload], trials: range, position_file: str, finding: Callable = finding) -> None:
     """In a child process: print a line per operator with findings; `position_file` always tells the trial that runs."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
     position = os.open(position_file, os.O_WRONLY | os.O_CREAT)
     for op in batch:
         found: dict[str, int] = {}
-        for trial in range(trials):
+        for trial in trials:
             os.pwrite(position, f"{op.name} --trial {trial}".ljust(120).encode(), 0)
             faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
             text = finding(op, trial)
@@ -142,12 +142,13 @@ def run_batch(batch: list[OpOverload], trials: int, position_file: str, finding:
             print(f"{op.name} --trial {trial}: {text}", flush=True)
 
 
-def findings(names: list[str], trials: int, module: str = "tests.fuzz_arguments") -> Iterator[str]:
+def findings(names: list[str], trials: range, module: str = "tests.fuzz_arguments") -> Iterator[str]:
     """Run a batch in child processes, one after the other where one dies, and give the lines of their reports."""
     while names:
         with tempfile.NamedTemporaryFile("r") as position:
-            command = [sys.executable, "-m", module, "--trials", str(trials), "--child", position.name]
-            child = subprocess.run([*command, "--only", *names], capture_output=True, text=True)
+            numbers = ["--first-trial", str(trials.start), "--trials", str(len(trials))]
+            command = [sys.executable, "-m", module, *numbers, "--child", position.name, "--only", *names]
+            child = subprocess.run(command, capture_output=True, text=True)
             yield from child.stdout.splitlines()
             if child.returncode == 0:
                 return
@@ -177,6 +178,7 @@ def main(
     """Run all operators, or some, and report: with the `finding` of a module, whose trials have the arguments of `call`."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=100, help="calls of each operator")
+    parser.add_argument("--first-trial", type=int, default=0, help="the number of the first call, from which it is drawn")
     parser.add_argument("--start", type=int, default=0, help="the number of the first operator, by name")
     parser.add_argument("--count", type=int, default=None, help="how many operators")
     parser.add_argument("--only", nargs="+", help="operators by full name, as aten::add.Tensor")
@@ -187,8 +189,9 @@ def main(
     chosen = [op for op in operators() if options.only is None or op.name in options.only]
     if options.count is not None:
         chosen = chosen[options.start : options.start + options.count]
+    trials = range(options.first_trial, options.first_trial + options.trials)
     if options.child is not None:
-        run_batch(chosen, options.trials, options.child, finding)
+        run_batch(chosen, trials, options.child, finding)
         return 0
     if options.trial is not None:
         replay(chosen[0], options.trial, call)
@@ -196,7 +199,7 @@ def main(
         return 0
     names, total = [op.name for op in chosen], 0
     for first in range(0, len(names), 60):
-        for line in findings(names[first : first + 60], options.trials, module):
+        for line in findings(names[first : first + 60], trials, module):
             total += 1
             print(line, flush=True)
     print(f"{len(names)} operators, {options.trials} calls each: {total} findings")

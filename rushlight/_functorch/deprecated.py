@@ -30,7 +30,7 @@ def _warn(name: str, now: str) -> None:
 def _renamed(name: str, now: str) -> Callable:
     original = getattr(func, name)
 
-    @functools.wraps(original)
+    @functools.wraps(original, updated=())  # torch.compile follows it, unlike the original
     def deprecated(*args: Any, **kwargs: Any) -> Any:
         _warn(name, now)
         return original(*args, **kwargs)

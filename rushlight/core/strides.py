@@ -125,7 +125,7 @@ def expand_strides(sizes: tuple[int, ...], strides: tuple[int, ...], target: Seq
         else:
             size, stride = sizes[dim - extra], strides[dim - extra]
             if wanted not in (-1, size):
-                if size != 1:
+                if size != 1 or wanted < 0:
                     raise RuntimeError(
                         f"The expanded size of the tensor ({wanted}) must match the existing size ({size}) at "
                         f"non-singleton dimension {dim}.  Target sizes: {list(target)}.  Tensor sizes: {list(sizes)}"
@@ -205,9 +205,7 @@ def wrap_dim(dim: int, rank: int) -> int:
     """A possibly negative dimension as 0 <= dim < rank (rank 0 counts as 1); IndexError outside."""
     bound = max(rank, 1)
     if not -bound <= dim < bound:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {dim})"
-        )
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {dim})")
     return dim + bound if dim < 0 else dim
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from rushlight.core.lazy_module import lazy_names
 from rushlight.func.control_flow import cond, while_loop
-from rushlight.func.ensembles import functional_call, stack_module_state
+from rushlight.func.ensembles import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from rushlight.func.linearize import linearize
 from rushlight.func.transforms import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp
 from rushlight.func.vmap import vmap
 
 __all__ = [
     "cond", "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
-    "stack_module_state", "vjp", "vmap", "while_loop",
+    "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
 # Those that record their function know the stages above.
 __getattr__, __dir__ = lazy_names(globals(), {"rushlight.aot.functional_programs": ("functionalize",)})

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rushlight.core.tensor import Tensor
+from rushlight.nn.modules.batchnorm import _BatchNorm
 from rushlight.nn.modules.module import Module
 from rushlight.nn.utils import stateless
 from rushlight.ops import aten
@@ -31,6 +32,22 @@ def functional_call(
             raise ValueError(f"{twice} appeared in multiple dictionaries; behavior of functional call is ambiguous")
         given = {name: tensor for part in given for name, tensor in part.items()}
     return stateless.functional_call(module, given, args, kwargs, tie_weights=tie_weights, strict=strict)
+
+
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """Have all batch normalization layers of a module use each batch's own statistics, and keep none.
+
+    Running statistics are written in place, which `vmap` refuses. The module is changed and returned.
+
+    Example:
+        >>> torch.func.replace_all_batch_norm_modules_(nn.Sequential(nn.BatchNorm1d(3)))[0].running_mean is None
+        True
+    """
+    for module in root.modules():
+        if isinstance(module, _BatchNorm):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root
 
 
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

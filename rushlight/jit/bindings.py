@@ -21,6 +21,7 @@ from rushlight.jit.execution import (
     set_profiling,
 )
 from rushlight.jit.frontend.pytorch_names import merge_type_from_type_comment, parse_type_comment
+from rushlight.jit.function import Function
 from rushlight.jit.graph_api import Graph, parse_ir
 from rushlight.jit.operators.registry import operators_named
 from rushlight.jit.passes.pass_log import set_logging_option
@@ -72,6 +73,10 @@ def _script_compile(name: str, tree: Def, resolve: Callable[[str], object], defa
     return ScriptFunction(made)
 
 
+def _create_function_from_graph(name: str, graph: Graph) -> ScriptFunction:
+    return ScriptFunction(Function(name, graph.raw))
+
+
 @dataclass
 class _Flag:
     """A switch that is kept and given back, for which there is nothing to do here."""
@@ -114,7 +119,8 @@ FUNCTIONS: dict[str, object] = {
     "_jit_script_compile": _script_compile, "parse_type_comment": parse_type_comment,
     "merge_type_from_type_comment": merge_type_from_type_comment,
     "_jit_get_schemas_for_operator": _schemas_of, "_last_executed_optimized_graph": last_graph,
-    "parse_ir": parse_ir, "Graph": Graph, "CompilationUnit": CompilationUnit, "ScriptFunction": ScriptFunction,
+    "parse_ir": parse_ir, "Graph": Graph, "_create_function_from_graph": _create_function_from_graph,
+    "CompilationUnit": CompilationUnit, "ScriptFunction": ScriptFunction,
 }  # fmt: skip
 
 

@@ -100,6 +100,7 @@ class ScriptModule(Savable, Module, metaclass=_CompilesWhenMade):
     def _become(self, concrete: ConcreteModule) -> None:
         inner = ScriptObject(concrete.type)
         inner.slots = ModuleSlots(self)
+        self.__dict__.setdefault("_is_full_backward_hook", None)  # an attribute of the type, which archives hold
         object.__setattr__(self, "_c", inner)
         object.__setattr__(self, "_concrete", concrete)
         object.__setattr__(self, "original_name", concrete.type.short_name)

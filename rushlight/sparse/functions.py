@@ -75,9 +75,7 @@ def sparse_coo_tensor(
 
 def _zeros(size: object, kind: dtype | None, requires_grad: bool) -> Tensor:
     sizes = tuple(size)
-    made = _made(
-        aten.zeros([len(sizes), 0], dtype=int64), aten.zeros([0], dtype=kind or get_default_dtype()), sizes, True
-    )
+    made = _made(aten.zeros([len(sizes), 0], dtype=int64), aten.zeros([0], dtype=kind or get_default_dtype()), sizes, True)
     return made.requires_grad_() if requires_grad else made
 
 
@@ -99,22 +97,16 @@ def _least_size(indices: Tensor, values: Tensor) -> tuple[int, ...]:
 def _check_size(indices: Tensor, values: Tensor, size: tuple[int, ...]) -> None:
     count, dense = indices.size(0), values.dim() - 1
     if len(size) != count + dense:
-        raise RuntimeError(
-            f"number of dimensions must be sparse_dim ({count}) + dense_dim ({dense}), but got {len(size)}"
-        )
+        raise RuntimeError(f"number of dimensions must be sparse_dim ({count}) + dense_dim ({dense}), but got {len(size)}")
     if tuple(values.shape[1:]) != size[count:]:
-        raise RuntimeError(
-            f"values has incorrect size, expected {[values.size(0), *size[count:]]}, got {list(values.shape)}"
-        )
+        raise RuntimeError(f"values has incorrect size, expected {[values.size(0), *size[count:]]}, got {list(values.shape)}")
     if not indices.numel():
         return
     for dim, (low, high) in enumerate(zip(indices.amin(1).tolist(), indices.amax(1).tolist(), strict=True)):
         if low < 0:
             raise RuntimeError(f"found negative index {low} for dim {dim}")
         if high >= size[dim]:
-            raise RuntimeError(
-                f"size is inconsistent with indices: for dim {dim}, size is {size[dim]} but found index {high}"
-            )
+            raise RuntimeError(f"size is inconsistent with indices: for dim {dim}, size is {size[dim]} but found index {high}")
 
 
 def coalesce(self: Tensor) -> Tensor:
@@ -183,21 +175,54 @@ def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
     return _made(own.indices, aten.index.Tensor(to_dense(self), list(own.indices.unbind(0))), mask.shape, own.coalesced)
 
 
-def mm(mat1: Tensor, mat2: Tensor) -> Tensor:
-    """The product of two matrices, of which the first is sparse; dense, except for two sparse ones."""
+def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
+    """The product of two matrices, of which the first is sparse; dense, except for two sparse ones.
+
+    Args:
+        mat1 (Tensor): (m, k).
+        mat2 (Tensor): (k, n).
+        reduce (str | None): "sum", "mean", "amax" or "amin": how the products of a row's elements are combined, for a CSR
+            matrix and a strided one. Rows without elements are zero.
+
+    Example:
+        >>> torch.sparse.mm(torch.tensor([[1., 2.], [0., 3.]]).to_sparse_csr(), torch.tensor([[1.], [5.]]), "mean")
+        tensor([[ 5.5000],
+                [15.0000]])
+    """
     if mat1.dim() != 2 or mat2.dim() != 2 or mat1.size(1) != mat2.size(0):
         raise RuntimeError(
             f"mm: Argument #2: Expected two matrices whose inner sizes agree, got shapes {list(mat1.shape)} and "
             f"{list(mat2.shape)}"
         )
+    if reduce is not None:
+        return _reduced_mm(mat1, mat2, reduce)
     if not has_indices(mat1):
         return mm(mat2.t(), mat1.t()).t() if has_indices(mat2) else aten.mm(mat1, mat2)
     if has_indices(mat2):
         kind = sparse_coo if is_sparse(mat1) or is_sparse(mat2) else sparse_csr
         return to_sparse(mm(mat1, to_dense(mat2)), layout=kind)
-    rows, columns = coordinates(mat1).unbind(0)
-    products = aten.values(mat1).unsqueeze(1) * aten.index_select(mat2, 0, columns)
+    rows, products = _row_products(mat1, mat2)
     return aten.zeros([mat1.size(0), mat2.size(1)], dtype=products.dtype).index_add(0, rows, products)
+
+
+def _row_products(mat1: Tensor, mat2: Tensor) -> tuple[Tensor, Tensor]:
+    """For each element of the sparse `mat1`, its row and its product with a row of `mat2`."""
+    rows, columns = coordinates(mat1).unbind(0)
+    return rows, aten.values(mat1).unsqueeze(1) * aten.index_select(mat2, 0, columns)
+
+
+def _reduced_mm(mat1: Tensor, mat2: Tensor, reduce: str) -> Tensor:
+    if mat1.layout is not sparse_csr or mat2.layout is not strided:
+        raise RuntimeError(
+            "sparse_mm_reduce: expected a matrix of layout SparseCsr and one of layout Strided, got "
+            f"{LAYOUT_NAMES[mat1.layout]} and {LAYOUT_NAMES[mat2.layout]}"
+        )
+    if reduce not in ("sum", "mean", "amax", "amin"):
+        raise RuntimeError(f"sparse_mm_reduce: reduce is to be sum, mean, amax or amin, got {reduce}")
+    rows, products = _row_products(mat1, mat2)
+    target = aten.zeros([mat1.size(0), mat2.size(1)], dtype=products.dtype)
+    index = rows.unsqueeze(1).expand(products.shape)
+    return target.scatter_reduce(0, index, products, reduce, include_self=False)
 
 
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
@@ -270,7 +295,12 @@ def require_sparse(self: Tensor, name: str) -> None:
 
 
 def sampled_addmm(
-    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: complex = 1.0, alpha: complex = 1.0  # noqa: A002
+    input: Tensor,
+    mat1: Tensor,
+    mat2: Tensor,
+    *,
+    beta: complex = 1.0,
+    alpha: complex = 1.0,  # noqa: A002
 ) -> Tensor:
     """`beta * input + alpha * (mat1 @ mat2)` where the CSR matrix `input` has elements, and nothing elsewhere.
 

@@ -15,6 +15,15 @@ def test_transforms_warn_and_work(name):
     torch.testing.assert_close(found, expected)
 
 
+def test_compiled_functions_use_the_old_names():
+    def slope(x, y):
+        return deprecated.grad(torch.mul)(x, y)
+
+    x, y = torch.tensor(2.0), torch.tensor(5.0)
+    with pytest.warns(FutureWarning):
+        assert torch.compile(slope, backend="eager", fullgraph=True)(x, y).item() == 5.0
+
+
 def test_modules_as_functions():
     model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3)).eval()
     x = torch.randn(4, 2)

@@ -17,7 +17,9 @@ F = nn.functional
 def looped(function, *args, dims=None):
     """The results of a loop over the first dimension of the arguments, stacked."""
     count = next(a.shape[0] for a, dim in zip(args, dims or (0,) * len(args), strict=True) if dim is not None)
-    rows = (tuple(a[i] if d is not None else a for a, d in zip(args, dims or (0,) * len(args), strict=True)) for i in range(count))
+    rows = (
+        tuple(a[i] if d is not None else a for a, d in zip(args, dims or (0,) * len(args), strict=True)) for i in range(count)
+    )
     return torch.stack([function(*row) for row in rows])
 
 
@@ -113,7 +115,9 @@ def test_examples_of_no_batch():
 
 
 def test_operators_without_a_rule_run_example_by_example():
-    with pytest.warns(UserWarning, match="performance drop because we have not yet implemented the batching rule for aten::_pdist"):
+    with pytest.warns(
+        UserWarning, match="performance drop because we have not yet implemented the batching rule for aten::_pdist"
+    ):
         found = vmap(torch.pdist)(torch.arange(18.0).view(3, 3, 2))
     assert same(found, looped(torch.pdist, torch.arange(18.0).view(3, 3, 2)))
 
@@ -335,3 +339,13 @@ def test_a_map_leaves_nothing_behind_when_its_function_raises():
     with pytest.raises(ZeroDivisionError):
         vmap(lambda a: 1 / 0)(X)
     assert torch.rand(2).shape == (2,)
+
+
+def test_batch_normalization_without_running_statistics_is_mapped():
+    net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+    x = torch.randn(2, 5, 3)
+    with pytest.raises(RuntimeError):
+        torch.vmap(net)(x)
+    assert torch.func.replace_all_batch_norm_modules_(net) is net
+    assert net[1].running_mean is None and net[1].num_batches_tracked is None and not net[1].track_running_stats
+    torch.testing.assert_close(torch.vmap(net)(x), torch.stack([net(one) for one in x]))

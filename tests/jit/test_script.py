@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import re
 from typing import Dict, List, Optional, Union  # noqa: UP035 (scripted code as people write it)
 
@@ -128,7 +129,9 @@ def mistyped(x):
 
 
 def test_a_type_error_marks_the_place():
-    with pytest.raises(ErrorReport, match="previously had type Tensor but is now being assigned to a value of type int") as error:
+    with pytest.raises(
+        ErrorReport, match="previously had type Tensor but is now being assigned to a value of type int"
+    ) as error:
         script(mistyped)
     assert "y = 3\n        ~~~~~ <--- HERE" in str(error.value)
 
@@ -320,3 +323,22 @@ def test_errors_of_hooks_say_what_is_expected():
     expected = r"Hook 'hook' on module 'ReLU' has the wrong type for the output argument. Received type: 'int'. Expected type: 'Tensor'"
     with pytest.raises(RuntimeError, match=expected):
         torch.jit.script(Model())
+
+
+class Shifting(torch.jit.ScriptModule):
+    def __init__(self):
+        super().__init__()
+        self.shift = nn.Parameter(torch.tensor([1.0, 2.0]))
+        self.child = nn.Linear(2, 1)
+
+    @torch.jit.script_method
+    def forward(self, x):
+        return self.child(x + self.shift)
+
+
+def test_modules_with_script_methods_are_saved():
+    module, x, file = Shifting(), torch.ones(3, 2), io.BytesIO()
+    torch.jit.save(module, file)
+    file.seek(0)
+    assert torch.equal(torch.jit.load(file)(x), module(x))
+    assert torch.equal(copy.deepcopy(module)(x), module(x))

@@ -19,6 +19,13 @@ def test_state_is_an_input_of_the_graph_of_a_trace():
     assert torch.equal(result, module(x)) and given == (x,)
 
 
+def test_the_graph_of_a_trace_becomes_a_function():
+    graph, result = torch.jit._get_trace_graph(lambda x, y: x * 2 + y, (torch.ones(2), torch.ones(2)))
+    assert isinstance(graph, torch._C.Graph)
+    made = torch._C._create_function_from_graph("forward", graph)
+    assert made(torch.tensor([1.0, 4.0]), torch.tensor([1.0, 0.5])).tolist() == [3.0, 8.5]
+
+
 def test_types_by_name():
     graph = torch.jit.script(torch.nn.ReLU()).graph
     assert list(graph.inputs())[1].type() == torch.TensorType.get()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import types
 from collections.abc import Callable, Iterator
@@ -41,6 +42,11 @@ class Converter:
             return rushlight.Size(value)
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return type(value)(*[self(item) for item in value])
+        if isinstance(value, torch.nn.LinearCrossEntropyOptions):
+            fields = (field.name for field in dataclasses.fields(value))
+            return rushlight.nn.LinearCrossEntropyOptions(**{name: self(getattr(value, name)) for name in fields})
+        if isinstance(value, torch.nn.Module):
+            return functools.partial(rebound(type(value).forward), value)
         if isinstance(value, list | tuple):
             return type(value)(self(item) for item in value)
         if isinstance(value, dict):
@@ -51,17 +57,23 @@ class Converter:
 
     def _tensor(self, value: torch.Tensor) -> rushlight.Tensor:
         kind = getattr(rushlight, str(value.dtype).split(".")[1], None)
-        if value.layout != torch.strided or value.is_quantized or kind is None or value.dim() > 64:
+        if value.layout not in (torch.strided, torch.sparse_csr) or value.is_quantized or kind is None or value.dim() > 64:
             raise Unconvertible(f"tensor of layout {value.layout}, dtype {value.dtype}, rank {value.dim()}")
         if value.device.type == "meta":
             return rushlight.empty_strided(tuple(value.shape), value.stride(), dtype=kind, device="meta")
-        plain = value.detach().resolve_conj().resolve_neg()
-        whole = self._whole_storage(plain)
-        made = whole.as_strided(tuple(plain.shape), plain.stride(), plain.storage_offset()).detach()
+        plain = value.detach()
+        made = self._csr(plain) if value.layout == torch.sparse_csr else self._strided(plain.resolve_conj().resolve_neg())
         if value.requires_grad:
             made.requires_grad_(True)
             self.leaves.append((value, made))
         return made
+
+    def _strided(self, plain: torch.Tensor) -> rushlight.Tensor:
+        return self._whole_storage(plain).as_strided(tuple(plain.shape), plain.stride(), plain.storage_offset()).detach()
+
+    def _csr(self, plain: torch.Tensor) -> rushlight.Tensor:
+        parts = (self._strided(part) for part in (plain.crow_indices(), plain.col_indices(), plain.values()))
+        return rushlight.sparse_csr_tensor(*parts, tuple(plain.shape))
 
     def _whole_storage(self, plain: torch.Tensor) -> rushlight.Tensor:
         """All elements of the tensor's storage, as a vector."""
@@ -89,14 +101,13 @@ def tensors_in(value: object, kind: type) -> Iterator:
 
 
 def as_array(value: object) -> np.ndarray:
-    """A tensor's or number's value; bfloat16, which NumPy lacks, as float32."""
-    if isinstance(value, torch.Tensor):
-        plain = value.detach().resolve_conj().resolve_neg()
-        return np.asarray((plain.float() if plain.dtype == torch.bfloat16 else plain).numpy(force=True))
-    if isinstance(value, rushlight.Tensor):
-        plain = value.detach()
-        return np.asarray((plain.float() if plain.dtype is rushlight.bfloat16 else plain).numpy())
-    return np.asarray(value)
+    """A tensor's or number's value; of what NumPy lacks, bfloat16 as float32, complex32 as complex64, sparse ones dense."""
+    if not isinstance(value, torch.Tensor | rushlight.Tensor):
+        return np.asarray(value)
+    library = torch if isinstance(value, torch.Tensor) else rushlight
+    plain = value.detach() if value.layout == library.strided else value.detach().to_dense()
+    wider = {library.bfloat16: library.float32, library.complex32: library.complex64}
+    return np.asarray(plain.to(wider.get(plain.dtype, plain.dtype)).numpy(force=True))
 
 
 def counterpart(op) -> Callable | None:
@@ -105,7 +116,7 @@ def counterpart(op) -> Callable | None:
     OpInfo's own helpers (which permute arguments or call a method) are run with `torch` in their globals replaced.
     """
     if isinstance(op.op, types.FunctionType) and op.op.__module__.startswith("torch.testing._internal"):
-        return _rebound(op.op)
+        return rebound(op.op)
     if type(op.op).__name__ in ("method_descriptor", "getset_descriptor"):
         return getattr(rushlight.Tensor, op.op.__name__, None)
     found = _attribute(rushlight, op.name) or _attribute(rushlight.Tensor, op.name)
@@ -119,7 +130,8 @@ def _attribute(owner: object, dotted: str) -> object:
         return None
 
 
-def _rebound(function: types.FunctionType) -> Callable:
+def rebound(function: types.FunctionType) -> Callable:
+    """A function of torch's in whose globals torch's modules are Rushlight's."""
     names = dict(function.__globals__)
     for name, value in function.__globals__.items():
         if isinstance(value, types.ModuleType) and value.__name__.split(".")[0] == "torch":

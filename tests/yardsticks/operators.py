@@ -8,6 +8,9 @@
 An operator is clean when all its samples agree in structure, shape, dtype, value and, where torch supports it, gradient. Values
 are torch's in float32, or those that it gives for the sample in float64.
 Random and uninitialised outputs are compared by shape and dtype. Needs torch and expecttest.
+
+Not clean are `as_strided_scatter`, in which torch's gradient passes on what was overwritten, and the five `jiterator` operators,
+which torch has on CUDA alone.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from tests.yardsticks.command_line import add_to_list, argument_parser, chosen_o
 from tests.yardsticks.conversion import Converter, Unconvertible, as_array, counterpart, tensors_in
 
 CLEAN = Path(__file__).with_name("clean_operators.txt")
-FINE = frozenset({"ok", "gradient ok", "random sample", "unconvertible", "oracle error"})
+FINE = frozenset({"ok", "gradient ok", "unconvertible", "oracle error"})
 RANDOM = (
     "rand", "empty", "new_empty", "bernoulli", "multinomial", "normal", "uniform", "cauchy", "exponential", "geometric",
     "log_normal", "nn.functional.dropout", "nn.functional.alpha_dropout", "nn.functional.feature_alpha_dropout",
@@ -68,8 +71,6 @@ def is_clean(outcomes: collections.Counter) -> bool:
 
 
 def _outcomes(op, function, sample, gradients: bool) -> list[str]:
-    if sample.kwargs.get("dropout_p") or ("training" in sample.kwargs and "dropout" in str(sample.kwargs)):
-        return ["random sample"]
     converter = Converter()
     try:
         subject, args, kwargs = converter((sample.input, sample.args, sample.kwargs))
@@ -83,15 +84,22 @@ def _outcomes(op, function, sample, gradients: bool) -> list[str]:
         actual = function(subject, *args, **kwargs)
     except Exception as error:
         return [_described(error)]
-    is_random = op.name.startswith(RANDOM)
+    is_random = op.name.startswith(RANDOM) or _drops_elements(op, sample)
     difference = compare(expected, actual, *tolerances(op), values=not is_random)
-    if difference == "value" and _is_more_exact(op, sample, actual):
+    if difference == "value" and (_is_more_exact(op, sample, actual) or _is_same_up_to_gauge(op, sample, expected, actual)):
         difference = None
     if difference:
         return [difference]
     if not gradients or not converter.leaves or is_random:
         return ["ok"]
     return ["ok", *_gradient_outcomes(op, sample, expected, actual, converter.leaves)]
+
+
+def _drops_elements(op, sample) -> bool:
+    """Whether a sample drops elements out, which it asks for by keyword or, of attention, by place."""
+    if op.name == "nn.functional.multi_head_attention_forward":
+        return sample.kwargs["training"] and sample.args[9] > 0
+    return bool(sample.kwargs.get("dropout_p") or ("training" in sample.kwargs and "dropout" in str(sample.kwargs)))
 
 
 def _is_more_exact(op, sample, actual) -> bool:
@@ -103,6 +111,12 @@ def _is_more_exact(op, sample, actual) -> bool:
         return False
     widened = [have.double() if have.dtype is rushlight.float32 else have for have in tensors_in(actual, rushlight.Tensor)]
     return compare(list(tensors_in(expected, torch.Tensor)), widened, *tolerances(op)) is None
+
+
+def _is_same_up_to_gauge(op, sample, expected, actual) -> bool:
+    """Whether results agree in what the sample determines: singular vectors, say, are free in their signs."""
+    process = sample.output_process_fn_grad
+    return compare(process(expected), process(actual), *tolerances(op)) is None
 
 
 def _described(error: Exception) -> str:
@@ -127,8 +141,10 @@ def compare(expected: object, actual: object, relative: float, absolute: float, 
     if len(wanted) != len(got):
         return "structure"
     for want, have in zip(wanted, got, strict=True):
-        if isinstance(want, torch.Tensor) and want.layout != torch.strided:
-            return "sparse result"
+        for attribute in ("dtype", "layout"):
+            ours, theirs = (str(getattr(tensor, attribute, None)) for tensor in (have, want))
+            if ours != theirs:
+                return f"{attribute} {ours}, not {theirs}"
         want, have = as_array(want), as_array(have)
         if want.shape != have.shape:
             return f"shape {have.shape}, not {want.shape}"
@@ -161,7 +177,9 @@ def _gradient_outcomes(op, sample, expected, actual, leaves: list) -> list[str]:
 
 def weighted_gradients(library, outputs: object, leaves: list) -> tuple | None:
     """Gradients of a weighted sum of the outputs, the weights drawn from a fixed seed."""
-    outputs = [value for value in tensors_in(outputs, library.Tensor) if isinstance(value, library.Tensor) and value.requires_grad]
+    outputs = [
+        value for value in tensors_in(outputs, library.Tensor) if isinstance(value, library.Tensor) and value.requires_grad
+    ]
     if not outputs:
         return None
     total = 0
@@ -177,6 +195,10 @@ def _gradients_agree(want, have, relative: float, absolute: float) -> bool:
         return (want is None or not as_array(want).any()) and (have is None or not as_array(have).any())
     if want.layout != torch.strided:
         return True
+    if have.layout != rushlight.strided:  # a sparse tensor's gradient has its elements alone, torch's may have others
+        ones = rushlight.ones_like(have.values())
+        pattern = rushlight.sparse_csr_tensor(have.crow_indices(), have.col_indices(), ones, tuple(have.shape))
+        return np.allclose(as_array(have), as_array(want) * as_array(pattern), rtol=relative, atol=absolute)
     return np.allclose(as_array(have), as_array(want), rtol=relative, atol=absolute, equal_nan=True)
 
 

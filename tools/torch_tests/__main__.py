@@ -72,13 +72,17 @@ def _read(path: Path) -> dict[str, dict]:
 _ABSENT = re.compile(r"(?:the library has no |has no attribute '|cannot import name '|No module named ')([\w.]+)")
 
 
+_OF_BUILD = ("libtorchbind_test.so", "libbackend_with_compiler.so", "libjitbackend_test.so", "_TorchScriptTesting", "mkldnn")
+_OF_GRAPHS = ("Searched string:\ngraph(",)  # FileCheck of a printed graph
+
+
 def _is_inner(result: dict | None) -> bool:
-    """Whether a test failed at a name with an underscore, or at a library that only PyTorch's own build makes."""
+    """Whether a test failed at a name with an underscore, at generated text, or at what only PyTorch's own build makes."""
     error = (result or {}).get("error", "")
     absent = _ABSENT.search(error)
     parts = absent[1].split(".") if absent else []
     inner = any(part.startswith("_") and not part.startswith("__") and part not in ("_dynamo", "_inductor") for part in parts)
-    return inner or "libtorchbind_test.so" in error or "libbackend_with_compiler.so" in error or "mkldnn" in error
+    return inner or (result or {}).get("generated", False) or any(text in error for text in _OF_BUILD + _OF_GRAPHS)
 
 
 def _report(files: list[str], shown: int) -> int:

@@ -27,6 +27,7 @@ HELPERS = (
 )
 """Modules that are taken from PyTorch's source: the tests' own tools."""
 
+
 def _same(ref: Any, res: Any, *_: Any, **options: Any) -> bool:
     """What PyTorch's own tests compare results by, nested ones too."""
     import torch
@@ -57,7 +58,15 @@ def _unsupported(one: Any, other: Any) -> Any:
     return other
 
 
+def _nested_map(condition: Any, function: Any) -> Any:
+    """A function that maps the parts of nested tuples, lists and dicts for which the condition holds."""
+    from torch.utils._pytree import tree_map
+
+    return lambda nested: tree_map(lambda part: function(part) if condition(part) else part, nested)
+
+
 ADDED: dict[str, dict[str, Any]] = {
+    "torch.autograd.function": {"_nested_map": _nested_map},
     "torch._dynamo.utils": {"same": _same},
     "torch._dynamo.eval_frame": {"unsupported": _unsupported},
 }

@@ -27,6 +27,7 @@ def _alias() -> None:
         importlib.import_module("rushlight.as_torch")
     import torch
     import torch._inductor.config
+    import torch.fx.experimental.proxy_tensor
     import torch.testing
 
     torch.testing.__path__ = [str(_SOURCE / "torch" / "testing")]
@@ -52,6 +53,9 @@ def _alias() -> None:
         names.STAND_INS["torch._functorch.deprecated"] = {
             name: getattr(torch.func, name) for name in torch.func.__all__ if hasattr(torch.func, name)
         }
+        names.STAND_INS["torch._functorch.python_key"] = {"make_fx": torch.fx.experimental.proxy_tensor.make_fx}
+        replace = torch.func.replace_all_batch_norm_modules_
+        names.STAND_INS["torch._functorch.batch_norm_replacement"] = {"replace_all_batch_norm_modules_": replace}
         load = torch.ops.load_library
         torch.ops.load_library = lambda path: None if "libtorchbind_test" in str(path) else load(path)
         torch._dynamo.__path__ = [*torch._dynamo.__path__]
@@ -121,6 +125,7 @@ def pytest_runtest_makereport(item, call):
         result["outcome"] = "failed"
         result["error"] = f"{error.typename}: {str(error.value)[:600]}"
         result["where"] = _where(error)
+        result["generated"] = "EXPECTTEST_ACCEPT" in str(error.value)
     elif report.skipped and result["outcome"] == "passed":
         result["outcome"] = "xfailed" if hasattr(report, "wasxfail") else "skipped"
     if report.when == "teardown":

@@ -72,7 +72,6 @@ def traced_module(module: Module, top: bool = True, seen: dict[Module, ScriptMod
     kind.add_attribute("training", BOOL)
     kind.add_attribute("_is_full_backward_hook", OptionalType(BOOL))
     made.__dict__["training"] = module.training
-    made.__dict__["_is_full_backward_hook"] = None
     concrete = {name: child._concrete for name, child in children.items() if child is not None}
     made._become(ConcreteModule(type(module), kind, concrete))
     return made
@@ -205,9 +204,7 @@ def _captured(block: Block, path: Path) -> list[Value]:
 def _given(block: Block) -> list[Value]:
     """The values of a block that are read outside."""
     inside = set(block.all_nodes())
-    return [
-        value for node in block.nodes for value in node.outputs if any(use.user not in inside for use in value.uses)
-    ]
+    return [value for node in block.nodes for value in node.outputs if any(use.user not in inside for use in value.uses)]
 
 
 def _return(graph: Graph, results: list[Value]) -> None:

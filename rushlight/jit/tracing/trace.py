@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 
 from rushlight.amp.autocast_mode import clear_autocast_cache
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
 from rushlight.jit.compiler import qualified_name
 from rushlight.jit.function import Function
@@ -28,6 +29,8 @@ from rushlight.jit.tracing.record import record
 from rushlight.jit.tracing.state import TracingState
 from rushlight.nn import Module
 from rushlight.ops.recording import suspended
+
+graph_api = LazyModule("rushlight.jit.graph_api")
 
 
 def trace(
@@ -120,9 +123,7 @@ def _record(
     clear_autocast_cache()  # casts of parameters that were not recorded
     tracing = TracingState(strict)
     root = None if module is None else tracing.graph.add_input("self", module[1]._c.type)
-    taken = [
-        add_input(tracing, value, names[index] if index < len(names) else None) for index, value in enumerate(inputs)
-    ]
+    taken = [add_input(tracing, value, names[index] if index < len(names) else None) for index, value in enumerate(inputs)]
     if module is not None:
         register_modules(tracing, *module, root)
     with tracing_hooks(), tracing.recording(record):
@@ -211,9 +212,7 @@ def trace_module(
     return made
 
 
-def _trace_method(
-    mod: Module, made: ScriptModule, name: str, examples: object, by_name: bool, strict: bool
-) -> Graph:
+def _trace_method(mod: Module, made: ScriptModule, name: str, examples: object, by_name: bool, strict: bool) -> Graph:
     method = mod if name == "forward" else getattr(mod, name)
     inputs, names = _arguments(examples, by_name, mod.forward if name == "forward" else method)
     function = _without_scope(mod) if name == "forward" else method
@@ -272,7 +271,8 @@ def _get_trace_graph(
             tracing.graph.register_output(output_value(tracing, result))
     normalize_ops(tracing.graph)
     eliminate_dead_code(tracing.graph)
-    return (tracing.graph, result, given) if return_inputs else (tracing.graph, result)
+    graph = graph_api.Graph(tracing.graph)
+    return (graph, result, given) if return_inputs else (graph, result)
 
 
 def _state_of(module: Module) -> list[Tensor]:

@@ -232,7 +232,7 @@ def trapezoid(y, *, dx=1, dim=-1):
 @composite("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor")
 def cumulative_trapezoid_x(y, x, *, dim=-1):
     axis, widths = _widths_of(y, x, dim, "cumulative_trapezoid")
-    return aten.cumsum.default(_heights(y, axis) * widths / 2.0, axis - y.dim())
+    return aten.cumsum.default(_heights(y, axis) * widths, axis - y.dim()) / 2.0
 
 
 @composite("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rushlight.core.dtype import complex64, complex128, float32, float64, get_default_dtype
+from rushlight.core.dtype import complex64, complex128, dtype, float32, float64, get_default_dtype
 from rushlight.core.strides import wrap_dim
 from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
@@ -73,9 +73,7 @@ def _from_complex(self: Tensor, n: int | None, dim: int, norm: str | None, forwa
     return aten._fft_c2c.default(resized, [axis], _normalization(norm, forward), forward)
 
 
-def _from_real(
-    self: Tensor, n: int | None, dim: int, norm: str | None, forward: bool, onesided: bool, name: str
-) -> Tensor:
+def _from_real(self: Tensor, n: int | None, dim: int, norm: str | None, forward: bool, onesided: bool, name: str) -> Tensor:
     _require_real(self, name)
     source, axis = _promoted(self, False), _axis(self, dim, name)
     size = _check_points(self.size(axis) if n is None else n)
@@ -226,8 +224,14 @@ _define_many("ihfft", _ihfftn)
 # Frequencies
 
 
+def _check_inexact(name: str, kind: dtype | None) -> None:
+    if kind is not None and kind.is_integral:
+        raise RuntimeError(f"{name} requires a floating point or complex dtype")
+
+
 @composite(f"fft_fftfreq(int n, float d=1.0, *, {_OPTIONS}) -> Tensor")
 def fftfreq(n, d=1.0, *, dtype=None, layout=None, device=None, pin_memory=None):
+    _check_inexact("fftfreq", dtype)
     position = aten.arange.start_step(0, n, 1, dtype=dtype or get_default_dtype(), device=device)
     signed = aten.where.self(position < (n + 1) // 2, position, position - n)
     return signed / (n * d)
@@ -235,6 +239,7 @@ def fftfreq(n, d=1.0, *, dtype=None, layout=None, device=None, pin_memory=None):
 
 @composite(f"fft_rfftfreq(int n, float d=1.0, *, {_OPTIONS}) -> Tensor")
 def rfftfreq(n, d=1.0, *, dtype=None, layout=None, device=None, pin_memory=None):
+    _check_inexact("rfftfreq", dtype)
     position = aten.arange.start_step(0, n // 2 + 1, 1, dtype=dtype or get_default_dtype(), device=device)
     return position / (n * d)
 

@@ -175,15 +175,15 @@ def histogram(self, bins=100, *, range=None, weight=None, density=False):
 )
 def histogram_between(self, bins, *, weight=None, density=False):
     _check_input(self, (bins,), weight, tuple(self.shape), "histogramdd")
+    if bins.numel() < 2:
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins.numel() - 1} for dimension 0")
     return _histogram(_column(self), [bins.detach()], weight, density), aten.clone.default(bins)
 
 
 def _rows(self: Tensor, bins: Sequence | None) -> Tensor:
     """The points, one a row; RuntimeError unless there is a specification of bins for each of their coordinates."""
     if self.dim() < 2:
-        raise RuntimeError(
-            f"torch.histogramdd: input tensor should have at least 2 dimensions, but got {self.dim()}"
-        )
+        raise RuntimeError(f"torch.histogramdd: input tensor should have at least 2 dimensions, but got {self.dim()}")
     if bins is not None and len(bins) != self.size(-1):
         raise RuntimeError(
             "histogramdd: The size of bins must be equal to the innermost dimension of the input. Got "

@@ -12,6 +12,7 @@ from rushlight.ops.composite.creation import laid_out_as
 from rushlight.ops.composite.network.common import checked_later, values_of
 from rushlight.ops.composite.pointwise import with_inplace
 from rushlight.ops.packet import namespaces
+from rushlight.ops.promotion import check_number
 
 aten = namespaces.namespace("aten")
 
@@ -65,7 +66,9 @@ def _slice_shape(value: Tensor, axis: int) -> tuple[int, ...]:
 @with_inplace("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor")
 def index_add(self, dim, index, source, *, alpha=1):
     axis = check_index_add("index_add", self, dim, index, source)
-    values = source if alpha == 1 else (source * alpha).to(source.dtype)
+    check_number(alpha, self.dtype)
+    factor = int(alpha) if source.dtype.is_integral and source.dtype is not bool_ else alpha
+    values = source if alpha == 1 else (source * factor).to(source.dtype)
     return aten.scatter_add.default(self, axis, spread_index(self, axis, index, source.shape), values)
 
 

@@ -247,7 +247,7 @@ def dist(self, other, p=2):
 def renorm(self, p, dim, maxnorm):
     if isinstance(p, complex) or p <= 0:
         raise RuntimeError(f"renorm: non-positive-norm not supported (p={p})")
-    if isinstance(maxnorm, complex) or maxnorm < 0:
+    if isinstance(maxnorm, complex) or not maxnorm >= 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
     if self.dim() < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.dim()} dimensions")

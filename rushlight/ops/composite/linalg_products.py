@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from itertools import combinations, combinations_with_replacement
 
-from rushlight.core.dtype import bool_, int64
+from rushlight.core.dtype import bfloat16, bool_, float16, int64
 from rushlight.core.strides import broadcast_shapes, wrap_dim, wrap_dims
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.linalg_common import aten, conjugate
@@ -30,6 +30,8 @@ def linalg_cross(self, other, *, dim=-1):
         raise RuntimeError(
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {self.size(axis)} and {other.size(axis)}"
         )
+    if self.dtype is not other.dtype:
+        raise RuntimeError(f"linalg.cross: expected scalar type {self.dtype.scalar_name} but found {other.dtype.scalar_name}")
     a, b = aten.unbind.int(self, axis), aten.unbind.int(other, axis)
     parts = [a[(row + 1) % 3] * b[(row + 2) % 3] - a[(row + 2) % 3] * b[(row + 1) % 3] for row in range(3)]
     return aten.stack.default(parts, axis)
@@ -150,9 +152,7 @@ def inner(self, other):
 @composite("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor")
 def tensordot(self, other, dims_self, dims_other):
     if len(dims_self) != len(dims_other):
-        raise RuntimeError(
-            f"both dimension lists should have same length, but got {list(dims_self)} and {list(dims_other)}"
-        )
+        raise RuntimeError(f"both dimension lists should have same length, but got {list(dims_self)} and {list(dims_other)}")
     if self.dtype is not other.dtype:
         raise RuntimeError(f"tensordot: both inputs should have same dtype, but got {self.dtype} and {other.dtype}")
     first, second = wrap_dims(dims_self, self.dim()), wrap_dims(dims_other, other.dim())
@@ -230,6 +230,13 @@ def linalg_diagonal(A, *, offset=0, dim1=-2, dim2=-1):
 
 @composite("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor")
 def linalg_vander(x, *, N=None):
+    if x.dtype in (float16, bfloat16, bool_):
+        kind = x.dtype.scalar_name
+        raise RuntimeError(f"linalg.vander supports floating point, complex, and integer tensors, but got {kind}")
+    return _powers(x, N)
+
+
+def _powers(x: Tensor, N: int | None) -> Tensor:
     count = N if N is not None else x.size(-1) if x.dim() else 1
     if count <= 1:
         raise RuntimeError(f"N must be greater than 1. Got {count}")
@@ -249,7 +256,7 @@ def vander(x, N=None, increasing=False):
         raise RuntimeError(f"N must be non-negative. Got {count} (vander)")
     if count < 2:
         return aten.ones.default((x.size(0), count), dtype=int64 if x.dtype.is_integral else x.dtype, device=x.device)
-    powers = linalg_vander(x, N=count)
+    powers = _powers(x, count)
     return powers if increasing else aten.flip.default(powers, [1])
 
 

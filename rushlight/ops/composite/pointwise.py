@@ -256,7 +256,7 @@ def _floating(self: Tensor) -> Tensor:
 @composite("isfinite(Tensor self) -> Tensor")
 def isfinite(self):
     if self.dtype.is_integral:
-        return aten.full.default(self.shape, True, dtype=bool_, device=self.device)
+        return aten.ones_like.default(self, dtype=bool_)
     return aten.lt.Tensor(aten.abs.default(self), float("inf"))
 
 
@@ -345,7 +345,7 @@ def _triangle(self: Tensor, keep: Callable) -> Tensor:
     rows = aten.unsqueeze.default(aten.arange.start_step(0, self.size(-2), 1, device=self.device), 1)
     columns = aten.arange.start_step(0, self.size(-1), 1, device=self.device)
     zero = aten.full.default((), 0, dtype=self.dtype, device=self.device)
-    return aten.where.self(keep(columns, rows), self, zero)
+    return aten.contiguous.default(aten.where.self(keep(columns, rows), self, zero))
 
 
 @composite("positive(Tensor(a) self) -> Tensor(a)")
@@ -384,4 +384,3 @@ def nan_to_num(self, nan=None, posinf=None, neginf=None):
     filled = masked_fill(self, aten.isnan.default(self), 0.0 if nan is None else nan)
     filled = masked_fill(filled, self == float("inf"), largest if posinf is None else posinf)
     return masked_fill(filled, self == float("-inf"), -largest if neginf is None else neginf)
-

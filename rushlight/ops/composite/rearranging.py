@@ -21,6 +21,8 @@ def repeat(self, repeats):
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor "
             f"(got {list(repeats)} for a tensor of shape {list(self.shape)})"
         )
+    if any(count < 0 for count in repeats):
+        raise RuntimeError(f"Number of repeats can not be negative, but got {list(repeats)}")
     sizes = (1,) * extra + tuple(self.shape)
     spread = [part for count in zip((1,) * len(sizes), sizes, strict=True) for part in count]
     target = [part for count in zip(repeats, sizes, strict=True) for part in count]
@@ -72,11 +74,8 @@ def roll(self, shifts, dims=()):
     for shift, dim in zip(shifts, dims, strict=True):
         size = self.size(dim)
         cut = size - shift % size if size else 0
-        result = aten.cat.default(
-            [aten.slice.Tensor(result, dim, cut, size), aten.slice.Tensor(result, dim, 0, cut)], dim
-        )
+        result = aten.cat.default([aten.slice.Tensor(result, dim, cut, size), aten.slice.Tensor(result, dim, 0, cut)], dim)
     return result
-
 
 
 @composite("fliplr(Tensor self) -> Tensor")

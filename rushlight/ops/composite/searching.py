@@ -71,16 +71,13 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
     return aten.logical_not.default(found) if invert else found
 
 
-@composite(
-    "isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> Tensor"
-)
+@composite("isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> Tensor")
 def isin_scalar(elements, test_element, *, assume_unique=False, invert=False):
     _check_ordered(elements)
+    _check_ordered(_as_tensor(test_element, elements))
     return elements != test_element if invert else elements == test_element
 
 
-@composite(
-    "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor"
-)
+@composite("isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor")
 def isin_number(element, test_elements, *, assume_unique=False, invert=False):
     return isin(_as_tensor(element, test_elements), test_elements, invert=invert)

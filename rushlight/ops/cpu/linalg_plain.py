@@ -73,6 +73,7 @@ def cholesky_status(matrix: np.ndarray) -> tuple[np.ndarray, int]:
             factor[column:, column:] = np.tril(matrix[column:, column:])
             return factor, column + 1
         factor[column:, column] = rest / math.sqrt(pivot)
+        factor[column, column] = math.sqrt(pivot)  # an imaginary part of the diagonal counts as rounding
     return factor, 0
 
 

@@ -13,10 +13,11 @@ from rushlight.ops.registry import cpu
 
 
 def _middle(values: np.ndarray, self: Tensor) -> Tensor:
-    """The lower of the two middle values; NaN (the least integer) of nothing."""
+    """The lower of the two middle values; NaN of nothing."""
     if not values.size:
         kind = self.dtype.numpy
-        nothing = np.nan if self.dtype.is_floating_point else 0 if kind.kind == "u" else np.iinfo(kind).min
+        # NaN as an integer: the least one, of which narrow types keep the low bits, which are zeros.
+        nothing = np.nan if self.dtype.is_floating_point else np.iinfo(kind).min if kind.itemsize >= 4 else 0
         return contiguous(np.asarray(nothing), self.dtype)
     rank = (values.size - 1) // 2
     return contiguous(np.partition(values, rank)[rank], self.dtype)

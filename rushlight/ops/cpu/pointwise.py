@@ -79,9 +79,7 @@ PREDICATES = {
     "logical_xor": np.logical_xor,
 }  # fmt: skip
 # NumPy orders complex numbers by their parts and gives signs and floors to them; torch refuses.
-REAL_ONLY = frozenset(
-    "sign relu floor ceil round trunc erf maximum minimum lt.Tensor le.Tensor gt.Tensor ge.Tensor".split()
-)
+REAL_ONLY = frozenset("sign relu floor ceil round trunc erf maximum minimum lt.Tensor le.Tensor gt.Tensor ge.Tensor".split())
 _REFUSALS = {
     "sign": "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.",
     "relu": "clamp is not supported for complex types",
@@ -217,7 +215,7 @@ def _add_scaled(kind: dtype, self: object, other: object, alpha: complex, factor
 def _check_alpha(kind: dtype, alpha: complex | float | int | bool) -> None:
     if isinstance(alpha, bool) and kind is not bool_:
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    if kind.is_integral and isinstance(alpha, float):
+    if kind.is_integral and isinstance(alpha, float | complex):
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     check_number(alpha, kind)
 

@@ -150,8 +150,8 @@ def poisson(self, generator=None):
     if not self.dtype.is_floating_point:
         raise not_implemented("poisson_cpu", self.dtype)
     rates = operand(self, self.dtype)
-    if rates.size and not (rates >= 0).all():
-        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+    if rates.size and not ((rates >= 0) & np.isfinite(rates)).all():
+        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative and finite")
     return contiguous(draw_poisson(generator or default_generator, rates), self.dtype)
 
 

@@ -65,9 +65,7 @@ def check_index_select(self: Tensor, dim: int, index: Tensor) -> tuple[int, tupl
     require_index("index_select", index)
     if not self.dim():
         if index.numel() != 1:
-            raise IndexError(
-                f"index_select(): Index to scalar can have only 1 value, got {index.numel()} value(s)"
-            )
+            raise IndexError(f"index_select(): Index to scalar can have only 1 value, got {index.numel()} value(s)")
         return axis, ()
     sizes = self._impl.sizes
     return axis, (*sizes[:axis], index.numel(), *sizes[axis + 1 :])
@@ -187,7 +185,7 @@ def check_pad(self: Tensor, pad: Sequence[int]) -> tuple[list[tuple[int, int]], 
     pairs = [(0, 0)] * (len(sizes) - len(padded)) + padded
     result = tuple(size + before + after for size, (before, after) in zip(sizes, pairs, strict=True))
     for dim, size in enumerate(result):
-        if size < 0:
+        if size < 0 or sizes[dim] + sum(amount for amount in pairs[dim] if amount < 0) < 0:
             raise RuntimeError(
                 f"The input size {sizes[dim]}, plus negative padding {pairs[dim][0]} and {pairs[dim][1]} resulted in a "
                 f"negative output size, which is invalid. Check dimension {dim} of your input."

@@ -100,6 +100,8 @@ def hardtanh(self, min_val=-1, max_val=1):
         min_val, max_val = int(min_val), int(max_val)
         if self.dtype is uint8 and min(min_val, max_val) < 0:
             raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+    if min_val != min_val or max_val != max_val:
+        return aten.full_like.default(self, math.nan)
     min_val = max_val if min_val > max_val else min_val
     return self.masked_fill(self <= min_val, min_val).masked_fill(self >= max_val, max_val)
 
@@ -165,7 +167,7 @@ def hardshrink(self, lambd=0.5):
 @composite("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
 @in_full_precision
 def softshrink(self, lambd=0.5):
-    if lambd < 0:
+    if not lambd >= 0:
         raise RuntimeError(
             f"lambda must be in range [0, {finfo(self.dtype).max}] for input dtype {self.dtype}, but found {lambd}."
         )

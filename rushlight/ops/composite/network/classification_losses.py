@@ -7,24 +7,18 @@ from rushlight.ops.composite.network.common import MEAN, NONE, SUM, arange, aten
 from rushlight.ops.registry import composite
 
 
-@composite(
-    "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor"
-)
+@composite("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
 def nll_loss(self, target, weight=None, reduction=MEAN, ignore_index=-100):
     """-self[i, target[i]], for log-probabilities (N, C) or (C)."""
     return aten.nll_loss_forward.default(self, target, weight, reduction, ignore_index)[0]
 
 
-@composite(
-    "nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor"
-)
+@composite("nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
 def nll_loss2d(self, target, weight=None, reduction=MEAN, ignore_index=-100):
     return nll_loss_nd(self, target, weight, reduction, ignore_index)
 
 
-@composite(
-    "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor"
-)
+@composite("nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
 def nll_loss_nd(self, target, weight=None, reduction=MEAN, ignore_index=-100):
     """nll_loss for (N, C, ...) and targets (N, ...): every place in the trailing dimensions counts as a sample."""
     if not 1 <= self.dim():
@@ -100,8 +94,7 @@ def _uniform_part(log_probabilities, target, weight, reduction, ignore_index, cl
 
 
 @composite(
-    "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, "
-    "int reduction=1) -> Tensor"
+    "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor"
 )
 def multi_margin_loss(self, target, p=1, margin=1, weight=None, reduction=MEAN):
     """The mean over classes of max(0, margin - self[target] + self[other]) ** p."""
@@ -110,7 +103,7 @@ def multi_margin_loss(self, target, p=1, margin=1, weight=None, reduction=MEAN):
     _check_classes(self)
     scores = self if self.dim() == 2 else self.reshape([1, -1])
     truth = target.reshape([-1, 1])
-    if truth.shape[0] != scores.shape[0]:
+    if target.dim() > 1 or truth.shape[0] != scores.shape[0]:
         raise RuntimeError(
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). "
             f"Expected target size [{scores.shape[0]}], but got {list(target.shape)}. Input has shape {list(self.shape)}."
@@ -130,9 +123,7 @@ def multi_margin_loss(self, target, p=1, margin=1, weight=None, reduction=MEAN):
 
 def _check_classes(x) -> None:
     if x.dim() > 2 or 0 in x.shape[max(x.dim() - 1, 0) :]:
-        raise RuntimeError(
-            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(x.shape)}"
-        )
+        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(x.shape)}")
 
 
 @composite("multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
@@ -141,6 +132,8 @@ def multilabel_margin_loss(self, target, reduction=MEAN):
     _check_classes(self)
     if self.shape != target.shape:
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(self.shape)}")
+    if target.dtype is not int64:
+        raise RuntimeError(f"multilabel_margin_loss: expected scalar type Long but found {target.dtype.scalar_name} for target")
     scores, labels = (self, target) if self.dim() == 2 else (self.reshape([1, -1]), target.reshape([1, -1]))
     listed = (labels < 0).to(int64).cumsum(1) == 0
     safe = labels.masked_fill(listed.logical_not(), 0)

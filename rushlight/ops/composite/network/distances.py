@@ -11,7 +11,7 @@ from rushlight.ops.registry import composite
 def cosine_similarity(x1, x2, dim=1, eps=1e-08):
     """The dot product of x1 and x2 along `dim`, each divided by its length or eps, whichever is larger."""
     kind = promote_types(x1.dtype, x2.dtype)
-    if not (kind.is_floating_point or kind.is_complex):
+    if not kind.is_floating_point:
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {kind}")
     x1, x2 = x1.to(kind), x2.to(kind)
     if not eps >= 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight.core.dtype import int64
+from rushlight.core.strides import broadcast_shapes
 from rushlight.core.tensor_impl import DataDependentShapeError
 from rushlight.ops.composite.network.common import arange, aten, checked_later, values_of
 from rushlight.ops.registry import composite
@@ -15,6 +16,8 @@ def linear(input, weight, bias=None):
     """(..., in) times the transpose of (out, in), plus (out,): one matrix product over all leading dimensions."""
     if weight.dim() == 1:
         product = input.matmul(weight)
+        if bias is not None and broadcast_shapes(product.shape, bias.shape) != product.shape:
+            raise RuntimeError(f"linear: a bias of shape {list(bias.shape)} does not fit an output of {list(product.shape)}")
         return product if bias is None else product + bias
     sizes = input.shape
     transposed = aten.permute.default(weight, [1, 0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from rushlight.core.dtype import bool_
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.network.activations import log_sigmoid
 from rushlight.ops.composite.network.common import MEAN, aten, checked_later, reduce_loss, values_of
@@ -13,8 +14,16 @@ from rushlight.ops.registry import check_castable, composite
 
 @composite("mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
 def mse_loss(self, target, reduction=MEAN):
-    difference = self - target
+    difference = _difference(self, target)
     return reduce_loss(difference * difference, reduction)
+
+
+def _difference(self: Tensor, target: Tensor) -> Tensor:
+    """self - target; where one holds truth values, they count as 0 and 1."""
+    if (self.dtype is bool_) != (target.dtype is bool_):
+        kind = result_type(self, target)
+        return self.to(kind) - target.to(kind)
+    return self - target
 
 
 @composite("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
@@ -29,7 +38,7 @@ def smooth_l1_loss(self, target, reduction=MEAN, beta=1.0):
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
         return l1_loss(self, target, reduction)
-    difference = self - target
+    difference = _difference(self, target)
     distance = difference.abs()
     loss = aten.where.self(distance < beta, difference * difference * (0.5 / beta), distance - 0.5 * beta)
     return reduce_loss(loss, reduction)
@@ -40,10 +49,11 @@ def huber_loss(self, target, reduction=MEAN, delta=1.0):
     """smooth_l1_loss times delta (Huber 1964)."""
     if not delta > 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    difference = self - target
+    difference = _difference(self, target)
+    check_castable("huber_loss", difference.dtype, self.dtype)
     distance = difference.abs()
     loss = aten.where.self(distance < delta, difference * difference * 0.5, (distance - 0.5 * delta) * delta)
-    return reduce_loss(loss, reduction)
+    return reduce_loss(loss.to(self.dtype), reduction)
 
 
 LEAST_VARIANCE = 1e-12  # of a probability whose cross entropy is differentiated
@@ -107,9 +117,7 @@ def kl_div(self, target, reduction=MEAN, *, log_target=False):
     return reduce_loss(aten.xlogy.Tensor(target, target) - target * self, reduction)
 
 
-@composite(
-    "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor"
-)
+@composite("poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor")
 def poisson_nll_loss(input, target, log_input, full, eps, reduction):
     """The negative log-likelihood of counts, with Stirling's approximation of log(target!) when `full`."""
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
@@ -121,7 +129,12 @@ def poisson_nll_loss(input, target, log_input, full, eps, reduction):
 
 @composite("soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
 def soft_margin_loss(self, target, reduction=MEAN):
-    return reduce_loss((-self * target).exp().log1p(), reduction)
+    loss = (-self * target).exp().log1p()
+    check_castable("soft_margin_loss", loss.dtype, self.dtype)
+    if loss.shape != self.shape:
+        shapes = f"a target of shape {list(target.shape)} does not fit an input of {list(self.shape)}"
+        raise RuntimeError(f"soft_margin_loss: {shapes}")
+    return reduce_loss(loss.to(self.dtype), reduction)
 
 
 def _positive_part(x):
@@ -136,16 +149,12 @@ def hinge_embedding_loss(self, target, margin=1.0, reduction=MEAN):
     return reduce_loss(negative + self.masked_fill(target == -1, 0), reduction)
 
 
-@composite(
-    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor"
-)
+@composite("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor")
 def margin_ranking_loss(input1, input2, target, margin=0.0, reduction=MEAN):
     return reduce_loss(_positive_part(-target * (input1 - input2) + margin), reduction)
 
 
-@composite(
-    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor"
-)
+@composite("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor")
 def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction=MEAN):
     """1 - cosine where target is 1, max(0, cosine - margin) where it is -1."""
     _check_cosine_embedding(input1, input2, target)
