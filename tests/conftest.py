@@ -4,6 +4,7 @@ Compiled code goes to a cache of the session's own. Hypothesis draws the same ex
 no test by its slowness.
 """
 
+import gc
 import os
 
 import pytest
@@ -13,6 +14,17 @@ from tests import library_store
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Exempt imported modules and collected tests, millions of objects, from garbage collections."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
