@@ -18,7 +18,7 @@ from typing import Any
 
 from rushlight.core.tensor import Tensor
 from rushlight.deploy.exporting import export
-from rushlight.deploy.spelling import identifier
+from rushlight.deploy.spelling import model_name
 from rushlight.deploy.targets import TARGETS, build_library
 from rushlight.deploy.wheel import build_wheel
 from rushlight.export.archive import load as load_program
@@ -97,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
 def _export(options: argparse.Namespace) -> None:
     model = _load(options.model)
     folder = Path(options.output)
-    name = options.name or identifier(folder.name or "model", set(), "model")
+    name = options.name or model_name(folder.resolve().name)
     calls = options.calls or [("forward", [])]
     sizes: dict[str, Any] = {}
     examples = {method: _example(words, sizes) for method, words in calls}

@@ -119,11 +119,12 @@ typedef struct @name @name;
 
 /* Makes a handle from a file of weights, which is mapped@EMBEDDED. On failure *model is null, and a sentence is
  * written to `message`, of which `room` bytes are there; it may be null. */
-@NAME_API @name_status @name_create(const char* weights, @name** model, char* message, size_t room);
+@NAME_API @name_status @name_create(const char* weights, struct @name** model, char* message, size_t room);
 /* The same from weights in memory, which has to stay as long as the handle, and those that share with it. */
-@NAME_API @name_status @name_create_from_memory(const void* weights, size_t size, @name** model, char* message, size_t room);
+@NAME_API @name_status @name_create_from_memory(const void* weights, size_t size, struct @name** model,
+                                                char* message, size_t room);
 /* Another handle over the same weights: for another thread. It begins with the model's first state, and with one thread. */
-@NAME_API @name_status @name_share(@name* other, @name** model);
+@NAME_API @name_status @name_share(@name* other, struct @name** model);
 @NAME_API void @name_destroy(@name* model);
 
 /* What went wrong in the last call for this handle. It stays until the next call. */

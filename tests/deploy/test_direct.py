@@ -264,3 +264,16 @@ def test_complex_constants(tmp_path):
     assert (text, turn.dtype, turn.shape, complex(turn)) == ("b!", np.complex128, (), 1 - 2j)
     assert [complex(each) for each in several] == [3 + 4j, 1 - 2j]
     close(doubled, x * 2)
+
+
+def test_lists_that_branches_give_hold_what_was_computed_in_them(tmp_path):
+    class Chosen(nn.Module):
+        def forward(self, x: torch.Tensor, key: str) -> list[torch.Tensor]:
+            return [x, x + 2, x * 3] if key == "more" else [x.exp()]
+
+    module = torch.jit.script(Chosen())
+    model = built(module, (torch.rand(2), "more"), tmp_path)
+    x = torch.rand(2)
+    for key in ("more", "less"):
+        for found, expected in zip(model.forward(x.numpy(), key), module(x, key), strict=True):
+            close(found, expected)

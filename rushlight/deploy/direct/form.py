@@ -142,7 +142,7 @@ class DirectForm:
         body = "\n".join(f"  {line}" for line in lines)
         model.includes["#include <rushlight/program.h>"] = None
         model.uses_language = True
-        model.forms.append(f"int {function}(RL_HANDLE& self, const value* inputs, value* outputs) {{\n{body}\n}}")
+        model.forms.append(f"int {function}(model_handle& self, const value* inputs, value* outputs) {{\n{body}\n}}")
         return found
 
     def _taken(self, program: Program, names: Sequence[str]) -> list[str]:

@@ -24,8 +24,8 @@
 namespace rl {
 namespace deployed {
 
-using tensor = RL_MODEL(tensor);
-using value = RL_MODEL(value);
+using tensor = ::RL_MODEL(tensor);
+using value = ::RL_MODEL(value);
 constexpr int most_dims = RL_CONSTANT(MAX_RANK);
 constexpr int ok = RL_CONSTANT(OK), bad_argument = RL_CONSTANT(BAD_ARGUMENT), bad_weights = RL_CONSTANT(BAD_WEIGHTS);
 constexpr int failed = RL_CONSTANT(FAILED), no_memory = RL_CONSTANT(NO_MEMORY);
