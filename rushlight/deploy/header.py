@@ -53,9 +53,10 @@ typedef enum @name_dtype {
   @NAME_COMPLEX128 /* the same of doubles */
 } @name_dtype;
 
-/* A tensor: sizes, and strides in elements. As an input it is only read. As an output it is either all zeros, and the model
- * sets it to memory of its own, which stays until the next run of that model returns, or the caller's memory with the result's
- * sizes, by any strides. */
+/* A tensor: sizes, and strides in elements. As an input it is read, and written to only where the model's own
+ * code does so. As an output it is all zeros, or what the last run of the handle set it to, and the model sets it to memory of
+ * its own, which stays until the next run of that handle returns; or it is the caller's memory with the result's sizes, by any
+ * strides. */
 typedef struct @name_tensor {
   void* data;
   int32_t dtype; /* @name_dtype */
@@ -139,7 +140,8 @@ typedef struct @name @name;
 @NAME_API size_t @name_method_count(void);
 /* Null where there is no such method. */
 @NAME_API const @name_method* @name_method_at(size_t index);
-/* Runs a method by its number: inputs as the method says, and a place for each output, which is zeros, or a tensor. */
+/* Runs a method by its number: inputs as the method says, and a place for each output, which is zeros, an earlier result,
+ * or a tensor. */
 @NAME_API @name_status @name_run(@name* model, size_t method, const @name_value* inputs, size_t input_count,
                                  @name_value* outputs, size_t output_count);
 

@@ -182,21 +182,19 @@ def _typed_function(model: Model, method: Method, index: int) -> Iterator[str]:
     for each, name in pointers:
         yield f'  if (!{name}) return ({status})inside->say({bad}, "{each.name} is a null pointer");'
     makers = {"int": "of_integer", "float": "of_real", "bool": "of_boolean", "tensor": "of_tensor"}
+    own = "rl::deployed::"
     given = [
-        f"rl::deployed::{makers[each.kind]}({'*' * (each.kind == 'tensor')}{name})" if each.kind in makers else f"*{name}"
+        f"{own}{makers[each.kind]}({'*' * (each.kind == 'tensor')}{name})" if each.kind in makers else f"*{name}"
         for each, name in inputs
-    ]
-    yield f"  const rl::deployed::value given_inputs[] = {{{', '.join(given) or 'rl::deployed::none()'}}};"
+    ] or [f"{own}none()"]
+    yield f"  const {own}value given_inputs[] = {{{', '.join(given)}}};"
     places = [
-        f"rl::deployed::place_of(*{name})"
-        if each.kind == "tensor"
-        else f"*{name}"
-        if each.kind not in makers
-        else "rl::deployed::none()"
+        f"{own}place_of(*{name})" if each.kind == "tensor" else f"*{name}" if each.kind not in makers else f"{own}none()"
         for each, name in outputs
-    ]
-    yield f"  rl::deployed::value given_outputs[] = {{{', '.join(places) or 'rl::deployed::none()'}}};"
-    yield f"  const int status = rl::deployed::run_method(inside, {index}, given_inputs, {len(inputs)}, given_outputs, {len(outputs)});"
+    ] or [f"{own}none()"]
+    yield f"  {own}value given_outputs[] = {{{', '.join(places)}}};"
+    counts = f"given_inputs, {len(inputs)}, given_outputs, {len(outputs)}"
+    yield f"  const int status = {own}run_method(inside, {index}, {counts});"
     yield f"  if (status) return ({status})status;"
     readers = {"int": "as.integer", "float": "as.real", "bool": "as.integer != 0", "tensor": "as.tensor"}
     for place, (each, name) in enumerate(outputs):

@@ -26,18 +26,19 @@ _C_WORDS = frozenset(
 
 
 C_LIBRARY = frozenset(
-    "abort abs access acos acosh alarm asin asinh atan atan2 atanh atexit atof atoi bcmp bcopy brk bsearch bzero calloc cbrt ceil "
-    "chdir chmod chown clock close copysign cos cosh creat daemon div drand48 drem dup erf erfc exit exp exp10 exp2 expm1 fabs "
-    "fchmod fclose fdim fdopen feof ferror fflush ffs fgetc fgets fileno finite floor fma fmax fmin fmod fopen fork fprintf fputc "
-    "fputs fread free freopen frexp fscanf fseek fstat fsync ftell ftruncate fwrite gamma getc getcwd getenv getw hypot ilogb "
-    "index isatty j0 j1 jn kill labs ldexp ldiv lgamma link llabs llrint llround lockf log log10 log1p log2 logb lrint lround lseek "
-    "lstat madvise malloc memchr memcmp memcpy memmem memmove mempcpy memset mkdir mkfifo mknod mkstemp mktemp mlock mmap modf "
-    "mprotect mremap msync munlock munmap nan nanosleep nearbyint nextafter nice open openat pause pclose perror pipe popen "
-    "pow pread printf putc putchar putenv puts pwrite qsort quick_exit raise rand rand_r random read readlink realloc realpath "
-    "remainder remove remquo rename rewind rindex rint rmdir round sbrk scalb scalbn scanf select setbuf setenv setvbuf signal "
-    "significand sin sincos sinh sleep sprintf sqrt srand srandom sscanf stat strcat strchr strcmp strcpy strdup strlen strncpy "
-    "strsep strstr strtod strtok strtol swab symlink sync syscall system tan tanh tee tgamma time tmpfile tmpnam trunc truncate "
-    "umask ungetc unlink unsetenv usleep valloc vfork vprintf write y0 y1 yn".split()
+    "abort abs access acos acosh alarm asin asinh atan atan2 atanh atexit atof atoi bcmp bcopy brk bsearch bzero calloc "
+    "cbrt ceil chdir chmod chown clock close copysign cos cosh creat daemon div drand48 drem dup erf erfc exit exp exp10 "
+    "exp2 expm1 fabs fchmod fclose fdim fdopen feof ferror fflush ffs fgetc fgets fileno finite floor fma fmax fmin fmod "
+    "fopen fork fprintf fputc fputs fread free freopen frexp fscanf fseek fstat fsync ftell ftruncate fwrite gamma getc "
+    "getcwd getenv getw hypot ilogb index isatty j0 j1 jn kill labs ldexp ldiv lgamma link llabs llrint llround lockf log "
+    "log10 log1p log2 logb lrint lround lseek lstat madvise malloc memchr memcmp memcpy memmem memmove mempcpy memset mkdir "
+    "mkfifo mknod mkstemp mktemp mlock mmap modf mprotect mremap msync munlock munmap nan nanosleep nearbyint nextafter "
+    "nice open openat pause pclose perror pipe popen pow pread printf putc putchar putenv puts pwrite qsort quick_exit "
+    "raise rand rand_r random read readlink realloc realpath remainder remove remquo rename rewind rindex rint rmdir round "
+    "sbrk scalb scalbn scanf select setbuf setenv setvbuf signal significand sin sincos sinh sleep sprintf sqrt srand "
+    "srandom sscanf stat strcat strchr strcmp strcpy strdup strlen strncpy strsep strstr strtod strtok strtol swab symlink "
+    "sync syscall system tan tanh tee tgamma time tmpfile tmpnam trunc truncate umask ungetc unlink unsetenv usleep valloc "
+    "vfork vprintf write y0 y1 yn".split()
 )  # fmt: skip
 """Functions of the C library in headers that programs include: what a model's type cannot be called."""
 

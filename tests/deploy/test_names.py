@@ -21,7 +21,7 @@ class Named(nn.Module):
     def forward(
         self, int: torch.Tensor, status: torch.Tensor, ok: int, value: float, model: torch.Tensor, bad_argument: torch.Tensor,
         int64_t: torch.Tensor, run_method: torch.Tensor, inside: torch.Tensor, linux: torch.Tensor, tensor_value: torch.Tensor,
-        I: torch.Tensor, result: torch.Tensor,
+        EOF: torch.Tensor, result: torch.Tensor,
     ):  # fmt: skip
         return (
             int
@@ -35,7 +35,7 @@ class Named(nn.Module):
             + inside
             + linux
             + tensor_value
-            + I
+            + EOF
             + result
         )
 

@@ -17,6 +17,15 @@ struct model_handle : handle {
 #ifdef RL_THREADS
   rl_team::thread_pool pool;
 #endif
+
+  // Whether a run of this handle has put a value there, which the next run replaces.
+  bool is_own(const value& result) const {
+    if (result.kind != RL_CONSTANT(TENSOR)) return true;
+    const void* data = result.as.tensor.data;
+    bool found = turns[0].holds(data) || turns[1].holds(data);
+    for (const slot& each : states) found |= each.pools[0].holds(data) || each.pools[1].holds(data);
+    return found;
+  }
 };
 
 }  // namespace deployed

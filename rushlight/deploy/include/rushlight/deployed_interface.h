@@ -102,8 +102,10 @@ int run_method(model_handle* model, size_t index, const value* inputs, size_t in
     if (!is_sound(inputs[i], 0)) return model->say(bad_argument, "%s is no value", called.info.inputs[i].name);
   for (size_t i = 0; i < output_count; ++i)
     if (!is_place(outputs[i]))
-      return model->say(bad_argument, "the place for %s must be empty (zeros), or a tensor", called.info.outputs[i].name);
+      return model->say(bad_argument, "the place for %s must be empty (zeros), an earlier result, or a tensor", called.info.outputs[i].name);
   if (__atomic_exchange_n(&model->running, true, __ATOMIC_ACQUIRE)) return bad_argument;  // its message is another thread's
+  for (size_t i = 0; i < output_count; ++i)
+    if (model->is_own(outputs[i])) outputs[i] = none();
   model->begin();
 #ifdef RL_THREADS
   rl_team::helpers* const outer = rl_team::helpers::current;
@@ -159,11 +161,13 @@ int set_threads(model_handle* model, int threads) {
   if (threads > 1) return model->say(bad_argument, "the model was built without threads");
 #endif
   model->threads = threads;
+  model->text[0] = 0;
   return ok;
 }
 
 int reset(model_handle* model) {
   if (!model) return bad_argument;
+  model->text[0] = 0;
   return set_first_state(*model) ? ok : model->no_more();
 }
 
