@@ -12,6 +12,9 @@ import rushlight as torch
 from rushlight import nn
 from rushlight.deploy import NotExportable, export
 from rushlight.deploy.binding import ModelError
+from rushlight.deploy.direct.statements import Statements
+from rushlight.deploy.direct.values import Plan
+from rushlight.jit.types import kinds as types
 from tests.deploy.built import built, close
 
 
@@ -304,3 +307,12 @@ def test_layers_with_lists_of_weights_beside_buffers_that_are_written(tmp_path):
         found, expected = model.forward(x.numpy()), module(x)
         close(found[0], expected[0])
         assert found[1] == expected[1]
+
+
+def test_what_is_known_of_constants_settles():
+    plan, kind = Plan(), types.ListType(types.INT)
+    statements, constants = Statements(plan, None), [[1, 1, 16], [1, 1, 16]]
+    statements.constant(constants[0], kind)
+    plan.grew = False
+    statements.constant(constants[1], kind)
+    assert not plan.grew

@@ -132,3 +132,7 @@ def test_arrays_that_cannot_cross():
         _tensor(np.zeros(3, np.uint32), [])
     with pytest.raises(ValueError, match="at most 8 dimensions, got 9"):
         _tensor(np.zeros((1,) * 9, np.float32), [])
+
+
+def test_a_handle_without_its_library():
+    assert not hasattr(object.__new__(Model), "_handle")
