@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Sequence
 
@@ -16,7 +17,12 @@ def main(words: Sequence[str] | None = None) -> int:
     if words[:1] == ["export"]:
         from rushlight.deploy.commands import main as export
 
-        return export(words[1:])
+        return export(words[1:], before_python=_become_torch)
     from rushlight.jit.commands import main as archives
 
     return archives(words)
+
+
+def _become_torch() -> None:
+    """Have `import torch` give Rushlight in a program that is imported after this."""
+    importlib.import_module("rushlight.as_torch")

@@ -108,7 +108,9 @@ class Model:
         return found
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name not in self._methods:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name not in self._methods:
             raise AttributeError(f"the model {self._name} has no method {name!r}; it has {', '.join(self._methods)}")
         return lambda *values: self._run(name, values)
 

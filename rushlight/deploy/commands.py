@@ -12,13 +12,13 @@ import json
 import re
 import sys
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from rushlight.core.tensor import Tensor
 from rushlight.deploy.exporting import export
-from rushlight.deploy.spelling import identifier
+from rushlight.deploy.spelling import model_name
 from rushlight.deploy.targets import TARGETS, build_library
 from rushlight.deploy.wheel import build_wheel
 from rushlight.export.archive import load as load_program
@@ -38,7 +38,7 @@ _DESCRIPTION = """\
 Write a model as a folder of C and C++ that any C++17 compiler builds and that needs no Python.
 
 MODEL is a TorchScript archive, an exported program (.pt2), or a module or function in Python as
-package.module:name or file.py:name (a class is called without arguments).
+package.module:name or file.py:name (a class is called without arguments; `import torch` gives Rushlight there).
 
 --input says what a call is given, one for each argument in order:
   x:float32[1,3,224,224]    a tensor
@@ -64,11 +64,11 @@ class _MethodOrInput(argparse.Action):
             calls[-1][1].extend(values)
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """Run the command; its exit status."""
+def main(words: Sequence[str] | None = None, before_python: Callable[[], None] = lambda: None) -> int:
+    """Run the command; its exit status. `before_python` is called before a model in Python is imported."""
     options = _parser().parse_args(words)
     try:
-        _export(options)
+        _export(options, before_python)
     except (RuntimeError, OSError, ValueError, TypeError, AttributeError, ImportError, CompilerMissing, BuildError) as error:
         print(f"rushlight export: {error}", file=sys.stderr)
         return 1
@@ -94,10 +94,10 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _export(options: argparse.Namespace) -> None:
-    model = _load(options.model)
+def _export(options: argparse.Namespace, before_python: Callable[[], None]) -> None:
+    model = _load(options.model, before_python)
     folder = Path(options.output)
-    name = options.name or identifier(folder.name or "model", set(), "model")
+    name = options.name or model_name(folder.resolve().name)
     calls = options.calls or [("forward", [])]
     sizes: dict[str, Any] = {}
     examples = {method: _example(words, sizes) for method, words in calls}
@@ -125,13 +125,16 @@ def _export(options: argparse.Namespace) -> None:
         print(build_library(made, name, options.target, "static"))
 
 
-def _load(text: str) -> Any:
+def _load(text: str, before_python: Callable[[], None]) -> Any:
     """The model that a word names."""
     path, _, name = text.rpartition(":")
     if path and not Path(text).exists():
+        before_python()
         return _from_python(path, name)
     if not Path(text).exists():
         raise FileNotFoundError(f"there is no file {text}; a model in Python is package.module:name or file.py:name")
+    if text.endswith(".py"):
+        raise ValueError(f"{text} needs the name of a module or function in it, as {text}:NAME")
     if not zipfile.is_zipfile(text):
         raise ValueError(f"{text} is neither a TorchScript archive nor an exported program; neither is a file of weights alone")
     with zipfile.ZipFile(text) as archive:
@@ -194,6 +197,8 @@ def _tensor(kind: str, words: Sequence[str], sizes: dict[str, Any]) -> tuple[Ten
         size = sizes.get(found[1])
         if size is None:
             least, most = int(found[2] or 0), None if found[3] is None else int(found[3])
+            if most is not None and most < least:
+                raise ValueError(f"the bounds of a size are NAME=LEAST..MOST, got {word!r}, of which nothing is within")
             size = sizes[found[1]] = Dim(found[1], min=least or None, max=most)
         elif found[2] is not None:
             raise ValueError(f"the bounds of {found[1]} stand where it comes first, and again in {word!r}")

@@ -34,7 +34,7 @@ def add_exported(model: Model, name: str, program: ExportedProgram) -> Method:
 
     A size that is open has a form of its own for 1, where it may be 1, and for other values that the general one is not for.
     """
-    method = Method(name, [], [])
+    method = Method(model.method_name(name), [], [])
     _add_graph(model, method, program, {})
     for fixed in _other_sizes(program, _user_inputs(program)):
         with suppress(*MAY_FAIL), model.whole():  # a size that may not be so small
@@ -187,7 +187,7 @@ def _outputs(program: ExportedProgram, form: GraphForm, size_names: dict[str, st
 
 def _output_names(program: ExportedProgram) -> list[str]:
     """What results are called: by the keys and fields that they have in what the program returns."""
-    taken: set[str] = {"model"}
+    taken: set[str] = set()
     paths = list(_paths(program.call_spec.out_spec, ()))
     results = [spec for spec in program.graph_signature.output_specs if spec.kind is OutputKind.USER_OUTPUT]
     if len(paths) != len(results):
@@ -206,7 +206,7 @@ def _paths(spec: TreeSpec, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 def _add_form(model: Model, method: Method, form: GraphForm | PartsForm, count: int, slots: Sequence[int], seeds: int) -> None:
     """Add the function that runs a graph for the method's values and the model's state."""
-    function = f"{method.name}_{len(method.forms)}"
+    function = f"form_{method.name}_{len(method.forms)}"
     given = [f"&inputs[{place}]" for place in range(count)] + [f"&self.states[{slot}].now" for slot in slots]
     given += [f"&seed_{number}" for number in range(seeds)]
     lines = ["(void)inputs, (void)outputs;"]
@@ -219,5 +219,5 @@ def _add_form(model: Model, method: Method, form: GraphForm | PartsForm, count: 
     for place, each in enumerate(method.outputs):
         lines.append(f'if (status == ok) status = self.deliver(outputs[{place}], made[{place}], "{each.name}");')
     body = "\n".join(f"  {line}" for line in [*lines, "return status;"])
-    model.forms.append(f"int {function}(RL_HANDLE& self, const value* inputs, value* outputs) {{\n{body}\n}}")
+    model.forms.append(f"int {function}(model_handle& self, const value* inputs, value* outputs) {{\n{body}\n}}")
     method.forms.append(function)

@@ -14,7 +14,7 @@ from rushlight.deploy.exported import add_exported
 from rushlight.deploy.model import Model
 from rushlight.deploy.package import write_package
 from rushlight.deploy.scripted import Example, add_scripted, add_scripted_function
-from rushlight.deploy.spelling import identifier, is_identifier
+from rushlight.deploy.spelling import is_model_name, model_name
 from rushlight.export.dynamic_shapes import Dim
 from rushlight.export.exported_program import ExportedProgram
 from rushlight.export.exporting import export as export_program
@@ -63,8 +63,8 @@ def export(
         ['.rushlight-export', 'CMakeLists.txt', 'README.md']
     """
     called = _name_of(model) if name is None else name
-    if not is_identifier(called):
-        raise ValueError(f"the model's name must be an identifier of C, got {called!r}")
+    if not is_model_name(called):
+        raise ValueError(f"the model's name must be an identifier of C that is no function of its library, got {called!r}")
     made = Model(called)
     with no_grad():
         _add(made, model, example_inputs, kwargs, dynamic_shapes)
@@ -76,9 +76,7 @@ def export(
 def _name_of(model: Any) -> str:
     if isinstance(model, ExportedProgram | Mapping):
         return "model"
-    return identifier(
-        getattr(model, "original_name", None) or getattr(model, "__name__", type(model).__name__).lower(), set(), "model"
-    )
+    return model_name(getattr(model, "original_name", None) or getattr(model, "__name__", type(model).__name__).lower())
 
 
 def _add(made: Model, model: Any, example_inputs: Any, kwargs: Any, dynamic_shapes: Any) -> None:

@@ -24,7 +24,7 @@ from rushlight.core.storage import aligned
 from rushlight.core.symbolic import Relation
 from rushlight.core.symbolic.relations import DIFFERENT, EQUAL, NOT_NEGATIVE
 from rushlight.core.tensor import Tensor
-from rushlight.deploy.spelling import c_constant, c_string, format_text, in_user_names
+from rushlight.deploy.spelling import c_constant, c_string, constant_text, format_text, in_user_names
 from rushlight.deploy.weights import Weights
 from rushlight.fx.graph_module import GraphModule
 from rushlight.inductor import pieces
@@ -310,16 +310,7 @@ class _Writer:
         return f"kept[{names.index(buffer)}]"
 
     def _number(self, value: object) -> str:
-        if value is None:
-            return "none()"
-        if isinstance(value, bool):
-            return f"of_boolean({str(value).lower()})"
-        if isinstance(value, int | Expr):
-            return f"of_integer({size_text(value)})"
-        if isinstance(value, float):
-            return f"of_real({value!r})"
-        text = str(value)
-        return f"of_string({c_string(text)}, {len(text.encode())})"
+        return f"of_integer({size_text(value)})" if isinstance(value, Expr) else constant_text(value)
 
     def _tensor(self, place: int, pointer: str) -> str:
         """A result as a tensor at a pointer."""

@@ -53,9 +53,10 @@ typedef enum @name_dtype {
   @NAME_COMPLEX128 /* the same of doubles */
 } @name_dtype;
 
-/* A tensor: sizes, and strides in elements. As an input it is only read. As an output it is either all zeros, and the model
- * sets it to memory of its own, which stays until the next run of that model returns, or the caller's memory with the result's
- * sizes, by any strides. */
+/* A tensor: sizes, and strides in elements. As an input it is read, and written to only where the model's own
+ * code does so. As an output it is all zeros, or what the last run of the handle set it to, and the model sets it to memory of
+ * its own, which stays until the next run of that handle returns; or it is the caller's memory with the result's sizes, by any
+ * strides. */
 typedef struct @name_tensor {
   void* data;
   int32_t dtype; /* @name_dtype */
@@ -119,11 +120,12 @@ typedef struct @name @name;
 
 /* Makes a handle from a file of weights, which is mapped@EMBEDDED. On failure *model is null, and a sentence is
  * written to `message`, of which `room` bytes are there; it may be null. */
-@NAME_API @name_status @name_create(const char* weights, @name** model, char* message, size_t room);
+@NAME_API @name_status @name_create(const char* weights, struct @name** model, char* message, size_t room);
 /* The same from weights in memory, which has to stay as long as the handle, and those that share with it. */
-@NAME_API @name_status @name_create_from_memory(const void* weights, size_t size, @name** model, char* message, size_t room);
+@NAME_API @name_status @name_create_from_memory(const void* weights, size_t size, struct @name** model,
+                                                char* message, size_t room);
 /* Another handle over the same weights: for another thread. It begins with the model's first state, and with one thread. */
-@NAME_API @name_status @name_share(@name* other, @name** model);
+@NAME_API @name_status @name_share(@name* other, struct @name** model);
 @NAME_API void @name_destroy(@name* model);
 
 /* What went wrong in the last call for this handle. It stays until the next call. */
@@ -138,7 +140,8 @@ typedef struct @name @name;
 @NAME_API size_t @name_method_count(void);
 /* Null where there is no such method. */
 @NAME_API const @name_method* @name_method_at(size_t index);
-/* Runs a method by its number: inputs as the method says, and a place for each output, which is zeros, or a tensor. */
+/* Runs a method by its number: inputs as the method says, and a place for each output, which is zeros, an earlier result,
+ * or a tensor. */
 @NAME_API @name_status @name_run(@name* model, size_t method, const @name_value* inputs, size_t input_count,
                                  @name_value* outputs, size_t output_count);
 

@@ -13,11 +13,19 @@ from dataclasses import dataclass, field
 from rushlight.core.dtype import dtype
 from rushlight.core.tensor import Tensor
 from rushlight.deploy.graph_form import GraphForm
-from rushlight.deploy.spelling import DTYPES, NotExportable, c_constant, constant_text
+from rushlight.deploy.spelling import DTYPES, NotExportable, c_constant, constant_text, identifier
 from rushlight.deploy.weights import Weights
 from rushlight.inductor.sizes import Size
 
 MOST_DIMS = 8
+
+_INTERFACE = (
+    "create create_from_memory share destroy error set_threads reset seed method_count method_at run tensor_of "
+    "tensor value status dtype kind parameter method weights add_worker work rl rl_team rl_handle "
+    "signature signatures threads free"
+)
+_OWN_NAMES = frozenset(_INTERFACE.split())
+"""What the C interface has behind the model's name, or handles have in Python or JavaScript: no method is called so."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,16 @@ class Model:
         self.programs = 0
         self.looks_at_values = False  # whether functions of deployed_values.h are called
         self.uses_language = False  # whether a form is written statement by statement
+
+    def method_name(self, wished: str) -> str:
+        """What the interface calls a method: a name that no other method has, and nothing of the interface's own."""
+        return identifier(wished, {*_OWN_NAMES, *(each.name for each in self.methods)}, "method", behind_prefix=True)
+
+    def words_of_header(self) -> set[str]:
+        """Names that no parameter may have in the header."""
+        types, macros = ("tensor", "value", "status"), ("API", "H", "MAX_RANK", "MAX_THREADS")
+        own = [*(f"{self.name}_{each}" for each in types), *(f"{self.name.upper()}_{each}" for each in macros)]
+        return {"model", self.name, *own}
 
     def add_graph(self, form: GraphForm) -> None:
         """Add the functions of a graph, whose number is that of programs before it."""

@@ -3,7 +3,7 @@
 In: a graph of aten operators, as it was captured, in which `nonzero`, `item()` and the like give sizes that are symbols. Out:
 one C++ function over all parts, in their order:
 
-    static int parts_0(RL_HANDLE& self, const value* const* given, value* const* places, value* made)
+    static int parts_0(model_handle& self, const value* const* given, value* const* places, value* made)
 
 Each program is captured anew: the sizes that are found before it runs are open ones of its inputs. Where it takes one of them
 for other than some value, such as 1, it has a second form for that value.
@@ -165,7 +165,7 @@ class PartsWriter:
         self.model.looks_at_values = True
         number = len(self.model.forms)
         body = "\n".join(f"  {line}" for line in ["(void)given, (void)places, (void)made;", *self.lines, "return ok;"])
-        head = f"static int parts_{number}(RL_HANDLE& self, const value* const* given, value* const* places, value* made)"
+        head = f"static int parts_{number}(model_handle& self, const value* const* given, value* const* places, value* made)"
         self.model.forms.append(f"{head} {{\n{body}\n}}")
         symbols = [_expected(node.meta["val"]) for node in inputs]
         return PartsForm(number, symbols, [_view(result) for result in results], [_kind(result) for result in results])

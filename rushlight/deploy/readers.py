@@ -85,8 +85,9 @@ class Values:
             )
             return f"of_tensor({held})"
         if isinstance(reader, Applied):
-            value = reader(self.arguments)
-            kind = _KINDS[type(value)]
+            kind = _KINDS.get(type(reader(self.arguments)))
+            if kind is None:
+                raise NotExportable(f"a value that {reader.operator.schema.name} decides, which is no number")
             return f"{_MAKERS[kind]}({self.number(reader, kind)})"
         return f"*{self.pointer(reader)}"
 
@@ -110,7 +111,10 @@ class Values:
         if any(isinstance(each, Held) for each in reader.arguments):
             value = reader(self.arguments)
             return self.number(Known(value), _KINDS[type(value)])
-        operands = [Var(self.temporary("operand"), _KINDS[type(each(self.arguments))]) for each in reader.arguments]
+        kinds = [_KINDS.get(type(each(self.arguments))) for each in reader.arguments]
+        if None in kinds:
+            raise NotExportable(f"a decision by {reader.operator.schema.name} of what is no number")
+        operands = [Var(self.temporary("operand"), kind) for kind in kinds]
         for var, each in zip(operands, reader.arguments, strict=True):
             self.lines.append(f"const {SCALARS[var.kind.name]} {var} = {self.number(each, var.kind)};")
         name = reader.operator.schema.name

@@ -87,10 +87,10 @@ class _MethodWriter:
     def __init__(self, model: Model, states: States, function: Function, name: str, owner: list[ScriptObject]):
         self.model, self.states, self.function, self.name, self.owner = model, states, function, name, owner
         self.schema = function.schema.arguments[len(owner) :]
-        taken: set[str] = {"model"}
+        taken: set[str] = set()
         self.names = [*([""] * len(owner)), *(identifier(each.name, taken) for each in self.schema)]
         self.graph = function.prepared_graph()
-        self.method = Method(name, [], [])
+        self.method = Method(model.method_name(name), [], [])
         self.forms: list[Form] = []
 
     def add(self, examples: Sequence[Example]) -> None:
@@ -133,7 +133,7 @@ class _MethodWriter:
                         yield from (example.with_sizes({called[str(symbol)]: value}) for value in values if value > 1)
 
     def _add_form(self, call: list, example: Example, is_special: bool) -> None:
-        called = f"{self.name}_{len(self.forms)}"
+        called = f"form_{self.method.name}_{len(self.forms)}"
         form, results = self._first_form(call, example, called)
         names = self.names[len(self.owner) :]
         inputs = _inputs(names, self.schema[: len(names)], call[len(self.owner) : len(self.names)], example)

@@ -6,11 +6,11 @@ give, and the C interface, which `deployed_interface.h` has.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rushlight.deploy.levels import renamed
 from rushlight.deploy.model import Method, Model, Parameter, initial_text
-from rushlight.deploy.spelling import DTYPES, c_string
+from rushlight.deploy.spelling import DTYPES, c_string, identifier
 
 KINDS = {
     "none": "NONE", "bool": "BOOL", "int": "INT", "float": "FLOAT", "string": "STRING", "tensor": "TENSOR", "list": "LIST",
@@ -18,6 +18,8 @@ KINDS = {
 }  # fmt: skip
 
 
+# Inside of these, names of the headers hide the model's own name, which may be the same.
+_OPEN, _CLOSE = ("namespace rl {", "namespace deployed {", "namespace {"), ("}", "}", "}  // namespace rl::deployed")
 _LANGUAGE = ("#include <rushlight/deployed_language.h>", "#include <rushlight/deployed_tensors.h>")
 
 
@@ -27,12 +29,11 @@ def write_source(model: Model, header: str, embedded: bool) -> tuple[str, bytes]
     identity = model.identity(body)
     shown = "".join(f"\\x{byte:02x}" for byte in identity)
     numbers = [
-        "namespace {",
-        "using namespace rl::deployed;",
+        *_OPEN,
         f"constexpr int state_count = {len(model.states)}, program_count = {model.programs};",
         f'constexpr char identity[] = "{shown}";',
         f"constexpr uint64_t weights_bytes = {model.weights.size};",
-        "}  // namespace",
+        *_CLOSE,
     ]
     weights = [f'extern "C" const char {model.name}_weights[];'] if embedded else []
     handle, interface = ("#include <rushlight/deployed_handle.h>", "#include <rushlight/deployed_interface.h>")
@@ -43,11 +44,11 @@ def write_source(model: Model, header: str, embedded: bool) -> tuple[str, bytes]
         *weights,
         handle,
         "",
-        "namespace {",
+        *_OPEN,
         "",
         body,
         "",
-        "}  // namespace",
+        *_CLOSE,
     ]
     return "\n".join([*parts, "", interface, "", *_typed(model)]) + "\n", identity
 
@@ -87,27 +88,27 @@ def _set_first_state(model: Model) -> str:
         before: list[str] = []
         text = initial_text(value, model.weights, before, f"items_{number}")
         lines += [f"  {line}" for line in [*before, f"if (!self.states[{number}].keep({text})) return false;  // {name}"]]
-    return "\n".join(["bool set_first_state(RL_HANDLE& self) {", "  (void)self;", *lines, "  return true;", "}"])
+    return "\n".join(["bool set_first_state(model_handle& self) {", "  (void)self;", *lines, "  return true;", "}"])
 
 
 def _methods(model: Model) -> Iterator[str]:
     for method in model.methods:
         for what, parameters in (("inputs", method.inputs), ("outputs", method.outputs)):
             rows = ",\n".join(f"    {_described(each)}" for each in parameters) or "    {}"
-            yield f"constexpr RL_MODEL(parameter) {what}_of_{method.name}[] = {{\n{rows},\n}};"
+            yield f"constexpr ::RL_MODEL(parameter) {what}_of_{method.name}[] = {{\n{rows},\n}};"
         tries = [f"  int status = {method.forms[0]}(self, inputs, outputs);"]
         if len(method.forms) > 1:  # where none fits, the first one's reason is the general one
             tries += ["  if (status != unfit) return status;", "  const complaint first = self;"]
             tries += [f"  if (status == unfit) status = {form}(self, inputs, outputs);" for form in method.forms[1:]]
             tries += ["  if (status == unfit) static_cast<complaint&>(self) = first;"]
-        head = f"int run_{method.name}(RL_HANDLE& self, const value* inputs, value* outputs)"
+        head = f"int run_{method.name}(model_handle& self, const value* inputs, value* outputs)"
         yield "\n".join([f"{head} {{", *tries, "  return status;", "}"])
     rows = []
     for method in model.methods:
         name, inputs, outputs = method.name, len(method.inputs), len(method.outputs)
         rows.append(f'    {{{{"{name}", inputs_of_{name}, {inputs}, outputs_of_{name}, {outputs}}}, run_{name}}},')
     yield "\n".join([
-        "struct method {", "  RL_MODEL(method) info;", "  int (*run)(RL_HANDLE&, const value*, value*);", "};",
+        "struct method {", "  ::RL_MODEL(method) info;", "  int (*run)(model_handle&, const value*, value*);", "};",
         "const method methods[] = {", *rows, "};",
     ])  # fmt: skip
 
@@ -131,21 +132,25 @@ def _described(parameter: Parameter) -> str:
 
 
 def typed_head(model: Model, method: Method) -> str:
-    """The declaration of the function that runs a method."""
-    words = [f"{model.name}* model"]
-    taken = {"model"}
-    for each in method.inputs:
-        words.append(_typed_parameter(model.name, each, _own(each.name, taken), is_input=True))
-    for each in method.outputs:
-        words.append(_typed_parameter(model.name, each, _own(each.name, taken), is_input=False))
+    """The declaration of the function that runs a method, for the header: parameters are called as in the model."""
+    taken = model.words_of_header()
+    inputs = [identifier(each.name, taken) for each in method.inputs]
+    outputs = [_own(each.name, taken) for each in method.outputs]
+    return _typed_head(model, method, model.name, inputs, outputs)
+
+
+def _typed_head(model: Model, method: Method, handle: str, inputs: Sequence[str], outputs: Sequence[str]) -> str:
+    words = [f"{handle}* model"]
+    for each, name in zip(method.inputs, inputs, strict=True):
+        words.append(_typed_parameter(model.name, each, name, is_input=True))
+    for each, name in zip(method.outputs, outputs, strict=True):
+        words.append(_typed_parameter(model.name, each, name, is_input=False))
     return f"{model.name}_status {model.name}_{method.name}({', '.join(words)})"
 
 
 def _own(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_out"
-    taken.add(name)
-    return name
+    """A result's name, which may be an input's, too."""
+    return identifier(f"{name}_out" if name in taken else name, taken)
 
 
 def _typed_parameter(model: str, parameter: Parameter, name: str, is_input: bool) -> str:
@@ -163,33 +168,38 @@ def _typed(model: Model) -> Iterator[str]:
 
 
 def _typed_function(model: Model, method: Method, index: int) -> Iterator[str]:
-    taken = {"model"}
-    inputs = [(each, _own(each.name, taken)) for each in method.inputs]
-    outputs = [(each, _own(each.name, taken)) for each in method.outputs]
-    yield f'extern "C" {typed_head(model, method)} {{'
-    pointers = [name for each, name in (*inputs, *outputs) if each.kind not in ("int", "float", "bool")]
-    pointers += [name for each, name in outputs if each.kind in ("int", "float", "bool")]
-    status = f"{model.name}_status"
-    yield f"  if (!model) return ({status})bad_argument;"
-    for name in pointers:
-        yield f'  if (!{name}) return ({status})model->say(bad_argument, "{name} is a null pointer");'
+    """The function that runs a method. Its parameters go by number, whatever they are called in the model."""
+    inputs = [(each, f"input_{place}") for place, each in enumerate(method.inputs)]
+    outputs = [(each, f"output_{place}") for place, each in enumerate(method.outputs)]
+    head = _typed_head(model, method, "RL_HANDLE", [name for _, name in inputs], [name for _, name in outputs])
+    yield f'extern "C" {head} {{'
+    simple = ("int", "float", "bool")
+    pointers = [(each, name) for each, name in (*inputs, *outputs) if each.kind not in simple]
+    pointers += [(each, name) for each, name in outputs if each.kind in simple]
+    status, bad = f"{model.name}_status", f"{model.name.upper()}_BAD_ARGUMENT"
+    yield f"  if (!model) return {bad};"
+    yield "  rl::deployed::model_handle* const inside = rl::deployed::inside(model);"
+    for each, name in pointers:
+        yield f'  if (!{name}) return ({status})inside->say({bad}, "{each.name} is a null pointer");'
     makers = {"int": "of_integer", "float": "of_real", "bool": "of_boolean", "tensor": "of_tensor"}
+    own = "rl::deployed::"
     given = [
-        f"{makers[each.kind]}({'*' * (each.kind == 'tensor')}{name})" if each.kind in makers else f"*{name}"
+        f"{own}{makers[each.kind]}({'*' * (each.kind == 'tensor')}{name})" if each.kind in makers else f"*{name}"
         for each, name in inputs
-    ]
-    yield f"  const value given_inputs[] = {{{', '.join(given) or 'none()'}}};"
+    ] or [f"{own}none()"]
+    yield f"  const {own}value given_inputs[] = {{{', '.join(given)}}};"
     places = [
-        f"place_of(*{name})" if each.kind == "tensor" else f"*{name}" if each.kind not in makers else "none()"
+        f"{own}place_of(*{name})" if each.kind == "tensor" else f"*{name}" if each.kind not in makers else f"{own}none()"
         for each, name in outputs
-    ]
-    yield f"  value given_outputs[] = {{{', '.join(places) or 'none()'}}};"
-    yield f"  const int status = run_method(model, {index}, given_inputs, {len(inputs)}, given_outputs, {len(outputs)});"
-    yield f"  if (status != ok) return ({status})status;"
+    ] or [f"{own}none()"]
+    yield f"  {own}value given_outputs[] = {{{', '.join(places)}}};"
+    counts = f"given_inputs, {len(inputs)}, given_outputs, {len(outputs)}"
+    yield f"  const int status = {own}run_method(inside, {index}, {counts});"
+    yield f"  if (status) return ({status})status;"
     readers = {"int": "as.integer", "float": "as.real", "bool": "as.integer != 0", "tensor": "as.tensor"}
     for place, (each, name) in enumerate(outputs):
         read = f".{readers[each.kind]}" if each.kind in readers else ""
         yield f"  *{name} = given_outputs[{place}]{read};"
-    yield f"  return ({status})ok;"
+    yield f"  return {model.name.upper()}_OK;"
     yield "}"
     yield ""

@@ -20,7 +20,27 @@ class NotExportable(RuntimeError):
     """A model, or a part of it, that has no form without Python; the message lists the reasons with their lines."""
 
 
-_C_WORDS = frozenset("restrict inline signed unsigned struct union typedef main".split())
+_C_WORDS = frozenset(
+    "restrict inline signed unsigned struct union typedef main std unix linux i386 stdin stdout stderr EOF I".split()
+)
+
+
+C_LIBRARY = frozenset(
+    "abort abs access acos acosh alarm asin asinh atan atan2 atanh atexit atof atoi bcmp bcopy brk bsearch bzero calloc "
+    "cbrt ceil chdir chmod chown clock close copysign cos cosh creat daemon div drand48 drem dup erf erfc exit exp exp10 "
+    "exp2 expm1 fabs fchmod fclose fdim fdopen feof ferror fflush ffs fgetc fgets fileno finite floor fma fmax fmin fmod "
+    "fopen fork fprintf fputc fputs fread free freopen frexp fscanf fseek fstat fsync ftell ftruncate fwrite gamma getc "
+    "getcwd getenv getw hypot ilogb index isatty j0 j1 jn kill labs ldexp ldiv lgamma link llabs llrint llround lockf log "
+    "log10 log1p log2 logb lrint lround lseek lstat madvise malloc memchr memcmp memcpy memmem memmove mempcpy memset mkdir "
+    "mkfifo mknod mkstemp mktemp mlock mmap modf mprotect mremap msync munlock munmap nan nanosleep nearbyint nextafter "
+    "nice open openat pause pclose perror pipe popen pow pread printf putc putchar putenv puts pwrite qsort quick_exit "
+    "raise rand rand_r random read readlink realloc realpath remainder remove remquo rename rewind rindex rint rmdir round "
+    "sbrk scalb scalbn scanf select setbuf setenv setvbuf signal significand sin sincos sinh sleep sprintf sqrt srand "
+    "srandom sscanf stat strcat strchr strcmp strcpy strdup strlen strncpy strsep strstr strtod strtok strtol swab symlink "
+    "sync syscall system tan tanh tee tgamma time tmpfile tmpnam trunc truncate umask ungetc unlink unsetenv usleep valloc "
+    "vfork vprintf write y0 y1 yn".split()
+)  # fmt: skip
+"""Functions of the C library in headers that programs include: what a model's type cannot be called."""
 
 
 def c_constant(kind: dtype) -> str:
@@ -33,18 +53,29 @@ def is_identifier(name: str) -> bool:
     return re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) is not None and not is_word(name)
 
 
+def is_model_name(name: str) -> bool:
+    """Whether a model may be called so: its type in C has this name."""
+    return is_identifier(name) and name not in C_LIBRARY
+
+
+def model_name(wished: str) -> str:
+    """A name for a model like the one that is wished for."""
+    return identifier(wished, set(C_LIBRARY), "model")
+
+
 def is_word(name: str) -> bool:
     """Whether a name means something in one of these languages."""
     return name in CPP_WORDS or name in _C_WORDS or keyword.iskeyword(name)
 
 
-def identifier(name: str, taken: set[str], otherwise: str = "x") -> str:
-    """A name like the one that is wished for which is an identifier and not taken; it is, then."""
-    found = re.sub(r"\W+", "_", name).strip("_") or otherwise
+def identifier(name: str, taken: set[str], otherwise: str = "x", behind_prefix: bool = False) -> str:
+    """A name like the one that is wished for which is an identifier and not taken; it is, then. One that stands behind a prefix
+    may be a word of the languages."""
+    found = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or otherwise
     if found[0].isdigit():
         found = f"{otherwise}_{found}"
     wished, number = found, 0
-    while found in taken or is_word(found):
+    while found in taken or (is_word(found) and not behind_prefix):
         number += 1
         found = f"{wished}_{number}"
     taken.add(found)

@@ -74,7 +74,7 @@ class StructuredForm:
         self._check_given(values)
         results = self._call(values, number)
         body = "\n".join(f"  {line}" for line in values.lines)
-        model.forms.append(f"int {function}(RL_HANDLE& self, const value* inputs, value* outputs) {{\n{body}\n}}")
+        model.forms.append(f"int {function}(model_handle& self, const value* inputs, value* outputs) {{\n{body}\n}}")
         return results
 
     def _reader(self, source: Source) -> Reader:

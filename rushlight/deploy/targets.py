@@ -5,6 +5,7 @@ A target is flags and a threading layer: the text is the same for all.
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 from collections.abc import Sequence
@@ -108,7 +109,9 @@ def zig_command() -> Command | None:
     return toolchain.zig_command()
 
 
-def build_library(folder: Path, name: str, target: str = "native", kind: str = "shared", flags: Sequence[str] = ()) -> Path:
+def build_library(
+    folder: str | os.PathLike, name: str, target: str = "native", kind: str = "shared", flags: Sequence[str] = ()
+) -> Path:
     """Build the library of an exported folder; its path.
 
     Args:
@@ -119,7 +122,7 @@ def build_library(folder: Path, name: str, target: str = "native", kind: str = "
 
     BuildError with what the compiler says; CompilerMissing where none builds for the target.
     """
-    made = target_named(target)
+    folder, made = Path(folder).resolve(), target_named(target)  # the compiler runs in that folder
     ending = "" if target == "native" else f"-{target}"
     is_wasm = made.suffix == ".wasm"
     command = [*made.compiler, "-std=c++17", "-O2", *made.flags, *FLAGS, "-fPIC", "-fvisibility=hidden", f"-I{folder}", *flags]

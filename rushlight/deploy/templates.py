@@ -6,7 +6,8 @@ from rushlight.deploy.levels import LEVELS
 from rushlight.deploy.model import Method, Model, Parameter
 from rushlight.deploy.spelling import DTYPES, c_string
 
-FLAGS = ("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fno-exceptions", "-fno-rtti")
+# Sizes are of 64 bits. They narrow to the fields of type long where that has 32 and where memory holds no more.
+FLAGS = ("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fno-exceptions", "-fno-rtti", "-Wno-narrowing")
 
 _CMAKE = """\
 cmake_minimum_required(VERSION 3.16)

@@ -116,7 +116,7 @@ class WholeForm:
             model.add_graph(graph)
         results = self._call(values, graph, given, size_names)
         body = "\n".join(f"  {line}" for line in values.lines)
-        model.forms.append(f"int {function}(RL_HANDLE& self, const value* inputs, value* outputs) {{\n{body}\n}}")
+        model.forms.append(f"int {function}(model_handle& self, const value* inputs, value* outputs) {{\n{body}\n}}")
         return results
 
     def _refuse_effects(self) -> None:

@@ -12,6 +12,9 @@ import rushlight as torch
 from rushlight import nn
 from rushlight.deploy import NotExportable, export
 from rushlight.deploy.binding import ModelError
+from rushlight.deploy.direct.statements import Statements
+from rushlight.deploy.direct.values import Plan
+from rushlight.jit.types import kinds as types
 from tests.deploy.built import built, close
 
 
@@ -264,3 +267,52 @@ def test_complex_constants(tmp_path):
     assert (text, turn.dtype, turn.shape, complex(turn)) == ("b!", np.complex128, (), 1 - 2j)
     assert [complex(each) for each in several] == [3 + 4j, 1 - 2j]
     close(doubled, x * 2)
+
+
+def test_lists_that_branches_give_hold_what_was_computed_in_them(tmp_path):
+    class Chosen(nn.Module):
+        def forward(self, x: torch.Tensor, key: str) -> list[torch.Tensor]:
+            return [x, x + 2, x * 3] if key == "more" else [x.exp()]
+
+    module = torch.jit.script(Chosen())
+    model = built(module, (torch.rand(2), "more"), tmp_path)
+    x = torch.rand(2)
+    for key in ("more", "less"):
+        for found, expected in zip(model.forward(x.numpy(), key), module(x, key), strict=True):
+            close(found, expected)
+
+
+def test_layers_with_lists_of_weights_beside_buffers_that_are_written(tmp_path):
+    class Counting(nn.Module):
+        """Its recurrent layer has a list of weights of several ranks; the buffers are state."""
+
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.GRU(3, 4, batch_first=True)
+            self.names: list[str] = ["even", "odd"]
+            self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+            self.register_buffer("hidden", torch.zeros(1, 1, 4))
+
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, str]:
+            found, hidden = self.layer(x, self.hidden)
+            self.hidden.copy_(hidden)
+            self.count += 1
+            return found, self.names[int(self.count.item()) % 2]
+
+    torch.manual_seed(0)
+    module, rows = torch.jit.script(Counting()), torch.export.Dim("rows", min=1)
+    model = built(module, (torch.rand(1, 3, 3),), tmp_path, dynamic_shapes=({1: rows},))
+    for length in (3, 1, 5, 2):
+        x = torch.rand(1, length, 3)
+        found, expected = model.forward(x.numpy()), module(x)
+        close(found[0], expected[0])
+        assert found[1] == expected[1]
+
+
+def test_what_is_known_of_constants_settles():
+    plan, kind = Plan(), types.ListType(types.INT)
+    statements, constants = Statements(plan, None), [[1, 1, 16], [1, 1, 16]]
+    statements.constant(constants[0], kind)
+    plan.grew = False
+    statements.constant(constants[1], kind)
+    assert not plan.grew

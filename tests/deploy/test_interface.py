@@ -90,6 +90,26 @@ def test_random_arguments_under_sanitizers(mixed, seed):
     assert "calls were right" in said
 
 
+class Repeated(nn.Module):
+    """A result that takes memory between, a state, and a list."""
+
+    def __init__(self):
+        super().__init__()
+        self.total = torch.zeros(1)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, list[torch.Tensor]]:
+        self.total = self.total + x[0, 0]
+        return (x @ torch.eye(200)) * 2 + 1, self.total, [x + 3]
+
+
+def test_places_as_the_last_run_left_them(tmp_path):
+    rows = torch.export.Dim("rows", min=2)
+    module = torch.jit.script(Repeated())
+    export(module, (torch.rand(3, 200),), tmp_path, name="repeated", dynamic_shapes=({0: rows},))
+    program = compiled(tmp_path, "again", "repeated", SANITIZED)
+    assert run(program, "repeated.weights", cwd=tmp_path).split() == ["1", "3", "6", "10", "15", "21", "28", "36"]
+
+
 class Numeric(nn.Module):
     """Functions over whole tensors: factors, transforms, frequent values, complex numbers."""
 

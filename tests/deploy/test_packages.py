@@ -57,7 +57,8 @@ def test_command_exports_builds_and_packs(archive, tmp_path, capsys):
         (["ARCHIVE", "--method", "other", "--input", "x=1"], "has no method 'other'; it has forward"),
         (["ARCHIVE"], "has no value for 'input'"),
         (["ARCHIVE", "--name", "a b", "--input", "x:float32[1,4]"], "must be an identifier of C"),
-        (["rushlight.nn:Nothing"], "Nothing"),
+        (["ARCHIVE", "--input", "x:float32[n=8..2,4]"], "n=8..2', of which nothing is within"),
+        (["examples/bert.py"], "as examples/bert.py:NAME"),
         (["README.md"], "neither a TorchScript archive nor an exported program"),
     ],
 )
@@ -71,10 +72,22 @@ def test_command_says_what_is_wrong(archive, tmp_path, capsys, words, said):
     assert found.err.startswith("rushlight export: ") and not (tmp_path / "out").exists()
 
 
-def test_command_takes_python(tmp_path, capsys):
-    (tmp_path / "code.py").write_text("import rushlight as torch\ndef twice(x):\n    return torch.relu(x) * 2\n")
-    assert main(["export", f"{tmp_path}/code.py:twice", "--input", "x:float32[3]", "-o", str(tmp_path / "twice")]) == 0
-    assert (tmp_path / "twice" / "twice.cpp").exists()
+def test_command_takes_programs_of_torch_and_relative_folders(tmp_path):
+    text = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.tensor(2.0))
+    def forward(self, x):
+        return {"twice": torch.relu(x) * self.scale}
+"""
+    (tmp_path / "code.py").write_text(text)
+    words = ["export", "code.py:Net", "--input", "x:float32[n,2]", "-o", "build/net", "--library"]
+    subprocess.run([sys.executable, "-m", "rushlight", *words], cwd=tmp_path, check=True, timeout=300)
+    model = Model(tmp_path / "build/net/libnet.so", "net", tmp_path / "build/net/net.weights")
+    assert model.signature("forward") == "forward(x: float32[n, 2]) -> twice: float32[n, 2]"
+    assert model.forward(np.array([[-1, 2]], np.float32)).tolist() == [[0, 4]]
 
 
 def test_pt2_packages(tmp_path):
@@ -119,3 +132,7 @@ def test_arrays_that_cannot_cross():
         _tensor(np.zeros(3, np.uint32), [])
     with pytest.raises(ValueError, match="at most 8 dimensions, got 9"):
         _tensor(np.zeros((1,) * 9, np.float32), [])
+
+
+def test_a_handle_without_its_library():
+    assert not hasattr(object.__new__(Model), "_handle")

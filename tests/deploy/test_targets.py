@@ -145,6 +145,37 @@ def test_webassembly_with_its_weights(tmp_path):
     np.testing.assert_allclose(json.loads(done.stdout), module(x).detach().numpy().ravel(), rtol=1e-5, atol=1e-6)
 
 
+class Rows(nn.Module):
+    """Kernels that take sizes and strides as fields of type long, which has 32 bits in WebAssembly."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(2, 4, 3)
+
+    def forward(self, x):
+        rows = self.conv(x).flatten(2)
+        seen = nn.functional.scaled_dot_product_attention(rows[:, None], rows[:, None], rows[:, None])
+        return seen.squeeze(1) @ rows.mT + rows.sum()
+
+
+@needs_zig
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+def test_webassembly_with_open_sizes(tmp_path):
+    module, x = Rows().eval(), torch.rand(3, 2, 6, 5)
+    rows = torch.export.Dim("rows")
+    folder = export(module, (x[:2],), tmp_path, name="rows", embed=True, dynamic_shapes=({0: rows},))
+    build_library(folder, "rows", "wasm32")
+    program = (
+        'import { readFile } from "node:fs/promises";\nimport { load, tensor } from "./rows.js";\n'
+        'const model = await load({ wasm: await readFile("rows.wasm") });\n'
+        f"const x = tensor(new Float32Array({x.flatten().tolist()}), [3, 2, 6, 5]);\n"
+        "console.log(JSON.stringify([...model.forward(x).data]));"
+    )
+    (folder / "run.mjs").write_text(program)
+    said = subprocess.run(["node", "run.mjs"], cwd=folder, capture_output=True, text=True, check=True, timeout=120).stdout
+    np.testing.assert_allclose(json.loads(said), module(x).flatten().tolist(), rtol=1e-4)
+
+
 @needs_zig
 def test_other_processors(small):
     folder = small[0]

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from rushlight.compiler.scripted.regions import Unsupported
 from rushlight.core.dtype import complex128
 from rushlight.core.tensor import Tensor
+from rushlight.deploy.direct.memory import aliases_of, drop_assignments_of_themselves
 from rushlight.deploy.direct.methods import resolve_methods
 from rushlight.deploy.direct.program import Program, is_changed
 from rushlight.deploy.direct.values import Kind, Operand, Plan, holds_tensors, representation, unboxed
@@ -18,7 +19,6 @@ from rushlight.deploy.spelling import NotExportable, c_constant, c_string, forma
 from rushlight.deploy.state import States
 from rushlight.inductor.sizes import Size
 from rushlight.jit.ir.graph import Graph
-from rushlight.jit.passes.alias_analysis import AliasDb
 from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
 from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.types import kinds as types
@@ -38,11 +38,12 @@ class DirectForm:
         self.arguments, self.dims, self.bounds = list(arguments), dims, bounds
         self.owner = arguments[0] if arguments and isinstance(arguments[0], ScriptObject) else None
         resolve_methods(self.graph, self.owner)
+        drop_assignments_of_themselves(self.graph)
         eliminate_dead_code(self.graph)
         self.first = 0 if self.owner is None else 1
         if any(isinstance(each, ScriptObject) for each in arguments[self.first :]):
             raise Unsupported("an argument that is an object")
-        self.aliases = AliasDb(self.graph)
+        self.aliases = aliases_of(self.graph, self.owner)
         for value in self.graph.inputs[self.first :]:
             if isinstance(value.type, types.ListType | types.DictType) and is_changed(value, self.aliases):
                 raise Unsupported(f"the argument {value.debug_name} is changed, which a caller in C would not see")
@@ -142,7 +143,7 @@ class DirectForm:
         body = "\n".join(f"  {line}" for line in lines)
         model.includes["#include <rushlight/program.h>"] = None
         model.uses_language = True
-        model.forms.append(f"int {function}(RL_HANDLE& self, const value* inputs, value* outputs) {{\n{body}\n}}")
+        model.forms.append(f"int {function}(model_handle& self, const value* inputs, value* outputs) {{\n{body}\n}}")
         return found
 
     def _taken(self, program: Program, names: Sequence[str]) -> list[str]:

@@ -40,6 +40,7 @@ class Language(Typed):
     """Writes nodes of the language."""
 
     has_writers: Callable
+    settle: Callable
 
     def write_language(self, node: Node) -> None:
         """Write a node on what is no tensor."""
@@ -237,13 +238,13 @@ class Language(Typed):
 
     def _construct_list(self, node: Node) -> bool:
         items = [self.operand(value) for value in node.inputs]
-        kind = self.list_kind(items, node)
         if self.has_writers(node.output) or not self._is_only_read(node):
-            text = self.new_items("LIST", [self.boxed(each) for each in items])
+            kind = self.list_kind(items, node)
+            text = self.new_items("LIST", [self.boxed(each) for each in self.settle(*node.inputs)])
             self.values[node.output] = Operand(node.output.type, kind, text)
             return True
         known = all(each.is_known and not hasattr(each.value, "_impl") for each in items)
-        made = Operand(node.output.type, kind, list=items)
+        made = Operand(node.output.type, self.known_list_kind(items, node), list=items)
         if known:
             made.value = [each.value for each in items]
         self.values[node.output] = made

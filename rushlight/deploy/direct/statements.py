@@ -6,7 +6,7 @@ In: operands. Out: lines of C++, in the block that is being written.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -78,7 +78,7 @@ class Statements:
             known = MISSING if any(isinstance(each.value, Tensor) or not each.is_known for each in made) else value
             if not is_list:
                 return Operand(kind, Kind(parts=tuple(each.kind for each in made)), list=made, value=known)
-            return Operand(kind, self.list_kind(made, ("constant", id(value))), list=made, value=known)
+            return Operand(kind, self.known_list_kind(made, ("constant", _key_of(value))), list=made, value=known)
         return Operand(kind, PLAIN, value=value)
 
     def list_kind(self, items: Sequence[Operand], key: object) -> Kind:
@@ -87,6 +87,12 @@ class Statements:
         for item in items:
             self.plan.put(cell, item.kind, key)
         return Kind(items=cell)
+
+    def known_list_kind(self, items: Sequence[Operand], key: object) -> Kind:
+        """The same for a list whose items stay known: they may be tensors of several ranks, as the weights of a layer are."""
+        shapes = [each.kind.shape for each in items]
+        are_alike = len({shape and (shape.dtype, len(shape.sizes)) for shape in shapes}) <= 1
+        return self.list_kind(items, key) if are_alike else PLAIN
 
     def known(self, value: Value) -> object:
         """The value itself, where it is known now; MISSING elsewhere."""
@@ -199,6 +205,13 @@ class Statements:
     def set_known(self, value: Value, known: object) -> None:
         """Have a value be known."""
         self.values[value] = self.constant(known, value.type)
+
+
+def _key_of(value: object) -> Hashable:
+    """What tells a constant from others, each time that the program is looked at."""
+    if isinstance(value, list | tuple):
+        return (type(value).__name__, *map(_key_of, value))
+    return id(value._impl) if isinstance(value, Tensor) else repr(value)
 
 
 def dtype_named(value: object):

@@ -55,7 +55,7 @@ Objects = dict[Value, ScriptObject]
 def _parts(graph: Graph, roots: Objects) -> list[tuple[Graph, Objects]]:
     """A graph and the bodies of its forks, which become its own, each with the objects that its inputs are."""
     found = [(graph, roots)]
-    objects = _known_objects(graph, roots)
+    objects = known_objects(graph, roots)
     for node in graph.find_all_nodes("prim::fork"):
         body = node["Subgraph"].copy()
         node.set("Subgraph", body)
@@ -76,7 +76,7 @@ def _drop_unread_inputs(fork: Node) -> None:
 
 def _assigned(graph: Graph, roots: Objects) -> set[tuple[int, str]]:
     """The attributes that a graph assigns, as objects' identities and names."""
-    objects = _known_objects(graph, roots)
+    objects = known_objects(graph, roots)
     nodes = [node for node in graph.find_all_nodes("prim::SetAttr") if node.input() in objects]
     return {(id(objects[node.input()]), node["name"]) for node in nodes}
 
@@ -93,7 +93,7 @@ def _objects_and_names(owner: ScriptObject, names: Iterable[str]) -> set[tuple[i
     return found
 
 
-def _known_objects(graph: Graph, roots: Objects) -> Objects:
+def known_objects(graph: Graph, roots: Objects) -> Objects:
     """The objects that values are known to be: the roots, and what is reached from them by attributes."""
     known = dict(roots)
     for node in graph.all_nodes():
@@ -110,7 +110,7 @@ class _Folder:
     def __init__(self, graph: Graph, roots: Objects, kept: set[tuple], with_mutable: bool):
         self.graph = graph
         self.kept = kept
-        self.objects = _known_objects(graph, roots)
+        self.objects = known_objects(graph, roots)
         self.paths: dict[Value, str] = dict.fromkeys(roots, "self")
         self.aliases = AliasDb(graph, self._attribute) if with_mutable else None
         self.made: dict[tuple[int, str], Value] = {}

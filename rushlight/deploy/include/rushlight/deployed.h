@@ -24,8 +24,8 @@
 namespace rl {
 namespace deployed {
 
-using tensor = RL_MODEL(tensor);
-using value = RL_MODEL(value);
+using tensor = ::RL_MODEL(tensor);
+using value = ::RL_MODEL(value);
 constexpr int most_dims = RL_CONSTANT(MAX_RANK);
 constexpr int ok = RL_CONSTANT(OK), bad_argument = RL_CONSTANT(BAD_ARGUMENT), bad_weights = RL_CONSTANT(BAD_WEIGHTS);
 constexpr int failed = RL_CONSTANT(FAILED), no_memory = RL_CONSTANT(NO_MEMORY);
@@ -66,6 +66,12 @@ class memory {
     char* found = blocks->data + blocks->used;
     blocks->used += wanted;
     return found;
+  }
+
+  bool holds(const void* address) const {
+    for (const block* each = blocks; each; each = each->next)
+      if ((const char*)address >= each->data && (const char*)address < each->data + each->size) return true;
+    return false;
   }
 
   void give_back() {
@@ -520,11 +526,11 @@ inline bool is_sound(const value& given, int depth) {
   return true;
 }
 
-// Whether a result may go there.
+// Whether a result may go there: values other than tensors have no memory of the caller, and are replaced.
 inline bool is_place(const value& given) {
-  if (given.kind == RL_CONSTANT(NONE)) return true;
+  if (given.kind != RL_CONSTANT(TENSOR)) return given.kind >= RL_CONSTANT(NONE) && given.kind <= RL_CONSTANT(DICT);
   const tensor& place = given.as.tensor;
-  return given.kind == RL_CONSTANT(TENSOR) && place.rank >= 0 && place.rank <= most_dims && (!place.data || count_of(place) >= 0);
+  return place.rank >= 0 && place.rank <= most_dims && (!place.data || count_of(place) >= 0);
 }
 
 // How a list lies in a structured program: how deep lists are in it, and what the innermost hold.
@@ -785,7 +791,7 @@ struct handle : complaint {
       return say(bad_argument, "the memory for %s has the sizes %s, the result %s", name,
                  sizes_text(place, given, sizeof(given)), sizes_text(made, sizes, sizeof(sizes)));
     }
-    if (reach_of(place) < 0) return say(bad_argument, "the memory for %s has strides below 0", name);
+    if (reach_of(place) < 0) return say(bad_argument, "the memory for %s has strides below 0, or beyond what memory holds", name);
     if ((uintptr_t)place.data % (uintptr_t)alignment_of(place.dtype))
       return say(bad_argument, "the memory for %s begins at an address that is no multiple of an element's bytes", name);
     if (place.data != made.data) copy_tensor(place, made);

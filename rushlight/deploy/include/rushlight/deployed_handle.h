@@ -1,7 +1,6 @@
-// The handle of an exported model, which has `state_count` values from run to run. RL_HANDLE is its type.
+// The handle of an exported model, which has `state_count` values from run to run. The C interface gives its address as that of
+// an opaque type.
 #pragma once
-
-#include <new>
 
 #if defined(RL_THREADS) && defined(__wasm__)
 #include <rushlight/web_workers.h>
@@ -9,13 +8,25 @@
 #include <rushlight/helpers.h>
 #endif
 
-struct RL_HANDLE : rl::deployed::handle {
-  // Inlined: the builds of several levels in one library share this name, and must not share code.
-  __attribute__((always_inline)) RL_HANDLE() {}
-  __attribute__((always_inline)) ~RL_HANDLE() {}
-  rl::deployed::slot states[state_count + 1];
+namespace rl {
+namespace deployed {
+
+struct model_handle : handle {
+  slot states[state_count + 1];
   bool running = false;
 #ifdef RL_THREADS
   rl_team::thread_pool pool;
 #endif
+
+  // Whether a run of this handle has put a value there, which the next run replaces.
+  bool is_own(const value& result) const {
+    if (result.kind != RL_CONSTANT(TENSOR)) return true;
+    const void* data = result.as.tensor.data;
+    bool found = turns[0].holds(data) || turns[1].holds(data);
+    for (const slot& each : states) found |= each.pools[0].holds(data) || each.pools[1].holds(data);
+    return found;
+  }
 };
+
+}  // namespace deployed
+}  // namespace rl

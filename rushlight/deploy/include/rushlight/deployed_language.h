@@ -111,7 +111,11 @@ struct language {
 
   explicit language(handle& self) : self(self) {}
   template <class... Rest> any fail(int code, const char* format, Rest... rest) {
-    if (!status) status = self.say(code, format, rest...);
+    if constexpr (sizeof...(rest) == 0) {
+      if (!status) status = self.say(code, "%s", format);
+    } else if (!status) {
+      status = self.say(code, format, rest...);
+    }
     return {};
   }
   // The status of a run that fails, whose sentence gets the line.

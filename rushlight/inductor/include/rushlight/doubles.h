@@ -41,7 +41,7 @@ template <class V> RL_INLINE V limited(V x, double low, double high) {
 
 // 2^n, n an integer in double and within the exponents of normal numbers.
 template <class V> RL_INLINE V power_of_two(V n) {
-  return bitcast<V>((integer_part(V(n + round_magic)) + 1023) << 52);
+  return bitcast<V>(shifted_up(integer_part(V(n + round_magic)) + 1023, 52));
 }
 
 // r * 2^n in two steps, for results that overflow or are subnormal.
@@ -123,7 +123,7 @@ template <class V> RL_INLINE V log1p_of(V x) {
 template <class V> RL_INLINE V rough_log2(V x) {
   using I = integers<V>;
   const I bits = bitcast<I>(x), shift = (bits - 0x3fe6a09e667f3bcdL) >> 52;
-  const V m = bitcast<V>(bits - (shift << 52)), t = (m - 1.0) / (m + 1.0), s = t * t;
+  const V m = bitcast<V>(bits - shifted_up(shift, 52)), t = (m - 1.0) / (m + 1.0), s = t * t;
   const V series = polynomial(s, 1.0, 1.0 / 3, 0.2, 1.0 / 7, 1.0 / 9, 1.0 / 11, 1.0 / 13) * t;
   return series * 2.8853900817779268 + (bitcast<V>(shift + bitcast<int64_t>(round_magic)) - round_magic);
 }

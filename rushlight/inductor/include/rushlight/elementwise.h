@@ -27,11 +27,25 @@ RL_INLINE mask logical_not(mask m) { return ~m; }
 template <class V> RL_INLINE V where(bool m, V a, V b) { return m ? a : b; }
 template <class V> RL_INLINE V where(mask m, V a, V b) { return choose(m, a, b); }
 
-// Small integers promote to int in C++; these keep the type.
-template <class V> RL_INLINE V add(V a, V b) { return (V)(a + b); }
-template <class V> RL_INLINE V sub(V a, V b) { return (V)(a - b); }
-template <class V> RL_INLINE V mul(V a, V b) { return (V)(a * b); }
-template <class V> RL_INLINE V neg(V a) { return (V)-a; }
+// Integers wrap around as in eager, where C++ leaves signed overflow undefined. Small ones promote to int in C++, which holds
+// the results; these functions keep the type.
+template <class V> constexpr bool may_overflow = !is_floating<element<V>> && (is_vector<V> || sizeof(V) >= sizeof(int));
+template <class V> RL_INLINE V add(V a, V b) {
+  if constexpr (may_overflow<V>) return (V)((wrapping<V>)a + (wrapping<V>)b);
+  else return (V)(a + b);
+}
+template <class V> RL_INLINE V sub(V a, V b) {
+  if constexpr (may_overflow<V>) return (V)((wrapping<V>)a - (wrapping<V>)b);
+  else return (V)(a - b);
+}
+template <class V> RL_INLINE V mul(V a, V b) {
+  if constexpr (may_overflow<V>) return (V)((wrapping<V>)a * (wrapping<V>)b);
+  else return (V)(a * b);
+}
+template <class V> RL_INLINE V neg(V a) {
+  if constexpr (may_overflow<V>) return (V)-(wrapping<V>)a;
+  else return (V)-a;
+}
 
 // ---- lane by lane --------------------------------------------------------------------------------------------------
 
@@ -269,7 +283,7 @@ template <class V> RL_INLINE V bitwise_not(V a) { return (V)~a; }
 // Counts outside 0..bits-1 shift everything out: zero, or the sign for a right shift of signed integers.
 template <class V> RL_INLINE V shift_left(V a, V count) {
   const auto inside = logical_and(ge(count, splat<V>(0)), lt(count, splat<V>(sizeof(element<V>) * 8)));
-  return where(inside, (V)(a << where(inside, count, splat<V>(0))), splat<V>(0));
+  return where(inside, (V)((wrapping<V>)a << where(inside, count, splat<V>(0))), splat<V>(0));
 }
 template <class V> RL_INLINE V shift_right(V a, V count) {
   const V last = splat<V>(sizeof(element<V>) * 8 - 1);

@@ -42,7 +42,7 @@ template <class V> RL_INLINE integers<V> integer_part(V shifted) {
 
 // 2^n for -126 <= n <= 127; the other bits of `shifted` fall out at the left.
 template <class V> RL_INLINE V power_of_two(V shifted) {
-  return bitcast<V>((bitcast<integers<V>>(shifted) << 23) + 0x3f800000);
+  return bitcast<V>((bitcast<wrapping<V>>(shifted) << 23) + 0x3f800000);
 }
 
 // r * 2^n where neither overflows nor becomes subnormal.
@@ -59,7 +59,7 @@ template <class V> RL_INLINE V scale_by_power(V r, V shifted) {
   if constexpr (same<V, vec<float>>) return scale_normal(r, shifted);  // one step does
 #endif
   const integers<V> n = integer_part(shifted), half = n >> 1;
-  return r * bitcast<V>((half + 127) << 23) * bitcast<V>((n - half + 127) << 23);
+  return r * bitcast<V>(shifted_up(half + 127, 23)) * bitcast<V>(shifted_up(n - half + 127, 23));
 }
 
 // x - n ln 2 for the integer n nearest to x / ln 2. The first part of ln 2 is short, so that n times it is exact.

@@ -35,11 +35,11 @@ template <class T> RL_INLINE constexpr T highest_value() {
 
 struct sum {
   template <class T> static constexpr T identity = (T)0;
-  template <class V> static RL_INLINE V combine(V a, V b) { return (V)(a + b); }
+  template <class V> static RL_INLINE V combine(V a, V b) { return add(a, b); }
 };
 struct prod {
   template <class T> static constexpr T identity = (T)1;
-  template <class V> static RL_INLINE V combine(V a, V b) { return (V)(a * b); }
+  template <class V> static RL_INLINE V combine(V a, V b) { return mul(a, b); }
 };
 struct max {
   template <class T> static constexpr T identity = lowest_value<T>();

@@ -119,6 +119,15 @@ template <> struct integer_of<4> { using type = int32_t; };
 template <> struct integer_of<8> { using type = int64_t; };
 template <class V> using integers = like<V, typename integer_of<sizeof(element<V>)>::type>;  // of V's shape and width
 
+// The same without sign: sums, products and shifts whose upper bits are lost are defined.
+template <int Bytes> struct unsigned_of;
+template <> struct unsigned_of<1> { using type = uint8_t; };
+template <> struct unsigned_of<2> { using type = uint16_t; };
+template <> struct unsigned_of<4> { using type = uint32_t; };
+template <> struct unsigned_of<8> { using type = uint64_t; };
+template <class V> using wrapping = like<V, typename unsigned_of<sizeof(element<V>)>::type>;
+template <class I> RL_INLINE I shifted_up(I bits, int count) { return (I)((wrapping<I>)bits << count); }
+
 template <class T> constexpr bool is_floating = (T)0.5 != (T)0;
 template <> inline constexpr bool is_floating<bool> = false;
 
@@ -274,7 +283,7 @@ template <class I> RL_INLINE auto bfloat16_to_float(I bits) { return bitcast<lik
 template <class V> RL_INLINE auto float_to_bfloat16(V v) {
   using I = like<V, int32_t>;
   I bits = bitcast<I>(v);
-  I rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  I rounded = (I)((wrapping<I>)bits + 0x7fff + ((wrapping<I>)bits >> 16 & 1)) >> 16;
   return v != v ? splat<I>(0x7fc0) : rounded;
 }
 

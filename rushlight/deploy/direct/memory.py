@@ -1,0 +1,65 @@
+"""Which values of a program may share memory, where the object whose method it is is known.
+
+In: a graph and the object. Out: an `AliasDb` that tells the tensors of different attributes apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rushlight.core.tensor import Tensor
+from rushlight.jit.ir.graph import Graph, Node
+from rushlight.jit.passes.alias_analysis import AliasDb
+from rushlight.jit.passes.freeze_module import known_objects
+from rushlight.jit.runtime.objects import ScriptObject
+from rushlight.jit.types.kinds import TensorType
+
+
+def drop_assignments_of_themselves(graph: Graph) -> None:
+    """Remove the assignments of attributes that are never anything but their own tensor, as that of `self.count += 1` is, which
+    writes to the tensor."""
+    by_name: dict[tuple, list[Node]] = {}
+    for node in graph.find_all_nodes("prim::SetAttr"):
+        by_name.setdefault((node.input().type, node["name"]), []).append(node)
+    for nodes in by_name.values():
+        if all(map(_puts_back, nodes)):
+            for node in nodes:
+                node.destroy()
+
+
+def _puts_back(node: Node) -> bool:
+    """Whether an assignment is of the attribute's own tensor, as that of `self.count += 1`, which writes in place, is."""
+    value = node.input(1).node
+    while value.kind.startswith("aten::") and value.kind.endswith("_") and isinstance(value.input().type, TensorType):
+        value = value.input().node
+    return value.kind == "prim::GetAttr" and (value.input(), value["name"]) == (node.input(), node["name"])
+
+
+def aliases_of(graph: Graph, owner: ScriptObject | None) -> AliasDb:
+    """The analysis of a graph. Attributes that the graph assigns, and tensors that a list or dict holds as well, may be
+    anything that an object holds; other tensors are what they are in the example."""
+    objects = {} if owner is None else known_objects(graph, {graph.inputs[0]: owner})
+    read = [node for node in graph.find_all_nodes("prim::GetAttr") if node.input() in objects]
+    assigned = {(node.input().type, node["name"]) for node in graph.find_all_nodes("prim::SetAttr")}
+    values = {node: objects[node.input()].slots[node["name"]] for node in read}
+    held = {_memory(each) for value in values.values() if not isinstance(value, Tensor) for each in _tensors(value)}
+
+    def attribute(node: Node) -> object | None:
+        value = values.get(node)
+        if not isinstance(value, Tensor) or (node.input().type, node["name"]) in assigned or _memory(value) in held:
+            return None
+        return _memory(value)
+
+    return AliasDb(graph, attribute)
+
+
+def _memory(tensor: Tensor) -> tuple[str, int]:
+    return "storage", tensor.untyped_storage().data_ptr() or id(tensor)
+
+
+def _tensors(value: object) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, list | tuple | dict):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _tensors(each)
