@@ -18,7 +18,7 @@ from rushlight.deploy.targets import build_library
 
 HERE = Path(__file__).resolve().parents[2] / "examples" / "deploy"
 COMPILERS = {"gcc": "g++", "clang": "clang++"}
-SANITIZED = "-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all"
+SANITIZED = "-g -O0 -fsanitize=address,undefined -fno-sanitize-recover=all"
 OWN_FLAGS = {"gcc": "", "clang": " -fno-sanitize=function"}  # that check's runtime is in programs linked as C++ only
 IDS, LIMIT = [3, 4, 5, 6, 7], 20
 
