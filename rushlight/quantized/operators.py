@@ -3,6 +3,8 @@
 Nothing imports it at start; `loading.ensure_operators` does, and methods of Tensor that need it.
 """
 
+from importlib import import_module
+
 from rushlight.quantized import arithmetic as _arithmetic
 from rushlight.quantized import convolution as _convolution
 from rushlight.quantized import elementwise as _elementwise
@@ -13,7 +15,6 @@ from rushlight.quantized import pooling as _pooling
 from rushlight.quantized import recurrent as _recurrent
 from rushlight.quantized import tensor_operators as _tensor_operators
 from rushlight.quantized import views as _views
-from rushlight.quantized.captured import install
 from rushlight.quantized.creation import scheme_of
 from rushlight.quantized.printing import quantized_text
 from rushlight.quantized.registration import aten
@@ -25,4 +26,4 @@ _DEFINING = (
 
 __all__ = ["aten", "quantized_text", "scheme_of"]
 
-install()
+import_module("rushlight.quantized.captures")  # whose rules are for operators that are defined by now

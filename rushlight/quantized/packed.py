@@ -77,11 +77,14 @@ class PackedWeight(GraphConstants):
     weight: Tensor
     bias: Tensor | None
 
+    def less_zero_points(self) -> np.ndarray:
+        """The weight's integers less their zero points, float32."""
+        return dequantized_by_one(self.weight._impl.array, quantizer_of(self.weight))
+
     @cached_property
     def integers(self) -> np.ndarray:
-        """The weight's integers less their zero points, float32."""
-        held = quantizer_of(self.weight)
-        return dequantized_by_one(self.weight._impl.array, held)
+        """The same, kept for products without a kernel."""
+        return self.less_zero_points()
 
     @cached_property
     def scales(self) -> np.ndarray:
@@ -157,7 +160,7 @@ class PackedWeight(GraphConstants):
         return layer(x, self.native, sizes, kind, *numbers, held.zero_point, target.zero_point, relu)
 
     def _for_outputs(self, values: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray(np.broadcast_to(values, (len(self.rows[0]),)), np.float32)
+        return np.ascontiguousarray(np.broadcast_to(values, (self.weight.size(0),)), np.float32)
 
     def unpack(self) -> tuple[Tensor, Tensor | None]:
         """Weight and bias."""
@@ -227,7 +230,7 @@ class LinearPackedParams(PackedWeight):
 
     @property
     def rows(self) -> tuple[np.ndarray, tuple[int, ...]] | None:
-        return None if self.is_float16 else (self.integers[:, :, None, None], (1, 1, 1, 1, 0, 0, 1, 1, 1))
+        return None if self.is_float16 else (self.less_zero_points()[:, :, None, None], (1, 1, 1, 1, 0, 0, 1, 1, 1))
 
     def derived(self, name: str, *numbers: float) -> np.ndarray:
         """Also "halves", the weight rounded to float16, and "bias of halves", both float32."""
@@ -295,7 +298,7 @@ class ConvPackedParams(PackedWeight):
         if self.transpose or self.rank != 2 or self.weight.size(0) % self.groups:
             return None
         settings = (*self.weight.shape[2:], *self.stride, *self.padding, *self.dilation, self.groups)
-        return self.integers, tuple(int(each) for each in settings)
+        return self.less_zero_points(), tuple(int(each) for each in settings)
 
     def state(self) -> tuple:
         """What an archive holds: a version, settings and weight, and the bias."""

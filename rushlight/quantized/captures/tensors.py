@@ -1,0 +1,141 @@
+"""What a captured graph has of a quantized tensor, and how a rule says what is recorded in an operator's place.
+
+In: calls that a capture meets. Out: calls of `rushlight::byte_layer`, `rushlight::quantize_bytes` and of operators of aten,
+whose results are the integers that eager kernels give. Scales and zero points are constants of the graph, tensors without
+dimensions, so that layers which differ in nothing else become one kernel; those of layers that quantize their input are
+calculated in it.
+
+An operator without a rule is not captured; neither are integers of 32 bits, scales per channel of activations, and graphs that
+take or give quantized tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from rushlight.core.dtype import dtype, float32, int8, int32, qint8, quint8, uint8
+from rushlight.core.tensor import Tensor, tensor_from_array
+from rushlight.core.wrapper_subclasses import PYTHON_BIT, disabled_torch_dispatch, make_wrapper_subclass
+from rushlight.ops.capture_rules import CAPTURE_RULES
+from rushlight.ops.modes import SuspendModes
+from rushlight.ops.packet import namespaces
+from rushlight.quantized.creation import check_zero_point
+from rushlight.quantized.layout import QUANTIZED_BIT
+from rushlight.quantized.packed import GraphConstants
+from rushlight.quantized.quantizer import TensorQuantizer
+
+own = namespaces.namespace("rushlight")
+PLAIN = {quint8: uint8, qint8: int8}
+
+
+class CapturedQuantized(Tensor):
+    """A quantized tensor of one scale in a capture: its integers, which the graph has, and its quantizer."""
+
+    integers: Tensor
+    quantizer: TensorQuantizer
+
+    def __new__(cls, integers: Tensor, kind: dtype, quantizer: TensorQuantizer) -> CapturedQuantized:
+        made = make_wrapper_subclass(cls, integers.shape, integers.stride(), dtype=kind)
+        made._impl.fake = True
+        made._impl.key_set = QUANTIZED_BIT | PYTHON_BIT  # composites with a kernel for quantized tensors come here whole
+        made.integers, made.quantizer = integers, quantizer
+        return made
+
+    def __init__(self, *parts: object) -> None:
+        pass
+
+    __torch_function__ = classmethod(disabled_torch_dispatch)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        raise NotImplementedError(f"{func} of quantized tensors has no form in captured graphs")
+
+    def with_integers(self, integers: Tensor) -> CapturedQuantized:
+        """Other integers of the same quantizer."""
+        return CapturedQuantized(integers, self.dtype, self.quantizer)
+
+    def shifted(self) -> Tensor:
+        """The integers less the zero point, int32."""
+        return self.integers.to(int32) - zero_of(self.quantizer)
+
+    def numbers(self) -> Tensor:
+        """The numbers that they stand for, float32."""
+        return own.rounded_mul(self.shifted().to(float32), constant(np.float32(self.quantizer.scale)))
+
+
+RULES: dict[str, Callable] = {}  # by the names of operators
+
+
+def install() -> None:
+    """Have captures follow the rules, once all operators are defined."""
+    CAPTURE_RULES.update((operator_named(name), rule) for name, rule in RULES.items())
+
+
+def operator_named(name: str) -> Callable:
+    """`quantized::add` or `aten::max_pool2d`."""
+    namespace, _, rest = name.partition("::")
+    packet, _, overload = rest.partition(".")
+    return getattr(getattr(namespaces.namespace(namespace), packet), overload or "default")
+
+
+def rule(*names: str) -> Callable:
+    """Make a function the rule of operators."""
+
+    def decorate(function: Callable) -> Callable:
+        RULES.update(dict.fromkeys(names, function))
+        return function
+
+    return decorate
+
+
+def of_quantized(*names: str) -> Callable:
+    """The same for a function of a quantized tensor; calls with another tensor first are recorded as they are."""
+
+    def decorate(function: Callable) -> Callable:
+        def checked(self, *args, **kwargs):
+            return function(self, *args, **kwargs) if isinstance(self, CapturedQuantized) else NotImplemented
+
+        rule(*names)(checked)
+        return function
+
+    return decorate
+
+
+def taken(value: Tensor, name: str) -> CapturedQuantized:
+    if not isinstance(value, CapturedQuantized):
+        raise NotImplementedError(f"{name} of a quantized tensor from outside the captured graph")
+    return value
+
+
+def constant(value: np.ndarray | np.generic) -> Tensor:
+    with SuspendModes():
+        return tensor_from_array(np.array(value, order="C"))
+
+
+def zero_of(quantizer: TensorQuantizer) -> Tensor:
+    return constant(np.int32(quantizer.zero_point))
+
+
+def rounded(
+    values: Tensor, factor: Tensor | float, kind: dtype, target: TensorQuantizer, rounds_first: bool = False
+) -> Tensor:  # fmt: skip
+    """float32 numbers times a factor, plus the zero point, as integers; rounded before that is added, if so."""
+    check_zero_point(target.zero_point, kind, "quantize_tensor_per_tensor_affine")
+    by = factor if isinstance(factor, Tensor) else constant(np.float32(factor))
+    return own.quantize_bytes(values, by, zero_of(target), PLAIN[kind], rounds_first)
+
+
+def requantized(values: Tensor, factor: Tensor | float, kind: dtype, target: TensorQuantizer) -> CapturedQuantized:
+    """float32 numbers times a factor, rounded, plus the zero point."""
+    return CapturedQuantized(rounded(values, factor, kind, target, True), kind, target)
+
+
+def target_of(scale: float, zero_point: int) -> TensorQuantizer:
+    return TensorQuantizer(float(scale), int(zero_point))
+
+
+def derived_from(packed: GraphConstants, *recipe: str | float) -> Tensor:
+    with SuspendModes():
+        return packed.constant(*recipe)
