@@ -16,7 +16,7 @@ from rushlight.deploy import export
 from tests.deploy.built import built, close
 
 HERE = Path(__file__).parent
-SANITIZED = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+SANITIZED = ("-g", "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 LEVELS = ("-DTINY_LEVELS=ON",) if platform.machine() == "x86_64" else ()
 C_COMPILER, CXX_COMPILER = shutil.which("gcc"), shutil.which("g++")
 
