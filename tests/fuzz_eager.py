@@ -64,19 +64,17 @@ KNOWN = {
     "matrix_exp": "refused: RuntimeError: matrix_exp: Low precision",  # PyTorch's results are wrong
     "window": "refused: RuntimeError", "mode": "refused: NotImplementedError",  # of one element, of which PyTorch checks less
     "fake_quantize": "refused: NotImplementedError",  # bfloat16
-    "hinge_embedding_loss": "",  # of integers
     "pixel_unshuffle": "shape", "fft_rfftfreq": "shape", "to.dtype_layout": "strides",  # PyTorch's own faults
-    "trapezoid.x": "", "trapz.x": "",  # `x` of another rank than `y`, of which PyTorch takes another dimension
     "empty_strided": "refused", "aten::contiguous": "refused", "lu_unpack": "refused",
     "searchsorted.Scalar": "refused", "pinv": "refused",  # what PyTorch checks less
-    "addr": "", "aten::linear": "accepted", "nll_loss2d": "accepted", "native_batch_norm": "accepted", "aten::normal": "accepted",
+    "aten::linear": "accepted", "nll_loss2d": "accepted", "native_batch_norm": "accepted", "aten::normal": "accepted",
     "native_group_norm": "accepted", "logspace": "accepted", "norm.ScalarOpt_dtype": "accepted", "upsample": "accepted",
     "fftshift": "accepted", "frobenius_norm": "accepted", "index_copy": "accepted", "index_put": "accepted",
-    "feature_alpha_dropout": "accepted", "isin.Tensor_Tensor": "accepted", "affine_grid": "accepted", "tensorinv": "accepted",
+    "isin.Tensor_Tensor": "accepted", "affine_grid": "accepted",
     "matrix_rank": ("accepted", "refused"), "vecdot": "accepted", "poisson": "refused", "rrelu_": "refused", "not_equal": "refused", "aten::ne": "refused",  # of complex halfs
     # Whether results are row-major or keep the order of the arguments.
-    "channel_shuffle": "strides", "conj_physical": "strides", "aten::lerp": "strides", "isin": "strides", "ormqr": "strides",
-    "pad_sequence": "strides", "repeat_interleave": "strides", "svd": "strides", "aten::take": "strides",
+    "conj_physical": "strides", "aten::lerp": "strides", "isin": "strides", "ormqr": "strides",
+    "pad_sequence": "strides", "svd": "strides", "aten::take": "strides",
     "pow.Scalar": "strides", "slice_scatter": "strides", "irfftn": "strides", "log_sigmoid": "strides", "triangular_solve": "strides", "lstsq": "strides",
     "chain_matmul": "strides", "rrelu": "strides", "aten::where": "strides", "heaviside": "strides",
 }  # fmt: skip

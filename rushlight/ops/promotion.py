@@ -94,6 +94,15 @@ def check_number(value: complex, kind: dtype) -> None:
     raise RuntimeError(f"value cannot be converted to type {_C_NAMES[kind.name]} without overflow")
 
 
+def check_factor(name: str, value: complex, kind: dtype) -> None:
+    """RuntimeError unless a factor such as `alpha` fits results of `kind`: no bools but for bools, no floats for integers."""
+    if isinstance(value, bool) and kind is not bool_:
+        raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
+    if kind.is_integral and isinstance(value, float | complex):
+        raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+    check_number(value, kind)
+
+
 def _holds(value: complex, kind: dtype) -> bool:
     if isinstance(value, complex):
         if not kind.is_complex:

@@ -379,6 +379,22 @@ RANDOM_FINDINGS = {
     "histogram between one edge": lambda t: t.histogram(t.ones(3), t.ones(1)),
     "frequencies in ints": lambda t: t.fft.fftfreq(3, dtype=t.int64),
     "half the frequencies in ints": lambda t: t.fft.rfftfreq(3, dtype=t.int64),
+    "addr of ints by a fraction": lambda t: t.addr(t.ones(2, 2, dtype=t.int64), t.ones(2).long(), t.ones(2).long(), alpha=2.0),
+    "addr by a bool": lambda t: t.addr(t.ones(2, 2), t.ones(2), t.ones(2), beta=False),
+    "trapezoid at places of more dimensions": lambda t: t.trapezoid(t.tensor([1, 3, 4]), t.tensor([[0, 1], [2, 5], [3, 3]])),
+    "cumulative_trapezoid at places of more dimensions": lambda t: t.cumulative_trapezoid(
+        t.tensor([1.0, 3.0, 4.0]), t.arange(9.0).view(3, 3) ** 2),
+    "trapezoid at places that don't fit": lambda t: t.trapezoid(t.ones(4, 2, 1), t.ones(2, 4, 1, 2)),
+    "trapezoid at one place": lambda t: t.trapezoid(t.ones(1), t.tensor(2.0)),
+    "hinge_embedding_loss of ints": lambda t: t.nn.functional.hinge_embedding_loss(
+        t.tensor([0, 1, 5]), t.tensor([-1, -1, 1]), margin=2.7, reduction="none"),
+    "hinge_embedding_loss of ints by NaN": lambda t: t.nn.functional.hinge_embedding_loss(
+        t.tensor([0, 1]), t.tensor([-1, 1]), margin=NAN, reduction="sum"),
+    "alpha_dropout of ints": lambda t: t.nn.functional.alpha_dropout(t.ones(3, dtype=t.int32), 0.5, True),
+    "feature_alpha_dropout of bools": lambda t: t.nn.functional.feature_alpha_dropout(t.ones(3, 2, dtype=t.bool), 0.5, True),
+    "tensorinv over more dimensions than there are": lambda t: t.linalg.tensorinv(t.ones(1), 5),
+    "repeat_interleave once is a copy": lambda t: (lambda x: (x.repeat_interleave(1).fill_(2.0), x))(t.ones(3)),
+    "channel_shuffle of one group is a copy": lambda t: (lambda x: (t.channel_shuffle(x, 1).fill_(2.0), x))(t.ones(1, 2, 3)),
     "poisson_nll_loss in full": lambda t: t.nn.functional.poisson_nll_loss(
         t.tensor([0.5, 1.5], dtype=t.float16), t.tensor([1, 2]), log_input=False, full=True, reduction="none"),
 }  # fmt: skip

@@ -177,12 +177,11 @@ def _heights(y: Tensor, axis: int) -> Tensor:
 
 
 def _widths_of(y: Tensor, x: Tensor, dim: int, name: str) -> tuple[int, Tensor]:
-    """The dimension of `y` and the widths between the coordinates `x`, shaped to multiply the areas."""
+    """The dimension of `y`, by number from the front, and the widths between the coordinates `x` along the same one, shaped to
+    multiply the areas. `x` of more dimensions than `y` has it at that number, as in ATen."""
     axis = wrap_dim(dim, y.dim())
     if y.dtype is bool_ or x.dtype is bool_:
         raise RuntimeError(f"{name}: received a bool input for `x` or `y`, but bool is not supported")
-    if not x.dim():
-        raise RuntimeError(f"{name}: expected `x` to have at least one dimension")
     if x.dim() == 1:
         if x.size(0) != y.size(axis):
             raise RuntimeError(
@@ -192,7 +191,7 @@ def _widths_of(y: Tensor, x: Tensor, dim: int, name: str) -> tuple[int, Tensor]:
         return axis, _spread_along(_difference(x, 0), axis, y.dim())
     missing = y.dim() - x.dim()
     shaped = aten.reshape.default(x, (*(1,) * missing, *x.shape)) if missing > 0 else x
-    return axis, _difference(shaped, axis + max(-missing, 0))
+    return axis, _difference(shaped, axis)
 
 
 def _real(name: str, dx: float) -> float:
@@ -211,7 +210,7 @@ def trapezoid_x(y, x, *, dim=-1):
         return aten.zeros.default((*y.shape[:axis], *y.shape[axis + 1 :]), dtype=y.dtype, device=y.device)
     axis, widths = _widths_of(y, x, dim, "trapezoid")
     areas = _heights(y, axis) * widths
-    return aten.sum.dim_IntList(areas, (axis - y.dim(),)) / 2.0
+    return aten.sum.dim_IntList(areas, (axis,)) / 2.0
 
 
 @composite(
@@ -232,7 +231,7 @@ def trapezoid(y, *, dx=1, dim=-1):
 @composite("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor")
 def cumulative_trapezoid_x(y, x, *, dim=-1):
     axis, widths = _widths_of(y, x, dim, "cumulative_trapezoid")
-    return aten.cumsum.default(_heights(y, axis) * widths, axis - y.dim()) / 2.0
+    return aten.cumsum.default(_heights(y, axis) * widths, axis) / 2.0
 
 
 @composite("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight.core.dtype import bool_, int32, int64
+from rushlight.core.layout import contiguous_format
 from rushlight.core.strides import broadcast_shapes, wrap_dim
 from rushlight.ops.meta.checks import is_channels_last
 from rushlight.ops.packet import namespaces
@@ -94,7 +95,9 @@ def repeat_interleave(self, repeats, dim=None, *, output_size=None):
     spread = aten.unsqueeze.default(source, dim + 1)
     shape = list(spread.shape)
     shape[dim + 1] = repeats
-    return aten.flatten.using_ints(aten.expand.default(spread, shape), dim, dim + 1)
+    # A copy, also where nothing is repeated.
+    copied = aten.clone.default(aten.expand.default(spread, shape), memory_format=contiguous_format)
+    return aten.flatten.using_ints(copied, dim, dim + 1)
 
 
 @composite("repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor")

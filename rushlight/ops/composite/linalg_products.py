@@ -13,7 +13,7 @@ from rushlight.ops.composite.pointwise import with_inplace
 from rushlight.ops.construct import tensor
 from rushlight.ops.meta.linalg_checks import check_inexact
 from rushlight.ops.meta.products import check_bmm
-from rushlight.ops.promotion import result_type
+from rushlight.ops.promotion import check_factor, result_type
 from rushlight.ops.registry import composite
 
 
@@ -213,6 +213,9 @@ def addmv(self, mat, vec, *, beta=1, alpha=1):
 def addr(self, vec1, vec2, *, beta=1, alpha=1):
     if vec1.dim() != 1 or vec2.dim() != 1:
         raise RuntimeError(f"addr: Expected 1-D arguments vec1 and vec2, but got {vec1.dim()}-D and {vec2.dim()}-D")
+    kind = result_type(self, vec1, vec2)
+    check_factor("beta", beta, kind)
+    check_factor("alpha", alpha, kind)
     return _scaled_sum(self, aten.outer.default(vec1, vec2), beta, alpha)
 
 

@@ -208,6 +208,8 @@ def linalg_matrix_power(self, n):
 def linalg_tensorinv(self, ind=2):
     if ind <= 0:
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
+    if ind > self.dim():
+        raise RuntimeError(f"tensorinv: ind = {ind} is more than the {self.dim()} dimensions of the tensor")
     first, rest = self.shape[:ind], self.shape[ind:]
     rows, columns = math.prod(first), math.prod(rest)
     if rows != columns:

@@ -12,7 +12,7 @@ from rushlight.ops.cpu import native
 from rushlight.ops.cpu.common import WITH_EXACT_NUMBERS, apply, convert, empty, layout_of, make, number, operand
 from rushlight.ops.cpu.special import erf
 from rushlight.ops.meta.checks import not_implemented
-from rushlight.ops.promotion import check_number, float_type, result_type
+from rushlight.ops.promotion import check_factor, check_number, float_type, result_type
 from rushlight.ops.registry import cpu, elementwise
 
 
@@ -180,7 +180,7 @@ def isinf(self, *, out=None):
 @elementwise("add.Tensor")
 def add(self, other, *, alpha=1, out=None):
     kind = result_type(self, other)
-    _check_alpha(kind, alpha)
+    check_factor("alpha", alpha, kind)
     alpha = bool(alpha) if kind is bool_ else alpha
     if alpha == 1:
         return apply(np.add, kind, kind, self, other, out=out)
@@ -197,7 +197,7 @@ def sub(self, other, *, alpha=1, out=None):
             + ("Use the `^` or `logical_xor()` operator instead." if both else
                "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.")
         )  # fmt: skip
-    _check_alpha(kind, alpha)
+    check_factor("alpha", alpha, kind)
     if alpha == 1:
         return apply(np.subtract, kind, kind, self, other, out=out)
     return _add_scaled(kind, self, other, alpha, -alpha, out)
@@ -210,14 +210,6 @@ def _add_scaled(kind: dtype, self: object, other: object, alpha: complex, factor
     exact = isinstance(factor, float) or (isinstance(factor, int) and abs(factor) <= 1 << 53)
     kernel = native.kernel("add_scaled", factor) if exact else None
     return apply(lambda a, b, out=None: ufunc(a, b * scale, out=out), kind, kind, self, other, out=out, kernel=kernel)
-
-
-def _check_alpha(kind: dtype, alpha: complex | float | int | bool) -> None:
-    if isinstance(alpha, bool) and kind is not bool_:
-        raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    if kind.is_integral and isinstance(alpha, float | complex):
-        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
-    check_number(alpha, kind)
 
 
 @elementwise("div.Tensor")

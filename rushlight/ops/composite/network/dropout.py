@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from rushlight.core.dtype import bool_
 from rushlight.ops.composite.network.activations import SELU_ALPHA, SELU_SCALE
 from rushlight.ops.composite.network.common import aten, inplace
 from rushlight.ops.registry import composite
@@ -63,6 +64,9 @@ def feature_alpha_dropout(input, p, train):
 
 
 def _alpha(x, kept, p: float):
+    if x.dtype.is_integral:
+        wanted = "Long" if x.dtype is bool_ else x.dtype.scalar_name
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {wanted}")
     saturation = SELU_ALPHA * SELU_SCALE
     scale = 1 / math.sqrt((saturation * saturation * p + 1) * (1 - p))
     shift = (kept - 1) * (saturation * scale) + saturation * scale * p

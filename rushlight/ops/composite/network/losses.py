@@ -8,7 +8,7 @@ from rushlight.core.dtype import bool_
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.network.activations import log_sigmoid
 from rushlight.ops.composite.network.common import MEAN, aten, checked_later, reduce_loss, values_of
-from rushlight.ops.promotion import result_type
+from rushlight.ops.promotion import check_number, result_type
 from rushlight.ops.registry import check_castable, composite
 
 
@@ -144,7 +144,10 @@ def _positive_part(x):
 
 @composite("hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor")
 def hinge_embedding_loss(self, target, margin=1.0, reduction=MEAN):
-    """self where target is 1, max(0, margin - self) where it is -1."""
+    """self where target is 1, max(0, margin - self) where it is -1; of integers with an integer margin."""
+    if self.dtype.is_integral:
+        check_number(margin, self.dtype)
+        margin = int(margin)
     negative = _positive_part(margin - self).masked_fill(target == 1, 0)
     return reduce_loss(negative + self.masked_fill(target == -1, 0), reduction)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from rushlight.core.layout import contiguous_format
 from rushlight.ops.composite.network.common import arange, aten, in_order_of, select_windows, spread, window_count
 from rushlight.ops.registry import composite
 
@@ -66,7 +67,8 @@ def channel_shuffle(self, groups):
             f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
         )
     grouped = self.reshape([batch, groups, channels // groups, *rest])
-    return in_order_of(self, grouped.transpose(1, 2).reshape([batch, channels, *rest]))
+    dealt = grouped.transpose(1, 2).clone(memory_format=contiguous_format)  # a copy, also of one group
+    return in_order_of(self, dealt.reshape([batch, channels, *rest]))
 
 
 def _blocks(size, kernel, dilation, padding, stride) -> list[int]:
