@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+
 from rushlight.core.overrides import DisableTorchFunctionSubclass
 from rushlight.core.pytree import tree_map
 from rushlight.core.tensor import Tensor
@@ -61,6 +63,31 @@ class WrappedWeight(Tensor):
             )
         Tensor.data.__set__(self, value)
         self._take(value)
+
+    def tolist(self) -> list:
+        """The numbers that it stands for, as Python's."""
+        return self.dequantize().tolist()
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """The numbers that it stands for, in an array of their own."""
+        return self.dequantize().numpy(force=force)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError(f"a {type(self).__name__} has no array of its numbers that could be used without a copy")
+        numbers = self.numpy()
+        return numbers if dtype is None else numbers.astype(dtype, copy=False)
+
+    def share_memory_(self) -> Any:
+        """Move what it is made of to memory that processes share."""
+        for part in self._parts():
+            if isinstance(part, Tensor):
+                part.share_memory_()
+        return self
+
+    def is_shared(self) -> bool:
+        """Whether all that it is made of is in memory that processes share."""
+        return all(part.is_shared() for part in self._parts() if isinstance(part, Tensor))
 
     def __setitem__(self, *_: Any) -> None:
         raise RuntimeError(_refusal("__setitem__", type(self)))
@@ -124,7 +151,16 @@ def _clone(self: WrappedWeight, *, memory_format: Any = None) -> WrappedWeight:
     return type(self)(*_copied(self._parts()))
 
 
-KEEPING: dict[Any, Callable] = {aten.detach.default: _same, aten.alias.default: _same, aten.clone.default: _clone}
+def _empty(self: WrappedWeight, *, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
+    if dtype not in (None, self.dtype):
+        return aten.empty_like.default(self.dequantize(), dtype=dtype, device=device, **options)
+    parts = (aten.empty_like.default(part, device=device) if isinstance(part, Tensor) else part for part in self._parts())
+    return type(self)(*parts)
+
+
+KEEPING: dict[Any, Callable] = {
+    aten.empty_like.default: _empty, aten.detach.default: _same, aten.alias.default: _same, aten.clone.default: _clone,
+}  # fmt: skip
 """Operators that keep the form of any of these tensors."""
 
 

@@ -240,6 +240,27 @@ def test_what_does_not_fit(call, said):
         call()
 
 
+def test_numbers_for_python_and_numpy():
+    weight = BlockTensor.quantize(torch.randn(4, 64), "q8_0")
+    numbers = weight.dequantize()
+    assert weight.tolist() == numbers.tolist()
+    np.testing.assert_array_equal(weight.numpy(), numbers.numpy())
+    np.testing.assert_array_equal(np.asarray(weight, dtype=np.float64), numbers.double().numpy())
+    with pytest.raises(ValueError, match="without a copy"):
+        weight.__array__(copy=False)
+
+
+def test_layers_are_shared_and_emptied():
+    layer = nn.Linear(64, 4, bias=False)
+    layer.weight = nn.Parameter(BlockTensor.quantize(torch.randn(4, 64), "q8_0"), requires_grad=False)
+    x = torch.randn(2, 64)
+    expected = layer(x)
+    layer.share_memory()
+    assert layer.weight.is_shared() and torch.equal(layer(x), expected)
+    emptied = layer.to_empty(device="cpu").weight
+    assert type(emptied) is BlockTensor and emptied.shape == (4, 64) and emptied.format == "q8_0"
+
+
 def test_data_has_the_blocks():
     weight = BlockTensor.quantize(normal(3, 32), "q8_0")
     assert isinstance(weight.data, BlockTensor) and weight.data.blocks is weight.blocks
