@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Sequence
 from examples import gemma
 from examples.generation import LanguageModel, Session, Stream, generate
 from examples.gguf_tokens import Tokenizer
-from examples.sampling import Sampler, Sampling, add_options, sampler_of
+from examples.sampling import Sampler, Sampling, add_options, count, sampler_of
 
 TURN, END = "<start_of_turn>", "<end_of_turn>"
 BASE_MODEL = "This is a base model: it continues text, and was not taught to answer questions."
@@ -120,9 +120,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", metavar="FILE", help="a GGUF file of Gemma 3; by default that of the package")
     parser.add_argument(
-        "--length", type=int, default=2048, help="tokens of the whole conversation; the oldest turns are dropped"
+        "--length", type=count, default=2048, help="tokens of the whole conversation; the oldest turns are dropped"
     )
-    parser.add_argument("--tokens", type=int, default=512, help="how many an answer has at most")
+    parser.add_argument("--tokens", type=count, default=512, help="how many an answer has at most")
     add_options(parser)
     options = parser.parse_args(arguments)
     try:

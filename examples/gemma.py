@@ -18,7 +18,7 @@ import rushlight as torch
 from examples.generation import Meter, Session, generate, texts
 from examples.gguf_metadata import entry
 from examples.gguf_tokens import Tokenizer
-from examples.sampling import add_options, sampler_of
+from examples.sampling import add_options, count, sampler_of
 from rushlight import nn
 from rushlight.nn import functional as F
 
@@ -242,7 +242,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("prompt")
     parser.add_argument("--model", metavar="FILE", help="a GGUF file; by default that of the package")
-    parser.add_argument("--tokens", type=int, default=64, help="how many are made at most")
+    parser.add_argument("--tokens", type=count, default=64, help="how many are made at most")
     parser.add_argument("--stop", action="append", default=[], metavar="TEXT", help="end before this text; may be repeated")
     parser.add_argument("--if-installed", action="store_true", help="succeed without the package, saying how to get it")
     add_options(parser)
@@ -263,9 +263,10 @@ def show(model: Gemma, tokenizer: Tokenizer, options: argparse.Namespace) -> Non
     """Print the text after the options' prompt as it is made, and how fast that was."""
     meter, prompt = Meter(), tokenizer.encode(options.prompt)
     tokens = generate(Session(model), prompt, options.tokens, [tokenizer.end], sampler_of(options))
-    print(options.prompt, end="", flush=True)
+    shown = options.prompt  # with the first piece: a prompt that can't be read has only a message
     for piece in texts(meter.counted(tokens), tokenizer, options.stop):
-        print(piece, end="", flush=True)
+        print(shown, piece, sep="", end="", flush=True)
+        shown = ""
     print(f"\n{meter}")
 
 

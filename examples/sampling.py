@@ -66,6 +66,14 @@ class Sampler:
         return int(torch.multinomial(probabilities, 1, generator=self.generator))
 
 
+def count(text: str) -> int:
+    """A number of tokens as a command line has it: 1 or more."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"expected 1 or more, got {value}")
+    return value
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add a command-line option for each setting."""
     parser.add_argument("--temperature", type=float, default=0.0, help="0 takes the likeliest token")
