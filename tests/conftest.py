@@ -4,12 +4,12 @@ Compiled code goes to a cache of the session's own. Hypothesis draws the same ex
 no test by its slowness.
 """
 
-import gc
 import os
 
 import pytest
 from hypothesis import settings
 
+from rushlight.core.garbage import making_objects_that_stay
 from tests import library_store
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -18,13 +18,12 @@ settings.load_profile("repeatable")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Exempt imported modules and collected tests, millions of objects, from garbage collections."""
-    gc.disable()
-    try:
+    """Search for no garbage among imported modules and collected tests, millions of objects, which count as old ones then.
+
+    They are not frozen: to count frozen objects, as the library does, takes as long as there are many.
+    """
+    with making_objects_that_stay():
         return (yield)
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -16,16 +16,11 @@ class Item:
 
 @pytest.fixture(autouse=True)
 def searched_by_hand():
-    """No objects are frozen when a test begins; what the session froze is frozen again afterwards."""
-    frozen = gc.get_freeze_count()
-    gc.unfreeze()
     gc.collect()
     gc.disable()
     yield
     gc.unfreeze()
     gc.enable()
-    if frozen:
-        gc.freeze()
 
 
 @pytest.mark.skipif(gc.get_freeze_count() > 0, reason="this interpreter begins with frozen objects")
