@@ -53,12 +53,12 @@ KNOWN = {
     "logsumexp": "accepted", "kron": "accepted", "take_along_dim": ("accepted", "refused"),  # PyTorch's own faults
     "fft": "accepted: RuntimeError: MKL", "mkldnn": "crashes",
     "norm_except_dim": "accepted", "nanmedian": "value", "bincount": "dtype", "cross_entropy_loss": "value", "cov": "value",
-    "special_i1": "value inf for", "modified_bessel_i1": "value inf for", "hfft": "value nan for",  # of infinity
+    "special_i1": "value inf for", "modified_bessel_i1": "value inf for", "hfft": "value nan for",  # inputs are infinite
     "bucketize": "value", "searchsorted": "value",  # with NaN among the boundaries
-    "cholesky_ex": "value", "aten::qr": "value",  # what is left of a matrix that can't be factorized
+    "cholesky_ex": "value", "aten::qr": "value",  # the factorization fails: the rest of the matrix is unspecified
     "linalg_det": "value nan for", "aten::std": "value inf for", "igamma_": "value",  # beyond the range of the dtype
     "linalg_lstsq": "value",  # with NaN as tolerance
-    "kthvalue": "value",  # which of equal values
+    "kthvalue": "value",  # the index among equal values is unspecified
     "aten::fmod": "value",  # by a denormal number, for which PyTorch's is NaN
     "aten::svd": ("value", "refused"),  # vectors up to a sign, and matrices that are not finite
     "matrix_exp": "refused: RuntimeError: matrix_exp: Low precision",  # PyTorch's results are wrong

@@ -26,4 +26,5 @@ _DEFINING = (
 
 __all__ = ["aten", "quantized_text", "scheme_of"]
 
-import_module("rushlight.quantized.captures")  # whose rules are for operators that are defined by now
+# The rules of captures look operators up by name, so they come after the definitions.
+import_module("rushlight.quantized.captures")

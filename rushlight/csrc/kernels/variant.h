@@ -197,7 +197,7 @@ struct Variant {
   void (*block_elements)(const BlockOperands* operands);
   int64_t (*packed_bytes)(int64_t depth, int64_t columns);
   void (*pack_layer)(const int8_t* weight, int64_t depth, int64_t columns, void* packed);  // by all threads of a region
-  int64_t (*byte_layer_scratch)(const ByteLayer* operands);  // of a thread
+  int64_t (*byte_layer_scratch)(const ByteLayer* operands);  // bytes of scratch memory per thread
   void (*byte_layer)(const ByteLayer* operands);
   void (*byte_function)(const ByteFunction* operands, int64_t first, int64_t last);  // elements
   void (*byte_pool)(const BytePool* operands, int64_t first, int64_t last);          // rows of all images' results

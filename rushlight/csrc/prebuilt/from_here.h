@@ -6,4 +6,5 @@
 #undef RL_KERNEL
 #define RL_GIVEN(...) template __VA_ARGS__;
 #define RL_KERNEL __attribute__((noinline, used)) inline
-#define RL_ARCHIVE  // what is compiled here asks the processor for what its instructions may lack
+// Kernels of an archive are compiled for a set of instructions. They ask the processor at run time for those beyond it (VNNI).
+#define RL_ARCHIVE

@@ -104,17 +104,20 @@ def of_quantized(*names: str) -> Callable:
 
 
 def taken(value: Tensor, name: str) -> CapturedQuantized:
+    """A quantized operand that the capture made; NotImplementedError for one from outside."""
     if not isinstance(value, CapturedQuantized):
         raise NotImplementedError(f"{name} of a quantized tensor from outside the captured graph")
     return value
 
 
 def constant(value: np.ndarray | np.generic) -> Tensor:
+    """A tensor that the graph holds as a constant."""
     with SuspendModes():
         return tensor_from_array(np.array(value, order="C"))
 
 
 def zero_of(quantizer: TensorQuantizer) -> Tensor:
+    """The zero point as a constant, int32."""
     return constant(np.int32(quantizer.zero_point))
 
 
@@ -133,9 +136,11 @@ def requantized(values: Tensor, factor: Tensor | float, kind: dtype, target: Ten
 
 
 def target_of(scale: float, zero_point: int) -> TensorQuantizer:
+    """The quantizer of an operator's result."""
     return TensorQuantizer(float(scale), int(zero_point))
 
 
 def derived_from(packed: GraphConstants, *recipe: str | float) -> Tensor:
+    """A tensor made of packed weights (`GraphConstants.constant`)."""
     with SuspendModes():
         return packed.constant(*recipe)

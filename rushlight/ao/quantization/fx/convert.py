@@ -22,7 +22,7 @@ from rushlight.ao.quantization.fx.prepare import (
     Plan,
     scopes_of,
 )
-from rushlight.ao.quantization.fx.roles import binary_of, is_number, module_of, name_of
+from rushlight.ao.quantization.fx.roles import FUNCTIONS, binary_of, is_number, module_of, name_of
 from rushlight.ao.quantization.quantization_mappings import (
     DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS,
     get_embedding_static_quant_module_mappings,
@@ -35,12 +35,6 @@ from rushlight.ops.packet import namespaces
 from rushlight.quantized.functions import quantize_per_tensor
 
 quantized = namespaces.namespace("quantized")
-_TAKEN = {
-    "elu": ("alpha",), "hardswish": (), "leaky_relu": ("negative_slope", "inplace"),
-    "layer_norm": ("normalized_shape", "weight", "bias", "eps"), "group_norm": ("num_groups", "weight", "bias", "eps"),
-    "instance_norm": ("weight", "bias", "eps"),
-}  # fmt: skip
-"""What quantized operators take beside the input, the scale and the zero point, by its name in `nn.functional`."""
 
 
 class _Converting:
@@ -196,7 +190,7 @@ class _Converting:
         bound = inspect.signature(node.target).bind(*node.args, **node.kwargs)
         bound.apply_defaults()
         held, given = self._as_quantized(bound.arguments["input"]), map_arg(dict(bound.arguments), self._as_real)
-        rest = tuple(given[name] for name in _TAKEN[name_of(node)])
+        rest = tuple(given[name] for name in FUNCTIONS[name_of(node)])
         with self.graph.inserting_before(node):
             settings = tuple(self._parameters(node))
             function = getattr(quantized, name_of(node))

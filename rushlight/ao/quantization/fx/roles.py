@@ -23,9 +23,7 @@ _SAME_SCALE_NAMES = frozenset(
     "detach_ dropout flatten hardtanh hardtanh_ interpolate max_pool1d max_pool2d max_pool3d mean permute relu relu6 relu_ "
     "repeat reshape squeeze transpose unsqueeze view".split()
 )
-_SUMS = {"add": "add", "iadd": "add", "add_": "add"}
-_PRODUCTS = {"mul": "mul", "imul": "mul", "mul_": "mul"}
-BINARY = {**_SUMS, **_PRODUCTS, "matmul": "matmul"}
+BINARY = {"add": "add", "iadd": "add", "mul": "mul", "imul": "mul", "matmul": "matmul"}
 """Functions of two tensors by their names, with the names of their quantized operators."""
 ON_UNIT = frozenset(("hardsigmoid", "hardsigmoid_", "sigmoid", "sigmoid_", "tanh", "tanh_"))
 """Functions of a quantized tensor whose results have a known range."""
@@ -85,8 +83,13 @@ def is_cat(node: Node) -> bool:
     return name_of(node) in ("cat", "stack") and bool(node.args) and isinstance(node.args[0], list | tuple)
 
 
-FUNCTIONS = frozenset(("elu", "hardswish", "leaky_relu", "layer_norm", "group_norm", "instance_norm"))
-"""Functions of `nn.functional` with quantized operators that take the result's scale and zero point."""
+FUNCTIONS = {
+    "elu": ("alpha",), "hardswish": (), "leaky_relu": ("negative_slope", "inplace"),
+    "layer_norm": ("normalized_shape", "weight", "bias", "eps"), "group_norm": ("num_groups", "weight", "bias", "eps"),
+    "instance_norm": ("weight", "bias", "eps"),
+}  # fmt: skip
+"""Functions of `nn.functional` whose quantized operators take the result's scale and zero point, with the arguments that
+the operators take besides these and the input."""
 
 
 def is_quantizable_function(node: Node) -> bool:
