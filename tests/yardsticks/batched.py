@@ -95,7 +95,7 @@ def _outcomes(op, function, sample, pattern: str) -> list[str]:
         return [_gradient_difference(wanted, found, [stack for stack in stacks if stack.requires_grad], pattern)]
     except Exception as error:
         refused = str(error).startswith(REFUSALS)
-        return ["random sample" if refused else f"{pattern} {type(error).__name__}: {error}".split("\n")[0][:200]]
+        return ["refused" if refused else f"{pattern} {type(error).__name__}: {error}".split("\n")[0][:200]]
 
 
 def _other(tensor: rushlight.Tensor) -> rushlight.Tensor:

@@ -30,7 +30,7 @@ from tests.yardsticks.command_line import add_to_list, argument_parser, chosen_o
 from tests.yardsticks.conversion import Converter, Unconvertible, as_array, counterpart, tensors_in
 
 CLEAN = Path(__file__).with_name("clean_operators.txt")
-FINE = frozenset({"ok", "gradient ok", "unconvertible", "oracle error"})
+FINE = frozenset({"ok", "gradient ok", "random sample", "refused", "unconvertible", "oracle error"})
 RANDOM = (
     "rand", "empty", "new_empty", "bernoulli", "multinomial", "normal", "uniform", "cauchy", "exponential", "geometric",
     "log_normal", "nn.functional.dropout", "nn.functional.alpha_dropout", "nn.functional.feature_alpha_dropout",
