@@ -18,7 +18,7 @@ from rushlight.core.thread_state import ExcludeKeys
 from rushlight.fx.fake_tensor import FakeTensorMode
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node, map_arg
-from rushlight.fx.proxy_tensor import ProxyMode, innermost_user_line
+from rushlight.fx.proxy_tensor import ProxyMode, origin_of
 from rushlight.ops.dispatcher import OpOverload
 
 
@@ -36,7 +36,7 @@ def decompose(module: GraphModule, table: dict[OpOverload, Callable], shared: Se
 def _replace(module: GraphModule, node: Node, rule: Callable, fakes: FakeTensorMode, shared: Sequence[Node]) -> None:
     graph, before = module.graph, node.prev
     mode = ProxyMode(graph, fakes, {})
-    mode.user_line = innermost_user_line(node.stack_trace or "")
+    mode.origin = origin_of(node)
     for used in (*shared, *node.all_input_nodes):
         if isinstance(used.meta["val"], Tensor):
             mode.nodes[used.meta["val"]._impl] = used

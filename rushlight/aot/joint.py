@@ -30,7 +30,7 @@ from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.interpreter import Interpreter
 from rushlight.fx.node import Node
-from rushlight.fx.proxy_tensor import ProxyMode, innermost_user_line
+from rushlight.fx.proxy_tensor import Origin, ProxyMode, origin_of
 from rushlight.fx.symbolic_sizes import Geometry
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import aten
@@ -179,8 +179,8 @@ def _mark_history(mode: ProxyMode) -> None:
     for impl, node in list(mode.nodes.items()):
         history = wrap(impl).grad_fn
         if history is not None and not isinstance(history, AccumulateGrad):
-            line = node.stack_trace or ""
-            history.register_prehook(lambda grads, line=line: setattr(mode, "user_line", line))
+            origin = origin_of(node)
+            history.register_prehook(lambda grads, origin=origin: setattr(mode, "origin", origin))
 
 
 def _laid_out(gradient: Tensor | None, primal: Tensor) -> Tensor | None:
@@ -232,18 +232,18 @@ class _ForwardRunner(ProgramRunner):
 
     def run_node(self, node: Node) -> object:
         """The node's result."""
-        self.mode.user_line = line = innermost_user_line(node.stack_trace or "")
+        self.mode.origin = origin = origin_of(node)
         last = next(iter(reversed(self.nodes)), None)
         result = super().run_node(node)
         if node.meta.get("recompute"):
             for made in itertools.takewhile(lambda made: made is not last, reversed(self.nodes)):
                 made.meta["recompute"] = True
         for made in self._new_history(result):
-            made.register_prehook(lambda grads: self._at(line))
+            made.register_prehook(lambda grads: self._at(origin))
         return result
 
-    def _at(self, line: str) -> None:
-        self.mode.user_line = line
+    def _at(self, origin: Origin) -> None:
+        self.mode.origin = origin
 
     def _new_history(self, result: object) -> Iterator[TapeNode]:
         stack = [leaf.grad_fn for leaf in tree_flatten(result)[0] if isinstance(leaf, Tensor)]

@@ -128,6 +128,8 @@ def run_backward(
             return run_backward(roots, grads, retain_graph, create_graph, captures, accumulate_captures)
     task = _Task(roots, captures, accumulate_captures)
     task.start(roots, grads)
+    if state.recording is not None:
+        state.recording.backward(roots)
     previous, outer = state.grad_enabled, state.backward_task
     state.grad_enabled, state.backward_task = create_graph, task
     try:

@@ -11,12 +11,13 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rushlight.autograd.node import Edge
 from rushlight.core.dispatch_key import DispatchKey
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
@@ -56,10 +57,13 @@ class Wish:
 
 
 class Recording:
-    """The spans of one thread between `start` and `stop`."""
+    """The spans of one thread between `start` and `stop`. One that `gives_way` records nothing while another one does."""
+
+    gives_way = False
 
     def __init__(self, wish: Wish):
         self.wish = wish
+        self._waiting: Recording | None = None
         self.spans: list[Span] = []
         self.depth = 0
         self.paused = False
@@ -67,17 +71,18 @@ class Recording:
 
     def start(self) -> None:
         """Begin; RuntimeError where the thread is being recorded already."""
-        if state.recording is not None:
+        if state.recording is not None and not state.recording.gives_way:
             raise RuntimeError("Can't start the profiler: it runs in this thread already. Leave the other `with` block first.")
-        state.recording, self.thread = self, threading.get_native_id()
+        self._waiting, state.recording, self.thread = state.recording, self, threading.get_native_id()
         state.include |= _PROFILER
 
     def stop(self) -> None:
         """End. RuntimeError in another thread than the one that began."""
         if state.recording is not self:
             raise RuntimeError("Can't stop the profiler: it was not started in this thread.")
-        state.recording = None
-        state.include &= ~_PROFILER
+        state.recording, self._waiting = self._waiting, None
+        if state.recording is None:
+            state.include &= ~_PROFILER
 
     def pause(self, paused: bool) -> None:
         """Whether operators go unrecorded for now."""
@@ -106,8 +111,8 @@ class Recording:
         finally:
             self.finish(span)
 
-    def call(self, op: OpOverload, function: Callable, args: tuple, kwargs: dict) -> Any:
-        """Call an operator's kernel within a span."""
+    def call(self, op: OpOverload, below: int, function: Callable, args: tuple, kwargs: dict) -> Any:
+        """Call an operator, `function` for the dispatch keys `below`, within a span."""
         if self.paused:
             return function(*args, **kwargs)
         wish, span = self.wish, self.begin(f"{op.namespace}::{op._opname}")
@@ -124,6 +129,9 @@ class Recording:
             formula = _FLOPS.get(span.name)
             span.flops = int(formula(args, result)) if formula is not None else 0
         return result
+
+    def backward(self, roots: Sequence[Edge]) -> None:
+        """A backward pass begins at these nodes."""
 
     def apply(self, node: Any, grads: tuple) -> Any:
         """Run a node of the backward pass within spans as torch's engine names them."""
@@ -189,7 +197,7 @@ def _recording_kernel(op: OpOverload, below: int) -> Callable:
 
     def run(*args: Any, **kwargs: Any) -> Any:
         recording = state.recording
-        return function(*args, **kwargs) if recording is None else recording.call(op, function, args, kwargs)
+        return function(*args, **kwargs) if recording is None else recording.call(op, below, function, args, kwargs)
 
     return run
 

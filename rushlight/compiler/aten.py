@@ -56,6 +56,7 @@ def compile_to_aten(
     if any(isinstance(value, Tensor) and value.dtype.category == QUANTIZED for value in inputs):
         log("graph_breaks", lambda: "runs as captured: an input is quantized")
         return module.forward
+    log.graph("captured", module)
     opened = open_inputs(module)
     kind = training.TrainingGraph if needs_gradients(module) else AtenGraph
     graph = kind(lambda: module, build, names, log, passes, opened, kept)
@@ -227,7 +228,7 @@ class AtenGraph:
             return Made(self._guarded(run, inputs, lambda: gives_inputs(plan)), False, bool(plan.constants))
         captured = self._trace(inputs)
         traced = captured.module
-        self.log("graph", lambda: traced.print_readable(print_output=False))
+        self.log.graph("graph", traced)
         run = self.build(traced, inputs)
         is_placed = graph_passes.depends_on_placement(traced)
         if key is not None and not is_placed and self.kept.keep(key, self._attributes, traced, captured.constants):
@@ -237,8 +238,7 @@ class AtenGraph:
     def _trace(self, inputs: list[Tensor]) -> Capture:
         with set_grad_enabled(state.grad_enabled):  # the graph may switch it
             captured = proxy_tensor.capture(self.module, tuple(inputs), names=self._names(), open_leaves=self.opened)
-        for graph_pass in self.passes():
-            graph_pass(captured.module)
+        graph_passes.run(self.passes(), captured.module, self.log)
         return captured
 
     def _traced_again(self, grad_enabled: bool) -> Callable[[], GraphModule]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.compiler.aten import AtenGraph, Builder, compile_to_aten
 from rushlight.compiler.kept_captures import KeptCaptures, path_for
 from rushlight.compiler.kept_plans import KeptPlans
-from rushlight.compiler.logs import StageLog
+from rushlight.compiler.logs import StageLog, is_heard
 from rushlight.compiler.settings import Settings, configured, from_environment
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.parallel import get_num_threads
@@ -51,13 +51,13 @@ def interpreted(module: GraphModule, example_inputs: list[Tensor]) -> Callable:
 
 
 def options_of(settings: Settings) -> Options:
-    """What settings, and the threads to use now, mean for native code."""
-    return Options(settings.threads or get_num_threads(), settings.debug_cpp, settings.max_autotune)
+    """What settings, and the threads to use now, mean for native code. Programs are timed while somebody listens."""
+    return Options(settings.threads or get_num_threads(), settings.debug_cpp, settings.max_autotune, is_heard())
 
 
 def kept_plans(settings: Settings) -> KeptPlans | None:
     """Where plans of captured graphs are kept; None where somebody wants to see how they are compiled."""
-    return None if settings.logs or settings.dump or settings.verify else KeptPlans(options_of(settings))
+    return None if settings.logs or settings.dump or settings.verify or is_heard() else KeptPlans(options_of(settings))
 
 
 def native(module: GraphModule, settings: Settings, log: StageLog) -> Callable:
@@ -190,7 +190,7 @@ def make_backend(
     chosen = backend if callable(backend) else _registered.get(backend)
 
     def run_backend(module: GraphModule, inputs: list[Tensor]) -> Callable:
-        log("graph", lambda: module.print_readable(print_output=False))
+        log.graph("captured", module)
         return eager(module, inputs) if chosen is None else lifted.run_lifted(chosen, module, inputs)
 
     return run_backend

@@ -114,7 +114,7 @@ class CompileCallback(FrameCallback):
         return kept_captures(frame, about, self.chosen, self.settings, self._names, log)
 
     def _log(self, code: types.CodeType) -> StageLog:
-        return StageLog(self.settings, self.name if code.co_name == CALL_MODEL else code.co_qualname)
+        return StageLog(self.settings, self.name if code.co_name == CALL_MODEL else code.co_qualname, code)
 
     def _names(self) -> dict[TensorImpl, str]:
         module = self._module()

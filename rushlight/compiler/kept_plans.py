@@ -69,7 +69,7 @@ class KeptPlans:
         if found is None:
             return None
         plan, built = found
-        details = functools.cache(lambda: pieces.lower(trace(), self.options, lambda stage, text: None))
+        details = functools.cache(lambda: pieces.lower(trace(), self.options, lambda stage, text, *more: None))
         return runner(CompiledGraph, module, plan, built, details), plan
 
     def keep(self, key: str, attributes: dict[str, Tensor], traced: GraphModule, constants: dict[str, Tensor]) -> bool:

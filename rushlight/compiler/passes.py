@@ -10,12 +10,29 @@ from rushlight.aot.functionalize import functionalize
 from rushlight.aot.memory import anchor_views
 from rushlight.aot.negatives import compute_negatives
 from rushlight.aot.random import seed_random
+from rushlight.compiler.logs import StageLog
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.symbolic_sizes import name_symbols
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import aten
 
 Pass = Callable[[GraphModule], None]
+
+
+def run(passes: list[Pass], module: GraphModule, log: StageLog) -> None:
+    """Run passes in order; the log is told of the graph before them, and of each pass that changed its text."""
+    if not log.wants("passes"):
+        for graph_pass in passes:
+            graph_pass(module)
+        return
+    before = module.print_readable(print_output=False)
+    log("passes", lambda: before, lambda: module, "traced")
+    for graph_pass in passes:
+        graph_pass(module)
+        after = module.print_readable(print_output=False)
+        if after != before:
+            log("passes", lambda: after, lambda: module, f"after {graph_pass.__name__}")  # noqa: B023  (read at once)
+        before = after
 
 
 def eliminate_dead_code(module: GraphModule) -> None:

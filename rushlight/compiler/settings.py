@@ -15,8 +15,8 @@ class Settings:
     """What the compiler does beside its arguments."""
 
     logs: frozenset[str] = frozenset()
-    """RUSHLIGHT_LOGS: stages to print, comma-separated, from: graph, guards, graph_breaks, recompiles, bytecode, joint,
-    partition, autotune, loops, fusion, memory, code, library, module."""
+    """RUSHLIGHT_LOGS: stages to print, comma-separated, from: captured, passes, graph, guards, graph_breaks, recompiles,
+    bytecode, joint, partition, autotune, loops, fusion, memory, code, library, module."""
 
     dump: str = ""
     """RUSHLIGHT_DUMP: a folder for numbered files of every stage of every graph."""
@@ -69,8 +69,8 @@ class Settings:
 
 
 STAGES = frozenset((
-    "graph", "guards", "graph_breaks", "recompiles", "bytecode", "joint", "partition", "autotune", "loops", "fusion", "memory",
-    "code", "library", "module",
+    "captured", "passes", "graph", "guards", "graph_breaks", "recompiles", "bytecode", "joint", "partition", "autotune",
+    "loops", "fusion", "memory", "code", "library", "module",
 ))  # fmt: skip
 PARTITIONERS = ("min_cut", "default")
 

@@ -16,6 +16,7 @@ from rushlight.aot.tangents import backward_of
 from rushlight.aot.training import CompiledTraining, RunnablePart, plan_run
 from rushlight.compiler.aten import AtenGraph, Made
 from rushlight.compiler.passes import check, depends_on_placement
+from rushlight.compiler.passes import run as run_passes
 from rushlight.core.symbolic import UnguardedSizeError
 from rushlight.core.tensor import Tensor
 from rushlight.core.wrapper_subclasses import is_constant_of_graphs
@@ -30,14 +31,12 @@ class TrainingGraph(AtenGraph):
     """
 
     def _make(self, inputs: list[Tensor]) -> Made:
-        self.log("graph", lambda: self.module.print_readable(print_output=False))
         joint = trace_joint(self.module, inputs, self._lifted, self.opened)
-        for graph_pass in self.passes():
-            graph_pass(joint.module)
+        run_passes(self.passes(), joint.module, self.log)
         reason = joint.module.meta.get("keep_eager")
         if reason:
             raise Untraceable(reason)
-        self.log("joint", lambda: joint.module.print_readable(print_output=False))
+        self.log.graph("joint", joint.module)
         parts = self._partition(joint)
         plan = plan_run(joint, parts)
         forward, backward = self.build(parts.forward, inputs), self.build(parts.backward, inputs)
@@ -57,7 +56,8 @@ class TrainingGraph(AtenGraph):
         """The backward of some results alone. Its sizes may not be assumed to be anything that the capture did not."""
         part = backward_of(parts, arrived)
         check(part.module)
-        self.log("partition", lambda: part.module.print_readable(print_output=False))
+        part.module.meta["part"] = "backward of some results"
+        self.log.graph("partition", part.module, part.module.meta["part"])
         try:
             run = self.build(part.module, [])
         except (UnsupportedSize, UnguardedSizeError):
@@ -76,7 +76,8 @@ class TrainingGraph(AtenGraph):
         else:
             parts = min_cut_partition(joint, settings.memory_budget)
         keep_channels_last(parts, len(joint.results.computed))
-        for module in (parts.forward, parts.backward):
+        for name, module in (("forward", parts.forward), ("backward", parts.backward)):
             check(module)
-            self.log("partition", lambda module=module: module.print_readable(print_output=False))
+            module.meta["part"] = name
+            self.log.graph("partition", module, name)
         return parts

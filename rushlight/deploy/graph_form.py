@@ -92,7 +92,7 @@ def graph_form(
 ) -> GraphForm:
     """The functions of a graph that inductor can lower whole. `names` are what messages call its inputs, `size_names` what
     they call the symbols of its sizes."""
-    lowered, program = pieces.lower(module, Options(None), lambda stage, text: None)
+    lowered, program = pieces.lower(module, Options(None), lambda stage, text, *more: None)
     plan = plan_of(lowered, program)
     values = [node.meta["val"] for node in module.graph.nodes if node.op == "placeholder"]
     symbols = lowered.symbols or SizeSymbols(values)

@@ -351,7 +351,9 @@ class _Capture:
         check = self.session.guards.build()
         followed = self._followed(reason)
         self.session.guards.finish()
-        return GuardedCode(code, names, check, self.session.guards, text, module, reason, followed, graph_name)
+        return GuardedCode(
+            code, names, check, self.session.guards, text, module, reason, followed, graph_name, self.session.lines
+        )
 
     def _or_as_it_is(self, lines: list[str]) -> list[str]:
         """The graph's call; where it fails, which a handler of the program may expect, the frame runs as it is instead."""

@@ -37,7 +37,17 @@ T = TypeVar("T")
 
 capture = LazyModule("rushlight.dynamo.capture")  # captures that were kept do without what makes them
 
-Log = Callable[[str, Callable[[], str]], None]
+
+
+class Log(Protocol):
+    """Where the stages of one capture go."""
+
+    def __call__(
+        self, stage: str, text: Callable[[], str], subject: Callable[[], object] | None = None, title: str = ""
+    ) -> None:  # fmt: skip
+        """A stage made what `text` gives; `subject` gives the object behind it, `title` tells apart those of one name."""
+
+
 
 
 class KeptCaptures(Protocol):
@@ -162,7 +172,7 @@ class FrameCallback:
             failed = [entry.guarded_code.guards.explain(values) for entry in own]
             if RULES.error_on_recompile:
                 raise RecompileError(f"{_described(code)} would be captured again: " + "; ".join(failed))
-            log("recompiles", lambda: f"{_described(code)} is captured again: " + "; ".join(failed))
+            log("recompiles", lambda: f"{_described(code)} is captured again: " + "; ".join(failed), lambda: failed)
             if count.captures == self.limit():
                 count.captures += 1
                 warnings.warn(
@@ -187,11 +197,11 @@ class FrameCallback:
             found.followed = None
             found.guards.when_an_object_dies(functools.partial(_remove, weakref.ref(code), weakref.ref(found)))
             self.finished(frame, found)
-            log("guards", found.guards.text)
-            log("bytecode", found.text)
+            log("guards", found.guards.text, lambda: found)
+            log("bytecode", found.text, lambda: found)
             if found.break_reason is not None:
                 counters["graph_break"][found.break_reason.reason] += 1
-                log("graph_breaks", lambda: found.break_reason.text())
+                log("graph_breaks", lambda: found.break_reason.text(), lambda: found.break_reason)
         return found
 
     def _count(self, frame: Any) -> _Count:
@@ -305,7 +315,7 @@ def _remove(code_reference: weakref.ref, found_reference: weakref.ref, entries=c
             remove(code, entry)
 
 
-def _no_log(stage: str, text: Callable[[], str]) -> None:
+def _no_log(stage: str, text: Callable[[], str], subject: Callable[[], object] | None = None, title: str = "") -> None:
     """Nobody reads the stages."""
 
 

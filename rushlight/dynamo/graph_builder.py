@@ -157,13 +157,19 @@ class GraphBuilder:
             return self.attributes.get(node.target)
         return next((value for own, _, value in self.inputs if own is node and isinstance(value, Tensor)), None)
 
-    def call(self, op: str, target: Any, args: tuple, kwargs: dict[str, Any], stack_trace: str) -> tuple[Node, Any]:
-        """Add a node, run it on fake tensors, and return both node and result. `stack_trace` are the lines that it stands for.
+    def call(
+        self, op: str, target: Any, args: tuple, kwargs: dict[str, Any], stack_trace: str,
+        modules: dict[str, tuple[str, type]],
+    ) -> tuple[Node, Any]:  # fmt: skip
+        """Add a node, run it on fake tensors, and return both node and result. `stack_trace` are the lines that it stands for,
+        `modules` those around them (see `fx.Tracer.create_node`).
 
         A graph break where the call needs values; what the call itself raises goes through.
         """
         node = self.graph.create_node(op, target, args, kwargs)
         node.stack_trace = stack_trace
+        if modules:
+            node.meta["nn_module_stack"] = modules
         key = None if self._has_open_sizes else self._results.key_of(node)
         result = self._results.find(key)
         if result is None:

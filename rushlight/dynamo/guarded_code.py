@@ -6,7 +6,7 @@ import dis
 import itertools
 import re
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class Followed(NamedTuple):
     codes: tuple[tuple[types.CodeType, types.FunctionType | None], ...]
 
 
+_NO_LINES: Mapping[str, set[int | None]] = types.MappingProxyType({})
 _numbers = itertools.count(1)
 _NAME = re.compile(r"__compiled_fn_\d+")
 
@@ -45,12 +46,12 @@ def renamed(code: types.CodeType, source: str) -> tuple[types.CodeType, str, str
 
 class GuardedCode:
     """What runs in a frame's place, and when. `source` is the text of `code`, in which the graph, if there is one, is called
-    `graph_name`."""
+    `graph_name`. `lines` are those of each file that the capture followed; none of a capture that another process made."""
 
     def __init__(
         self, code: types.CodeType, globals: dict[str, Any], check_fn: Callable[..., bool], guards: Assumed | None = None,
         source: str = "", graph: GraphModule | None = None, break_reason: GraphBreak | None = None,
-        followed: Followed | None = None, graph_name: str | None = None,
+        followed: Followed | None = None, graph_name: str | None = None, lines: Mapping[str, set[int | None]] = _NO_LINES,
     ) -> None:  # fmt: skip
         self.code = code
         self.globals = globals
@@ -61,6 +62,7 @@ class GuardedCode:
         self.break_reason = break_reason
         self.followed = followed
         self.graph_name = graph_name
+        self.lines = lines
 
     def text(self) -> str:
         """The source, and, as comments, the bytecode that it became."""

@@ -100,6 +100,7 @@ class Session:
         self.asked_grad_mode = False  # whether the program asked whether gradients are recorded, or switched that
         self.active: Following | None = None
         sizes.environment.locate = self._location
+        self.lines: dict[str, set[int | None]] = {}  # lines followed, by file
         self.followed: dict[int, tuple[types.CodeType, types.FunctionType | None]] = {}
         self.methods: dict[tuple[int, str], tuple[type, Value]] = {}  # the methods of classes, which are kept alive
         self._known: dict[int, Value] = {}

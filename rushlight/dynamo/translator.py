@@ -33,6 +33,7 @@ from rushlight.dynamo.values.devices import names_other_device
 from rushlight.dynamo.values.exceptions import ExceptionValue, from_exception
 from rushlight.dynamo.values.function import BoundMethodValue, CellValue, FunctionValue
 from rushlight.dynamo.values.generators import GeneratorValue
+from rushlight.dynamo.values.modules import ModuleValue
 from rushlight.dynamo.values.number_tensors import call_with_tensors
 from rushlight.dynamo.values.tensor import wrap_result
 
@@ -80,6 +81,7 @@ class Translator(Services):
         self.module_globals = module_globals
         self.parent = parent
         self.instructions, self.handlers = opcodes.handled(code)
+        self.lines = session.lines.setdefault(code.co_filename, set())
         self.position = 0
         self.stack: list[Value] = []
         self.push = self.stack.append
@@ -93,6 +95,7 @@ class Translator(Services):
         self.result: Value = ConstantValue(None)
         self.raised_at: dict[int, tuple[int, Instruction]] = {}
         self.steps = 0
+        self.modules: dict[str, tuple[str, type]] = {} if parent is None else parent.modules
         self._callers: str | None = None
 
     # Calls
@@ -116,7 +119,7 @@ class Translator(Services):
         if not self.session.may_be_handled:
             self.session.may_be_handled = self._has_handler()
         try:
-            return self.graph.call(op, target, args, kwargs, self.stack_trace())
+            return self.graph.call(op, target, args, kwargs, self.stack_trace(), self.modules)
         except (GraphBreak, UnknownSizeError):
             raise
         except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AttributeError) as error:
@@ -148,6 +151,8 @@ class Translator(Services):
             raise GraphBreak(f"calls are nested more than {_DEEPEST} deep")
         self.session.followed[id(function.code)] = function.code, function.function
         child = Translator(self.session, function.code, function.globals, self)
+        if args and isinstance(args[0], ModuleValue) and args[0].source is not None:
+            child.modules = {**self.modules, args[0].path: (args[0].path, args[0].kind)}
         child.start(function.bind(args, kwargs), function.cells)
         if function.code.co_flags & _GENERATOR:
             return GeneratorValue(child)
@@ -272,6 +277,7 @@ class Translator(Services):
         instruction, handler = self.instructions[position], self.handlers[position]
         self.position = position + 1
         session.steps += 1
+        self.lines.add(instruction.line)
         if self.parent is None:
             self._count_step()
         if session.steps > _MOST_STEPS:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
+from typing import NamedTuple
 
 from rushlight.core.dispatch_key import AUTOGRAD_BITS
 from rushlight.core.dtype import QUANTIZED_TYPES
@@ -39,6 +40,13 @@ _CLONE, _DETACH = aten("clone"), aten("detach")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
+class Origin(NamedTuple):
+    """Where nodes come from: the user's line, as in a traceback, and the modules around it (see `Tracer.create_node`)."""
+
+    line: str = ""
+    modules: dict[str, tuple[str, type]] | None = None
+
+
 class ProxyMode(DispatchMode):
     """Records operator calls into `graph`, and computes their results with the fake mode below it."""
 
@@ -55,10 +63,16 @@ class ProxyMode(DispatchMode):
         self.nodes: dict[TensorImpl, Node] = {}
         self.constants: dict[str, Tensor] = {}
         self.symbols = SymbolNodes(graph, self._locate)
-        self.user_line = ""
+        self.origin = Origin()
 
     def _locate(self) -> str:
-        return self.user_line or user_frame(sys._getframe(1))
+        return self.origin.line or user_frame(sys._getframe(1))
+
+    def _mark(self, node: Node) -> None:
+        """Say where a new node comes from."""
+        node.meta["stack_trace"] = self._locate()
+        if self.origin.modules:
+            node.meta["nn_module_stack"] = self.origin.modules
 
     def track(self, tensor: Tensor, node: Node) -> None:
         """Say that `node` produces `tensor`."""
@@ -99,7 +113,7 @@ class ProxyMode(DispatchMode):
         with ExcludeKeys(AUTOGRAD_BITS):
             result = op(*args, **kwargs)
         node = self.graph.create_node("call_function", op, node_args, node_kwargs, name=op._schema.name)
-        node.meta["stack_trace"] = self._locate()
+        self._mark(node)
         return self._record(op, node, args, result)
 
     def _same_value(self, tensor: Tensor) -> Tensor:
@@ -168,7 +182,7 @@ class ProxyMode(DispatchMode):
 
     def _detached(self, node: Node, result: Tensor) -> Node:
         detached = self.graph.create_node("call_function", _DETACH, (node,), name="detach")
-        detached.meta["stack_trace"] = self._locate()
+        self._mark(detached)
         detached.meta["val"] = self.fakes.from_tensor(result)
         return detached
 
@@ -223,8 +237,13 @@ class ModuleRunner(Interpreter):
 
     def run_node(self, node: Node) -> object:
         """The node's result."""
-        self.mode.user_line = innermost_user_line(node.stack_trace or "")
+        self.mode.origin = origin_of(node)
         return super().run_node(node)
+
+
+def origin_of(node: Node) -> Origin:
+    """What a node says of where it comes from."""
+    return Origin(innermost_user_line(node.stack_trace or ""), node.meta.get("nn_module_stack"))
 
 
 def innermost_user_line(stack_trace: str) -> str:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rushlight.core.device import CPU
 from rushlight.core.dispatch_key import CPU_KEYS
@@ -28,6 +29,9 @@ from rushlight.inductor.lowering.convolutions import can_be_winograd
 from rushlight.inductor.planning import plan_of
 from rushlight.inductor.processor import instructions
 from rushlight.utils.native import cache
+
+if TYPE_CHECKING:
+    from rushlight.inductor.compile_fx import Observer
 
 ROUNDS = 30  # in which each candidate has its turn
 BUDGET = 1.0  # seconds after which no further round begins
@@ -48,7 +52,7 @@ class Candidate:
         template.parameters = {**template.parameters, **dict(self.parameters)}
 
 
-def tune(lowered: LoweredGraph, threads: int, observe: Callable[[str, Callable[[], str]], None]) -> None:
+def tune(lowered: LoweredGraph, threads: int, observe: Observer) -> None:
     """Set the fastest candidate in every template of a graph whose sizes are all known; leave other graphs as they are."""
     if lowered.symbols:
         return

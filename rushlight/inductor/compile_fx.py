@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
@@ -24,8 +24,18 @@ if TYPE_CHECKING:
     from rushlight.inductor.codegen.program import Program
     from rushlight.inductor.graph import LoweredGraph
 
-Observer = Callable[[str, Callable[[], str]], None]
 Details = Callable[[], "tuple[LoweredGraph, Program]"]
+
+
+class Observer(Protocol):
+    """Who is shown the stages."""
+
+    def __call__(
+        self, stage: str, text: Callable[[], str], subject: Callable[[], object] | None = None, title: str = ""
+    ) -> None:  # fmt: skip
+        """A stage made what `text` gives; `subject` gives the object behind it, `title` says of which part."""
+
+
 
 interpreter, pieces = map(LazyModule, ("rushlight.fx.interpreter", "rushlight.inductor.pieces"))
 
@@ -48,19 +58,33 @@ def compile_fx(module: GraphModule, options: Options, observe: Observer) -> Call
     plan, library = found
     module.meta["plan_key"] = key
     details = functools.cache(lambda: pieces.lower(module, options, observe))
-    show(observe, details, library)
+    show(observe, details, part_of(module), library)
     return runner(CompiledGraph, module, plan, library, details)
 
 
 STAGES = ("loops", "fusion", "memory", "code", "module")
 
 
-def show(observe: Observer, details: Details, library: Library | None = None, stages: tuple[str, ...] = STAGES) -> None:
-    """Let an observer see the stages, which are made again if a kept plan spared them."""
+def show(
+    observe: Observer, details: Details, part: str, library: Library | None = None, stages: tuple[str, ...] = STAGES
+) -> None:  # fmt: skip
+    """Let an observer see the stages of a part of a program, which are made again if a kept plan spared them: the lowered graph
+    ("loops"), then what is in its program."""
     for stage in stages:
-        observe(stage, lambda stage=stage: pieces.text_of(stage, *details()))
+        subject = lambda stage=stage: details()[stage != "loops"]  # noqa: E731
+        observe(stage, lambda stage=stage: pieces.text_of(stage, *details()), subject, part)
         if stage == "code" and library is not None:
-            observe("library", lambda: f"{'loaded' if library.from_cache else 'built'} {library.path}")
+            show_library(observe, library, part)
+
+
+def show_library(observe: Observer, library: Library, part: str) -> None:
+    """Let an observer see a library, the program of a part."""
+    observe("library", lambda: f"{'loaded' if library.from_cache else 'built'} {library.path}", lambda: library, part)
+
+
+def part_of(module: GraphModule) -> str:
+    """Which part of a program a graph is, in training "forward" or "backward"; empty for a whole one."""
+    return module.meta.get("part", "")
 
 
 def runner(

@@ -24,6 +24,7 @@ from rushlight.inductor.lowering.builder import GraphBuilder, same_strides
 from rushlight.inductor.lowering.complex_box import ComplexBox, complex_operand, into_memory, parts_of_memory
 from rushlight.inductor.lowering.complex_numbers import COMPLEX, takes_complex_numbers, to_copy
 from rushlight.inductor.lowering.registry import LOWERINGS
+from rushlight.inductor.origins import note
 from rushlight.inductor.partial_writes import PartialWrite, lower_partial_write, partial_writes
 from rushlight.inductor.plan import OutputView
 from rushlight.inductor.size_symbols import SizeSymbols, environment_of
@@ -133,14 +134,19 @@ class GraphLowering:
         builder.origin, builder.lines, builder.consumers = node.name, source_line(node), len(node.users)
         builder.items_used = frozenset(user.args[1] for user in node.users if user.target is operator.getitem)
         args, kwargs = map_arg(node.args, self.boxes.__getitem__), map_arg(node.kwargs, self.boxes.__getitem__)
+        before = len(builder.buffers)
         result = self._typed(node.meta["val"], rule(builder, *args, **kwargs))
+        note(node.name, builder.lines, _storages((args, kwargs)), _storages(result), builder.buffers[before:])
         if len(node.users) > 1 and not _takes_apart(node.users):
             self._realize_shared(node, result)
         return result
 
     def _lower_partial(self, node: Node, write: PartialWrite) -> TensorBox:
         self.builder.origin, self.builder.lines = node.name, source_line(node)
-        return lower_partial_write(self.builder, write, self.boxes)
+        before = len(self.builder.buffers)
+        result = lower_partial_write(self.builder, write, self.boxes)
+        note(node.name, self.builder.lines, [], _storages(result), self.builder.buffers[before:])
+        return result
 
     def _typed(self, value: object, result: object) -> object:
         """A rule's result in the operator's dtype: rules calculate in what promotion gives, which may be another one."""
@@ -256,6 +262,15 @@ class GraphLowering:
             if own and buffer.layout.numel == as_size(math.prod(box.size)):
                 return found.buffer
         return self._copy_with(box, stride).buffer
+
+
+def _storages(value: object) -> list[StorageBox]:
+    """What the boxes stand on that are among a rule's arguments or results."""
+    if isinstance(value, ComplexBox):
+        return _storages([value.real, value.imag])
+    if isinstance(value, list | tuple | dict):
+        return [storage for item in (value.values() if isinstance(value, dict) else value) for storage in _storages(item)]
+    return [value.storage] if isinstance(value, TensorBox) else []
 
 
 def _storage(node: Node) -> StorageImpl:

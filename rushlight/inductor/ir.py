@@ -243,11 +243,12 @@ def contiguous_layout(kind: dtype, size: tuple[Size, ...]) -> FixedLayout:
 
 @dataclass(eq=False, slots=True)
 class Buffer:
-    """Memory with a name. `lines` are the user's source lines that it comes from."""
+    """Memory with a name. `lines` are the user's source lines that it comes from, `origins` the names of the graph's nodes."""
 
     name: str
     layout: FixedLayout
     lines: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
 
     def reads(self) -> set[str]:
         """The names of the buffers that computing this one needs."""

@@ -31,7 +31,9 @@ class Observed(Protocol):
 
 
 class Observer(Protocol):
-    """What calls of graphs are diverted to."""
+    """What calls of graphs are diverted to. One that `gives_way` sees no calls while another one observes."""
+
+    gives_way: bool
 
     def entry_for(self, graph: Observed) -> int:
         """The address to call for one run of a graph."""
@@ -44,6 +46,7 @@ _numbers = itertools.count()
 _graphs: weakref.WeakSet[Observed] = weakref.WeakSet()
 _lock = threading.RLock()  # what a collection ends meanwhile may make graphs
 _observer: Observer | None = None
+_waiting: Observer | None = None  # it gave way
 
 
 def enlist(graph: Observed) -> None:
@@ -67,18 +70,25 @@ def made_since(number: int) -> list[Observed]:
 
 
 def observe(observer: Observer) -> bool:
-    """Divert all calls to `observer`; False, and nothing done, while another one is there."""
+    """Divert all calls to `observer`; False, and nothing done, while another one is there that does not give way."""
+    global _waiting
     with _lock:
-        if _observer is not None:
+        if _observer is not None and (not _observer.gives_way or observer.gives_way):
             return False
+        _waiting = _observer
         _divert(observer)
         return True
 
 
-def leave_alone() -> None:
-    """Have no observer any more."""
+def leave_alone(observer: Observer) -> None:
+    """Divert calls to `observer` no more; to the one that gave way to it, if there is one."""
+    global _waiting
     with _lock:
-        _divert(None)
+        if observer is _waiting:
+            _waiting = None
+        elif observer is _observer:
+            _divert(_waiting)
+            _waiting = None
 
 
 def _divert(observer: Observer | None) -> None:

@@ -17,7 +17,7 @@ from rushlight.inductor.autotune import tune
 from rushlight.inductor.build import build, flags_for, portable_key
 from rushlight.inductor.codegen.module import module_text
 from rushlight.inductor.codegen.program import Program, ProgramWriter
-from rushlight.inductor.compile_fx import Observer, interpreter_of, runner, show
+from rushlight.inductor.compile_fx import Observer, interpreter_of, part_of, runner, show, show_library
 from rushlight.inductor.compiled import CompiledGraph
 from rushlight.inductor.glue import Glue, Piece
 from rushlight.inductor.graph import GraphLowering, LoweredGraph
@@ -81,14 +81,20 @@ def _make_constant(part: GraphModule, placeholder: Node, tensor: Tensor, name: s
 
 def lower(module: GraphModule, options: Options, observe: Observer) -> tuple[LoweredGraph, Program]:
     """A graph in the loops IR, and its program."""
-    lowered = fuse_attention(GraphLowering(module).run())
-    if options.autotune:
-        tune(lowered, options.threads, observe)
+    lowered = lower_graph(module, options, observe)
     return lowered, ProgramWriter(lowered, options.threads).write()
 
 
-def text_of(stage: str, lowered: LoweredGraph, program: Program) -> str:
-    """What a stage made: "loops", "fusion", "memory", "code" or "module"."""
+def lower_graph(module: GraphModule, options: Options, observe: Observer) -> LoweredGraph:
+    """A graph in the loops IR."""
+    lowered = fuse_attention(GraphLowering(module).run())
+    if options.autotune:
+        tune(lowered, options.threads, observe)
+    return lowered
+
+
+def text_of(stage: str, lowered: LoweredGraph, program: Program | None) -> str:
+    """What a stage made: "loops", which needs no program, "fusion", "memory", "code" or "module"."""
     if stage == "loops":
         return str(lowered)
     if stage == "fusion":
@@ -99,16 +105,20 @@ def text_of(stage: str, lowered: LoweredGraph, program: Program) -> str:
 
 
 def _compile_piece(module: GraphModule, options: Options, observe: Observer, key: str | None) -> Callable[..., tuple]:
-    lowered, program = lower(module, options, observe)
+    part, lowered = part_of(module), lower_graph(module, options, observe)
+    observe("loops", lambda: text_of("loops", lowered, None), lambda: lowered, part)
+    program = ProgramWriter(lowered, options.threads).write()
 
     def details() -> tuple[LoweredGraph, Program]:
         return lowered, program
 
     if not program.groups:  # only views: nothing to calculate
-        show(observe, details, stages=("loops", "fusion", "memory"))
+        show(observe, details, part, stages=("fusion", "memory"))
         return _views(module, lowered, program)
-    library = build(program.source, options.debug)
-    show(observe, details, library)
+    show(observe, details, part, stages=("fusion", "memory", "code"))
+    library = build(program.timed_source() if options.timed else program.source, options.debug)
+    show_library(observe, library, part)
+    show(observe, details, part, stages=("module",))
     plan = plan_of(lowered, program)
     if key is not None:
         module.meta["plan_key"] = key

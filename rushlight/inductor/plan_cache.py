@@ -34,7 +34,7 @@ class Unknown(ValueError):
 
 def key_of(module: GraphModule, options: Options) -> str | None:
     """The name of a graph's plan; None for one that is to be lowered each time."""
-    if options.debug or options.autotune:
+    if options.debug or options.autotune or options.timed:
         return None
     storages: dict[StorageImpl, int] = {}
     try:

@@ -38,15 +38,25 @@ class KernelTimes:
     bytes: int = 0
     flops: int = 0
 
+    def __add__(self, other: KernelTimes) -> KernelTimes:
+        sums = (getattr(self, name) + getattr(other, name) for name in ("calls", "nanoseconds", "bytes", "flops"))
+        return KernelTimes(self.name, self.operators, self.lines, *sums)
+
 
 @dataclass
 class _Timed:
     """A program that measures itself. `counted` is what its kernels had taken when that was last looked at."""
 
     library: Library
-    kernels: list[KernelTimes]
     times: ctypes.Array
     counted: list[int] = field(default_factory=list)
+
+    def passed(self) -> list[int]:
+        """The nanoseconds of each kernel since this was last asked."""
+        now = list(self.times)
+        spent = [after - before for after, before in zip(now, self.counted, strict=True)]
+        self.counted = now
+        return spent
 
 
 _lock = threading.RLock()
@@ -55,15 +65,26 @@ _lock = threading.RLock()
 class Recorder:
     """Collects the times of all graphs that run between `start` and `stop`. One at a time."""
 
+    gives_way = False
+
     def __init__(self):
         self._timed: dict[str, _Timed | None] = {}  # by source: graphs of one text share their library
+        self._of_graphs: dict[int, tuple[str, list[KernelTimes]]] = {}  # by number, with the source
 
     @property
     def kernels(self) -> list[KernelTimes]:
-        """The kernels that ran."""
+        """The kernels that ran; graphs of one text share theirs."""
         with _lock:
-            programs = [timed for timed in self._timed.values() if timed is not None]
-            return [kernel for timed in programs for kernel in timed.kernels if kernel.calls]
+            merged: dict[str, list[KernelTimes]] = {}
+            for source, kernels in self._of_graphs.values():
+                same = merged.get(source)
+                merged[source] = list(kernels) if same is None else [one + two for one, two in zip(same, kernels, strict=True)]
+            return [kernel for kernels in merged.values() for kernel in kernels if kernel.calls]
+
+    def kernels_of(self, number: int) -> list[KernelTimes]:
+        """The kernels of the graph of that number in the order of their calls; none if it has not run or is not measured."""
+        with _lock:
+            return self._of_graphs.get(number, ("", []))[1]
 
     def start(self) -> None:
         """Begin; RuntimeError while another recorder is active."""
@@ -72,7 +93,7 @@ class Recorder:
 
     def stop(self) -> None:
         """End."""
-        observed.leave_alone()
+        observed.leave_alone(self)
 
     def entry_for(self, graph: Observed) -> int:
         """The address to call for one run of a graph; that of the graph itself where no program can measure it."""
@@ -87,29 +108,30 @@ class Recorder:
             if timed is None:
                 return
             lowered, program = graph.details()
+            if graph.number not in self._of_graphs:
+                made = [KernelTimes(name, group.origins(), group.lines()) for group, name, _ in program.calls]
+                self._of_graphs[graph.number] = program.source, made
             buffers = {buffer.name: buffer for buffer in lowered.buffers}
-            for number, (group, _, kernel) in enumerate(program.calls):
-                times = timed.kernels[number]
+            _, kernels = self._of_graphs[graph.number]
+            for times, (group, _, kernel), spent in zip(kernels, program.calls, timed.passed(), strict=True):
                 times.calls += 1
-                times.nanoseconds += timed.times[number] - timed.counted[number]
-                timed.counted[number] = timed.times[number]
+                times.nanoseconds += spent
                 times.bytes += work.bytes_of(group, buffers, sizes)
                 times.flops += work.flops_of(group, kernel, sizes)
 
     def _program(self, graph: Observed) -> _Timed | None:
         _, program = graph.details()
         if program.source not in self._timed:
-            self._timed[program.source] = _build(program)
+            self._timed[program.source] = _build(program, graph.library)
         return self._timed[program.source]
 
 
-def _build(program: Program) -> _Timed | None:
+def _build(program: Program, library: Library) -> _Timed | None:
+    """The program of a graph, built anew unless its library measures itself already."""
     try:
-        library = build(program.timed_source())
+        library = library if library.times is not None else build(program.timed_source())
     except (BuildError, CompilerMissing) as error:
         warnings.warn(f"profile: a graph is not measured, because {error}", stacklevel=2)
         return None
-    calls = program.calls
-    times = (ctypes.c_int64 * max(1, len(calls))).from_address(library.times)
-    kernels = [KernelTimes(name, work.operators_of(group), work.lines_of(group)) for group, name, _ in calls]
-    return _Timed(library, kernels, times, list(times))
+    times = (ctypes.c_int64 * len(program.calls)).from_address(library.times)
+    return _Timed(library, times, list(times))

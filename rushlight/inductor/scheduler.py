@@ -28,6 +28,7 @@ from rushlight.inductor.ir import (
     walk,
 )
 from rushlight.inductor.ordered_loops import Scan, Scatter, Sort, SortedPlaces
+from rushlight.inductor.origins import origins_of, union
 from rushlight.inductor.sizes import Size, as_size, is_symbol, product, stride_along
 
 EPILOGUE_TEMPLATES = (
@@ -42,6 +43,7 @@ FOLDED_ELEMENTS = 1 << 26  # of a loop over parameters that is calculated once a
 @dataclass(eq=False)
 class Group:
     """Members that one kernel computes. `domain` is None while only elementwise loops over `numel` elements are in it.
+    `apart` says why the first member is not in a group before.
 
     Sizes are compared as expressions: those that agree for the example only are not fused.
     """
@@ -52,6 +54,7 @@ class Group:
     domain: tuple[Size, Size] | None
     stored: set[str] = field(default_factory=set)
     constant: bool = False
+    apart: str = ""
 
     @property
     def template(self) -> TemplateBuffer | None:
@@ -68,15 +71,23 @@ class Group:
         """Buffers from outside that the group reads."""
         return set().union(*(member.reads() for member in self.members)) - self.names
 
+    def origins(self) -> tuple[str, ...]:
+        """The nodes of the graph that it calculates."""
+        return union(*map(origins_of, self.members))
+
+    def lines(self) -> tuple[str, ...]:
+        """The user's lines that it comes from."""
+        return union(*(member.lines for member in self.members))
+
     def __str__(self) -> str:
         kind = f"template {self.template.kind}" if self.template else "loops"
         rows, columns = self.domain or (1, self.numel)
-        lines = [f"group {self.order}: {kind} over {rows} x {columns}"]
+        lines = [f"group {self.order}: {kind} over {rows} x {columns}", f"  begins here: {self.apart}"]
         for member in self.members:
             kept = "" if member.name in self.stored else " (not stored)"
             what = type(member.data).__name__ if isinstance(member, ComputedBuffer) else "Template"
-            origin = member.data.origin if isinstance(member, ComputedBuffer) else member.origin
-            lines.append(f"  {member.name}: {what} {origin}{kept}, reads {', '.join(sorted(member.reads())) or 'nothing'}")
+            origins, reads = ", ".join(origins_of(member)), ", ".join(sorted(member.reads())) or "nothing"
+            lines.append(f"  {member.name}: {what} {origins}{kept}, reads {reads}")
             lines += [f"    # {line}" for line in member.lines]
         return "\n".join(lines)
 
@@ -119,12 +130,13 @@ def schedule(buffers: list[Buffer], outputs: set[str]) -> list[Group]:
     homes: dict[bool, dict[str, Group]] = {False: {}, True: {}}  # what is constant joins only what is, too
     for buffer in computed:
         home = homes[buffer.name in constant]
-        group = _join(buffer, home) or (_beside(buffer, home) if buffer.name in outputs else None)
-        if group is None:
-            group = _at_the_same_time(buffer, groups)
+        group = joined = _fuse_into_producer(buffer, home)
+        if isinstance(joined, str):
+            beside = _fuse_horizontally(buffer, home) if buffer.name in outputs else None
+            group = beside or _group_independent_recurrences(buffer, groups)
         if group is None:
             group = _new_group(buffer, len(groups))
-            group.constant = buffer.name in constant
+            group.constant, group.apart = buffer.name in constant, joined
             groups.append(group)
         home[buffer.name] = group
     _mark_stored(groups, outputs)
@@ -176,35 +188,42 @@ def _new_group(buffer: Buffer, order: int) -> Group:
     return Group([buffer], order, loop.numel, None)
 
 
-def _join(buffer: Buffer, home: dict[str, Group]) -> Group | None:
-    """The group that `buffer` is fused into: the last one it reads from, where the accesses allow it."""
+def _fuse_into_producer(buffer: Buffer, home: dict[str, Group]) -> Group | str:
+    """The group that `buffer` is fused into, the last one it reads from if the accesses allow it; else why there is none."""
     if is_further_result(buffer):
         (name,) = buffer.reads()
         home[name].members.append(buffer)
         return home[name]
     if not isinstance(buffer, ComputedBuffer):
-        return None
+        return f"a {buffer.kind} is never part of another kernel"
     if isinstance(buffer.data, SortedPlaces):
         (name,) = buffer.reads()
         home[name].members.append(buffer)
         return home[name]
     if is_ordered(buffer):
-        return None
+        return f"the points of a {type(buffer.data).__name__.lower()} act one after the other"
     producers = [home[name] for name in buffer.reads() if name in home]
     if not producers:
-        return None
+        return "it reads nothing that another kernel calculates"
     group = max(producers, key=lambda candidate: candidate.order)
-    if len(group.members) >= MAX_GROUP_MEMBERS or is_ordered(group.members[0]):
-        return None
+    other = f"group {group.order}, the last that it reads from,"
+    if len(group.members) >= MAX_GROUP_MEMBERS:
+        return f"{other} has {MAX_GROUP_MEMBERS} members, the most"
+    if is_ordered(group.members[0]):
+        return f"the points of {other} act one after the other"
     if group.template is not None:
-        return group if _fits_epilogue(buffer, group) and _append(buffer, group, group.domain) else None
-    for domain in _candidate_domains(buffer, group):
+        hindrance = _hindrance_as_epilogue(buffer, group)
+        if not hindrance and _append(buffer, group, group.domain):
+            return group
+        return f"{other} is a {group.template.kind}, and {hindrance or 'it reads that at other places than it calculates'}"
+    domains = _candidate_domains(buffer, group)
+    for domain in domains:
         if _append(buffer, group, domain):
             return group
-    return None
+    return f"it reads {other} at other places than it calculates" if domains else f"{other} has loops of other sizes"
 
 
-def _beside(buffer: Buffer, home: dict[str, Group]) -> Group | None:
+def _fuse_horizontally(buffer: Buffer, home: dict[str, Group]) -> Group | None:
     """The latest group of elementwise loops over as many elements that a loop over inputs shares reads with: updates of a
     parameter and of its state. Only for what is stored anyway, since others are better calculated where they are used."""
     if not isinstance(buffer, ComputedBuffer) or not isinstance(buffer.data, Pointwise) or is_ordered(buffer):
@@ -221,7 +240,7 @@ def _beside(buffer: Buffer, home: dict[str, Group]) -> Group | None:
     return group if _append(buffer, group, (1, group.numel)) else None
 
 
-def _at_the_same_time(buffer: Buffer, groups: list[Group]) -> Group | None:
+def _group_independent_recurrences(buffer: Buffer, groups: list[Group]) -> Group | None:
     """The steps of a recurrent layer, or those back, of the same kind and sizes, which the buffer does not need: those of the
     other direction, say.
 
@@ -307,20 +326,25 @@ def _reduces(member: ComputedBuffer) -> bool:
     return isinstance(member.data, Reduction)
 
 
-def _fits_epilogue(buffer: ComputedBuffer, group: Group) -> bool:
-    """Whether a loop can run on the tiles of a template: elementwise, and reading with strides along the columns."""
-    if group.template.kind not in EPILOGUE_TEMPLATES or isinstance(buffer.data, Reduction):
-        return False
+def _hindrance_as_epilogue(buffer: ComputedBuffer, group: Group) -> str:
+    """Why a loop cannot run on the tiles of a template: it may be elementwise, and read with strides along the columns. Empty
+    where it can."""
+    if group.template.kind not in EPILOGUE_TEMPLATES:
+        return "nothing is fused into that"
+    if isinstance(buffer.data, Reduction):
+        return "a reduction needs whole rows"
     if buffer.data.numel != group.numel:
-        return False
+        return "this has another number of elements"
     _, r = row_variables(group.domain)
     for node in walk(body_in_domain(buffer, group.domain)):
-        if isinstance(node, Masked) or may_report(node):
-            return False
+        if isinstance(node, Masked):
+            return "this loads only where a condition holds"
+        if may_report(node):
+            return "this may end in an error"
         index = getattr(node, "index", None)
         if isinstance(index, Expr) and stride_along(index, r) is None:
-            return False
-    return True
+            return "this does not read with one stride along the columns"
+    return ""
 
 
 def _mark_stored(groups: list[Group], outputs: set[str]) -> None:

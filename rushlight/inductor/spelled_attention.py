@@ -35,6 +35,7 @@ from rushlight.inductor.ir import (
     substitute,
     walk,
 )
+from rushlight.inductor.origins import joined
 from rushlight.inductor.scheduler import body_in_domain, element_index, row_variables
 from rushlight.inductor.sizes import Size, as_size, evaluate, row_major
 
@@ -214,8 +215,10 @@ def _template(found: Spelled, product: TemplateBuffer, named: dict[str, Buffer])
         "k": replace(right, strides=(right.strides[0], 0, *right.strides[:0:-1])),
         "v": replace(values, strides=(values.strides[0], 0, *values.strides[1:])),
     }
+    inner = [buffer for buffer in named.values() if buffer.name in found.inner]
     return replace(
-        product, kind="attention", operands=operands, score=Pointwise(float32, sizes, variables, score, found.scores.origin),
+        product, **joined(product, inner), kind="attention", operands=operands,
+        score=Pointwise(float32, sizes, variables, score, found.scores.origin),
         parameters={
             "batch": batch, "heads": 1, "rows_each": rows, "keys": keys, "depth": product.columns, "causal": False,
             "scale": 1.0, "scores": found.scores.name, "empty_is_nan": found.empty_is_nan,
@@ -263,7 +266,8 @@ def _with_calculated_mask(attention: TemplateBuffer, named: dict[str, Buffer]) -
     if loop.dtype not in (bool_, float32) or not _runs_along_queries(changed, variables):
         return None
     return replace(
-        attention, operands=operands, score=Pointwise(float32, sizes, variables, changed, attention.origin),
+        attention, **joined(attention, [buffer]), operands=operands,
+        score=Pointwise(float32, sizes, variables, changed, attention.origin),
         parameters={**attention.parameters, "scores": UNWRITTEN, "empty_is_nan": False},
     )  # fmt: skip
 

@@ -20,12 +20,13 @@ Index = Sequence[Expr]
 class StorageBox:
     """What a box stands on: a Pointwise that is not computed yet, or a buffer. `realize` turns the one into the other."""
 
-    __slots__ = ("data", "buffer", "lines")
+    __slots__ = ("data", "buffer", "lines", "origins")
 
     def __init__(self, data: Pointwise | None, buffer: Buffer | None, lines: tuple[str, ...] = ()):
         self.data = data
         self.buffer = buffer
         self.lines = lines
+        self.origins: tuple[str, ...] = ()
 
     def value(self, index: Index) -> Value:
         """The element at `index` of the loop's ranges, or of the buffer."""

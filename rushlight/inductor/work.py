@@ -1,7 +1,6 @@
-"""What a kernel does, whatever its code: the bytes and floating-point operations that it cannot do without, and for whom.
+"""What a kernel does, whatever its code: the bytes and floating-point operations that it cannot do without.
 
-In: a group of buffers, and the values of the size symbols. Out: counts, names of operators, the user's lines. Stage: inductor,
-measuring.
+In: a group of buffers, and the values of the size symbols. Out: counts. Stage: inductor, measuring.
 """
 
 from __future__ import annotations
@@ -13,17 +12,6 @@ from rushlight.inductor.codegen.kernels import Kernel
 from rushlight.inductor.ir import Buffer, Call, ComputedBuffer, Load, Reduction, walk
 from rushlight.inductor.scheduler import Group
 from rushlight.inductor.sizes import evaluate
-
-
-def operators_of(group: Group) -> tuple[str, ...]:
-    """The operators behind a kernel."""
-    names = [member.data.origin if isinstance(member, ComputedBuffer) else member.origin for member in group.members]
-    return tuple(dict.fromkeys(names))
-
-
-def lines_of(group: Group) -> tuple[str, ...]:
-    """The user's lines behind a kernel."""
-    return tuple(dict.fromkeys(line for member in group.members for line in member.lines))
 
 
 def bytes_of(group: Group, buffers: Mapping[str, Buffer], sizes: Mapping[Var, int]) -> int:

@@ -83,6 +83,15 @@ class SourceRange:
         place = self.file_line_column()
         return "" if place is None else f"{place[0]}:{place[1]}:{place[2]}"
 
+    def traceback(self) -> str:
+        """The place as a frame of a traceback; empty for text of no file."""
+        place = self.file_line_column()
+        if place is None:
+            return ""
+        found = self.original if self.original is not None and self.original.source.filename is not None else self
+        code = found.source.line(found.source.line_of(found.start)).strip()
+        return f'File "{place[0]}", line {place[1]}, in TorchScript\n    {code}'
+
     def highlight(self) -> str:
         """The lines around the range, with the range marked by a line below it; for an archive's code the user's lines, too."""
         original = self.original

@@ -147,30 +147,39 @@ class OpOverload(_C.OperatorBase):
         return chain
 
     def _find(self, key_set: int) -> Callable:
+        chosen = self.choose(key_set)
+        if chosen is None:
+            return self._missing(key_set)
+        key, kernel, below = chosen
+        found = kernel.bind(self, below)
+        mixed = key is DispatchKey.Meta and below >> DispatchKey.CPU & 1 and self.namespace == "aten"
+        return _on_one_device(found) if mixed and self._opname not in _ACROSS_DEVICES else found
+
+    def choose(self, key_set: int) -> tuple[DispatchKey, Kernel, int] | None:
+        """The kernel for a key set, with the key that it is registered for and the keys that it may dispatch on to; None where
+        there is none."""
         if key_set >> DispatchKey.Profiler & 1:
-            return _fallbacks[DispatchKey.Profiler][-1].bind(self, key_set & ~(1 << DispatchKey.Profiler))
+            return DispatchKey.Profiler, _fallbacks[DispatchKey.Profiler][-1], key_set & ~(1 << DispatchKey.Profiler)
         for key in _BEFORE_COMPOSITES:
             if key_set >> key & 1 and key in self.kernels:
-                return self.kernels[key].bind(self, key_set & ~(1 << key))
+                return key, self.kernels[key], key_set & ~(1 << key)
         batched = key_set >> DispatchKey.Batched & 1
         traced = key_set >> DispatchKey.Tracer & 1 and not batched
         if traced and _fallbacks.get(DispatchKey.Tracer) and DispatchKey.Tracer not in self.kernels:
             # Composites are recorded whole.
-            return _fallbacks[DispatchKey.Tracer][-1].bind(self, key_set & ~(1 << DispatchKey.Tracer))
+            return DispatchKey.Tracer, _fallbacks[DispatchKey.Tracer][-1], key_set & ~(1 << DispatchKey.Tracer)
         implicit = self.kernels.get(DispatchKey.CompositeImplicitAutograd)
         if implicit is not None and (batched or not self._has_backend_kernel(key_set)):
-            return implicit.bind(self, key_set)
+            return DispatchKey.CompositeImplicitAutograd, implicit, key_set
         remaining = key_set
         while remaining:
             key = DispatchKey(remaining.bit_length() - 1)
             below = remaining & ~(1 << key)
             kernel = self._kernel_for(key)
             if kernel is not None and kernel is not FALLTHROUGH:
-                found = kernel.bind(self, below)
-                mixed = key is DispatchKey.Meta and below >> DispatchKey.CPU & 1 and self.namespace == "aten"
-                return _on_one_device(found) if mixed and self._opname not in _ACROSS_DEVICES else found
+                return key, kernel, below
             remaining = below
-        return self._missing(key_set)
+        return None
 
     def _has_backend_kernel(self, key_set: int) -> bool:
         return any(key_set >> key & 1 and 1 << key & BACKEND_BITS for key in self.kernels if key < 20)

@@ -108,6 +108,8 @@ def tensorboard_trace_handler(
 class _GraphCalls:
     """Hands calls of compiled graphs to the thread's recording, as an observer of `inductor.observed`."""
 
+    gives_way = False
+
     def __init__(self) -> None:
         self.active = False
         self._running: dict[Any, Any] = {}  # the span of each recording whose thread runs a graph
@@ -119,7 +121,7 @@ class _GraphCalls:
     def stop(self) -> None:
         """End."""
         if self.active:
-            _observed.leave_alone()
+            _observed.leave_alone(self)
         self.active = False
 
     def entry_for(self, graph: Any) -> int:

@@ -44,7 +44,7 @@ def compile_open(
 ) -> Callable[..., tuple]:  # fmt: skip
     """Native code for `open_graph`; `stages` collects the text of every stage."""
 
-    def observe(stage: str, text: Callable[[], str]) -> None:
+    def observe(stage: str, text: Callable[[], str], *more: object) -> None:
         if stages is not None:
             stages[stage] = text()
 

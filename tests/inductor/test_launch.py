@@ -27,7 +27,7 @@ def compile_fixed(function, *inputs):
     """Native code for these sizes."""
     with torch.no_grad():
         module = capture(function, inputs).module
-    return compile_fx(module, Options(2), lambda stage, text: None)
+    return compile_fx(module, Options(2), lambda stage, text, *more: None)
 
 
 @pytest.fixture

@@ -26,13 +26,13 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture
 def lowered(monkeypatch) -> list:
     """The graphs that are lowered from here on."""
-    seen, lower = [], pieces.lower
+    seen, lower = [], pieces.lower_graph
 
     def noted(module, *rest):
         seen.append(module)
         return lower(module, *rest)
 
-    monkeypatch.setattr(pieces, "lower", noted)
+    monkeypatch.setattr(pieces, "lower_graph", noted)
     return seen
 
 
@@ -48,7 +48,7 @@ def graph_of(function, *inputs):
 def run(function, *inputs, stages=None, **options):
     """The results of the function's graph, compiled by inductor."""
 
-    def observe(stage, text):
+    def observe(stage, text, *more):
         if stages is not None:
             stages[stage] = text()
 
@@ -105,7 +105,7 @@ def test_stages_and_kernels_can_be_seen_all_the_same(folder, lowered):
     assert before.pop("library").startswith("built") and after.pop("library").startswith("loaded")
     assert after == before and "sin" in after["loops"]
 
-    compiled = compile_fx(graph_of(function, x), Options(2), lambda stage, text: None)
+    compiled = compile_fx(graph_of(function, x), Options(2), lambda stage, text, *more: None)
     count = len(lowered)
     with torch.compiler.profile() as profile:
         (result,) = compiled(x)

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
+from rushlight.compiler.logs import is_heard
 from rushlight.compiler.scripted.program import UNFIT, Form, Inputs, KnownSizes, WholeProgram
 from rushlight.compiler.scripted.readers import CannotTell, Held, Path, Reader, from_data, plain
 from rushlight.compiler.scripted.templates import Output, template_of, to_data
@@ -255,8 +256,8 @@ class Resumed:
 def resume(
     content: bytes, arguments: Sequence[object], constants: Constants, others: Callable[[], Native | None]
 ) -> Resumed | None:  # fmt: skip
-    """The native form of an entry."""
-    program = from_bytes(content, arguments, constants)
+    """The native form of an entry; none while somebody wants to see how programs are compiled."""
+    program = None if is_heard() else from_bytes(content, arguments, constants)
     return None if program is None else Resumed(program, others)
 
 

@@ -25,7 +25,7 @@ def compile_native(graph: Graph, arguments: Sequence[object], name: str, dims: D
     """What runs a graph natively for arguments like these; None where it has no native form. `dims` are dimensions to be left
     open."""
     settings = configured(from_environment())
-    log = StageLog(settings, name)
+    log = StageLog(settings, name, graph)
     return guarded(lambda: _compile(graph, arguments, name, dims or {}, settings, log), name, log)
 
 

@@ -77,7 +77,7 @@ class Programs:
                 return results
         if not self._is_worth_another():
             return None
-        log = StageLog(self.settings, self.name)
+        log = StageLog(self.settings, self.name, self.graph)
         made = guarded(lambda: self._another(arguments, log), self.name, log)
         if made is None:
             return None

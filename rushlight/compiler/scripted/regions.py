@@ -15,7 +15,8 @@ from rushlight.compiler.scripted.typed import Number, call_with_numbers, written
 from rushlight.core.dtype import bool_, float64, int64
 from rushlight.core.layout import contiguous_format
 from rushlight.core.tensor import Tensor
-from rushlight.fx.proxy_tensor import capture
+from rushlight.core.thread_state import state
+from rushlight.fx.proxy_tensor import Origin, ProxyMode, capture
 from rushlight.inductor.codegen.program import ProgramWriter
 from rushlight.inductor.graph import GraphLowering
 from rushlight.inductor.structured import BOOL, FLOAT, Operand, Region, Scalar, TensorOf, Var
@@ -87,8 +88,11 @@ class Known:
 def run_nodes(nodes: Sequence[Node], values: dict[Value, object], in_place: bool = False) -> None:
     """Compute nodes one by one; what only depends on sizes is computed at once, not recorded. `in_place`: an operator that
     writes gives what it would write."""
+    capturing = next((mode for mode in reversed(state.modes) if isinstance(mode, ProxyMode)), None)
     for node in nodes:
         arguments = [values[value] for value in node.inputs]
+        if capturing is not None:
+            capturing.origin = Origin(node.source_range.traceback() if node.source_range is not None else "")
         build = _BUILDERS.get(node.kind)
         if build is not None:
             build(node, arguments, values)

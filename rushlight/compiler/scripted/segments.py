@@ -108,7 +108,7 @@ class Segment:
         return [Part(depth, how, len(self.nodes), self.nodes[0].source_range, reason, seconds.get(self))]
 
     def _compile(self, graph: Graph, arguments: Sequence[object], name: str, dims: Dims) -> Programs | None:
-        log = StageLog(self._settings, name)
+        log = StageLog(self._settings, name, graph)
         return guarded(lambda: self._programs(graph, arguments, name, dims, log), name, log)
 
     def _programs(self, graph: Graph, arguments: Sequence[object], name: str, dims: Dims, log: StageLog) -> Programs:

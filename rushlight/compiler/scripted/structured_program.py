@@ -175,7 +175,7 @@ def compile_structured(
     """`structured_form` as a callable."""
     threads = settings.threads or get_num_threads()
     translation, changing = structured_form(graph, arguments, owns_lists, written_later, threads)
-    log("loops", lambda: str(translation.program))
+    log("loops", lambda: str(translation.program), lambda: translation)
     call = StructuredCall(translation.program, settings.debug_cpp)
-    log("code", lambda: call.source)
+    log("code", lambda: call.source, lambda: call)
     return NativeProgram(translation, call, changing)

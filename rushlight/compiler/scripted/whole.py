@@ -14,6 +14,7 @@ from rushlight.aot.memory import root_of
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.passes import for_fusion
+from rushlight.compiler.passes import run as run_passes
 from rushlight.compiler.scripted.execution import Budget, Execution
 from rushlight.compiler.scripted.extraction import append_only
 from rushlight.compiler.scripted.open_sizes import Dims, OpenSizes, SizeChecks
@@ -179,11 +180,10 @@ def compile_whole(
         inputs = captured.first_inputs(arguments)
         native = compile_training(captured.recorder.module(captured.outputs), inputs, settings, log)
         return WholeProgram(native, captured.form(arguments))
-    for graph_pass in for_fusion(fallback_random=True):
-        graph_pass(captured.module)
+    run_passes(for_fusion(fallback_random=True), captured.module, log)
     if captured.module.meta.get("keep_eager"):
         raise Unsupported(captured.module.meta["keep_eager"])
-    log("graph", lambda: captured.module.print_readable(print_output=False))
+    log.graph("graph", captured.module)
     options = Options(settings.threads or get_num_threads(), settings.debug_cpp)
     native = compile_fx(captured.module, options, log)
     return WholeProgram(native, captured.form(arguments), lambda: _described(captured.module, options))

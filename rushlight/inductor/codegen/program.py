@@ -265,9 +265,7 @@ class ProgramWriter:
     def _comments(self, name: str) -> list[str]:
         """The operators and the user's lines behind a function (those of its first use)."""
         group = next(group for group, called, _ in self.calls if called == name)
-        origins = [getattr(member, "origin", "") or member.data.origin for member in group.members]
-        lines = dict.fromkeys(line for member in group.members for line in member.lines)
-        return [", ".join(dict.fromkeys(origins)), *lines]
+        return [", ".join(group.origins()), *group.lines()]
 
     def _fold(self, program: Program) -> str:
         declared: list[str] = []

@@ -147,7 +147,7 @@ class GraphBuilder:
             loop, layout = storage.data, contiguous_layout(storage.data.dtype, storage.data.ranges)
             if not row_major:
                 loop, layout = in_memory_order(loop, self.by_name)
-            storage.buffer = self.add(ComputedBuffer(self.fresh_name(), layout, storage.lines, data=loop))
+            storage.buffer = self.add(ComputedBuffer(self.fresh_name(), layout, storage.lines, storage.origins, data=loop))
         return box
 
     def _make_image(self, box: TensorBox) -> None:

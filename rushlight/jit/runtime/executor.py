@@ -39,6 +39,24 @@ class ExecutionPlan:
     code: Code
 
 
+Watcher = Callable[[Function, ExecutionPlan], None]
+_watchers: tuple[Watcher, ...] = ()
+
+
+def watch_plans(watcher: Watcher) -> None:
+    """Call a function with each function's first plan from now on."""
+    global _watchers
+    with _lock:
+        _watchers = (*_watchers, watcher)
+
+
+def leave_plans(watcher: Watcher) -> None:
+    """Tell a watcher nothing more."""
+    global _watchers
+    with _lock:
+        _watchers = tuple(each for each in _watchers if each != watcher)
+
+
 class SimpleExecutor:
     """Runs a function by one plan, which assumes nothing about the arguments; by native code where it has been made."""
 
@@ -62,6 +80,8 @@ class SimpleExecutor:
                     code = Code(graph, self.function.name, is_final=type(self) is SimpleExecutor)
                     self._has_loop = any(op == "LOOP" for op, _, _ in code.instructions)
                     self._plan = ExecutionPlan(graph, code)
+                    for watcher in _watchers:
+                        watcher(self.function, self._plan)
         return self._plan
 
     def _prepared(self) -> Graph:

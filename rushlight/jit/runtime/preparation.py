@@ -7,6 +7,8 @@ the beginning.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.passes.canonicalize_ops import use_numbers
 from rushlight.jit.passes.constant_pooling import constant_pooling
@@ -15,14 +17,14 @@ from rushlight.jit.passes.inline import inline
 from rushlight.jit.passes.lower_tuples import lower_simple_tuples
 from rushlight.jit.passes.size_arithmetic import size_arithmetic
 
+PASSES: tuple[Callable[[Graph], object], ...] = (
+    inline, lower_simple_tuples, size_arithmetic, use_numbers, eliminate_dead_code, constant_pooling,
+)  # fmt: skip
+
 
 def prepared(graph: Graph) -> Graph:
     """A copy of a graph as an executor runs it."""
     made = graph.copy()
-    inline(made)
-    lower_simple_tuples(made)
-    size_arithmetic(made)
-    use_numbers(made)
-    eliminate_dead_code(made)
-    constant_pooling(made)
+    for graph_pass in PASSES:
+        graph_pass(made)
     return made

@@ -5,7 +5,7 @@
 #include <rushlight/parallel.h>
 #include <rushlight/checks.h>
 
-// add, _softmax
+// index, add, _softmax
 // programs.py:14 in chain: rows = table[index] + x
 // programs.py:15 in chain: scores = rows.softmax(-1)
 static void kernel_0(const int64_t* in0, const float* in1, const float* in2, float* out0, int* status) {

@@ -33,7 +33,7 @@ static void kernel_2(const float* in0, float* out0, char* scratch) {
   rl::transform_of_reals<float>(in0, out0, 1L, 6L, 4L, 6L, 0L, scratch);
 }
 
-// _fft_c2c
+// mul_1, _fft_c2c
 // programs.py:68 in factors: return lu + 1, pivots, torch.fft.ifft(torch.fft.rfft(x) * 1j)
 static void kernel_3(const float* in0, float* out0) {
   for (const long x : rl::shared(4L)) {

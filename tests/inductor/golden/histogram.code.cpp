@@ -6,7 +6,7 @@
 #include <rushlight/checks.h>
 #include <rushlight/scan.h>
 
-// scatter_add
+// full, exp, scatter_add
 // programs.py:43 in histogram: counts = torch.zeros(10).scatter_add(0, bins, values.exp())
 static void kernel_0(float* out0, const int64_t* in0, const float* in1, int* status) {
   for ([[maybe_unused]] const long only : rl::shared(1L)) {
@@ -42,7 +42,7 @@ static void kernel_1(const float* in0, float* out0) {
   }
 }
 
-// index_put
+// full_1, mul, index_put
 // programs.py:44 in histogram: return counts.cumsum(0), torch.ones(6, 20).index_put((index,), rows * 2, accumulate=True)
 static void kernel_2(float* out0, const int32_t* in0, const float* in1, int* status) {
   for ([[maybe_unused]] const long only : rl::shared(1L)) {

@@ -5,7 +5,7 @@
 #include <rushlight/parallel.h>
 #include <rushlight/checks.h>
 
-// sum_1, div, mul
+// sum_1, div, sub, mul
 // programs.py:9 in normalise: centred = x - x.mean(-1, keepdim=True)
 // programs.py:10 in normalise: return centred * weight
 static void kernel_0(const float* in0, const float* in1, float* out0) {
@@ -36,7 +36,7 @@ extern "C" int rushlight_entry(void** buffers) {
   float* arg0_1 = (float*)buffers[0];
   float* arg1_1 = (float*)buffers[1];
   float* buf2 = (float*)buffers[2];
-  kernel_0(arg0_1, arg1_1, buf2);  // programs.py:10 in normalise: return centred * weight
+  kernel_0(arg0_1, arg1_1, buf2);  // programs.py:9 in normalise: centred = x - x.mean(-1, keepdim=True)
   (void)status;
   return status_value;
 }

@@ -7,7 +7,7 @@
 #include <rushlight/search.h>
 #include <rushlight/sort.h>
 
-// topk
+// mul, topk
 // programs.py:48 in ranks: best, places = (x * 2).topk(3)
 static void kernel_0(char* scratch, const float* in0, float* out0, int64_t* out1, int* status) {
   for (const long x : rl::shared(4L)) {
