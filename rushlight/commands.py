@@ -1,4 +1,5 @@
-"""The command `rushlight`: `exec` runs a program, `export` makes C++ of a model, the others look into archives."""
+"""The command `rushlight`: `exec` runs a program, `export` makes C++ of a model, `explore` shows what is compiled on a page,
+the others look into archives."""
 
 from __future__ import annotations
 
@@ -18,6 +19,10 @@ def main(words: Sequence[str] | None = None) -> int:
         from rushlight.deploy.commands import main as export
 
         return export(words[1:], before_python=_become_torch)
+    if words[:1] == ["explore"]:
+        from rushlight.explorer.commands import main as explore
+
+        return explore(words[1:], before_program=_become_torch)
     from rushlight.jit.commands import main as archives
 
     return archives(words)

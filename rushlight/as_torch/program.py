@@ -25,12 +25,18 @@ def main(words: Sequence[str]) -> int:
         hint = "options of Python go before: python -W error -m rushlight exec SCRIPT"
         print(f"rushlight exec: {words[0]} is not an option; {hint}\n{USAGE}", file=sys.stderr)
         return 2
+    if words[0] != "-m" and not Path(words[0]).exists():
+        print(f"rushlight exec: there is no file {words[0]!r}\n{USAGE}", file=sys.stderr)
+        return 2
+    run_program(words)
+    return 0
+
+
+def run_program(words: Sequence[str]) -> None:
+    """Run a program, a file or `-m` and a module; the words behind are its arguments. What it raises goes through."""
     _tell_children()
     by_name = words[0] == "-m"
     rest = list(words[1:] if by_name else words)
-    if not by_name and not Path(rest[0]).exists():
-        print(f"rushlight exec: there is no file {rest[0]!r}\n{USAGE}", file=sys.stderr)
-        return 2
     sys.argv[:] = rest
     try:
         if by_name:
@@ -43,7 +49,6 @@ def main(words: Sequence[str]) -> int:
         if _is_about_torch(error):
             error.add_note(f"`torch` is Rushlight here. {TABLE} lists which names of PyTorch it has.")
         raise
-    return 0
 
 
 def _tell_children() -> None:

@@ -62,6 +62,8 @@ def _parser() -> argparse.ArgumentParser:
     text = "run a Python program in which `import torch` gives Rushlight"
     commands.add_parser("exec", help=text, add_help=False)
     commands.add_parser("export", help="write a model as C++ with a C interface, which runs without Python", add_help=False)
+    text = "run a program or an archive, and write a page with every stage of the compiler"
+    commands.add_parser("explore", help=text, add_help=False)
     run = _command(commands, "run", _run, "call a method and print the result, or save it")
     _add_call(run)
     run.add_argument("--output", metavar="FILE", help="an .npy or .npz file for the tensors of the result")
@@ -187,7 +189,12 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _arguments(options: argparse.Namespace) -> list[object]:
-    return [value for word in options.input for value in _inputs(word)]
+    return arguments_of(options.input)
+
+
+def arguments_of(words: Sequence[str]) -> list[object]:
+    """The arguments that words of a command line stand for: files of arrays, JSON, or `float32[2,3]`."""
+    return [value for word in words for value in _inputs(word)]
 
 
 def _bench(options: argparse.Namespace) -> None:

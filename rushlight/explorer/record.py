@@ -1,0 +1,39 @@
+"""`record`: a block of a program whose compilations and runs become a page."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from rushlight.explorer.page import write_page
+from rushlight.explorer.recorder import Recorder
+
+
+class record:  # noqa: N801  (a context manager, named like a function)
+    """Context manager: writes the page `path` with all that is compiled and run in its block, on all threads.
+
+        with rushlight.explorer.record("page.html"):
+            compiled(x)
+
+    The page opens in any browser, without a network. What was compiled before and kept is compiled anew in the block, with
+    programs that look at the clock after each kernel. `title` is the page's; the program's name by default. An error that ends
+    the block goes through, and the page is written nevertheless. OSError if the page cannot be written.
+    """
+
+    def __init__(self, path: str | os.PathLike, title: str | None = None):
+        self.path = Path(path)
+        self.title = title or Path(sys.argv[0] or "python").name
+        self._recorder = Recorder()
+
+    def __enter__(self) -> record:
+        self._recorder.start()
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        self._recorder.stop()
+        said = None if error is None else "".join(traceback.format_exception(kind, error, trace))
+        made = self._recorder.as_dict(self.title, " ".join([Path(sys.executable).name, *sys.argv]), error=said)
+        write_page(self.path, [made])

@@ -1,0 +1,246 @@
+"""A recording of all that is compiled and run meanwhile.
+
+In: stages of compilations and runs of compiled graphs, from their beginning to their end. Out: a dict that the page shows; its
+fields are described in `page/src/recording.ts`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import platform
+import threading
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from rushlight.compiler import logs
+from rushlight.compiler.kernel_profile import Peaks, measured_peaks
+from rushlight.compiler.logs import StageLog, StageRecord
+from rushlight.core.parallel import get_num_threads
+from rushlight.core.thread_state import state
+from rushlight.explorer.clock import GraphClock
+from rushlight.explorer.eager import MAX_CALLS, EagerRecording
+from rushlight.explorer.kernels import kernels_of, kernels_of_nodes, memory_of, note_code
+from rushlight.explorer.places import Files
+from rushlight.explorer.scripts import stages_of
+from rushlight.explorer.stepping import steps_of
+from rushlight.explorer.units import Piece, Unit
+from rushlight.jit.function import Function
+from rushlight.jit.ir.graph import Graph
+from rushlight.jit.runtime.executor import ExecutionPlan, executor_of, leave_plans, watch_plans
+from rushlight.version import __version__
+
+MAX_TEXT = 48_000_000  # characters of all stages together; later ones are named, but not shown
+MAX_OUTPUT = 20_000  # characters of what the program printed, from its end
+
+
+class Recorder:
+    """Listens to compilations and to runs of compiled graphs between `start` and `stop`; `with_eager` also to eager operators
+    of the thread that starts it."""
+
+    def __init__(self, with_eager: bool = True) -> None:
+        self.files = Files()
+        self.clock = GraphClock()
+        self.units: list[Unit] = []
+        self._by_log: dict[int, Unit] = {}
+        self._logs: list[StageLog] = []  # alive, so that no other log gets the identity of one
+        self._scripts: dict[int, Unit] = {}  # by the identity of the graph that is run
+        self.origin = 0.0
+        self._texts = 0
+        self._stages = 0
+        self._left_out = 0
+        self._is_timed = False
+        self.eager = EagerRecording(self.files)
+        self._with_eager = with_eager
+        self._lock = threading.RLock()
+
+    def start(self) -> None:
+        """Begin. Kernels are not timed while somebody else measures them."""
+        self.origin = time.perf_counter()
+        logs.listen(self)
+        watch_plans(self.planned)
+        try:
+            self.clock.start()
+            self._is_timed = True
+        except RuntimeError as error:
+            warnings.warn(f"explorer: kernels are not timed: {error}", stacklevel=3)
+        if self._with_eager and state.recording is None:
+            self.eager.start()
+
+    def stop(self) -> None:
+        """End."""
+        logs.leave(self)
+        leave_plans(self.planned)
+        if self._is_timed:
+            self.clock.stop()
+        if state.recording is self.eager:
+            self.eager.stop()
+
+    def heard(self, log: StageLog, record: StageRecord) -> None:
+        """Take a stage of a compilation."""
+        with self._lock:
+            unit = self._unit_of(log)
+            unit.heard(record, self._next_stage(), self._keeps(record.text))
+
+    def planned(self, function: Function, plan: ExecutionPlan) -> None:
+        """Take a TorchScript function that is about to run for the first time."""
+        with self._lock:
+            unit = self._scripts[id(plan.graph)] = self._new_unit(function.short_name, plan.graph, time.perf_counter())
+            for stage in stages_of(function, plan.code):
+                unit.add_script_stage(stage, self._next_stage(), self._keeps(stage.text))
+
+    def show_steps(self, function: Function, arguments: Sequence[object]) -> None:
+        """Have the unit of a function show a run of it for arguments."""
+        plan = executor_of(function).plan()
+        unit = self._scripts.get(id(plan.graph))
+        if unit is not None:
+            unit.steps = steps_of(plan.code, arguments, self.files)
+
+    def _unit_of(self, log: StageLog) -> Unit:
+        """The unit of a log; logs of one TorchScript function share theirs."""
+        unit = self._by_log.get(id(log)) or self._scripts.get(id(log.source))
+        if unit is None:
+            unit = self._new_unit(log.name, log.source, log.began)
+        if id(log) not in self._by_log:
+            self._by_log[id(log)] = unit
+            self._logs.append(log)
+            unit.ended = max(unit.ended, log.began)
+        return unit
+
+    def _new_unit(self, name: str, source: CodeType | Graph | None, began: float) -> Unit:
+        unit = Unit(len(self.units), name, source, began, self.files, self.origin)
+        self.units.append(unit)
+        return unit
+
+    def _next_stage(self) -> int:
+        self._stages += 1
+        return self._stages
+
+    def _keeps(self, text: str) -> bool:
+        """Whether there is room for a text."""
+        keeps = self._texts + len(text) <= MAX_TEXT
+        self._texts += len(text) if keeps else 0
+        self._left_out += not keeps
+        return keeps
+
+    def as_dict(self, title: str, command: str, output: str = "", error: str | None = None) -> dict[str, Any]:
+        """The recording."""
+        peaks = measured_peaks() if any(self.clock.kernels) else None
+        units = self.units
+        failed = [text for unit in units for text in unit.failed_guards]
+        graphs = self._graphs_by_program()
+        described = [self._described(unit, failed, graphs, peaks) for unit in units]
+        self._link_recompiles(units, described)
+        _settle_untouched(described)
+        return {
+            "version": 1, "title": title, "command": command, "made": datetime.datetime.now().isoformat(timespec="seconds"),
+            "machine": self._machine(peaks), "notes": self._notes(), "output": output[-MAX_OUTPUT:], "error": error,
+            "units": described, "calls": self._calls(units, described, graphs),
+            "eager": list(self.eager.calls.values()), "tapes": self.eager.tapes,
+            "files": self.files.described(),
+        }  # fmt: skip
+
+    def _graphs_by_program(self) -> dict[int, int]:
+        """The number of the graph that ran each program, by the program's identity."""
+        return {id(program): number for number, (_, program) in self.clock.programs.items()}
+
+    def _described(self, unit: Unit, failed: Sequence[str], graphs: dict[int, int], peaks: Peaks | None) -> dict[str, Any]:
+        pieces = [piece for piece in unit.pieces if piece.program is not None]
+        prefixes = _prefixes(pieces)
+        for piece in pieces:
+            note_code(piece, self.files)
+        made = unit.as_dict(failed)
+        for piece, prefix in zip(pieces, prefixes, strict=True):
+            times = self.clock.kernels_of(graphs.get(id(piece.program), -1))
+            made["kernels"] += kernels_of(piece, times, peaks, self.files, prefix)
+            memory = memory_of(piece, prefix or "graph")
+            made["memory"] += [memory] if memory else []
+            _note_kernels(made["stages"], kernels_of_nodes(piece, prefix), piece.part)
+        return made
+
+    def _link_recompiles(self, units: Sequence[Unit], described: list[dict]) -> None:
+        """Say of each capture anew which unit it did not fit: the one before of the same function."""
+        last: dict[object, int] = {}
+        for unit, made in zip(units, described, strict=True):
+            if made["recompile"] is not None:
+                made["recompile"]["of"] = last.get(unit.code)
+            if unit.code is not None:
+                last[unit.code] = unit.number
+
+    def _calls(self, units: Sequence[Unit], described: Sequence[dict], graphs: dict[int, int]) -> list[dict]:
+        calls = [
+            {"unit": made["id"], "name": made["name"], "at": made["began"], "seconds": made["seconds"], "timed": False,
+             "kind": "recompile" if made["recompile"] else "compile",
+             "stages": [[stage["title"], stage["seconds"]] for stage in made["stages"]]}
+            for made in described if made["stages"]
+        ]  # fmt: skip
+        owners = {
+            graphs[id(piece.program)]: (unit, prefix)
+            for unit in units for piece, prefix in zip(unit.pieces, _prefixes(unit.pieces), strict=True)
+            if id(piece.program) in graphs
+        }  # fmt: skip
+        for run in self.clock.runs:
+            unit, prefix = owners.get(run.graph, (None, ""))
+            name = "a graph compiled before" if unit is None else f"{unit.name} {prefix}".strip()
+            calls.append({
+                "unit": None if unit is None else unit.number, "name": name, "at": run.began - self.origin,
+                "seconds": run.ended - run.began, "kind": "hit", "stages": [], "timed": True,
+            })  # fmt: skip
+        return sorted(calls, key=lambda call: call["at"])
+
+    def _machine(self, peaks: Peaks | None) -> dict[str, Any]:
+        return {
+            "processor": _processor(), "threads": get_num_threads(), "python": platform.python_version(),
+            "rushlight": __version__, "bandwidth": peaks and peaks.bandwidth, "flops": peaks and peaks.flops,
+        }  # fmt: skip
+
+    def _notes(self) -> list[str]:
+        notes = []
+        if self._left_out:
+            notes.append(f"The texts of {self._left_out} stages are left out: all texts together exceed {MAX_TEXT} characters.")
+        if self.clock.left_out:
+            notes.append(f"{self.clock.left_out} later runs of graphs are counted in the times of kernels, but not shown.")
+        if self.eager.left_out:
+            notes.append(f"Only the first {MAX_CALLS} different eager calls are shown; there were more.")
+        if not self._is_timed:
+            notes.append("Kernels were not timed: another profile measured them meanwhile.")
+        return notes
+
+
+def _settle_untouched(described: Sequence[dict]) -> None:
+    """Lines that another unit captured, or broke at, are not untouched: a function goes on as another unit after a break."""
+    touched = {place for made in described for place in (*made["captured"], *made["broken"])}
+    for made in described:
+        made["untouched"] = [place for place in made["untouched"] if place not in touched]
+
+
+def _prefixes(pieces: Sequence[Piece]) -> list[str]:
+    """What tells the graphs of a unit apart: nothing where there is one, their parts, or their numbers."""
+    parts = [piece.part for piece in pieces]
+    if len(parts) < 2:
+        return parts
+    if "" not in parts and len(set(parts)) == len(parts):
+        return parts
+    return [f"{part} graph {number}".strip() for number, part in enumerate(parts)]
+
+
+def _note_kernels(stages: Sequence[dict], kernels: dict[str, str], part: str) -> None:
+    """Tell the nodes of the graph that a piece was made of which kernel calculates them."""
+    source = "partition" if part else "graph"
+    for stage in stages:
+        if stage["graph"] is not None and stage["stage"] == source and (not part or stage["title"].endswith(part)):
+            for node in stage["graph"]["nodes"]:
+                node["kernel"] = node["kernel"] or kernels.get(node["name"])
+
+
+def _processor() -> str:
+    """The processor's name, as far as the system says it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.processor() or platform.machine())
