@@ -167,9 +167,9 @@ from rushlight.sparse.products import dsmm, hsmm, hspmm, smm, spmm, sspaddmm  # 
 _PACKAGES = (
     "__config__", "_custom_ops", "_dynamo", "_functorch", "_guards", "_higher_order_ops", "_inductor", "_jit_internal",
     "_logging", "_subclasses", "_tensor", "_tensor_str", "_utils", "accelerator", "ao", "aot", "backends", "classes",
-    "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "func", "functional", "futures", "fx", "hub",
-    "inductor", "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "optim",
-    "overrides", "package", "profiler", "quantization", "quasirandom", "serialization", "signal", "special", "storage",
+    "compiler", "cpu", "cuda", "distributed", "distributions", "explorer", "export", "fft", "func", "functional", "futures",
+    "fx", "hub", "inductor", "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx",
+    "optim", "overrides", "package", "profiler", "quantization", "quasirandom", "serialization", "signal", "special", "storage",
     "testing", "torch_version", "types", "utils", "version", "xpu",
 )  # fmt: skip
 _FUNCTIONS = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -113,11 +113,16 @@ class Recorder:
                 self._of_graphs[graph.number] = program.source, made
             buffers = {buffer.name: buffer for buffer in lowered.buffers}
             _, kernels = self._of_graphs[graph.number]
-            for times, (group, _, kernel), spent in zip(kernels, program.calls, timed.passed(), strict=True):
+            passed = timed.passed()
+            self.took(kernels, passed)
+            for times, (group, _, kernel), spent in zip(kernels, program.calls, passed, strict=True):
                 times.calls += 1
                 times.nanoseconds += spent
                 times.bytes += work.bytes_of(group, buffers, sizes)
                 times.flops += work.flops_of(group, kernel, sizes)
+
+    def took(self, kernels: Sequence[KernelTimes], nanoseconds: Sequence[int]) -> None:
+        """A graph has run, whose kernels took that long, one after the other."""
 
     def _program(self, graph: Observed) -> _Timed | None:
         _, program = graph.details()

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import rushlight._C as _C
 from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
 from rushlight.inductor.build import build
 from rushlight.inductor.codegen.structured import StructuredWriter
 from rushlight.inductor.external_calls import ExternalCalls, room
@@ -101,7 +102,12 @@ class StructuredCall:
             cells[place] = made._impl.data_ptr
         if self._calls is not None:
             cells[-1] = self._calls.address
-        if _C.launch(self._library.entry, frame.pointers):
+        recording = state.recording
+        span = None if recording is None else recording.begin("CompiledProgram")
+        failed = _C.launch(self._library.entry, frame.pointers)
+        if span is not None:
+            recording.finish(span)
+        if failed:
             raise Stopped
         found = list(self._unpack(cells, 8 * len(self.inputs)))
         if self._converted:

@@ -1,6 +1,7 @@
 """`profile`, `schedule` and what they need.
 
-Operators of the thread are recorded by `rushlight.autograd.profiler_recording`; a call of a compiled graph is one event.
+Operators of the thread are recorded by `rushlight.autograd.profiler_recording`; a call of a compiled graph is an event, and
+so is each of its kernels.
 """
 
 from __future__ import annotations
@@ -20,11 +21,10 @@ from typing import Any
 from rushlight.autograd.profiler import record_function
 from rushlight.core.absent import absent_class
 from rushlight.core.lazy_module import LazyModule
-from rushlight.core.thread_state import state
 
 _recording = LazyModule("rushlight.autograd.profiler_recording")
 _util = LazyModule("rushlight.autograd.profiler_util")
-_observed = LazyModule("rushlight.inductor.observed")
+_graph_calls = LazyModule("rushlight.profiler.graph_calls")
 
 
 class ProfilerActivity(enum.Enum):
@@ -105,37 +105,6 @@ def tensorboard_trace_handler(
     return handle
 
 
-class _GraphCalls:
-    """Hands calls of compiled graphs to the thread's recording, as an observer of `inductor.observed`."""
-
-    gives_way = False
-
-    def __init__(self) -> None:
-        self.active = False
-        self._running: dict[Any, Any] = {}  # the span of each recording whose thread runs a graph
-
-    def start(self) -> None:
-        """Begin, unless somebody else observes the graphs."""
-        self.active = _observed.observe(self)
-
-    def stop(self) -> None:
-        """End."""
-        if self.active:
-            _observed.leave_alone(self)
-        self.active = False
-
-    def entry_for(self, graph: Any) -> int:
-        """A graph is about to run: its address."""
-        if state.recording is not None:
-            self._running[state.recording] = state.recording.begin(f"CompiledGraph {graph.number}")
-        return graph.library.entry
-
-    def ran(self, graph: Any, sizes: object) -> None:
-        """A graph has run."""
-        if state.recording is not None:
-            state.recording.finish(self._running.pop(state.recording))
-
-
 def _checked(activities: Iterable[ProfilerActivity] | None) -> set[ProfilerActivity]:
     wanted = supported_activities() if activities is None else set(activities)
     for activity in wanted - supported_activities():
@@ -181,7 +150,7 @@ class profile:  # noqa: N801  (torch's name)
         self._active: Any = None
         self._kept: list[Any] = []
         self._step: record_function | None = None
-        self._graphs = _GraphCalls()
+        self._graphs = _graph_calls.GraphCalls()
 
     def __enter__(self) -> profile:
         self.start()

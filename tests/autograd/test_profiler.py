@@ -169,7 +169,29 @@ def test_compiled_graphs_are_events():
         expected = model(x)
         with profile() as profiled:
             assert torch.equal(model(x), expected)
-    assert [name for name in names(profiled) if name.startswith("CompiledGraph ")] and "aten::addmm" not in names(profiled)
+    assert "aten::addmm" not in names(profiled)
+    graph, kernel = [event for event in profiled.events() if event.name.startswith(("CompiledGraph ", "kernel_"))]
+    assert graph.name.startswith("CompiledGraph ") and kernel.name == "kernel_0: addmm" and kernel.cpu_parent is graph
+    assert graph.time_range.start <= kernel.time_range.start <= kernel.time_range.end <= graph.time_range.end
+
+
+def test_programs_of_scripted_functions_are_events(monkeypatch):
+    monkeypatch.setenv("RUSHLIGHT_JIT_NATIVE_AFTER", "0")
+    x = torch.ones(4)
+    with torch.no_grad():
+        for _ in range(3):
+            expected = doubled(x, 5)
+        with profile() as profiled:
+            assert torch.equal(doubled(x, 5), expected)
+    assert any(name.startswith(("CompiledGraph ", "CompiledProgram")) for name in names(profiled))
+
+
+@torch.jit.script
+def doubled(x, n: int):
+    while n > 0:
+        x = (x * 2).relu() + 1
+        n -= 1
+    return x
 
 
 def test_modes_of_the_thread_stay():

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rushlight.amp.autocast_mode import is_autocast_enabled
 from rushlight.core.device import CPU
-from rushlight.core.dispatch_key import AUTOGRAD_BITS, CPU_KEYS
+from rushlight.core.dispatch_key import AUTOGRAD_BITS, CPU_KEYS, DispatchKey
 from rushlight.core.dtype import dtype, get_default_dtype
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
@@ -26,6 +26,7 @@ from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.settings import native_seconds
 from rushlight.utils.native import cache
 
+_PASSED_BY = AUTOGRAD_BITS | 1 << DispatchKey.Profiler  # keys of a thread that native programs need not know of
 _PLAIN = (bool, int, float, str, type(None))
 _MOST_KINDS = 16  # of one family, each with sizes of its own
 _SIZES_BEFORE_OPEN = 2  # code for further sizes leaves open what differs
@@ -36,7 +37,7 @@ _MOST_MISSES = 64  # in a row
 def spec_of(arguments: Sequence[object], unread: frozenset[int] = frozenset()) -> tuple | None:
     """What kind of arguments these are; None for kinds that have no native form. What is in the lists at the places `unread`
     does not matter."""
-    if state.modes or state.include & ~AUTOGRAD_BITS or is_autocast_enabled("cpu"):
+    if state.modes or state.include & ~_PASSED_BY or is_autocast_enabled("cpu"):
         return None
     parts: list[object] = [state.grad_enabled, get_default_dtype()]
     for place, value in enumerate(arguments):
