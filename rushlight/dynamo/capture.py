@@ -53,28 +53,33 @@ class Break:
 def capture_frame(
     frame: Any, backend: Backend, fullgraph: bool = False, name: str = "graph", open_sizes: Callable[[], OpenSizes] = all_fixed,
     when_fixed: Callable[[SymbolicFailure], None] = lambda failure: None,
+    when_eager: Callable[[GraphBreak], None] = lambda reason: None,
 ) -> GuardedCode | None:  # fmt: skip
     """Capture a frame; None where there is nothing to gain or no way to go on. Raised where the frame raises an exception.
 
     `open_sizes` says what the capture leaves open. Where that fails for whatever reason, `when_fixed` is told, and nothing is
-    left open.
+    left open. `when_eager` is told why nothing of a frame is captured, if that has a reason.
     """
     try:
-        return _capture_frame(frame, backend, fullgraph, name, open_sizes)
+        return _capture_frame(frame, backend, fullgraph, name, open_sizes, when_eager)
     except SymbolicFailure as failure:
         when_fixed(failure)
-        return _capture_frame(frame, backend, fullgraph, name, all_fixed)
+        return _capture_frame(frame, backend, fullgraph, name, all_fixed, when_eager)
 
 
 def _capture_frame(
-    frame: Any, backend: Backend, fullgraph: bool, name: str, open_sizes: Callable[[], OpenSizes]
-) -> GuardedCode | None:
+    frame: Any, backend: Backend, fullgraph: bool, name: str, open_sizes: Callable[[], OpenSizes],
+    when_eager: Callable[[GraphBreak], None],
+) -> GuardedCode | None:  # fmt: skip
     stop: Break | None = None
     while True:
         with restored_grad_mode():
             capture = _Capture(frame, backend, stop, name, open_sizes())
             try:
-                return capture.run()
+                found = capture.run()
+                if found is None and stop is not None:
+                    when_eager(stop.reason)
+                return found
             except Restart:
                 continue
             except (SymbolicFailure, ConstraintViolationError):
@@ -86,6 +91,7 @@ def _capture_frame(
                     raise Unsupported(reason.text()) from None
                 stop = _earlier(capture, reason, stop)
                 if stop is None:
+                    when_eager(reason)
                     return None
             except Exception as error:
                 if capture.session.sizes.any:

@@ -23,7 +23,7 @@ from rushlight.core.pytree import tree_flatten
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.dynamo.dynamic import ConstraintViolationError, History, OpenSizes
-from rushlight.dynamo.errors import BackendCompilerFailed, RecompileError
+from rushlight.dynamo.errors import BackendCompilerFailed, GraphBreak, RecompileError
 from rushlight.dynamo.guarded_code import GuardedCode, Unsupported
 from rushlight.dynamo.regions import force_eager, is_compiled_wrapper, is_left_alone
 from rushlight.dynamo.rules import RULES, counters
@@ -217,10 +217,16 @@ class FrameCallback:
             what = f"{_described(frame.f_code)} is captured with fixed sizes, because with open ones that failed: {failure}"
             log("recompiles", lambda: what)
 
+        def when_eager(reason: GraphBreak) -> None:
+            log("graph_breaks", lambda: f"{_described(frame.f_code)} runs in eager: {reason.text()}", lambda: reason)
+
         try:
             history = self._count(frame).history
             sizes = functools.partial(OpenSizes, self.is_dynamic(), history)
-            return capture.capture_frame(frame, backend, self.fullgraph, open_sizes=sizes, when_fixed=when_fixed) or False
+            made = capture.capture_frame(
+                frame, backend, self.fullgraph, open_sizes=sizes, when_fixed=when_fixed, when_eager=when_eager
+            )
+            return made or False
         except Raised:
             return None  # the frame itself raises it
         except BackendCompilerFailed as error:

@@ -31,7 +31,7 @@ _CALLS = 10
 
 def main(words: Sequence[str], before_program: Callable[[], None] = lambda: None) -> int:
     """Run the command; `before_program` is called before a program runs, in which `torch` is to be this library."""
-    options = _parser().parse_args(words)
+    options = _options(words)
     target = options.program[0]
     if target != "-m" and not Path(target).exists():
         print(f"rushlight explore: there is no file {target!r}", file=sys.stderr)
@@ -61,7 +61,8 @@ def main(words: Sequence[str], before_program: Callable[[], None] = lambda: None
     return status
 
 
-def _parser() -> argparse.ArgumentParser:
+def _options(words: Sequence[str]) -> argparse.Namespace:
+    """The words of the command line; `program` has at least one word, two after `-m`."""
     parser = argparse.ArgumentParser(
         prog="rushlight explore", description="Run a program or a TorchScript archive, and write a page with every stage of "
         "the compiler, from bytecode to C++, and the time of each kernel.",
@@ -71,18 +72,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--against", metavar="PAGE", help="an earlier page to compare with")
     port = "serve the page on this port of localhost (default: 8200), and make it anew whenever the program's files change"
     parser.add_argument("--serve", nargs="?", type=int, const=8200, metavar="PORT", help=port)
-    text = "a Python file, `-m MODULE` or an archive, and its arguments: --input X ..., --method NAME, --calls N for an archive"
-    parser.add_argument("program", nargs=argparse.REMAINDER, action=_NotEmpty, metavar="PROGRAM ...", help=text)
-    return parser
-
-
-class _NotEmpty(argparse.Action):
-    """Asks for at least one word, two after `-m`."""
-
-    def __call__(self, parser: argparse.ArgumentParser, options: Any, words: Any, option_string: str | None = None) -> None:
-        if not words or words == ["-m"]:
-            parser.error("which program? Name a Python file, `-m MODULE` or an archive")
-        options.program = words
+    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="a module, and its arguments")
+    text = "a Python file or an archive, and its arguments: --input X ..., --method NAME, --calls N for an archive"
+    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="PROGRAM ...", help=text)
+    options = parser.parse_args(words)
+    if not (options.program or options.module):
+        parser.error("which program? Name a Python file, `-m MODULE` or an archive")
+    options.program = ["-m", *options.module] if options.module else options.program
+    return options
 
 
 class _Tail(io.TextIOBase):

@@ -105,8 +105,10 @@ class EagerRecording(Recording):
 
     def _note_result(self, result: object) -> None:
         """Tell the nodes of results from which line of the program they are."""
-        if self._place is not None and isinstance(result, Tensor) and result.requires_grad and not result.is_leaf:
-            result.grad_fn.metadata.setdefault(_PLACE, self._place)
+        if self._place is not None and isinstance(result, Tensor):
+            node = getattr(result._impl.autograd, "grad_fn", None)  # asking the tensor may make, or refuse, a view's history
+            if node is not None:
+                node.metadata.setdefault(_PLACE, self._place)
 
     def _user_place(self) -> Place | None:
         """The innermost line of the program."""

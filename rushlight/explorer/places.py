@@ -18,9 +18,11 @@ Place = str  # "FILE:LINE", FILE being an index into the recording's files
 Block = tuple[int, int, list[Place]]
 
 MAX_FILE = 2_000_000  # characters; longer sources are named, but not shown
+MAX_LINE = 200_000  # of a file that is put together from fragments
 _COMMENT = re.compile(r"^\s*(?:#|//) (?:File: )?(?P<path>\S.*?):(?P<line>\d+)(?: in |, code|$)")
 _MEMBER = re.compile(r"^  \w+: ")
 _KERNEL = re.compile(r"\b(kernel_\d+)\(")
+_IN_ARCHIVES = ("rushlight/", "torch/", "code/__torch__/torch/")  # files of the library that wrote an archive
 _INSTALLED = tuple(folder + os.sep for folder in [*site.getsitepackages(), os.path.dirname(os.__file__)])
 
 
@@ -29,6 +31,7 @@ class Files:
 
     def __init__(self) -> None:
         self._indices: dict[str, int] = {}
+        self._fragments: dict[str, dict[int, str]] = {}
 
     def place(self, path: str, line: int | str) -> Place:
         """A line of a file."""
@@ -38,18 +41,30 @@ class Files:
         """The number of a file."""
         return self._indices.setdefault(path, len(self._indices))
 
+    def add_fragment(self, path: str, first: int, text: str) -> None:
+        """Note lines of a file that need not be here, as archives hold them: `text` begins at the line `first`."""
+        lines = self._fragments.setdefault(path, {})
+        for number, line in enumerate(text.split("\n"), first):
+            lines.setdefault(number, line)
+
     def described(self) -> list[dict]:
         """The files as a recording has them."""
         paths = list(self._indices)
         return [
-            {"path": path, "name": name, "text": _text_of(path), "own": is_own(path)}
+            {"path": path, "name": name, "text": _text_of(path) or self._joined(path), "own": is_own(path)}
             for path, name in zip(paths, short_names(paths), strict=True)
         ]
+
+    def _joined(self, path: str) -> str:
+        """The fragments of a file, each line in its place; what is between them is empty."""
+        lines = self._fragments.get(path, {})
+        last = max(lines, default=0)
+        return "\n".join(lines.get(number, "") for number in range(1, last + 1)) if last <= MAX_LINE else ""
 
 
 def is_own(path: str) -> bool:
     """Whether a file is the user's: not of this library, the standard library or an installed package."""
-    return not path.startswith((PACKAGE_FOLDER, *_INSTALLED)) and not path.startswith("<frozen")
+    return not path.startswith((PACKAGE_FOLDER, *_INSTALLED, "<frozen", *_IN_ARCHIVES)) and "/site-packages/" not in path
 
 
 def short_names(paths: list[str]) -> list[str]:

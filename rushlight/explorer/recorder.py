@@ -25,7 +25,7 @@ from rushlight.explorer.clock import GraphClock
 from rushlight.explorer.eager import MAX_CALLS, EagerRecording
 from rushlight.explorer.kernels import kernels_of, kernels_of_nodes, memory_of, note_code
 from rushlight.explorer.places import Files
-from rushlight.explorer.scripts import stages_of
+from rushlight.explorer.scripts import note_sources, stages_of
 from rushlight.explorer.stepping import steps_of
 from rushlight.explorer.units import Piece, Unit
 from rushlight.jit.function import Function
@@ -89,6 +89,7 @@ class Recorder:
         """Take a TorchScript function that is about to run for the first time."""
         with self._lock:
             unit = self._scripts[id(plan.graph)] = self._new_unit(function.short_name, plan.graph, time.perf_counter())
+            note_sources(plan.graph, self.files)
             for stage in stages_of(function, plan.code):
                 unit.add_script_stage(stage, self._next_stage(), self._keeps(stage.text))
 

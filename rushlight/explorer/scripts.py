@@ -64,6 +64,19 @@ def _passes(graph: Graph) -> Iterator[ScriptStage]:
         before = after
 
 
+def note_sources(graph: Graph, files: Files) -> None:
+    """Note the text that a graph's nodes come from: an archive may hold it, though its files are elsewhere."""
+    met = set()
+    for node in graph.all_nodes():
+        found = node.source_range
+        if found is None:
+            continue
+        source = found.source if found.original is None else found.original.source
+        if id(source) not in met and source.filename is not None:
+            met.add(id(source))
+            files.add_fragment(source.filename, source.first_line + 1, source.text)
+
+
 def blocks_of_ends(text: str, files: Files) -> list[Block]:
     """Lines that end in `# file:line:column`, as graphs of TorchScript print."""
     found = []
