@@ -1,0 +1,120 @@
+// A read-only text whose lines take part in marks.
+
+import { unifiedMergeView } from "@codemirror/merge";
+import { search, searchKeymap } from "@codemirror/search";
+import { Compartment, EditorState, type Extension } from "@codemirror/state";
+import { EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
+import { effect } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import type { Block } from "../indices";
+import { levelsOf, mark, pinned } from "../marks";
+import type { Stage } from "../recording";
+import { languageOf } from "./languages";
+import { type MarkOfLine, markOfBlocks, markedLines, reveal, setLevels, showLine } from "./marked_lines";
+import { drawRuler } from "./ruler";
+
+interface Properties {
+  text: string;
+  language: Stage["language"];
+  blocks: Block[];
+  /** The text that this one is shown as a change of. */
+  base?: string | null;
+  markOfLine?: MarkOfLine;
+  /** Gutters beside the line numbers; made once. */
+  gutters?: Extension;
+  /** A line to show. */
+  line?: number | null;
+  /** A line to show as the one where a run is. */
+  current?: number;
+  /** The number of the first line, where the text is a part of a longer one. */
+  begins?: number;
+  label: string;
+}
+
+const look = EditorView.theme({
+  "&": { height: "100%", color: "var(--text)", backgroundColor: "transparent" },
+  ".cm-scroller": { fontFamily: "var(--mono)", fontSize: "12.5px", lineHeight: "19px", overflow: "auto" },
+  ".cm-content": { padding: "6px 0 40px" },
+  ".cm-line": { padding: "0 16px 0 6px" },
+  ".cm-gutters": { backgroundColor: "var(--panel)", color: "var(--faint)", border: "none" },
+  ".cm-lineNumbers .cm-gutterElement": { padding: "0 8px 0 6px", minWidth: "30px" },
+  "&.cm-focused": { outline: "none" },
+});
+
+const fixed: Extension = [
+  EditorState.readOnly.of(true),
+  EditorView.editable.of(false),
+  EditorView.contentAttributes.of({ tabindex: "0", "aria-readonly": "true" }),
+  search({ top: true }),
+  keymap.of(searchKeymap),
+  look,
+];
+
+const DIFFERENCE_LIMITS = { scanLimit: 1000, timeout: 400 }; // of a text's 10,000 lines, in milliseconds
+
+function difference(base: string | null | undefined): Extension {
+  if (base === null || base === undefined) return [];
+  return unifiedMergeView({
+    original: base,
+    mergeControls: false,
+    collapseUnchanged: { margin: 4, minSize: 8 },
+    diffConfig: DIFFERENCE_LIMITS,
+  });
+}
+
+export function Code({ text, language, blocks, base, markOfLine, gutters, line, current, begins = 1, label }: Properties) {
+  const parent = useRef<HTMLDivElement>(null);
+  const ruler = useRef<HTMLCanvasElement>(null);
+  const editor = useRef<{ view: EditorView; differences: Compartment } | null>(null);
+
+  useEffect(() => {
+    const differences = new Compartment();
+    const marks = markedLines(blocks, markOfLine ?? markOfBlocks(blocks));
+    const numbers = lineNumbers({ formatNumber: (number) => String(number + begins - 1) });
+    const extensions = [gutters ?? [], numbers, current ? highlightActiveLine() : [], fixed, languageOf(language), marks, differences.of(difference(base))];
+    const view = new EditorView({ parent: parent.current!, state: EditorState.create({ doc: text, extensions }) });
+    view.contentDOM.setAttribute("aria-label", label);
+    editor.current = { view, differences };
+    const lines = view.state.doc.lines;
+    const stopMarks = effect(() => {
+      const levels = levelsOf(mark.value, blocks);
+      view.dispatch({ effects: setLevels.of(levels) });
+      drawRuler(ruler.current, blocks, levels, lines);
+    });
+    let first = true;
+    const stopPins = effect(() => {
+      const pin = pinned.value;
+      const here = view.contentDOM.matches(":hover");
+      if (pin && !here && !(first && line)) requestAnimationFrame(() => view.dom.isConnected && reveal(view, blocks, pin));
+      first = false;
+    });
+    return () => {
+      stopMarks();
+      stopPins();
+      view.destroy();
+    };
+  }, [text, language, blocks, gutters]);
+
+  useEffect(() => {
+    const { view, differences } = editor.current!;
+    view.dispatch({ effects: differences.reconfigure(difference(base)) });
+  }, [base, text]);
+
+  useEffect(() => {
+    if (line) requestAnimationFrame(() => editor.current && showLine(editor.current.view, line));
+  }, [line, text]);
+
+  useEffect(() => {
+    if (!current || !editor.current) return;
+    const { view } = editor.current;
+    const at = view.state.doc.line(Math.min(current, view.state.doc.lines)).from;
+    view.dispatch({ selection: { anchor: at }, effects: EditorView.scrollIntoView(at, { y: "nearest", yMargin: 60 }) });
+  }, [current, text]);
+
+  return (
+    <div class={`code ${current ? "runs" : ""}`}>
+      <div class="code-text" ref={parent} />
+      <canvas class="ruler" ref={ruler} width={8} height={1} aria-hidden="true" />
+    </div>
+  );
+}

@@ -1,0 +1,125 @@
+// Which boxes of a graph are drawn: nodes, or whole modules where they are folded.
+
+import type { Graph } from "../recording";
+
+export interface Group {
+  key: string;
+  title: string;
+  parent: Group | null;
+  groups: Group[];
+  /** Nodes that are directly in it, and all of them. */
+  own: number[];
+  all: number[];
+}
+
+export interface Box {
+  key: string;
+  /** A node's index, or null where the box is a folded group. */
+  node: number | null;
+  group: Group;
+}
+
+export interface Picture {
+  boxes: Box[];
+  edges: [string, string][];
+  /** Groups that are open, outermost first: they are drawn around their boxes. */
+  open: Group[];
+}
+
+const FIRST_BOXES = 90; // drawn at first: about what can be read without zooming
+const MOST_IN_A_GROUP = 60;
+
+/** The modules of a graph as a tree. Where nodes know no modules, or a module has too many, runs of nodes take their place. */
+export function groupsOf(graph: Graph): Group {
+  const root = newGroup("", "", null);
+  const byKey = new Map<string, Group>();
+  graph.nodes.forEach((node, at) => {
+    let group = root;
+    let prefix = "";
+    for (const name of node.path) {
+      const key = `${group.key}/${name}`;
+      let next = byKey.get(key);
+      if (!next) {
+        const title = prefix && name.startsWith(`${prefix}.`) ? name.slice(prefix.length + 1) : name;
+        next = newGroup(key, title, group);
+        byKey.set(key, next);
+        group.groups.push(next);
+      }
+      group = next;
+      prefix = name;
+    }
+    group.own.push(at);
+  });
+  cutIntoRuns(root);
+  collect(root);
+  return root;
+}
+
+function newGroup(key: string, title: string, parent: Group | null): Group {
+  return { key, title, parent, groups: [], own: [], all: [] };
+}
+
+function cutIntoRuns(group: Group): void {
+  for (const each of group.groups) cutIntoRuns(each);
+  if (group.own.length <= MOST_IN_A_GROUP * 2) return;
+  const nodes = group.own;
+  group.own = [];
+  for (let at = 0; at < nodes.length; at += MOST_IN_A_GROUP) {
+    const run = nodes.slice(at, at + MOST_IN_A_GROUP);
+    const part = newGroup(`${group.key}/#${at}`, `nodes ${at}–${at + run.length - 1}`, group);
+    part.own = run;
+    group.groups.push(part);
+  }
+}
+
+function collect(group: Group): number[] {
+  group.all = [...group.own, ...group.groups.flatMap(collect)];
+  return group.all;
+}
+
+/** The groups to open at first, from outside inwards, as far as there is room. */
+export function openAtFirst(root: Group, hidden: (node: number) => boolean): Set<string> {
+  const open = new Set([root.key]);
+  const size = (group: Group) => group.groups.length + group.own.filter((node) => !hidden(node)).length;
+  let boxes = size(root);
+  const waiting = [...root.groups];
+  while (waiting.length) {
+    const group = waiting.shift()!;
+    const more = size(group) - 1;
+    if (boxes + more > FIRST_BOXES) continue;
+    boxes += more;
+    open.add(group.key);
+    waiting.push(...group.groups);
+  }
+  return open;
+}
+
+export function pictureOf(graph: Graph, root: Group, open: Set<string>, hidden: (node: number) => boolean): Picture {
+  const boxOfNode = new Map<number, string>();
+  const picture: Picture = { boxes: [], edges: [], open: [] };
+  const visit = (group: Group) => {
+    if (!open.has(group.key)) return fold(group);
+    if (group.parent) picture.open.push(group);
+    for (const node of group.own) {
+      if (hidden(node)) continue;
+      picture.boxes.push({ key: `n${node}`, node, group });
+      boxOfNode.set(node, `n${node}`);
+    }
+    group.groups.forEach(visit);
+  };
+  const fold = (group: Group) => {
+    const shown = group.all.filter((node) => !hidden(node));
+    if (!shown.length) return;
+    picture.boxes.push({ key: `g${group.key}`, node: null, group });
+    for (const node of shown) boxOfNode.set(node, `g${group.key}`);
+  };
+  visit(root);
+  const seen = new Set<string>();
+  for (const [from, to] of graph.edges) {
+    const [a, b] = [boxOfNode.get(from), boxOfNode.get(to)];
+    if (a === undefined || b === undefined || a === b || seen.has(`${a}>${b}`)) continue;
+    seen.add(`${a}>${b}`);
+    picture.edges.push([a, b]);
+  }
+  return picture;
+}

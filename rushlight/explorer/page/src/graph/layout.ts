@@ -1,0 +1,69 @@
+// Where the boxes and lines of a graph are.
+
+import { Graph as Layered, layout } from "@dagrejs/dagre";
+import type { Box, Picture } from "./fold";
+
+export interface Placed {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+export interface Layout {
+  width: number;
+  height: number;
+  /** By key; those of groups are "c" and the key. */
+  boxes: Map<string, Placed>;
+  lines: { from: string; to: string; path: string }[];
+}
+
+type Point = { x: number; y: number };
+
+const SPACE = { rankdir: "TB", nodesep: 14, ranksep: 30, edgesep: 8, marginx: 16, marginy: 16 };
+const MOST_BOXES_IN_FRAMES = 250; // more, and frames around modules take seconds to lay out
+
+export function layOut(picture: Picture, sizeOf: (box: Box) => { width: number; height: number }): Layout {
+  const frames = picture.boxes.length <= MOST_BOXES_IN_FRAMES ? picture.open : [];
+  const graph = new Layered({ compound: frames.length > 0 });
+  graph.setGraph({ ...SPACE });
+  graph.setDefaultEdgeLabel(() => ({}));
+  const framed = new Set(frames.map((group) => group.key));
+  for (const box of picture.boxes) graph.setNode(box.key, sizeOf(box));
+  for (const group of frames) graph.setNode(`c${group.key}`, {});
+  for (const group of frames) if (group.parent && framed.has(group.parent.key)) graph.setParent(`c${group.key}`, `c${group.parent.key}`);
+  for (const { key, node, group } of picture.boxes) {
+    const around = node === null ? group.parent : group;
+    if (around && framed.has(around.key)) graph.setParent(key, `c${around.key}`);
+  }
+  for (const [from, to] of picture.edges) graph.setEdge(from, to);
+  layout(graph);
+  return read(graph, picture);
+}
+
+function read(graph: Layered, picture: Picture): Layout {
+  const boxes = new Map<string, Placed>();
+  for (const key of graph.nodes()) {
+    const { x, y, width, height } = graph.node(key) as Placed;
+    if (Number.isFinite(x)) boxes.set(key, { x: x - width / 2, y: y - height / 2, width, height });
+  }
+  const lines = picture.edges.map(([from, to]) => {
+    const { points } = graph.edge(from, to) as { points: Point[] };
+    return { from, to, path: curve(points) };
+  });
+  const { width, height } = graph.graph() as { width?: number; height?: number };
+  return { width: width ?? 100, height: height ?? 100, boxes, lines };
+}
+
+/** A line through points, with rounded corners. */
+function curve(points: Point[]): string {
+  const [first, ...rest] = points.map(({ x, y }) => ({ x: Math.round(x), y: Math.round(y) }));
+  if (!first) return "";
+  let path = `M${first.x},${first.y}`;
+  for (let at = 0; at < rest.length - 1; at++) {
+    const [corner, next] = [rest[at]!, rest[at + 1]!];
+    path += `Q${corner.x},${corner.y} ${(corner.x + next.x) / 2},${(corner.y + next.y) / 2}`;
+  }
+  const last = rest[rest.length - 1];
+  return last ? `${path}L${last.x},${last.y}` : path;
+}

@@ -1,0 +1,91 @@
+// The stages of the unit that is shown, in order. Those that the mark reaches light up.
+
+import { computed } from "@preact/signals";
+import { linesByStage, mark } from "../marks";
+import type { Unit } from "../recording";
+import { type View, go, goToStage, index, route, unit, viewOf } from "../state";
+
+export interface Stop {
+  view: View;
+  title: string;
+  hint: string;
+  stage: number | null;
+  panel: string;
+}
+
+/** Where `[` and `]` lead through: panels that are no stage, and stages. */
+export function stopsOf(found: Unit): Stop[] {
+  const stages = (view: View): Stop[] => found.stages.filter((stage) => viewOf(stage.view) === view).map((stage) => ({
+    view, title: shortTitle(stage.stage, stage.title), hint: stage.title, stage: stage.id, panel: "",
+  }));
+  const panel = (view: View, name: string, title: string, there: boolean): Stop[] =>
+    there ? [{ view, title, hint: title, stage: null, panel: name }] : [];
+  if (found.kind === "script") return [...stages("TorchScript"), ...panel("TorchScript", "steps", "steps", found.steps !== null)];
+  return [
+    ...panel("Capture", "", "summary", true),
+    ...stages("Capture"),
+    ...stages("Graphs"),
+    ...panel("Inductor", "kernels", "kernels", found.kernels.length > 0),
+    ...panel("Inductor", "memory", "memory", found.memory.length > 0),
+    ...stages("Inductor"),
+  ];
+}
+
+function shortTitle(stage: string, title: string): string {
+  return title.length <= 22 ? title : `${stage}: ${title.slice(0, 14)}…`;
+}
+
+/** The stop that a view begins with, and the one that is shown. */
+export function stopAt(found: Unit): Stop | null {
+  const { view, stage, panel } = route.value;
+  const own = stopsOf(found).filter((stop) => stop.view === view);
+  return own.find((stop) => (stage !== null ? stop.stage === stage : panel !== "" && stop.panel === panel)) ?? own[0] ?? null;
+}
+
+export function goToStop(stop: Stop): void {
+  if (stop.stage !== null) goToStage(stop.stage);
+  else go({ view: stop.view, unit: unit.peek()?.id ?? null, stage: null, panel: stop.panel });
+}
+
+/** Go to the stage before or after the one that is shown. */
+export function stepStage(by: 1 | -1): void {
+  const found = unit.peek();
+  if (!found) return;
+  const stops = stopsOf(found);
+  const at = stopAt(found);
+  const here = stops.findIndex((stop) => at && stop.stage === at.stage && stop.panel === at.panel && stop.view === at.view);
+  const next = stops[here + by];
+  if (next) goToStop(next);
+}
+
+/** The number of marked lines by stage. */
+const marked = computed(() => (unit.value ? linesByStage(index.value!, unit.value, mark.value) : new Map<number, number>()));
+
+export function Strip({ found }: { found: Unit }) {
+  const stops = stopsOf(found);
+  const at = stopAt(found);
+  return (
+    <nav class="strip" aria-label="Stages">
+      {stops.map((stop, place) => (
+        <StopButton
+          key={`${stop.view} ${stop.stage} ${stop.panel}`} stop={stop}
+          begins={stops[place - 1]?.view !== stop.view}
+          shown={at !== null && at.stage === stop.stage && at.panel === stop.panel && at.view === stop.view}
+        />
+      ))}
+    </nav>
+  );
+}
+
+function StopButton({ stop, begins, shown }: { stop: Stop; begins: boolean; shown: boolean }) {
+  const lines = stop.stage === null ? 0 : (marked.value.get(stop.stage) ?? 0);
+  return (
+    <>
+      {begins && <span class="strip-view">{stop.view}</span>}
+      <button class={lines ? "is-marked" : ""} aria-current={shown ? "step" : undefined} title={stop.hint} onClick={() => goToStop(stop)}>
+        {stop.title}
+        {lines > 0 && <b>{lines}</b>}
+      </button>
+    </>
+  );
+}

@@ -1,0 +1,32 @@
+// What stands over every view of a unit: which one it is, and its stages.
+
+import type { ComponentChildren } from "preact";
+import type { Unit } from "../recording";
+import { go, index, route } from "../state";
+import { Strip } from "./strip";
+
+export function UnitFrame({ found, strip = true, children }: { found: Unit; strip?: boolean; children: ComponentChildren }) {
+  return (
+    <div class="unit-frame">
+      <div class="unit-bar">
+        <UnitChoice found={found} />
+        {strip && <Strip found={found} />}
+      </div>
+      <div class="unit-body">{children}</div>
+    </div>
+  );
+}
+
+function UnitChoice({ found }: { found: Unit }) {
+  const units = index.value!.recording.units.filter((unit) => unit.kind === found.kind);
+  const choose = (event: Event) => go({ view: route.peek().view, unit: Number((event.currentTarget as HTMLSelectElement).value) });
+  return (
+    <select class="unit-choice" aria-label="Compiled unit" value={String(found.id)} onChange={choose}>
+      {units.map((unit, at) => (
+        <option key={unit.id} value={String(unit.id)}>
+          {at + 1}. {unit.name}{unit.recompile ? " (again)" : ""} · {unit.breaks.length ? "broken" : unit.status}
+        </option>
+      ))}
+    </select>
+  );
+}

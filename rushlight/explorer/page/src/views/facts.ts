@@ -1,0 +1,45 @@
+// Facts about units and recordings that several views name.
+
+import * as format from "../format";
+import type { Call, Recording, Unit } from "../recording";
+
+export function graphCount(unit: Unit): number {
+  const graphs = new Set(unit.kernels.map((kernel) => kernel.graph));
+  const drawn = unit.stages.filter((stage) => stage.view === "Graphs" && stage.graph).length;
+  return graphs.size || Math.min(drawn, 1);
+}
+
+export function kernelSeconds(unit: Unit): number {
+  return unit.kernels.reduce((sum, kernel) => sum + kernel.seconds, 0);
+}
+
+const SENTENCES: Record<string, string> = {
+  compiled: "Compiled",
+  kept: "Found in the cache of earlier compiles",
+  eager: "Runs as plain Python",
+  interpreted: "Interpreted as TorchScript",
+};
+
+/** One sentence: "Compiled in 1.2 s: 2 graphs, 1 break, 5 kernels." */
+export function sentence(unit: Unit): string {
+  const status = SENTENCES[unit.status] ?? unit.status;
+  const took = unit.seconds > 0 ? ` in ${format.seconds(unit.seconds)}` : "";
+  const facts = [
+    unit.kind === "capture" && format.count(graphCount(unit), "graph"),
+    unit.breaks.length > 0 && format.count(unit.breaks.length, "break"),
+    unit.kernels.length > 0 && format.count(unit.kernels.length, "kernel"),
+  ].filter(Boolean);
+  return `${status}${took}${facts.length ? `: ${facts.join(", ")}` : ""}${unit.why ? ` (${unit.why})` : ""}.`;
+}
+
+/** The measured call: the one that kernels' times belong to. */
+export function timedCall(recording: Recording, unit: Unit | null = null): Call | null {
+  return recording.calls.find((call) => call.timed && (!unit || call.unit === unit.id)) ?? null;
+}
+
+/** Seconds by stage in all calls that compiled, largest first. */
+export function compileSeconds(recording: Recording): [string, number][] {
+  const sums = new Map<string, number>();
+  for (const call of recording.calls) for (const [stage, spent] of call.stages) sums.set(stage, (sums.get(stage) ?? 0) + spent);
+  return [...sums];
+}

@@ -1,0 +1,68 @@
+// How a unit's graphs became C++: loops, fusion, memory, code, kernel by kernel.
+
+import { computed, signal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
+import { Code } from "../code/code";
+import type { KernelEntry, StageEntry } from "../indices";
+import { mark } from "../marks";
+import { Empty, Toggle } from "../parts/small";
+import { StageView } from "../parts/stage";
+import { stopAt } from "../parts/strip";
+import { UnitFrame } from "../parts/unit_frame";
+import { index, unit } from "../state";
+import { Kernels } from "./kernels";
+import { MemoryPlans } from "./memory";
+
+const assembly = signal(false);
+
+export function Inductor() {
+  const found = unit.value;
+  if (!found) return <Empty title="No kernels">Call a function under torch.compile while recording.</Empty>;
+  const stop = stopAt(found);
+  const entry = stop?.stage === null || stop?.stage === undefined ? undefined : index.value!.stages.get(stop.stage);
+  return (
+    <UnitFrame found={found}>
+      {entry ? <InductorStage entry={entry} /> : stop?.panel === "memory" ? <MemoryPlans unit={found} />
+        : stop?.panel === "kernels" ? <Kernels unit={found} /> : (
+          <Empty title="No kernels in this unit">
+            {found.status === "kept" ? "It was found in the cache; record with RUSHLIGHT_CACHE=0 to see it compiled anew." : found.why || "Nothing in it was compiled."}
+          </Empty>
+        )}
+    </UnitFrame>
+  );
+}
+
+function InductorStage({ entry }: { entry: StageEntry }) {
+  const kernels = useMemo(() => kernelsIn(entry), [entry]);
+  const compiled = kernels.some(({ kernel }) => kernel.assembly);
+  const bar = compiled && <Toggle on={assembly.value} onChange={(on) => (assembly.value = on)}>Assembly</Toggle>;
+  return <StageView entry={entry} bar={bar} extra={compiled && assembly.value && <Assembly kernels={kernels} />} />;
+}
+
+function kernelsIn(entry: StageEntry): KernelEntry[] {
+  return index.value!.kernels.filter(({ kernel }) => kernel.code?.[0] === entry.stage.id);
+}
+
+/** The assembly of the marked kernel; it stays where the mark is about none of these. */
+function Assembly({ kernels }: { kernels: KernelEntry[] }) {
+  const shown = useMemo(() => {
+    let last = kernels.find(({ kernel }) => kernel.assembly)!;
+    return computed(() => {
+      const wanted = mark.value?.kernel;
+      if (wanted && wanted.kernel.assembly && kernels.includes(wanted)) last = wanted;
+      return last;
+    });
+  }, [kernels]);
+  return <AssemblyOf entry={shown.value} />;
+}
+
+export function AssemblyOf({ entry }: { entry: KernelEntry }) {
+  const text = entry.kernel.assembly;
+  const blocks = useMemo(() => [{ first: 1, last: text.split("\n").length, places: entry.kernel.places, kernel: entry }], [entry]);
+  return (
+    <div class="assembly">
+      <div class="caption">{entry.kernel.name} <span class="faint">assembly</span></div>
+      <Code text={text} language="assembly" blocks={blocks} label={`Assembly of ${entry.kernel.name}`} />
+    </div>
+  );
+}
