@@ -14,23 +14,36 @@ RL_INLINE int64_t nanoseconds() {
   return (int64_t)time[0] * 1000000000 + time[1];
 }
 
-// The first thread looks at the time after each kernel, at whose end all threads wait for one another.
+// A kernel ends when all its pieces are done, whether or not all threads have come to it. So the first thread behind a kernel looks
+// at the time; a thread that was away meanwhile finds that done. One clock serves all threads of a call.
 class kernel_clock {
  public:
   explicit kernel_clock(int64_t* spent) : spent_(spent) {}
   void start() {
-    if (thread_index() == 0) last_ = nanoseconds();
+    int before = waiting;
+    if (!__atomic_compare_exchange_n(&next_, &before, busy, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+    last_ = nanoseconds();
+    __atomic_store_n(&next_, 0, __ATOMIC_RELEASE);
   }
   void stop(int kernel) {
-    if (thread_index() != 0) return;
-    const int64_t now = nanoseconds();
-    __atomic_fetch_add(spent_ + kernel, now - last_, __ATOMIC_RELAXED);
-    last_ = nanoseconds();
+    int next = __atomic_load_n(&next_, __ATOMIC_ACQUIRE);
+    while (next == busy || next == kernel) {
+      if (next == kernel && __atomic_compare_exchange_n(&next_, &next, busy, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+        const int64_t now = nanoseconds();
+        __atomic_fetch_add(spent_ + kernel, now - last_, __ATOMIC_RELAXED);
+        last_ = nanoseconds();
+        __atomic_store_n(&next_, kernel + 1, __ATOMIC_RELEASE);
+        return;
+      }
+      next = __atomic_load_n(&next_, __ATOMIC_ACQUIRE);  // another thread is at it
+    }
   }
 
  private:
+  static constexpr int waiting = -2, busy = -1;
   int64_t* spent_;
   int64_t last_ = 0;
+  int next_ = waiting;  // the kernel that has not ended yet
 };
 
 }  // namespace rl
