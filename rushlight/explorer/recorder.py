@@ -174,6 +174,7 @@ class Recorder:
     def _calls(self, units: Sequence[Unit], described: Sequence[dict], graphs: dict[int, int]) -> list[dict]:
         calls = [
             {"unit": made["id"], "name": made["name"], "at": made["began"], "seconds": made["seconds"], "timed": False,
+             "graph": "",
              "kind": "recompile" if made["recompile"] else "compile",
              "stages": [[stage["title"], stage["seconds"]] for stage in made["stages"]]}
             for made in described if made["stages"]
@@ -188,7 +189,7 @@ class Recorder:
             name = "a graph compiled before" if unit is None else f"{unit.name} {prefix}".strip()
             calls.append({
                 "unit": None if unit is None else unit.number, "name": name, "at": run.began - self.origin,
-                "seconds": run.ended - run.began, "kind": "hit", "stages": [], "timed": True,
+                "seconds": run.ended - run.began, "kind": "hit", "stages": [], "timed": True, "graph": prefix or "graph",
             })  # fmt: skip
         return sorted(calls, key=lambda call: call["at"])
 

@@ -178,8 +178,10 @@ export interface Call {
   kind: string;
   /** Of a call that compiled: seconds by stage, in order. */
   stages: [string, number][];
-  /** The measured call that `Unit.kernels` belong to: seconds in kernels, and around them. */
+  /** Whether this is a run of one compiled graph whose kernels were timed: their times are part of `seconds`. */
   timed: boolean;
+  /** The graph that ran: the `graph` of its kernels. Empty for a call that is no run of one graph. */
+  graph: string;
 }
 
 /** A run of a TorchScript method by the stack machine on small inputs. */
