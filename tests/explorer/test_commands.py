@@ -1,0 +1,169 @@
+"""`rushlight explore` and `explorer.record`, from outside: pages, output, exit statuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+import rushlight as torch
+from rushlight import explorer
+from rushlight.explorer import page as pages
+from rushlight.explorer.commands import main
+from rushlight.explorer.page import recordings_of
+
+pytestmark = pytest.mark.skipif(not pages.TEMPLATE.exists(), reason="the page is not built: `make page`")
+
+PROGRAM = """
+import sys
+import torch
+
+# naïve ☃ </script><script>window.recorded_script_ran = 1</script>
+def twice(x):
+    return x.sin() * 2
+
+print(torch.compile(twice)(torch.ones(3)).shape, sys.argv[1:])
+"""
+
+
+@pytest.fixture
+def explore(tmp_path):
+    """Run the command in a process with a program; gives the finished process and the page's recordings."""
+
+    def run(program: str, *words: str, options: tuple = ()) -> tuple[subprocess.CompletedProcess, list[dict]]:
+        (tmp_path / "program.py").write_text(program, encoding="utf-8")
+        page = tmp_path / "page.html"
+        command = [sys.executable, "-m", "rushlight", "explore", "-o", str(page), *options, str(tmp_path / "program.py"), *words]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        return done, recordings_of(page.read_text()) if page.exists() else []
+
+    return run
+
+
+def test_a_program_and_its_arguments(explore, tmp_path):
+    done, (recording,) = explore(PROGRAM, "--size", "5", options=("--title", "Twice"))
+    assert done.returncode == 0 and done.stdout == "torch.Size([3]) ['--size', '5']\n" and "page.html" in done.stderr
+    assert recording["title"] == "Twice" and recording["command"].endswith("program.py --size 5") and recording["error"] is None
+    assert recording["output"] == done.stdout and [unit["name"] for unit in recording["units"]] == ["twice"]
+    (own,) = [file for file in recording["files"] if file["own"]]
+    assert own["text"] == PROGRAM and own["name"] == "program.py"
+    html = (tmp_path / "page.html").read_text()
+    assert "recorded_script_ran" not in html and "naïve" not in html  # what the program holds is packed
+
+
+@pytest.mark.parametrize(
+    ("ending", "status", "error"),
+    [("raise ValueError('no ☃')", 1, "ValueError: no ☃"), ("sys.exit(3)", 3, None), ("sys.exit('why')", 1, None)],
+)
+def test_programs_that_end_early_have_a_page(explore, ending, status, error):
+    done, (recording,) = explore(PROGRAM + ending)
+    assert done.returncode == status and recording["units"]
+    assert recording["error"] is None if error is None else error in recording["error"] and "program.py" in recording["error"]
+
+
+def test_a_program_that_never_compiles(explore):
+    _, (recording,) = explore("print('x' * 1_000_000)\nprint('end')")
+    assert recording["units"] == [] and recording["output"].endswith("x\nend\n") and len(recording["output"]) == 20_000
+
+
+def test_against_an_earlier_page(explore, tmp_path):
+    explore(PROGRAM)
+    (tmp_path / "page.html").rename(tmp_path / "before.html")
+    _, recordings = explore(PROGRAM.replace("sin", "cos"), options=("--against", str(tmp_path / "before.html")))
+    texts = [next(stage["text"] for stage in each["units"][0]["stages"] if stage["stage"] == "graph") for each in recordings]
+    assert "sin" in texts[0] and "cos" in texts[1]
+
+
+def test_an_archive(tmp_path):
+    class Doubling(torch.nn.Module):
+        def forward(self, x, n: int):
+            for _ in range(n):
+                x = torch.relu(x * 2)
+            return x
+
+    torch.jit.script(Doubling()).save(tmp_path / "model.pt")
+    page = tmp_path / "page.html"
+    command = [sys.executable, "-m", "rushlight", "explore", "-o", page, tmp_path / "model.pt", "--input", "float32[4]", "3"]
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    (recording,) = recordings_of(page.read_text())
+    (unit,) = recording["units"]
+    assert unit["kind"] == "script" and unit["status"] == "compiled" and not unit["steps"]["cut"]
+    assert {"source", "tree", "ir", "instructions", "code"} <= {stage["stage"] for stage in unit["stages"]}
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [([], "which program?"), (["-m"], "which program?"), (["missing.py"], "there is no file 'missing.py'"),
+     (["--against", "missing.html", __file__], "--against: .*missing.html")],
+)  # fmt: skip
+def test_words_that_make_no_sense(words, text, capsys):
+    try:
+        status = main(words)
+    except SystemExit as end:
+        status = end.code
+    assert status == 2 and re.search(text, capsys.readouterr().err)
+
+
+def test_a_damaged_archive(tmp_path, capsys):
+    (tmp_path / "model.pt").write_bytes(b"PK\x03\x04 nothing")
+    assert main(["-o", str(tmp_path / "page.html"), str(tmp_path / "model.pt")]) == 1
+    (recording,) = recordings_of((tmp_path / "page.html").read_text())
+    assert "rushlight explore: " in capsys.readouterr().err and "Traceback" in recording["error"]
+
+
+def test_a_block_of_a_program(tmp_path):
+    with explorer.record(tmp_path / "page.html", title="a block"):
+        torch.compile(lambda x: x.exp() + 1)(torch.ones(2))
+    (recording,) = recordings_of((tmp_path / "page.html").read_text())
+    assert recording["title"] == "a block" and len(recording["units"]) == 1
+    with pytest.raises(LookupError), explorer.record(str(tmp_path / "second.html")):
+        raise LookupError("inside")
+    assert "LookupError: inside" in recordings_of((tmp_path / "second.html").read_text())[0]["error"]
+
+
+def test_serving_makes_the_page_anew_when_the_program_changes(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM, encoding="utf-8")
+    command = [sys.executable, "-m", "rushlight", "explore", "--serve", "0", str(program)]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=environment)
+    try:
+        address = re.search(r"http://127.0.0.1:\d+/", server.stderr.readline())[0]
+        threading.Thread(target=server.stderr.read, daemon=True).start()  # or the pipe fills
+        assert "<iframe" in _fetch(address)
+        _wait_for(address, "1")
+        assert recordings_of(_fetch(address + "page"))[-1]["files"][0]["text"] == PROGRAM
+        program.write_text(PROGRAM.replace("sin", "cos"), encoding="utf-8")
+        _wait_for(address, "2")
+        assert "cos" in json.dumps(recordings_of(_fetch(address + "page"))[-1]["files"])
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+
+
+def _fetch(address: str) -> str:
+    with urllib.request.urlopen(address, timeout=30) as answer:
+        return answer.read().decode()
+
+
+def _wait_for(address: str, version: str) -> None:
+    for _ in range(300):
+        if _fetch(address + "version") == version:
+            return
+        time.sleep(0.2)
+    raise AssertionError(f"the page {version} never came")
+
+
+def test_the_gallery(tmp_path):
+    from examples.explorer.gallery import write_pages
+
+    (made,) = write_pages(tmp_path, ("attend",))
+    assert made == ("attend", tmp_path / "attend.html") and recordings_of(Path(made[1]).read_text())[0]["units"]
