@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import datetime
 import platform
+import re
 import threading
 import time
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from types import CodeType
@@ -28,12 +30,14 @@ from rushlight.explorer.places import Files
 from rushlight.explorer.scripts import note_sources, stages_of
 from rushlight.explorer.stepping import steps_of
 from rushlight.explorer.units import Piece, Unit
+from rushlight.inductor.pieces import text_of
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.runtime.executor import ExecutionPlan, executor_of, leave_plans, watch_plans
 from rushlight.version import __version__
 
 MAX_TEXT = 48_000_000  # characters of all stages together; later ones are named, but not shown
+_FUNCTION = re.compile(r":\d+ in ([^:]+): ")
 MAX_OUTPUT = 20_000  # characters of what the program printed, from its end
 
 
@@ -130,6 +134,7 @@ class Recorder:
     def as_dict(self, title: str, command: str, output: str = "", error: str | None = None) -> dict[str, Any]:
         """The recording."""
         peaks = measured_peaks() if any(self.clock.kernels) else None
+        self._add_earlier_graphs()
         units = self.units
         failed = [text for unit in units for text in unit.failed_guards]
         graphs = self._graphs_by_program()
@@ -144,6 +149,20 @@ class Recorder:
             "files": self.files.described(),
         }  # fmt: skip
 
+    def _add_earlier_graphs(self) -> None:
+        """Add a unit for each graph that ran and was compiled before the recording: what inductor made of it is known still."""
+        known = {id(piece.program) for unit in self.units for piece in unit.pieces}
+        for lowered, program in self.clock.programs.values():
+            if id(program) in known:
+                continue
+            lines = [line for group in program.groups for line in group.lines()]
+            unit = self._new_unit(_function_of(lines), None, self.origin)
+            unit.is_earlier = True
+            for stage in ("loops", "fusion", "memory", "code"):
+                text, subject = text_of(stage, lowered, program), lowered if stage == "loops" else program
+                unit.heard(StageRecord(stage, "", text, subject, self.origin), self._next_stage(), self._keeps(text))
+            unit.ended = unit.began
+
     def _graphs_by_program(self) -> dict[int, int]:
         """The number of the graph that ran each program, by the program's identity."""
         return {id(program): number for number, (_, program) in self.clock.programs.items()}
@@ -153,6 +172,7 @@ class Recorder:
         prefixes = _prefixes(pieces)
         for piece in pieces:
             note_code(piece, self.files)
+        unit.add_own_bytecode(self._next_stage())
         made = unit.as_dict(failed)
         for piece, prefix in zip(pieces, prefixes, strict=True):
             times = self.clock.kernels_of(graphs.get(id(piece.program), -1))
@@ -177,7 +197,7 @@ class Recorder:
              "graph": "",
              "kind": "recompile" if made["recompile"] else "compile",
              "stages": [[stage["title"], stage["seconds"]] for stage in made["stages"]]}
-            for made in described if made["stages"]
+            for made in described if made["stages"] and made["status"] != "kept"
         ]  # fmt: skip
         owners = {
             graphs[id(piece.program)]: (unit, prefix)
@@ -186,7 +206,7 @@ class Recorder:
         }  # fmt: skip
         for run in self.clock.runs:
             unit, prefix = owners.get(run.graph, (None, ""))
-            name = "a graph compiled before" if unit is None else f"{unit.name} {prefix}".strip()
+            name = "" if unit is None else f"{unit.name} {prefix}".strip()
             calls.append({
                 "unit": None if unit is None else unit.number, "name": name, "at": run.began - self.origin,
                 "seconds": run.ended - run.began, "kind": "hit", "stages": [], "timed": True, "graph": prefix or "graph",
@@ -236,6 +256,12 @@ def _note_kernels(stages: Sequence[dict], kernels: dict[str, str], part: str) ->
         if stage["graph"] is not None and stage["stage"] == source and (not part or stage["title"].endswith(part)):
             for node in stage["graph"]["nodes"]:
                 node["kernel"] = node["kernel"] or kernels.get(node["name"])
+
+
+def _function_of(lines: Sequence[str]) -> str:
+    """The function from which most lines, as `path:line in function: code`, come."""
+    functions = Counter(match[1] for match in map(_FUNCTION.search, lines) if match)
+    return functions.most_common(1)[0][0] if functions else "a graph"
 
 
 def _processor() -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.guarded_code import GuardedCode
 from rushlight.explorer import places
+from rushlight.explorer.bytecode import bytecode_of
 from rushlight.explorer.graphs import graph_of, note_lines
 from rushlight.explorer.places import Files, Place
 from rushlight.explorer.scripts import ScriptStage, blocks_of_ends
@@ -85,7 +86,8 @@ class Piece:
 
 class Unit:
     """A compilation of `source`, the code of a function or a graph of TorchScript. `files` numbers the files of the recording,
-    `origin` is when that began, and `began` when the compilation did, by `time.perf_counter`."""
+    `origin` is when that began, and `began` when the compilation did, by `time.perf_counter`. `is_earlier`: that was before the
+    recording."""
 
     def __init__(
         self, number: int, name: str, source: CodeType | ScriptGraph | None, began: float, files: Files, origin: float
@@ -97,6 +99,7 @@ class Unit:
         self.files = files
         self.origin = origin
         self.ended = began
+        self.is_earlier = False
         self.steps: dict | None = None
         self.stages: list[Stage] = []
         self.pieces: list[Piece] = []
@@ -182,6 +185,16 @@ class Unit:
 
     # After the recording
 
+    def add_own_bytecode(self, number: int) -> None:
+        """Add the bytecode of the function that was captured, as a stage before that of the one in its place."""
+        place = next((index for index, stage in enumerate(self.stages) if stage.name == "bytecode"), None)
+        if place is None or not self._own_lines():
+            return
+        text, blocks = bytecode_of(self.code, self.files)
+        stage = Stage(number, "bytecode", "", "bytecode of the function", text, self.stages[place].at, 0.0, places=blocks)
+        stage.language = "bytecode"
+        self.stages.insert(place, stage)
+
     def as_dict(self, failures: Sequence[str]) -> dict[str, Any]:
         """The unit as a recording has it. `failures` say of all units which guards later calls did not meet."""
         for stage in self.stages:
@@ -209,7 +222,8 @@ class Unit:
         code = self.code
         if code is None or code.co_filename.startswith(PACKAGE_FOLDER):
             return []
-        return sorted({line for _, _, line in code.co_lines() if line} - {code.co_firstlineno})
+        lines = {line for _, _, line in code.co_lines() if line}
+        return sorted(lines - {code.co_firstlineno} or lines)
 
     def _name(self, own: list[int]) -> str:
         """The function's name, and where it goes on after a graph break."""
@@ -220,6 +234,8 @@ class Unit:
         return f"{self.name} from line {met[0]}" if met and met[0] != own[0] else self.name
 
     def _status(self) -> str:
+        if self.is_earlier:
+            return "kept"
         if any(stage.name in ("captured", "code", "graph") for stage in self.stages):
             return "compiled"
         return "interpreted" if self.kind == "script" else "eager"

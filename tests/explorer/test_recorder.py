@@ -64,11 +64,13 @@ def test_a_line_is_found_in_every_stage():
     assert unit["name"] == "scale" and unit["kind"] == "capture" and unit["status"] == "compiled"
     assert [stage["stage"] for stage in unit["stages"]] == [
         "captured", "passes", "graph", "loops", "fusion", "memory", "code", "library", "module", "guards", "bytecode",
+        "bytecode",
     ]  # fmt: skip
     place = line_of(recording, "sum")
     for name, piece in (("captured", "y + 1"), ("graph", "aten.add.Tensor"), ("loops", "ops.add"), ("code", "tmp")):
         (stage,) = stages(unit, name)
         assert any(piece in text for text in texts_from(stage, place)), name
+    assert any("BINARY_OP" in text for text in texts_from(stages(unit, "bytecode")[0], place))
     (kernel,) = unit["kernels"]
     assert place in kernel["places"] and kernel["operators"] == ["mm", "add", "relu", "mul"] and kernel["calls"] == 3
     code, first, last = kernel["code"]
@@ -279,6 +281,19 @@ def test_profilers_of_the_program_go_first():
     assert "aten::cos" in operators and "aten::exp" not in operators
 
 
+def test_what_was_compiled_before_is_shown_as_far_as_it_is_known():
+    compiled = torch.compile(scale)
+    with torch.no_grad():
+        compiled(torch.randn(4, 8), torch.randn(8, 6))
+        with recorded() as found:
+            compiled(torch.randn(4, 8), torch.randn(8, 6))
+    (unit,) = found[0]["units"]
+    assert (unit["name"], unit["status"]) == ("scale", "kept")
+    assert [stage["stage"] for stage in unit["stages"]] == ["loops", "fusion", "memory", "code"]
+    assert unit["kernels"][0]["calls"] == 1 and line_of(found[0], "sum") in unit["kernels"][0]["places"]
+    assert [call["kind"] for call in found[0]["calls"]] == ["hit"]
+
+
 def test_nothing_is_left_when_it_ends():
     with recorded():
         torch.compile(lambda x: x + 1)(torch.ones(2))
@@ -310,7 +325,7 @@ def test_threads_compile_at_once():
             thread.start()
         for thread in threads:
             thread.join()
-    assert len(found[0]["units"]) == 4 and len({stage["id"] for unit in found[0]["units"] for stage in unit["stages"]}) == 44
+    assert len(found[0]["units"]) == 4 and len({stage["id"] for unit in found[0]["units"] for stage in unit["stages"]}) == 48
 
 
 def test_a_listener_that_fails_does_no_harm_and_hears_no_more():

@@ -57,7 +57,7 @@ export interface Unit {
   last: number | null;
   began: number;
   seconds: number;
-  /** "compiled", "kept" (found in the cache), "eager" (runs as Python, `why` says why), "interpreted" (TorchScript). */
+  /** "compiled", "kept" (compiled before the recording), "eager" (runs as Python, `why` says why), "interpreted" (TorchScript). */
   status: string;
   why: string;
   /** Lines of programs by what became of them. A line that was both captured and broken is among the broken ones. */
