@@ -9,6 +9,7 @@ import linecache
 import os
 import re
 import site
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -27,19 +28,24 @@ _INSTALLED = tuple(folder + os.sep for folder in [*site.getsitepackages(), os.pa
 
 
 class Files:
-    """The files of a recording, in the order in which they were met."""
+    """The files of a recording, in the order in which they were met. Safe to call from several threads."""
 
     def __init__(self) -> None:
         self._indices: dict[str, int] = {}
         self._fragments: dict[str, dict[int, str]] = {}
+        self._lock = threading.Lock()
 
     def place(self, path: str, line: int | str) -> Place:
         """A line of a file."""
-        return f"{self._indices.setdefault(path, len(self._indices))}:{line}"
+        return f"{self.index(path)}:{line}"
 
     def index(self, path: str) -> int:
         """The number of a file."""
-        return self._indices.setdefault(path, len(self._indices))
+        found = self._indices.get(path)
+        if found is None:
+            with self._lock:
+                found = self._indices.setdefault(path, len(self._indices))
+        return found
 
     def add_fragment(self, path: str, first: int, text: str) -> None:
         """Note lines of a file that need not be here, as archives hold them: `text` begins at the line `first`."""
