@@ -57,6 +57,7 @@ class Recorder:
         self._stages = 0
         self._left_out = 0
         self._is_timed = False
+        self._problems: list[str] = []
         self.eager = EagerRecording(self.files)
         self._with_eager = with_eager
         self._lock = threading.RLock()
@@ -93,9 +94,12 @@ class Recorder:
         """Take a TorchScript function that is about to run for the first time."""
         with self._lock:
             unit = self._scripts[id(plan.graph)] = self._new_unit(function.short_name, plan.graph, time.perf_counter())
-            note_sources(plan.graph, self.files)
-            for stage in stages_of(function, plan.code):
-                unit.add_script_stage(stage, self._next_stage(), self._keeps(stage.text))
+            try:
+                note_sources(plan.graph, self.files)
+                for stage in stages_of(function, plan.code):
+                    unit.add_script_stage(stage, self._next_stage(), self._keeps(stage.text))
+            except Exception as error:  # the program goes on, whatever is wrong with the recording
+                self._problems.append(f"Stages of {function.name} are missing: {type(error).__name__}: {error}")
 
     def show_steps(self, function: Function, arguments: Sequence[object]) -> None:
         """Have the unit of a function show a run of it for arguments."""
@@ -220,7 +224,7 @@ class Recorder:
         }  # fmt: skip
 
     def _notes(self) -> list[str]:
-        notes = []
+        notes = list(self._problems)
         if self._left_out:
             notes.append(f"The texts of {self._left_out} stages are left out: all texts together exceed {MAX_TEXT} characters.")
         if self.clock.left_out:
