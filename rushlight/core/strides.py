@@ -71,7 +71,7 @@ def has_internal_overlap(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bo
 
 
 def may_overlap(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether two indices may refer to the same element. False only where each stride exceeds the extent of all smaller ones."""
+    """Whether two indices may refer to the same element. False only where each stride exceeds the extent of all smaller."""
     reach = 0
     for stride, size in sorted((stride, size) for stride, size in zip(strides, sizes, strict=True) if size > 1):
         if stride <= reach:
@@ -137,7 +137,7 @@ def expand_strides(sizes: tuple[int, ...], strides: tuple[int, ...], target: Seq
 
 
 def expanded_view(sizes: tuple[int, ...], strides: tuple[int, ...], target: Sequence[int]) -> tuple[tuple, tuple]:
-    """`expand_strides`, but new leading dimensions of size 1 get a stride that spans everything inside, as in torch's `expand`."""
+    """`expand_strides`, but new leading dimensions of size 1 get a stride that spans all inner ones, as in torch's `expand`."""
     new_sizes, new_strides = expand_strides(sizes, strides, target)
     if not sizes:
         return new_sizes, new_strides

@@ -266,7 +266,7 @@ class _LegacyStorageType(type):
     def __call__(
         cls, *args: Any, wrap_storage: UntypedStorage | None = None, dtype: Any = None, device: Any = None
     ) -> TypedStorage:
-        """A storage of this many elements, of a sequence of them, or over an untyped storage. RuntimeError for anything else."""
+        """A storage of this many elements, of a sequence of them, or over an untyped storage. Otherwise RuntimeError."""
         name = cls.__name__
         for given, option in ((dtype, "dtype"), (device, "device")):
             if given is not None:
