@@ -106,7 +106,7 @@ def _qr(grads, A, result0, result1, mode):
 
 
 def _qr_tall(slope_q: Tensor, slope_r: Tensor, q: Tensor, r: Tensor) -> Tensor:
-    """(gQ + Q (gR R^H + S(Q^H gQ - gR R^H) - Q^H gQ)) R^-H, where S is the skew part that rotates Q; R's diagonal stays real."""
+    """(gQ + Q (gR R^H + S(Q^H gQ - gR R^H) - Q^H gQ)) R^-H, where S is the skew part, which rotates Q; R's diagonal is real."""
     inner_q, inner_r = adjoint(q) @ slope_q, slope_r.triu() @ adjoint(r)
     difference = inner_q - inner_r
     turned = (difference - adjoint(difference)).tril(-1)

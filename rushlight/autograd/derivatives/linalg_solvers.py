@@ -41,7 +41,7 @@ def _solve_triangular(grad, self, result, upper, left, unitriangular, needs):
 
 
 def _cholesky_solve(grad, input2, result, upper, needs):
-    """With A = L L^H: gL = -(C + C^H) L for C = A^-1 g X^H, including the triangle that the solver does not read, as in torch."""
+    """With A = L L^H: gL = -(C + C^H) L for C = A^-1 g X^H, on both triangles although only one is read, as in torch."""
     to_b = aten.cholesky_solve(grad, input2, upper)
     to_factor = None
     if needs[1]:
