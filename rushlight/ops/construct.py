@@ -250,7 +250,9 @@ def asarray(
     `copy=True` forces new memory, `copy=False` forces sharing: ValueError where it cannot be shared.
     """
     if function_modes.entered and asks_modes():
-        named = {**_non_defaults(dtype=dtype, device=device, requires_grad=requires_grad), **({} if copy is None else {"copy": copy})}
+        named = _non_defaults(dtype=dtype, device=device, requires_grad=requires_grad)
+        if copy is not None:
+            named["copy"] = copy
         return ask(asarray, (obj,), named)
     device = state.default_device if device is None else device
     source = _alias(obj, dtype)

@@ -17,7 +17,7 @@ from rushlight.ops.registry import cpu, elementwise
 special = LazyModule("scipy.special", "this function")
 
 
-def _native_or_scipy(name: str, arity: int = 1, in_scipy: str | None = None) -> Callable:
+def _native(name: str, arity: int = 1, in_scipy: str | None = None) -> Callable:
     """The native function `name`, or SciPy's where the kernels were not built."""
     if kernels is None:
         return _scipy(in_scipy or name)
@@ -64,21 +64,22 @@ def _airy_ai(x: np.ndarray) -> np.ndarray:
     return special.airy(x)[0]
 
 
-digamma, _zeta = _native_or_scipy("digamma", in_scipy="psi"), _native_or_scipy("zeta", 2)
+digamma, _zeta = _native("digamma", in_scipy="psi"), _native("zeta", 2)
 IN_PLACE = {
-    "erfc": _native_or_scipy("erfc"), "erfinv": _native_or_scipy("erfinv"), "lgamma": _native_or_scipy("lgamma", in_scipy="gammaln"), "digamma": digamma,
-    "i0": _native_or_scipy("i0"), "igamma": _native_or_scipy("igamma", 2, "gammainc"), "igammac": _native_or_scipy("igammac", 2, "gammaincc"),
-    "xlogy.Tensor": _native_or_scipy("xlogy", 2),
+    "erfc": _native("erfc"), "erfinv": _native("erfinv"), "lgamma": _native("lgamma", in_scipy="gammaln"), "digamma": digamma,
+    "i0": _native("i0"), "igamma": _native("igamma", 2, "gammainc"), "igammac": _native("igammac", 2, "gammaincc"),
+    "xlogy.Tensor": _native("xlogy", 2),
 }  # fmt: skip
 FUNCTIONS = {
-    "special_i0e": _native_or_scipy("i0e"), "special_i1": _native_or_scipy("i1"), "special_i1e": _native_or_scipy("i1e"), "special_ndtri": _native_or_scipy("ndtri"),
-    "special_log_ndtr": _native_or_scipy("log_ndtr"), "special_erfcx": _native_or_scipy("erfcx"), "special_entr": _native_or_scipy("entr"),
+    "special_i0e": _native("i0e"), "special_i1": _native("i1"), "special_i1e": _native("i1e"),
+    "special_ndtri": _native("ndtri"), "special_log_ndtr": _native("log_ndtr"), "special_erfcx": _native("erfcx"),
+    "special_entr": _native("entr"),
     "special_bessel_j0": _scipy("j0"), "special_bessel_j1": _scipy("j1"), "special_bessel_y0": _scipy("y0"),
-    "special_bessel_y1": _scipy("y1"), "special_modified_bessel_i0": _native_or_scipy("i0"),
-    "special_modified_bessel_i1": _native_or_scipy("i1"), "special_modified_bessel_k0": _scipy("k0"),
+    "special_bessel_y1": _scipy("y1"), "special_modified_bessel_i0": _native("i0"),
+    "special_modified_bessel_i1": _native("i1"), "special_modified_bessel_k0": _scipy("k0"),
     "special_modified_bessel_k1": _scipy("k1"), "special_scaled_modified_bessel_k0": _scipy("k0e"),
     "special_scaled_modified_bessel_k1": _scipy("k1e"), "special_spherical_bessel_j0": _with_out(_spherical_j0),
-    "special_airy_ai": _with_out(_airy_ai), "special_xlog1py": _native_or_scipy("xlog1py", 2), "special_zeta": _zeta,
+    "special_airy_ai": _with_out(_airy_ai), "special_xlog1py": _native("xlog1py", 2), "special_zeta": _zeta,
 }  # fmt: skip
 
 
