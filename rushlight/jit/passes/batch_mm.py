@@ -1,4 +1,4 @@
-"""BatchMM: several matrix products become one.
+"""BatchMM: batch several matrix products into one.
 
 Requires: SSA, and types with sizes, as profiling or shape analysis finds them. Guarantees: a sum of at least four products of
 matrices of the same sizes is one `prim::MMTreeReduce`; at least four products of matrices of the same sizes that share a
@@ -60,7 +60,7 @@ def _is_part_of_sum(node: Node) -> bool:
 
 
 def _products_of(value: Value) -> list[Node] | None:
-    """The products whose sum a value is; None where it is a sum of anything else. Sizes of factors are equal."""
+    """The products whose sum a value is, with equal sizes of factors; None if it is a sum of anything else."""
     found: list[Node] = []
     pending = [value]
     while pending:
@@ -110,7 +110,7 @@ def _batch_sides(block: Block) -> None:
 
 
 def _independent(nodes: list[Node]) -> list[Node]:
-    """Those of the nodes whose factors are there before the first of them."""
+    """Those nodes whose factors are available before the first of the nodes."""
     if not nodes:
         return []
     first = nodes[0]
@@ -130,11 +130,11 @@ def _batch(shared: Value, nodes: list[Node], side: int) -> None:
         node.output.replace_all_uses_with(made.add_output().copy_metadata(node.output))
 
 
-# What they compute
+# The functions of the new operators
 
 
 def _tree_reduce(*factors: Tensor) -> Tensor:
-    """The sum of products: one product of the factors side by side."""
+    """The sum of products, as one product of the concatenated factors."""
     half = len(factors) // 2
     cat = find_packet("aten::cat")
     return cat(list(factors[:half]), 1).mm(cat(list(factors[half:]), 0))
