@@ -28,7 +28,7 @@ from rushlight.jit.serialization.class_printer import Program
 from rushlight.jit.serialization.loading import load
 from rushlight.jit.types.kinds import ClassType
 
-_OF_THE_MACHINE = ("prim::", "aten::wait")
+_INTERPRETER_OPERATORS = ("prim::", "aten::wait")
 """What the interpreter runs by instructions of its own, whether or not an operator of the name is there."""
 
 _EXAMPLE = re.compile(r"(\w+)\[([\d, ]*)\]")
@@ -169,7 +169,7 @@ def _count(graph: Graph, counts: Counter[str]) -> list[Function]:
 
 def is_supported(name: str) -> bool:
     """Whether an operator is one of the interpreter's own, or the library has it."""
-    if name.startswith(_OF_THE_MACHINE):
+    if name.startswith(_INTERPRETER_OPERATORS):
         return True
     found = operators_named(name)
     return bool(found) and not all(each.is_missing for each in found)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rushlight.core.storage import UntypedStorage
-from rushlight.jit.serialization.archive import LARGEST_TEXT, Archive
+from rushlight.jit.serialization.archive import MAX_TEXT, Archive
 from rushlight.serialization.errors import CheckpointError
 from rushlight.serialization.source import ByteSource
 from rushlight.serialization.storages import StorageClaim, swap_bytes
@@ -55,7 +55,7 @@ class PackageArchive(Archive):
         """All bytes of a record, as many as there are."""
         if not self.has(name):
             raise CheckpointError(f"failed locating file {name}: file not found")
-        return self.bytes(name, max(self.source.size, LARGEST_TEXT))
+        return self.bytes(name, max(self.source.size, MAX_TEXT))
 
     def close(self) -> None:
         """Close the file, if it was opened by its path."""
@@ -97,7 +97,7 @@ class PackageFolder:
             raise CheckpointError(f"record '{name}' has more than {limit} bytes, which are accepted")
         return self.content(name)
 
-    def text(self, name: str, limit: int = LARGEST_TEXT) -> str:
+    def text(self, name: str, limit: int = MAX_TEXT) -> str:
         """A record as text; CheckpointError where it is not UTF-8."""
         try:
             return self.bytes(name, limit).decode()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from rushlight.jit.module import ScriptModule
 from rushlight.jit.runtime.objects import ScriptObject
-from rushlight.jit.serialization.archive import LARGEST_TEXT
+from rushlight.jit.serialization.archive import MAX_TEXT
 from rushlight.jit.serialization.class_printer import Program
 from rushlight.jit.serialization.importer import Importer
 from rushlight.jit.serialization.module_objects import module_of
@@ -109,4 +109,4 @@ class ScriptReader:
 
     def _debug(self, name: str) -> bytes | None:
         name = f"{_FOLDER}/{name}"
-        return self._records.bytes(name, LARGEST_TEXT) if self._records.has(name) else None
+        return self._records.bytes(name, MAX_TEXT) if self._records.has(name) else None

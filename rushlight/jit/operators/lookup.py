@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rushlight.jit.ir.graph import Node, Value
-from rushlight.jit.operators.registry import MOST_MATCHED, Operator, matched, operators_named
+from rushlight.jit.operators.registry import MAX_MATCHED, Operator, matched, operators_named
 from rushlight.jit.schema import FunctionSchema
 from rushlight.jit.types.relations import NoMatch, is_subtype, match_variables
 
@@ -21,7 +21,7 @@ def operator_of(node: Node) -> Operator | None:
     found = matched.get(key, matched)
     if found is matched:
         found = next((each for each in operators_named(node.kind) if schema_fits(each.schema, node)), None)
-        if len(matched) >= MOST_MATCHED:
+        if len(matched) >= MAX_MATCHED:
             matched.clear()
         matched[key] = found
     return found

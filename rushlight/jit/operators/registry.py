@@ -66,7 +66,7 @@ _declared_all: list[bool] = []
 _found: dict[str, tuple[Operator, ...]] = {}
 matched: dict[tuple, Operator | None] = {}
 """Overloads by a name, a number of results and types of arguments, as `operator_of` found them; empty after each change."""
-MOST_MATCHED = 4096
+MAX_MATCHED = 4096
 _of_dispatcher: dict[str, list[OpOverload]] = {}
 _dispatcher_count = 0
 

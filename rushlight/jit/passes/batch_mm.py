@@ -21,7 +21,7 @@ from rushlight.jit.types.kinds import TensorType
 from rushlight.ops.packet import find_packet
 
 _LOG = PassLog(__file__)
-_FEWEST = 4
+_MIN_BATCH = 4
 """Fewer products are not worth the concatenation."""
 
 
@@ -44,7 +44,7 @@ def _reduce_trees(block: Block) -> None:
             _reduce_trees(inner)
         if node.block is not None and _is_sum(node) and not _is_part_of_sum(node):
             products = _products_of(node.output)
-            if products is not None and len(products) >= _FEWEST and _LOG.permits("{} sums {} products", node, len(products)):
+            if products is not None and len(products) >= _MIN_BATCH and _LOG.permits("{} sums {} products", node, len(products)):
                 _reduce(node, products)
 
 
@@ -105,7 +105,7 @@ def _batch_sides(block: Block) -> None:
                 groups.setdefault((node.input(side), other), []).append(node)
         for (shared, _), nodes in groups.items():
             independent = _independent(nodes)
-            if len(independent) >= _FEWEST and _LOG.permits("{} products share %{}", len(independent), shared.debug_name):
+            if len(independent) >= _MIN_BATCH and _LOG.permits("{} products share %{}", len(independent), shared.debug_name):
                 _batch(shared, independent, side)
 
 

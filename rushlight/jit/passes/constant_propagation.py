@@ -35,7 +35,7 @@ _SKIPPED = frozenset(
      "prim::DifferentiableGraph", "prim::FusionGroup", "prim::TensorExprGroup", "aten::_get_tracing_state",
      "prim::CallFunction", "prim::CallMethod")
 )  # fmt: skip
-_LARGEST = 1_000_000
+_MAX_CONSTANT = 1_000_000
 """Tensors of more elements are not kept as constants."""
 
 
@@ -202,7 +202,7 @@ def _holds_tensors(kind: Type) -> bool:
 def _type_of(result: object) -> Type | None:
     if not isinstance(result, Tensor):
         return constant_type(result)
-    if result.requires_grad or result.numel() > _LARGEST or result.device.type != "cpu":
+    if result.requires_grad or result.numel() > _MAX_CONSTANT or result.device.type != "cpu":
         return None
     return TensorType(result.dtype, tuple(result.shape), tuple(result.stride()), False, "cpu")
 

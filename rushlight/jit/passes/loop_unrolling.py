@@ -16,8 +16,8 @@ from rushlight.jit.types.kinds import INT
 
 _LOG = PassLog(__file__)
 _FACTOR = 8
-_LARGEST_BODY = 32
-_LARGEST_REPEAT = 64
+_MAX_BODY = 32
+_MAX_REPEATED = 64
 
 
 @graph_pass("UnrollLoops", "_jit_pass_loop_unrolling")
@@ -58,12 +58,12 @@ def _body_size(block: Block) -> int:
 
 def _unroll(node: Node, constant_only: bool) -> bool:
     trips, size = node.input().constant(), _body_size(node.blocks[0])
-    if type(trips) is int and (constant_only or trips * size <= _LARGEST_REPEAT):
+    if type(trips) is int and (constant_only or trips * size <= _MAX_REPEATED):
         if not _LOG.permits("{} is repeated {} times", node, trips):
             return False
         repeat_in_place(node, trips)
         return True
-    if constant_only or size > _LARGEST_BODY or not _LOG.permits("{} does {} rounds at a time", node, _FACTOR):
+    if constant_only or size > _MAX_BODY or not _LOG.permits("{} does {} rounds at a time", node, _FACTOR):
         return False
     _unroll_by_factor(node)
     return True

@@ -15,9 +15,9 @@ from rushlight.serialization.source import ByteSource
 from rushlight.serialization.storages import StorageClaim, swap_bytes
 from rushlight.serialization.zip_reader import LOCAL_SIGNATURE, Record, ZipReader
 
-LARGEST_TEXT = 64 << 20
+MAX_TEXT = 64 << 20
 """The most bytes of one file of code."""
-_LARGEST_INFLATED = 256 << 20
+_MAX_INFLATED = 256 << 20
 _STORED, _DEFLATED = 0, 8
 _SMALL_RECORD = 64
 _NEWEST_VERSION = 10
@@ -75,7 +75,7 @@ class Archive(ZipReader):
         full = self.root + prefix
         return [name.removeprefix(full) for name in self.records if name.startswith(full)]
 
-    def text(self, name: str, limit: int = LARGEST_TEXT) -> str:
+    def text(self, name: str, limit: int = MAX_TEXT) -> str:
         """A record as text; CheckpointError where it is not UTF-8."""
         try:
             return self.bytes(name, limit).decode()
@@ -93,7 +93,7 @@ class Archive(ZipReader):
         """Inflate a record. The limit also applies to the sum of all such records."""
         if record.method != _DEFLATED:
             raise CheckpointError(f"record '{record.name}' is compressed by an unknown method, {record.method}")
-        limit = min(limit, _LARGEST_INFLATED - self.inflated)
+        limit = min(limit, _MAX_INFLATED - self.inflated)
         packed = self.source.read_at(record.offset, record.size)
         machine = zlib.decompressobj(-zlib.MAX_WBITS)
         try:

@@ -10,7 +10,7 @@ from rushlight.jit.ir.graph import Block, Node, Value
 
 _NEVER = frozenset(("prim::isinstance", "prim::fork", "prim::Uninitialized", "prim::Enter", "prim::CreateObject",
                     "prim::ModuleContainerIndex"))  # fmt: skip
-_DEEPEST = 50  # limits nesting; long expressions are split into lines anyway
+_MAX_NESTING = 50  # limits nesting; long expressions are split into lines anyway
 
 
 def inlined_nodes(block: Block) -> set[Node]:
@@ -47,7 +47,7 @@ class _Scanner:
     def _inside(self, node: Node, depth: int) -> Node | None:
         point = _before(node)
         for value in reversed(node.inputs):
-            if depth < _DEEPEST and not value.is_constant and value.node is point and _can_stand_inside(value):
+            if depth < _MAX_NESTING and not value.is_constant and value.node is point and _can_stand_inside(value):
                 self.inlined.add(value.node)
                 point = self._inside(value.node, depth + 1)
         return point

@@ -14,7 +14,7 @@ from typing import Any
 from rushlight.core.dtype import bfloat16, bool_, float16, float32, float64, int8, int16, int32, int64, uint8
 from rushlight.core.tensor import Tensor
 from rushlight.jit.runtime.objects import ScriptObject
-from rushlight.jit.serialization.archive import LARGEST_TEXT, Archive
+from rushlight.jit.serialization.archive import MAX_TEXT, Archive
 from rushlight.jit.serialization.importer import ImportedFunction, Importer, split_file
 from rushlight.jit.serialization.module_objects import fill_module, module_object
 from rushlight.jit.serialization.unpickling import Conformer, unpickle
@@ -128,7 +128,7 @@ class FirstFormat:
         if arena is None:
             return
         name = _text(arena, "key")
-        text = self.archive.text(name, LARGEST_TEXT)
+        text = self.archive.text(name, MAX_TEXT)
         file = split_file(name, text, None)
         for method in file.chunks:
             node, context = file.parse(method)

@@ -16,7 +16,7 @@ from rushlight.core.garbage import making_objects_that_stay
 from rushlight.core.lazy_module import LazyModule
 from rushlight.jit.module import ScriptModule
 from rushlight.jit.runtime.objects import ScriptObject
-from rushlight.jit.serialization.archive import LARGEST_TEXT, Archive
+from rushlight.jit.serialization.archive import MAX_TEXT, Archive
 from rushlight.jit.serialization.importer import Importer
 from rushlight.jit.serialization.kept_graphs import KeptGraphs
 from rushlight.jit.serialization.module_objects import module_of
@@ -64,7 +64,7 @@ class _Loader:
         self.texts = {name: archive.text(folder + name) for folder in folders for name in archive.names(folder)
                       if name.endswith(".py")}  # fmt: skip
         endings = [f"code/{name}" for name in archive.names("code/") if name.endswith(".debug_pkl")]
-        self.debug = {name: archive.bytes(name, LARGEST_TEXT) for name in endings}
+        self.debug = {name: archive.bytes(name, MAX_TEXT) for name in endings}
         self.importer = Importer(self._text, self.debug.get, archive.version, lambda: self.constants)
         self.constants: tuple = ()
         if not archive.is_first_format:
@@ -85,7 +85,7 @@ class _Loader:
         root = self._first_format() if self.archive.is_first_format else self._pickled()
         for name in extra_files or ():
             if self.archive.has(f"extra/{name}"):
-                extra_files[name] = self.archive.bytes(f"extra/{name}", LARGEST_TEXT)
+                extra_files[name] = self.archive.bytes(f"extra/{name}", MAX_TEXT)
         return module_of(root)
 
     def _first_format(self) -> ScriptObject:

@@ -15,7 +15,7 @@ from rushlight.nn.parameter import Parameter
 from rushlight.serialization.errors import UnpicklingError
 
 _OWN = frozenset(("training", "_is_full_backward_hook"))
-_DEEPEST = 200
+_MAX_DEPTH = 200
 
 
 def module_object(kind: ClassType) -> ScriptObject:
@@ -97,7 +97,7 @@ class _Replacer:
         """A value with its tensors replaced, in place where that is possible."""
         if isinstance(value, Tensor):
             return self.made[id(value)][1] if id(value) in self.made else value
-        if depth > _DEEPEST or type(value) not in (list, dict, tuple):
+        if depth > _MAX_DEPTH or type(value) not in (list, dict, tuple):
             return value
         if id(value) not in self.done:
             self.done[id(value)] = (value, value)

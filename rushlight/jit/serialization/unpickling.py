@@ -39,7 +39,7 @@ from rushlight.serialization.allowlist import find_global
 from rushlight.serialization.errors import UnpicklingError
 from rushlight.serialization.unpickler import Constructor, Unpickler
 
-_LONGEST_TYPE = 4000
+_MAX_TYPE_TEXT = 4000
 _TAGS = "torch.jit._pickle"
 FindType = Callable[[str], Type | None]
 
@@ -244,7 +244,7 @@ ArchiveUnpickler.instructions = {
 
 
 def _restore_type_tag(machine: ArchiveUnpickler, args: tuple) -> object:
-    if len(args) != 2 or type(args[1]) is not str or len(args[1]) > _LONGEST_TYPE:
+    if len(args) != 2 or type(args[1]) is not str or len(args[1]) > _MAX_TYPE_TEXT:
         raise UnpicklingError("restore_type_tag takes a value and the text of its type")
     return machine.conformer.conform(args[0], machine.parse_type(args[1]), "a value with a type tag")
 
