@@ -28,16 +28,16 @@ class PackageArchive(Archive):
     kind = "package"
 
     def __init__(self, source: ByteSource):
-        self._reading = threading.RLock()  # a file has one position for all threads
+        self._reading = threading.RLock()  # serialises reads: all threads share the file's position
         super().__init__(source)
 
     def bytes(self, name: str, limit: int) -> bytes:
-        """A record's bytes, inflated if need be; CheckpointError where there are more than `limit`."""
+        """A record's bytes, inflated if necessary; CheckpointError for more than `limit` bytes."""
         with self._reading:
             return super().bytes(name, limit)
 
     def storage(self, folder: str, claim: StorageClaim, where: str) -> UntypedStorage:
-        """The storage of a claim, from a record in a folder; its size must be the record's."""
+        """The storage of a claim, from a record in a folder; its size must match the record's."""
         with self._reading:
             return super().storage(folder, claim, where)
 

@@ -44,7 +44,8 @@ def _reduce_trees(block: Block) -> None:
             _reduce_trees(inner)
         if node.block is not None and _is_sum(node) and not _is_part_of_sum(node):
             products = _products_of(node.output)
-            if products is not None and len(products) >= _MIN_BATCH and _LOG.permits("{} sums {} products", node, len(products)):
+            is_worthwhile = products is not None and len(products) >= _MIN_BATCH
+            if is_worthwhile and _LOG.permits("{} sums {} products", node, len(products)):
                 _reduce(node, products)
 
 
