@@ -1,4 +1,4 @@
-"""`torch.ao`: quantization, as far as models mention it to be ready for it."""
+"""`torch.ao`: quantization of models."""
 
 from rushlight.core.lazy_module import lazy_names
 

@@ -1,7 +1,7 @@
-"""Anomaly mode: nodes remember where in the program they were made, and backward checks what they return.
+"""Anomaly mode: nodes remember the line of the program that made them, and backward checks their results for NaN.
 
 While the mode is on, the key Anomaly is in every dispatch; its kernel notes the stack on each node that an operator makes. The
-engine runs nodes through `checked_apply`, so that nothing is spent on it otherwise.
+engine then runs nodes through `checked_apply`. While the mode is off it costs nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rushlight.ops.dispatcher import Kernel, OpOverload, register_fallback
 
 traceback = LazyModule("traceback")
 _ANOMALY = bit(DispatchKey.Anomaly)
-# Frames of these folders tell a user nothing about the line that made a node.
+# Frames from these folders are hidden: they don't help a user find the line that made a node.
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 _INTERNAL = tuple(os.path.join(_PACKAGE, folder) for folder in ("autograd", "core", "ops"))
 _STACK, _PARENT = "traceback_", "parent_"
@@ -74,7 +74,7 @@ def is_anomaly_enabled() -> bool:
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly mode looks for NaN."""
+    """Whether anomaly mode checks for NaN."""
     return state.anomaly is not None and state.anomaly.check_nan
 
 
@@ -84,7 +84,7 @@ def _set(mode: detect_anomaly | None) -> None:
 
 
 def note_origin(node: Node) -> None:
-    """Remember the present stack on a new node, and the node whose backward run made it, if any."""
+    """Remember the current stack on a new node, and the backward node that was running, if any."""
     metadata = node.metadata
     if _STACK not in metadata:
         frames = traceback.extract_stack()
@@ -97,7 +97,7 @@ def note_origin(node: Node) -> None:
 
 
 def checked_apply(node: Node, grads: tuple) -> tuple:
-    """`node.apply(grads)`, after which an error is explained and NaN is one."""
+    """Run `node.apply(grads)`. An exception gets an explanation, and NaN in the results raises."""
     task = state.backward_task
     before, task.running = task.running, node
     try:
@@ -120,7 +120,7 @@ def _nan_outputs(results: tuple) -> Iterator[int]:
 
 
 def explanation(node: Node) -> str:
-    """Where in the forward pass a node was made, and for one made in a backward pass, what that belonged to."""
+    """The forward line that made a node. For a node made in a backward pass, also the forward line of the node that made it."""
     parts, current, failed = [], node, True
     while current is not None:
         stack = current.metadata.get(_STACK)

@@ -1,4 +1,4 @@
-"""`backward` and `grad`: checks of what the user asks for, then the engine."""
+"""`backward` and `grad`: check the arguments, then run the engine."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def _edge(value: Tensor | GradientEdge) -> Edge:
     return (value.node, value.output_nr) if isinstance(value, GradientEdge) else gradient_edge(value)
 
 
-def _facts(value: Tensor | GradientEdge) -> tuple:
-    """Sizes, dtype and device of what a gradient belongs to."""
+def _metadata_of(value: Tensor | GradientEdge) -> tuple:
+    """Sizes, dtype and device that a gradient of this value has."""
     if isinstance(value, Tensor):
         impl = value._impl
         return impl.sizes, impl.dtype, impl.device
@@ -55,7 +55,7 @@ def _initial_grads(tensors: tuple[Tensor, ...], grads: tuple) -> list[Tensor]:
         raise RuntimeError(f"got {len(tensors)} tensors and {len(grads)} gradients")
     made = []
     for tensor, grad in zip(tensors, grads, strict=True):
-        sizes, kind, device = _facts(tensor)
+        sizes, kind, device = _metadata_of(tensor)
         if grad is None:
             if math.prod(sizes) != 1:
                 raise RuntimeError("grad can be implicitly created only for scalar outputs")
@@ -155,7 +155,7 @@ def grad(
     found = run_backward(_roots(outputs), starts, keep, create_graph, captures)
     for index, (tensor, value) in enumerate(zip(inputs, found, strict=True)):
         if value is None and materialize_grads:
-            sizes, kind, device = _facts(tensor)
+            sizes, kind, device = _metadata_of(tensor)
             found[index] = _full(sizes, 0, dtype=kind, device=device).requires_grad_(create_graph)
         elif value is None and not allow_unused:
             raise RuntimeError(

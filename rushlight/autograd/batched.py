@@ -1,7 +1,7 @@
-"""Gradients of batched tensors (`rushlight.ops.batching`): those of their values, one for each example.
+"""Gradients of batched tensors (`rushlight.ops.batching`), calculated from the tensors' values.
 
-Examples do not depend on one another. So the gradient of all examples of an output with respect to a value, which holds all
-examples of an input, is the gradient of each with respect to its own.
+Examples do not depend on one another. So one gradient of an output's value, which holds all examples, with respect to an
+input's value is the stack of the per-example gradients.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.ops.batching.layout import Levels, all_levels, aten, batch_sizes, levels_of, make_batched, spread, value_of
 from rushlight.ops.batching.levels import Mapping, add_batch_dim, remove_batch_dim
 
-_SHARED = (
+_NOT_MAPPED_INPUT = (
     "torch.autograd.grad inside vmap: the gradient with respect to a tensor that all examples share would be a sum over them. "
     "Use torch.func.grad, vjp, jacrev or hessian inside vmap, or call torch.autograd.grad outside of it."
 )
@@ -21,21 +21,24 @@ _SHARED = (
 def gradients_of_values(
     grad: Callable, outputs: tuple, inputs: tuple, starts: tuple, options: dict
 ) -> tuple[Tensor | None, ...]:
-    """`grad` of tensors of which some are batched; `starts` are the gradients of the outputs, as batched as anything.
+    """`grad` where some tensors are batched; `starts` are the gradients of the outputs, batched or not.
 
     RuntimeError for the gradient of an input that some level of the outputs does not map over.
     """
     levels = all_levels(outputs)
-    facing = [_facing(start, output) for start, output in zip(starts, outputs, strict=True)]
+    facing = [_as_value_gradient(start, output) for start, output in zip(starts, outputs, strict=True)]
     found = grad(tuple(map(value_of, outputs)), tuple(map(value_of, inputs)), tuple(facing), **options)
     for tensor, value in zip(inputs, found, strict=True):
         if value is not None and not set(levels) <= set(levels_of(tensor)):
-            raise RuntimeError(_SHARED)
-    return tuple(None if value is None else _restored(value, levels_of(i)) for value, i in zip(found, inputs, strict=True))
+            raise RuntimeError(_NOT_MAPPED_INPUT)
+    return tuple(
+        None if value is None else _as_batched_gradient(value, levels_of(i)) for value, i in zip(found, inputs, strict=True)
+    )
 
 
-def _facing(start: Tensor, output: Tensor) -> Tensor:
-    """The gradient of an output as one of its value: its levels are plain dimensions, further ones stay hidden."""
+def _as_value_gradient(start: Tensor, output: Tensor) -> Tensor:
+    """The output's gradient as a gradient of its value: levels of the output become plain dimensions, further levels stay
+    batched."""
     shown = levels_of(output)
     every = all_levels(start, output)
     value = spread(start, every, batch_sizes(every, start, output))
@@ -46,8 +49,8 @@ def _facing(start: Tensor, output: Tensor) -> Tensor:
     return make_batched(value, hidden)
 
 
-def _restored(gradient: Tensor, shown: Levels) -> Tensor:
-    """The gradient of a value as that of the batched tensor whose levels are `shown`."""
+def _as_batched_gradient(gradient: Tensor, shown: Levels) -> Tensor:
+    """The gradient of a value, batched again over the levels `shown`."""
     hidden, value = levels_of(gradient), value_of(gradient)
     every = tuple(sorted((*hidden, *shown)))
     order = [(*hidden, *shown).index(level) for level in every]

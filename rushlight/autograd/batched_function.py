@@ -1,4 +1,4 @@
-"""Functions that users write, on batched tensors: by their own rule (`vmap`), or one by one (`generate_vmap_rule`)."""
+"""vmap over user-defined Functions: by their own rule (`vmap`), or example by example (`generate_vmap_rule`)."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from rushlight.core.thread_state import state
 from rushlight.ops.batching.layout import aten, is_batched, levels_of, value_of
 from rushlight.ops.batching.levels import Level, add_batch_dim, remove_batch_dim
 
-_MORE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
+_DOCS_HINT = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
 
 
 class VmapInfo(NamedTuple):
-    """What a Function's `vmap` is told of the map: how many examples there are, and what random operators are to do."""
+    """The facts about the map that a Function's `vmap` receives: the number of examples, and the randomness setting."""
 
     batch_size: int
     randomness: str
 
 
 def apply_batched(function: type, args: tuple) -> Any:
-    """`function.apply(*args)` where some arguments are batched: without the innermost level, which its rule sees to.
+    """`function.apply(*args)` where some arguments are batched. Removes the innermost level, which the Function's rule handles.
 
-    RuntimeError for a Function without `setup_context`, and for one that says nothing of maps, or two things.
+    RuntimeError for a Function without `setup_context`, and for one with no vmap rule or with two.
     """
     name, has_rule = function.__name__, any("vmap" in vars(kind) for kind in function.__mro__[:-2])
     if function.setup_context is None:
         raise RuntimeError(
             "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override "
-            f"the setup_context staticmethod. {_MORE}"
+            f"the setup_context staticmethod. {_DOCS_HINT}"
         )
     if has_rule and function.generate_vmap_rule:
         raise RuntimeError(
             f"You tried to vmap over {name}, but it has both generate_vmap_rule=True and an overridden vmap staticmethod. "
-            f"Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid ambiguity. {_MORE}"
+            f"Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid ambiguity. {_DOCS_HINT}"
         )
     if not has_rule and not function.generate_vmap_rule:
         raise RuntimeError(
             f"You tried to vmap over {name}, but it does not have vmap support. Please override and implement the vmap "
-            f"staticmethod or set generate_vmap_rule=True. {_MORE}"
+            f"staticmethod or set generate_vmap_rule=True. {_DOCS_HINT}"
         )
     leaves, form = tree_flatten(args)
     level = innermost(tuple(leaves))
@@ -56,7 +56,7 @@ def apply_batched(function: type, args: tuple) -> Any:
         output, out_dims = _checked(function, function.vmap(info, in_dims, *tree_unflatten(shown, form)))
     finally:
         state.batch_levels = before
-    return _hidden(function, output, out_dims, level)
+    return _add_level(function, output, out_dims, level)
 
 
 def innermost(args: tuple) -> Level:
@@ -89,18 +89,18 @@ def _checked(function: type, result: Any) -> tuple:
     return result
 
 
-def _hidden(function: type, output: Any, dims: Any, level: Level) -> Any:
-    """The output with the level as its batch dimension, where `dims` says, in one number for all or in the same structure."""
+def _add_level(function: type, output: Any, dims: Any, level: Level) -> Any:
+    """The output batched over the level. `dims` is the batch dimension: one number for all outputs, or their structure."""
     if isinstance(output, tuple | list):
         places = dims if isinstance(dims, tuple | list) else (dims,) * len(output)
         if len(places) != len(output):
             raise _incompatible(function, output, dims)
-        return type(output)(_hidden(function, value, dim, level) for value, dim in zip(output, places, strict=True))
+        return type(output)(_add_level(function, value, dim, level) for value, dim in zip(output, places, strict=True))
     if isinstance(output, dict):
         places = dims if isinstance(dims, dict) else dict.fromkeys(output, dims)
         if set(places) != set(output):
             raise _incompatible(function, output, dims)
-        return {key: _hidden(function, value, places[key], level) for key, value in output.items()}
+        return {key: _add_level(function, value, places[key], level) for key, value in output.items()}
     if dims is not None and not isinstance(dims, int):
         raise _incompatible(function, output, dims)
     return output if dims is None or not isinstance(output, Tensor) else add_batch_dim(output, dims, level)

@@ -1,7 +1,7 @@
-"""What captured graphs call where a program brings a backward of its own: a Function's, or a hook on a tensor.
+"""Nodes in captured graphs for backwards that the program defines itself: a Function's backward, or a hook on a tensor.
 
-In: tensors as the graph has calculated them, the backward, captured as a function of gradients and of values of the graph, and
-those values. Out: the same tensors, with the history that the program's own call would have given them.
+In: tensors that the graph has computed, the backward, captured as a function of gradients and of values of the graph, and those
+values. Out: the same tensors, with the history that the program's own call would have given them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Gradients = Sequence[Tensor | None]
 
 
 class CapturedBackward:
-    """`run` takes gradients, then the values that it reads, and returns gradients.
+    """A captured backward: `run` takes gradients, then the values that it reads, and returns gradients.
 
-    `once` is the error for who differentiates its results, where the capture tells nothing of their history; else "".
-    `is_constant` says that a result is not calculated from the gradients, though it is given only where one arrives.
+    `once` is the error for differentiating the results again, where the capture did not record their history; else "".
+    `is_constant` says that a result does not depend on the gradients, though it is only returned where a gradient arrives.
     """
 
     def __init__(self, run: Callable[..., Gradients], once: str, is_constant: bool):
@@ -41,8 +41,8 @@ class CapturedBackward:
 
 @dataclass(frozen=True)
 class Marks:
-    """What a Function said to its ctx: which of the values that its backward reads are saved tensors, and of its outputs, which
-    are inputs that it wrote to and which have no gradient; all by position."""
+    """The marks that a Function set on its ctx, all by position: the values that are saved tensors, the outputs that are inputs
+    written in place, and the outputs without a gradient."""
 
     saved: frozenset[int]
     dirty: tuple[int, ...]
@@ -51,16 +51,17 @@ class Marks:
 
 
 class BringsBackward:
-    """A function in a graph whose gradients are what the program says: they need not be linear in those that arrive.
-    `is_constant` is that of its CapturedBackwards."""
+    """A function in a graph with a user-defined backward, whose gradients may be non-linear in the incoming ones. `is_constant`
+    is that of its CapturedBackwards."""
 
     is_constant: bool
 
 
 class CapturedFunction(BringsBackward):
-    """A call of a Function whose forward precedes it in the graph: gives the outputs their history.
+    """The end of a Function call in the graph: the graph has run its forward, and this gives the outputs their history.
 
-    `backwards` has a backward for each set of gradients that may arrive, with the positions of the kept values that it reads.
+    `backwards` holds one backward for each combination of gradients that may arrive, with the positions of the kept values that
+    it reads.
     """
 
     def __init__(
@@ -77,7 +78,8 @@ class CapturedFunction(BringsBackward):
         self._is_impure = bool(marks.dirty)
 
     def __call__(self, inputs: tuple, outputs: tuple, kept: tuple) -> tuple:
-        """The outputs; those that are inputs passed on are other tensors. Nothing is recorded while grad mode is off."""
+        """The outputs, with history; an output that is an input passed on becomes another tensor. Records nothing in no_grad
+        mode."""
         if not state.grad_enabled or not any(map(_requires_grad, inputs)):
             return outputs
         ctx, marks = FunctionCtx(), self.marks

@@ -26,7 +26,7 @@ class Formula(NamedTuple):
 
 
 class Derivative(NamedTuple):
-    """All formulas of an operator."""
+    """All formulas of one operator."""
 
     formulas: tuple[Formula, ...]
     non_differentiable_outputs: tuple[int, ...]

@@ -1,8 +1,9 @@
-"""What operators do at the key Dual: the primal result by the kernels below, and its tangent at the innermost level.
+"""Kernels of forward-mode AD, at the key Dual: the kernels below compute the primal, a rule computes the innermost level's
+tangent.
 
-An operator's tangent comes from a rule: it is linear in its inputs, elementwise, a product, a view, or a write. What has no
-rule is transposed: its derivative from outputs to inputs is linear in the outputs' gradients, and the derivative of that
-along the tangents is the tangent of the outputs.
+Rules cover operators that are linear, elementwise, products, views or writes. Other operators use double backward: their
+vector-Jacobian product is linear in the outputs' gradients, and its derivative along the tangents is the tangent of the
+outputs.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from rushlight.ops.schema import Argument
 
 aten = namespaces.namespace("aten")
 
-# Linear in all tensors of floats at once: their tangents take their places.
+# Operators that are jointly linear in all floating tensors: call them with tangents in place of the inputs.
 _LINEAR = frozenset(
     "neg sum.dim_IntList mean.dim cat stack cumsum index_select gather permute expand view clone constant_pad_nd flip roll "
     "_to_copy to.dtype add.Tensor sub.Tensor index.Tensor embedding upsample_nearest1d upsample_nearest2d upsample_nearest3d "
@@ -32,23 +33,23 @@ _LINEAR = frozenset(
     "_neg_view conj_physical where.self masked_select".split()
 )
 _WITHOUT_TANGENT = ("detach", "lift_fresh")
-_CHOOSING = ("condition", "mask", "index", "indices")  # arguments of these that say which elements are taken
-# Linear in each of two tensors, by their positions.
+_SELECTORS = ("condition", "mask", "index", "indices")  # arguments with these names select elements and have no tangent
+# Bilinear operators, with the positions of their two factors.
 _PRODUCTS = {
     "mul.Tensor": (0, 1), "mm": (0, 1), "bmm": (0, 1), "mv": (0, 1), "dot": (0, 1), "convolution": (0, 1),
 }  # fmt: skip
-# A summand and a product.
+# Operators that add a product to a summand, with the product's operator.
 _SUMS_WITH_PRODUCT = {"addmm": "mm", "baddbmm": "bmm"}
-# Each element of the result depends on the elements of the inputs at its place: a gradient's formula is that of a tangent.
+# Elementwise operators: the Jacobian is diagonal, so the gradient formula also computes the tangent.
 _ELEMENTWISE = frozenset(
     "exp expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sqrt rsqrt reciprocal sigmoid "
     "abs erf erfc erfinv lgamma digamma relu pow.Tensor_Scalar div.Tensor gelu silu".split()
 )
 
 
-def _link(op: OpOverload, below: int) -> Callable:
+def _make_kernel(op: OpOverload, below: int) -> Callable:
     def run(*args: object, **kwargs: object) -> object:
-        if not state.dual_levels:  # what restored the thread's keys knew of a level that has ended since
+        if not state.dual_levels:  # restored thread keys may name a level that has ended since
             return op.resolve(below)(*args, **kwargs)
         level, rest = state.dual_levels[-1], state.dual_levels[:-1]
         call = op.resolve(below | DUAL if rest else below)
@@ -56,7 +57,7 @@ def _link(op: OpOverload, below: int) -> Callable:
             stack = op.normalize(args, kwargs)
             tangents = [_tangents(value, level) for value in stack]
             if not any(map(_has_any, tangents)):
-                return _without(op, level, call, args, kwargs)
+                return _run_without_tangents(op, level, call, args, kwargs)
             if op.writes_self:
                 return _write(op, level, call, args, kwargs, stack, tangents)
             return _calculate(op, level, call, args, kwargs, stack, tangents)
@@ -77,8 +78,8 @@ def _has_any(tangent: object) -> bool:
     return any(map(_has_any, tangent)) if isinstance(tangent, list) else tangent is not None
 
 
-def _without(op: OpOverload, level: Level, call: Callable, args: tuple, kwargs: dict) -> object:
-    """Run an operator none of whose inputs has a tangent."""
+def _run_without_tangents(op: OpOverload, level: Level, call: Callable, args: tuple, kwargs: dict) -> object:
+    """Run an operator whose inputs have no tangents."""
     result = call(*args, **kwargs)
     if op.writes_self and isinstance(result, Tensor):
         replace(result, level, None)
@@ -109,7 +110,8 @@ def _calculate(
 
 
 def _view(op: OpOverload, level: Level, result: object, stack: list, tangents: list) -> object:
-    """What an operator gives that makes views where it can. A view's tangent is part of its base's; copies have their own."""
+    """The result and tangent of an operator that may return a view. A view's tangent is part of its base's; a copy has its own.
+    """
     copies = [output for output in _outputs(result) if isinstance(output, Tensor) and output._impl.view is None]
     if copies and not any(output is value for output in copies for value in stack):
         for output, tangent in zip(_outputs(result), _linear(op, stack, tangents, result), strict=True):
@@ -135,16 +137,16 @@ def _rule(op: OpOverload) -> Callable | None:
         return _sum_with_product
     if op not in DERIVATIVES:
         return None
-    return _elementwise if name in _ELEMENTWISE else _transposed
+    return _elementwise if name in _ELEMENTWISE else _double_backward
 
 
 # Rules: from an operator, its arguments, their tangents and its result to the tangents of its outputs
 
 
 def _linear(op: OpOverload, stack: list, tangents: list, result: object) -> list:
-    """The operator's result for the tangents, zeros where there is none."""
+    """The operator applied to the tangents, with zeros for missing ones."""
     given = [
-        value if argument.name in _CHOOSING else 0 if _is_summand(argument, value) else _in_place_of(value, tangent)
+        value if argument.name in _SELECTORS else 0 if _is_summand(argument, value) else _in_place_of(value, tangent)
         for argument, value, tangent in zip(op._schema.arguments, stack, tangents, strict=True)
     ]
     found = _invoke(op, given)
@@ -153,7 +155,7 @@ def _linear(op: OpOverload, stack: list, tangents: list, result: object) -> list
 
 
 def _is_summand(argument: Argument, value: object) -> bool:
-    """Whether an argument is a number that the result has as such, or as a summand."""
+    """Whether an argument is a constant added to the result, as a value or a summand. Its tangent is zero."""
     return argument.name == "value" or argument.type.base == "Tensor" and isinstance(value, bool | int | float | complex)
 
 
@@ -171,7 +173,7 @@ def _like(tangent: Tensor, output: Tensor) -> Tensor:
 
 
 def _product(op: OpOverload, stack: list, tangents: list, result: Tensor) -> list:
-    """The product rule; what is added besides (a bias) contributes its own tangent."""
+    """The product rule. A bias adds its own tangent."""
     total = None
     for place in _PRODUCTS[op.name.removeprefix("aten::")]:
         if tangents[place] is None:
@@ -202,9 +204,9 @@ def _sum_with_product(op: OpOverload, stack: list, tangents: list, result: Tenso
 
 
 def _elementwise(op: OpOverload, stack: list, tangents: list, result: Tensor) -> list:
-    """The formulas of the gradients, with tangents in the gradients' places. Those of complex numbers are conjugated."""
+    """Evaluate the gradient formulas with tangents in place of gradients, conjugated for complex numbers."""
     if any(value.is_complex() for value in (*_leaves(stack), result)):
-        return _transposed(op, stack, tangents, result)
+        return _double_backward(op, stack, tangents, result)
     total = None
     named = {argument.name: value for argument, value in zip(op._schema.arguments, stack, strict=True)}
     for formula in DERIVATIVES[op].formulas:
@@ -212,13 +214,14 @@ def _elementwise(op: OpOverload, stack: list, tangents: list, result: Tensor) ->
         if tangent is None:
             continue
         spread = tangent.to(result.dtype).expand(result.shape)
-        term = formula.function(**{name: _asked(name, named, spread, result) for name in formula.names})
+        term = formula.function(**{name: _parameter_value(name, named, spread, result) for name in formula.names})
         total = term if total is None else total + term
     return [_like(total, result)]
 
 
-def _asked(name: str, named: dict, spread: Tensor, result: Tensor) -> object:
-    """What a formula's parameter of this name is, when the input's gradient is not to be reduced to the input's sizes."""
+def _parameter_value(name: str, named: dict, spread: Tensor, result: Tensor) -> object:
+    """The value of a formula's parameter, as if the input had the result's sizes, so that nothing is summed over broadcasting.
+    """
     if name == "grad":
         return spread
     if name == "result":
@@ -233,13 +236,13 @@ def _asked(name: str, named: dict, spread: Tensor, result: Tensor) -> object:
     return named[name]
 
 
-def _transposed(op: OpOverload, stack: list, tangents: list, result: object) -> list:
-    """The derivative, along the tangents, of the product of the outputs' gradients with the Jacobian."""
+def _double_backward(op: OpOverload, stack: list, tangents: list, result: object) -> list:
+    """Double backward: differentiate the vector-Jacobian product along the tangents."""
     recorded = state.grad_enabled and any(value.requires_grad for value in _leaves([*stack, *tangents]))
     with enable_grad():
         points: list[Tensor] = []
         starts: list[Tensor] = []
-        given = [_points(value, tangent, points, starts) for value, tangent in zip(stack, tangents, strict=True)]
+        given = [_as_leaves(value, tangent, points, starts) for value, tangent in zip(stack, tangents, strict=True)]
         outputs = _outputs(_invoke(op, given))
         reached = [place for place, output in enumerate(outputs) if isinstance(output, Tensor) and output.requires_grad]
         chosen = [outputs[place] for place in reached]
@@ -265,10 +268,10 @@ def _leaves(value: object) -> list[Tensor]:
     return [value] if isinstance(value, Tensor) else []
 
 
-def _points(value: object, tangent: object, points: list, starts: list) -> object:
-    """An argument with tensors that have tangents as points to differentiate at, which are collected."""
+def _as_leaves(value: object, tangent: object, points: list, starts: list) -> object:
+    """Replace tensors that have tangents by fresh leaves, and collect them with the tangents."""
     if isinstance(tangent, list):
-        return [_points(item, mark, points, starts) for item, mark in zip(value, tangent, strict=True)]
+        return [_as_leaves(item, mark, points, starts) for item, mark in zip(value, tangent, strict=True)]
     if tangent is None:
         return value
     point = aten.clone.default(value) if value.requires_grad else kept(value).requires_grad_()
@@ -278,17 +281,17 @@ def _points(value: object, tangent: object, points: list, starts: list) -> objec
 
 
 def _invoke(op: OpOverload, stack: list) -> object:
-    """Call an operator with all of its arguments, in the schema's order, at the levels that are served."""
+    """Call an operator with all arguments in schema order, at the levels served now."""
     arguments, count = op._schema.arguments, op._schema.positional_count
     names = [argument.name for argument in arguments[count:]]
     return op(*stack[:count], **dict(zip(names, stack[count:], strict=True)))
 
 
-# Writes
+# In-place writes
 
 
 def _write(op: OpOverload, level: Level, call: Callable, args: tuple, kwargs: dict, stack: list, tangents: list) -> object:
-    """Run an operator that writes to its first argument, whose tangent changes with it."""
+    """Run an operator that writes to its first argument, and update that argument's tangent."""
     self, rule = stack[0], _WRITES.get(op.name.removeprefix("aten::"))
     functional = INPLACE_OF.get(op)
     if not _is_inexact(self):
@@ -309,14 +312,14 @@ def _write(op: OpOverload, level: Level, call: Callable, args: tuple, kwargs: di
     return result
 
 
-def _copied(stack: list, tangents: list) -> Tensor | None:
+def _copy_tangent(stack: list, tangents: list) -> Tensor | None:
     """copy_(self, source)"""
     if tangents[1] is None:
         return None
     return tangents[1].to(stack[0].dtype).expand(stack[0].shape).clone()
 
 
-def _put(stack: list, tangents: list) -> Tensor:
+def _index_put_tangent(stack: list, tangents: list) -> Tensor:
     """index_put_(self, indices, values, accumulate)"""
     self, indices, values, *more = stack
     own = aten.zeros_like.default(self) if tangents[0] is None else tangents[0]
@@ -324,14 +327,14 @@ def _put(stack: list, tangents: list) -> Tensor:
     return aten.index_put.default(own, indices, given, *more[:1])
 
 
-def _nothing(stack: list, tangents: list) -> None:
+def _no_tangent(stack: list, tangents: list) -> None:
     return None
 
 
-_WRITES: dict[str, Callable] = {"copy_": _copied, "index_put_": _put} | dict.fromkeys(
+_WRITES: dict[str, Callable] = {"copy_": _copy_tangent, "index_put_": _index_put_tangent} | dict.fromkeys(
     "fill_.Scalar zero_ uniform_ normal_ random_ random_.from random_.to bernoulli_.float bernoulli_.Tensor cauchy_ "
     "exponential_ geometric_ log_normal_".split(),
-    _nothing,
+    _no_tangent,
 )
 
-register_fallback(DispatchKey.Dual, Kernel(_link, linked=True))
+register_fallback(DispatchKey.Dual, Kernel(_make_kernel, linked=True))

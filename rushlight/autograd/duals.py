@@ -1,9 +1,9 @@
-"""Dual numbers: levels of forward mode that are running, and the tangents that tensors have at each.
+"""Dual numbers: the active levels of forward-mode AD, and the tangents that tensors have at each.
 
-A tangent belongs to a tensor's impl at one level. Views have no tangents of their own: theirs are read from that of their
-base, so that writes to a view and to its base are seen by both. What is calculated for a level runs with the levels outside
-of it alone, so that a tangent has tangents at those, and none is taken for another's (Siskind and Pearlmutter, "Perturbation
-Confusion and Referential Transparency", 2005).
+A tangent belongs to a tensor's impl at one level. Views have no tangents of their own but read those of their base, so that
+writes to a view and to its base are seen by both. A level's calculations run with only the outer levels active. So a tangent
+can have tangents at those levels, and levels never mix (Siskind and Pearlmutter, "Perturbation Confusion and Referential
+Transparency", 2005).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DUAL = bit(DispatchKey.Dual)
 
 
 class Level:
-    """A level of forward mode: tangents by the impls that have them, and those of what nodes saved of their outputs."""
+    """A level of forward mode: tangents by tensor impl, and the tangents of outputs that nodes saved."""
 
     __slots__ = ("tangents", "outputs")
 
@@ -33,7 +33,7 @@ class Level:
         self.outputs: weakref.WeakKeyDictionary[Node, dict[int, Tensor]] = weakref.WeakKeyDictionary()
 
     def settle(self, view: Tensor) -> None:
-        """Give a view, which will have no base any more, its part of the base's tangent."""
+        """Give a view that is about to lose its base its own copy of the base's tangent."""
         with Running(outside(self)):
             tangent = tangent_of(view, self)
             if tangent is not None:
@@ -41,7 +41,7 @@ class Level:
 
 
 class Running:
-    """Context manager in which operators serve these levels, the outermost first."""
+    """Context manager in which only these levels are active, outermost first."""
 
     __slots__ = ("levels", "before")
 
@@ -57,18 +57,18 @@ class Running:
 
 
 def serve(levels: tuple[Level, ...]) -> None:
-    """Let operators serve these levels from now on."""
+    """Make these levels the active ones."""
     state.dual_levels = levels
     state.include = state.include | DUAL if levels else state.include & ~DUAL
 
 
 def outside(level: Level) -> tuple[Level, ...]:
-    """The levels outside of one that is running."""
+    """The levels outside of an active one."""
     return state.dual_levels[: state.dual_levels.index(level)]
 
 
 def tangent_of(tensor: Tensor, level: Level) -> Tensor | None:
-    """The tangent of a tensor at a level, if it has one. Call it where the levels outside of it are served."""
+    """The tangent of a tensor at a level, or None. Call it with only the outer levels active."""
     impl = tensor._impl
     found = level.tangents.get(impl)
     if found is not None or impl.view is None:
@@ -77,7 +77,7 @@ def tangent_of(tensor: Tensor, level: Level) -> Tensor | None:
     whole = level.tangents.get(base)
     if whole is None or not _has_tangents(tensor):
         return None
-    return Window(base, impl).part(_laid_out(whole, base, level))
+    return Window(base, impl).part(_with_layout_of(whole, base, level))
 
 
 def _has_tangents(tensor: Tensor) -> bool:
@@ -85,15 +85,15 @@ def _has_tangents(tensor: Tensor) -> bool:
     return kind.is_floating_point or kind.is_complex
 
 
-def _laid_out(whole: Tensor, base: TensorImpl, level: Level) -> Tensor:
-    """The tangent of a base, laid out as the base is, from the start of its storage."""
+def _with_layout_of(whole: Tensor, base: TensorImpl, level: Level) -> Tensor:
+    """The tangent of a base with the base's strides, starting at its storage's start."""
     if tuple(whole.stride()) != tuple(base.strides) or whole.storage_offset():
         level.tangents[base] = whole = whole.new_empty_strided(base.sizes, base.strides).copy_(whole)
     return whole
 
 
 def attach(tensor: Tensor, level: Level, tangent: Tensor) -> None:
-    """Give a tensor that is no view a tangent, also where its node saved it."""
+    """Set the tangent of a tensor that is no view. Also stores it for the node that saved the tensor as output."""
     impl = tensor._impl
     level.tangents[impl] = tangent
     meta = impl.autograd
@@ -102,7 +102,8 @@ def attach(tensor: Tensor, level: Level, tangent: Tensor) -> None:
 
 
 def replace(tensor: Tensor, level: Level, tangent: Tensor | None) -> None:
-    """Say that a tensor was written to: it has this tangent now, or zeros if it had one. A view's is part of its base's."""
+    """Set the tangent of a tensor after a write: this one, or zeros if it had one before. A view's tangent is written into its
+    base's."""
     impl = tensor._impl
     if impl.view is None:
         if tangent is not None:
@@ -122,7 +123,7 @@ def replace(tensor: Tensor, level: Level, tangent: Tensor | None) -> None:
 
 
 def kept(tensor: Tensor) -> Tensor:
-    """The tensor without history, with its tangents: in its own memory, unless elements share that."""
+    """The tensor without history but with its tangents. It shares memory with the tensor, unless its elements overlap."""
     impl = tensor._impl
     made = (aten.clone.default(tensor) if may_overlap(impl.sizes, impl.strides) else tensor).detach()
     for count, level in enumerate(state.dual_levels):
@@ -134,7 +135,7 @@ def kept(tensor: Tensor) -> Tensor:
 
 
 def restore(output: Tensor, node: Node, output_nr: int) -> None:
-    """Give an output that a node saved, which is another object when it is unpacked, its tangents again."""
+    """Reattach the tangents of a node's saved output, which is a new object when it is unpacked."""
     for level in state.dual_levels:
         tangent = level.outputs.get(node, {}).get(output_nr)
         if tangent is not None:

@@ -1,8 +1,9 @@
-"""The backward engine: runs nodes in reverse order of their making, once all gradients that reach them have arrived.
+"""The backward engine: runs nodes in reverse order of creation, once all their gradients have arrived.
 
-Without captures, anomaly mode and a profiler, the loop is C code (`csrc/engine.c`), which does what `_step` does here.
-No recursion, so graphs may be of any depth. Gradients are summed in a buffer per node; `captures` selects what to return.
-`state.backward_task` tells hooks and checkpoints which call is running; in anomaly mode nodes run through `checked_apply`.
+Without captures, anomaly mode and a profiler, the loop runs in C (`csrc/engine.c`), with the semantics of `_step`. It does not
+recurse, so graphs may be arbitrarily deep. Gradients are summed in a buffer per node; `captures` selects the gradients to
+return. `state.backward_task` identifies the running call for hooks and checkpoints; in anomaly mode nodes run through
+`checked_apply`.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.ops.packet import namespaces
 
-# Tells calls of backward apart.
+# Ids of backward calls.
 _numbers = itertools.count()
 
 
 class _Task:
-    """One call of backward: how many edges into each node are awaited, the gradients gathered, the captured results.
+    """The state of one backward call: pending edges per node, summed gradients, captured results.
 
-    With captures, `needed` holds the nodes to run: those from which a captured edge can be reached. `number` tells calls apart;
-    `running` is the node that runs, in anomaly mode.
+    With captures, `needed` holds the nodes to run: those from which a captured edge can be reached. `number` identifies the
+    call; `running` is the current node, in anomaly mode.
     """
 
     def __init__(self, roots: Sequence[Edge], captures: Sequence[Edge] | None, accumulate: bool):
@@ -75,7 +76,7 @@ class _Task:
         return found
 
     def will_run(self, node: Node) -> bool:
-        """Whether hooks on the gradients of this node's outputs are called."""
+        """Whether this node runs or its gradients are captured, so that hooks on them are called."""
         if node not in self.awaited:
             return False
         return self.needed is None or node in self.needed or node in self.capturing
@@ -86,7 +87,7 @@ class _Task:
             self.deliver(node, index, grad)
 
     def make_ready(self, roots: Sequence[Edge]) -> None:
-        """Begin with the roots into which no edge leads."""
+        """Make roots ready that have no incoming edges."""
         for node in dict.fromkeys(node for node, _ in roots):
             if not self.awaited[node]:
                 self._push(node)
@@ -124,7 +125,7 @@ def run_backward(
     gradients there are returned (and accumulated at leaves too if `accumulate_captures`).
     """
     if function_modes.entered and function_modes.are_active():
-        with function_modes.Suspended():  # formulas are no calls of the program
+        with function_modes.Suspended():  # modes must not see the calls of derivative formulas
             return run_backward(roots, grads, retain_graph, create_graph, captures, accumulate_captures)
     task = _Task(roots, captures, accumulate_captures)
     task.start(roots, grads)
@@ -168,7 +169,7 @@ def _run_hooked(node: Node, grads: list[Tensor | None], retain_graph: bool) -> S
 
 
 def _run_tensor_hooks(node: Node, grads: list[Tensor | None]) -> None:
-    """Pass each gradient through its tensor's hooks, in place in `grads`, and keep those that are to be retained."""
+    """Pass each gradient through its tensor's hooks, in place in `grads`, and store the retained ones."""
     for index, hooks in node.hooks.tensor.items():
         for hook in list(hooks.values()):
             if grads[index] is not None:
@@ -223,7 +224,7 @@ def _validate(grad: Tensor, info: OutputInfo, node: Node) -> Tensor:
     """`grad` summed to the shape and cast to the dtype of the value it belongs to."""
     sizes, kind, _ = info
     have = grad._impl.sizes
-    if len(have) != len(sizes) or have != sizes:  # sizes that may differ from call to call are not asked for nothing
+    if len(have) != len(sizes) or have != sizes:  # compare lengths first: comparing symbolic sizes may add a guard
         grad = sum_to(grad, sizes, node)
     if grad._impl.dtype is not kind:
         if grad._impl.dtype.is_complex and not kind.is_complex:
@@ -233,7 +234,7 @@ def _validate(grad: Tensor, info: OutputInfo, node: Node) -> Tensor:
 
 
 def sum_to(grad: Tensor, sizes: tuple[int, ...], node: Node | None = None) -> Tensor:
-    """Sum `grad` over the dimensions that broadcasting `sizes` added or stretched; RuntimeError when it cannot be."""
+    """Sum `grad` over the dimensions that were broadcast from `sizes`; RuntimeError when it cannot be."""
     have = grad._impl.sizes
     extra = len(have) - len(sizes)
     fits = extra >= 0 and all(want in (1, got) for want, got in zip(sizes, have[extra:], strict=True))

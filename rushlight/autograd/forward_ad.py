@@ -24,14 +24,14 @@ _differentiates = runs_as_it_is("it calculates with dual tensors, in eager")
 
 
 class UnpackedDualTensor(NamedTuple):
-    """What `unpack_dual` returns. The tangent is None for a tensor that depends on no dual tensor."""
+    """The result of `unpack_dual`. The tangent is None for a tensor that depends on no dual tensor."""
 
     primal: Tensor
     tangent: Tensor | None
 
 
 class _Entered(threading.local):
-    """The level that a thread has entered; None outside of one."""
+    """The level that this thread has entered, or None."""
 
     level: Level | None = None
 
@@ -103,7 +103,7 @@ def check_dual(tensor: Tensor, tangent: Tensor) -> None:
 
 
 def dual_at(primal: Tensor, tangent: Tensor, level: Level) -> Tensor:
-    """A dual tensor of a level that is running. Inside vmap each example has its own."""
+    """A dual tensor at an active level. Inside vmap each example has its own tangent."""
     primal, tangent = in_all_levels(primal), in_all_levels(tangent)
     with Running(outside(level)):
         dual = fresh(value_of(primal), level, value_of(tangent))
@@ -111,7 +111,7 @@ def dual_at(primal: Tensor, tangent: Tensor, level: Level) -> Tensor:
 
 
 def tangent_at(tensor: Tensor, level: Level) -> Tensor | None:
-    """The tangent that a tensor has at a level that is running, if it has one."""
+    """A tensor's tangent at an active level, or None."""
     with Running(outside(level)):
         tangent = tangent_of(value_of(tensor), level)
     return None if tangent is None else make_batched(tangent, levels_of(tensor))
@@ -133,5 +133,5 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 
 
 def kept(tensor: Tensor) -> Tensor:
-    """The tensor without history, with its tangents at the levels that are served."""
+    """The tensor without history, with its tangents at the active levels."""
     return make_batched(duals.kept(value_of(tensor)), levels_of(tensor))

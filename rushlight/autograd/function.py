@@ -1,4 +1,4 @@
-"""Function: operations with a derivative that the user writes."""
+"""Function: operations with a user-defined derivative."""
 
 from __future__ import annotations
 
@@ -187,21 +187,21 @@ class Function:
     def apply(cls, *args, **kwargs):
         """Run `forward`, and record a node when an input requires grad."""
         if kwargs or len(args) < cls._parameters():
-            args = cls._in_order(args, kwargs)
+            args = cls._positional_args(args, kwargs)
         if state.batch_levels and any(map(is_batched, tree_flatten(args)[0])):
             return apply_batched(cls, args)
         return cls._run(args)[0]
 
     @classmethod
     def _run(cls, args: tuple) -> tuple:
-        """What `apply` gives, and the ctx. Tangents of the levels of forward mode that run come from `jvp`."""
+        """The result of `apply`, and the ctx. At active forward-mode levels, `jvp` computes the tangents."""
         if state.dual_levels:
             level, rest = state.dual_levels[-1], state.dual_levels[:-1]
             with Running(rest):
                 output, ctx = cls._run(args)
                 tangents = [tangent_of(value, level) if isinstance(value, Tensor) else None for value in args]
                 if any(tangent is not None for tangent in tangents):
-                    cls._push(ctx, args, tangents, output, level)
+                    cls._push_tangents(ctx, args, tangents, output, level)
             return output, ctx
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple(isinstance(value, Tensor) and value.requires_grad for value in args)
@@ -217,8 +217,8 @@ class Function:
         return (outputs if isinstance(output, tuple) else outputs[0]), ctx
 
     @classmethod
-    def _push(cls, ctx: FunctionCtx, args: tuple, tangents: list, output: object, level: Level) -> None:
-        """Give the outputs the tangents that `jvp` makes of those of the inputs."""
+    def _push_tangents(cls, ctx: FunctionCtx, args: tuple, tangents: list, output: object, level: Level) -> None:
+        """Set the outputs' tangents, which `jvp` computes from the inputs' tangents."""
         if ctx.materialize_grads:
             pairs = zip(args, tangents, strict=True)
             tangents = [_zero_tangent(value) if tangent is None else tangent for value, tangent in pairs]
@@ -243,18 +243,18 @@ class Function:
                 replace(value, level, tangent)
 
     @classmethod
-    def _in_order(cls, args: tuple, kwargs: dict) -> tuple:
-        """All arguments by position, which is how gradients are given back."""
+    def _positional_args(cls, args: tuple, kwargs: dict) -> tuple:
+        """All arguments by position, the order in which `backward` returns gradients."""
         signature = inspect.signature(cls.forward)
         if cls.setup_context is None:
             return signature.bind(None, *args, **kwargs).args[1:]
         bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()  # which `setup_context` is to see, too
+        bound.apply_defaults()  # `setup_context` sees the defaults, too
         return bound.args
 
     @classmethod
     def _parameters(cls) -> int:
-        """How many arguments by position the `forward` beside a `setup_context` takes; 0 for any other."""
+        """The number of positional arguments of a `forward` with a separate `setup_context`; 0 for any other."""
         code = getattr(cls.forward, "__code__", None)
         return 0 if cls.setup_context is None or code is None else code.co_argcount
 
@@ -268,7 +268,7 @@ class Function:
 
 
 def record(ctx: FunctionCtx, node: FunctionBackward, args: tuple, outputs: tuple) -> tuple:
-    """Give what `forward` returned for `args` its history, and save for `node` what `ctx` was told to."""
+    """Attach history to the outputs of `forward(*args)`, and save the ctx's tensors on `node`."""
     inputs = {id(value) for value in args if isinstance(value, Tensor)}
     _check_dirty(ctx, outputs)
     made = tuple(_attach(ctx, node, index, output, inputs) for index, output in enumerate(outputs))
@@ -288,7 +288,7 @@ def _check_dirty(ctx: FunctionCtx, outputs: tuple) -> None:
 
 
 def _attach(ctx: FunctionCtx, node: FunctionBackward, index: int, output: object, inputs: set[int]) -> object:
-    """Make `output` output `index` of the node, as far as it is a tensor that has a gradient."""
+    """Make `output` output number `index` of the node, if it is a tensor that can have a gradient."""
     if not isinstance(output, Tensor):
         node.output_info.append(((), None, None))
         return output
@@ -320,7 +320,7 @@ def _save(index: int, tensor: Tensor | None, outputs: dict[int, int]) -> SavedTe
 
 
 def once_differentiable(function: Callable) -> Callable:
-    """Decorate a `backward` that is not itself differentiable: to differentiate its results raises RuntimeError."""
+    """Decorate a `backward` that is not itself differentiable: differentiating its results raises RuntimeError."""
 
     @functools.wraps(function)
     def once(ctx, *grads):
@@ -337,7 +337,7 @@ ONCE = "trying to differentiate twice a function that was marked with @once_diff
 
 
 def guarded(result: object, error: str) -> object:
-    """A gradient that raises RuntimeError with this text where it is differentiated; what is no tensor as it is."""
+    """A gradient whose differentiation raises RuntimeError with this text. Values that are no tensors stay as they are."""
     if not isinstance(result, Tensor):
         return result
     detached = result.detach()

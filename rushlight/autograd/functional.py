@@ -37,7 +37,7 @@ def vjp(
     with set_grad_enabled(_recorded(create_graph)):
         found = _grad(outputs, points, vector, create_graph)
     result = _filled(found, points, strict, create_graph, "vjp")
-    return _given_back(outputs, single, create_graph), _given_back(result, alone, create_graph)
+    return _pack_results(outputs, single, create_graph), _pack_results(result, alone, create_graph)
 
 
 @_differentiates
@@ -60,7 +60,7 @@ def jvp(
         values, starts = tuple(value for value, _ in pairs), tuple(start for _, start in pairs)
         found = _grad(values, dummies, starts, create_graph) if pairs else (None,) * len(dummies)
     result = _filled(found, dummies, strict, create_graph, "jvp")
-    return _given_back(outputs, single, create_graph), _given_back(result, single, create_graph)
+    return _pack_results(outputs, single, create_graph), _pack_results(result, single, create_graph)
 
 
 @_differentiates
@@ -78,7 +78,7 @@ def jacobian(
     with enable_grad():
         points, outputs, alone, single = _run(func, inputs, "jacobian", create_graph, strict)
         rows = tuple(jacobian_rows(output, points, create_graph, n if strict else None) for n, output in enumerate(outputs))
-    rows = tuple(_given_back(row, alone, create_graph) for row in rows)
+    rows = tuple(_pack_results(row, alone, create_graph) for row in rows)
     return rows[0] if single else rows
 
 
@@ -87,7 +87,7 @@ def jacobian_rows(
 ) -> tuple[Tensor, ...]:
     """For each point, the derivatives of an output with respect to it.
 
-    `strict` is the number of an output that has to depend on all of them, for the RuntimeError where it does not.
+    With `strict`, the index of this output, RuntimeError names the output where it does not depend on a point.
     """
     flat, rows = output.reshape(-1), []
     for position in range(flat.numel()):
@@ -140,7 +140,7 @@ def vhp(
         values, starts = tuple(value for value, _ in pairs), tuple(start for _, start in pairs)
         found = _grad(values, points, starts, create_graph) if pairs else (None,) * len(points)
     result = _filled(found, points, strict, create_graph, "vhp")
-    return _given_back(outputs, True, create_graph), _given_back(result, alone, create_graph)
+    return _pack_results(outputs, True, create_graph), _pack_results(result, alone, create_graph)
 
 
 @_differentiates
@@ -165,11 +165,11 @@ def hvp(
         values, starts = tuple(value for value, _ in pairs), tuple(start for _, start in pairs)
         found = _grad(values, dummies, starts, create_graph) if pairs else (None,) * len(dummies)
     result = _filled(found, points, strict, create_graph, "hvp")
-    return _given_back(outputs, True, create_graph), _given_back(result, alone, create_graph)
+    return _pack_results(outputs, True, create_graph), _pack_results(result, alone, create_graph)
 
 
 def _run(func: Function, inputs: Tensors, name: str, create_graph: bool, strict: bool) -> tuple:
-    """Inputs as fresh points of the tape, outputs there, and whether each of them is no tuple."""
+    """Inputs as fresh leaves, the outputs for them, and whether each side is a single tensor instead of a tuple."""
     alone, given = _as_tuple(inputs, "inputs", name)
     points = tuple(_point(value, create_graph) for value in given)
     single, outputs = _outputs(func, points, name, strict)
@@ -207,7 +207,7 @@ def _point(value: Tensor, create_graph: bool) -> Tensor:
 
 
 def _vector(v: Tensors | None, like: tuple[Tensor, ...], alone: bool, name: str) -> tuple[Tensor, ...]:
-    """The vector of a product, checked against what it must be shaped as; ones for a single number."""
+    """The vector of a product, checked against the shapes it must have; 1 for a single number."""
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
             raise RuntimeError(
@@ -226,7 +226,7 @@ def _vector(v: Tensors | None, like: tuple[Tensor, ...], alone: bool, name: str)
 
 
 def _grad(outputs: tuple, points: tuple, starts: tuple, create_graph: bool, keep: bool = False) -> tuple:
-    """Gradients where there are any; None for a point that no output depends on."""
+    """The gradients; None for a leaf that no output depends on."""
     pairs = [(output, start) for output, start in zip(outputs, starts, strict=True) if output.requires_grad]
     if not pairs:
         return (None,) * len(points)
@@ -235,7 +235,7 @@ def _grad(outputs: tuple, points: tuple, starts: tuple, create_graph: bool, keep
 
 
 def _filled(found: tuple, like: tuple, strict: bool, create_graph: bool, name: str) -> tuple[Tensor, ...]:
-    """Gradients with zeros for those that are missing; RuntimeError for them in strict mode."""
+    """The gradients with missing ones replaced by zeros; RuntimeError instead in strict mode."""
     if strict:
         _check_reached(found, name)
         for number, value in enumerate(found):
@@ -283,6 +283,6 @@ def _recorded(create_graph: bool) -> bool:
     return create_graph or state.grad_enabled
 
 
-def _given_back(values: tuple[Tensor, ...], alone: bool, create_graph: bool) -> Tensors:
+def _pack_results(values: tuple[Tensor, ...], alone: bool, create_graph: bool) -> Tensors:
     values = values if create_graph else tuple(value.detach() for value in values)
     return values[0] if alone else values

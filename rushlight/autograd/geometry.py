@@ -53,11 +53,11 @@ def _refuse_in_recordings(name: str) -> None:
 
 
 def _fill_behind(impl: TensorImpl, begin: int) -> None:
-    """Fill what a storage gained, under deterministic algorithms."""
+    """Under deterministic algorithms, fill the new part of a grown storage."""
     count = (impl.storage.nbytes - begin) // impl.dtype.itemsize
     if DETERMINISM.fills and impl.storage.buffer is not None:
         behind = UntypedStorage(impl.storage)[begin:]
-        whole = aten.empty.memory_format([count], dtype=impl.dtype)  # which is filled itself
+        whole = aten.empty.memory_format([count], dtype=impl.dtype)  # `empty` fills itself under deterministic algorithms
         behind.copy_(whole.untyped_storage())
 
 
@@ -152,7 +152,7 @@ def _define_view_in_place(name: str) -> Callable:
         node, output_nr = made.grad_fn, made.output_nr
         if made.layout is not self.layout:
             raise RuntimeError(f"{name}: in-place transposition is not supported for the layout {self.layout}")
-        # Sparse tensors have their indices in the place of memory, and a view has others.
+        # Sparse tensors have index tensors instead of a storage, and a view has new ones.
         storage = impl.storage if self.layout is strided else made._impl.storage
         impl.replace_geometry(storage, made._impl.sizes, made._impl.strides, made._impl.storage_offset)
         impl.version.value += 1

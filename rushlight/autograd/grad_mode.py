@@ -45,7 +45,7 @@ class Mode:
         return inside
 
     def _wrap_generator(self, function: Callable) -> Callable:
-        """Each stretch of the generator between two yields runs in the mode; its caller's code in between does not."""
+        """The generator's code runs in the mode, and its caller's code between two yields does not."""
 
         @functools.wraps(function)
         def inside(*args, **kwargs):
@@ -163,8 +163,8 @@ def is_inference_mode_enabled() -> bool:
 class set_multithreading_enabled(Mode):
     """Say whether a backward may use threads of other devices: at once when called, and for the block with `with`.
 
-    There is one device here, whose backward runs in the calling thread, as PyTorch's does on the CPU. The setting is kept for
-    programs that ask for it and set it back.
+    The setting has no effect: the only device is the CPU, whose backward runs in the calling thread, as in PyTorch. It is
+    stored for programs that read and restore it.
 
     Args:
         mode (bool): whether it may.
@@ -175,13 +175,13 @@ class set_multithreading_enabled(Mode):
         self.prev, _multithreading.enabled = _multithreading.enabled, mode
 
     def __enter__(self) -> None:
-        """Nothing: the setting holds since the call."""
+        """Does nothing: the setting took effect when the object was made."""
 
     def __exit__(self, *error: object) -> None:
         _multithreading.enabled = self.prev
 
     def clone(self) -> set_multithreading_enabled:
-        """Another one of the same mode."""
+        """Another context manager of the same mode."""
         return type(self)(self.mode)
 
     def _fresh(self) -> Mode:

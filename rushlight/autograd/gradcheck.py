@@ -1,4 +1,4 @@
-"""gradcheck and gradgradcheck: gradients, by the backward and by forward mode, against central differences."""
+"""gradcheck and gradgradcheck: compare gradients of the backward and of forward mode with central differences."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def gradcheck(
 ) -> bool:
     """Whether the gradients of `func` at `inputs` (float64 or complex128, those that require grad) match central differences.
 
-    `func` takes the inputs and gives a tensor or several, of which those of integers do not count. Of complex numbers both
-    parts are varied and compared. `eps` is the step of the differences, `atol` and `rtol` what may differ, `nondet_tol` how
-    much the backward may differ between two runs. `check_undefined_grad`: outputs may have no gradient.
-    `check_grad_dtypes`: gradients have the inputs' dtypes. `check_batched_grad`, `check_batched_forward_grad`: the same
-    under vmap. `check_forward_ad`, `check_backward_ad`: which modes are compared. `fast_mode`: one random direction instead
-    of all. `masked` is for sparse inputs, which are not taken.
+    `func` takes the inputs and returns one or several tensors; integer tensors are ignored. For complex numbers both parts are
+    varied and compared. `eps` is the step of the differences, `atol` and `rtol` are the tolerances, and `nondet_tol` is that
+    between two runs of the backward. `check_undefined_grad`: outputs may have no gradient. `check_grad_dtypes`: gradients have
+    the inputs' dtypes. `check_batched_grad`, `check_batched_forward_grad`: the same under vmap. `check_forward_ad`,
+    `check_backward_ad`: which modes are compared. `fast_mode`: one random direction instead of all. `masked` is for sparse
+    inputs, which are not supported.
 
     GradcheckError with both Jacobians where they do not match, or False when `raise_exception` is off. ValueError for inputs
     that cannot be checked.
@@ -121,7 +121,7 @@ def _outputs(function: Callable, inputs: Sequence) -> list[Tensor]:
 
 
 class _Check:
-    """One check: a function, its inputs, and what is to be compared."""
+    """One check: a function, its inputs, and the options."""
 
     def __init__(self, function: Callable, inputs: tuple, options: _Options):
         self.function = function
@@ -149,8 +149,8 @@ class _Check:
     def outputs(self) -> list[Tensor]:
         return _outputs(self.function, self.inputs)
 
-    def _with(self, index: int, value: Tensor) -> list[Tensor]:
-        """The outputs with another tensor in the place of an input."""
+    def _outputs_with(self, index: int, value: Tensor) -> list[Tensor]:
+        """The outputs with one input replaced by another tensor."""
         return _outputs(self.function, [value if place == index else each for place, each in enumerate(self.inputs)])
 
     def _compare(self, wanted: np.ndarray, found: np.ndarray, position: int, index: int, kind: str) -> None:
@@ -186,7 +186,7 @@ class _Check:
         options = {"retain_graph": True, "allow_unused": True}
         try:
             (together,) = grad(output, tensor, aten.stack(starts), is_grads_batched=True, **options)
-        except Exception as error:  # whatever the function's operators raise for batches
+        except Exception as error:  # anything that an operator raises under vmap
             raise GradcheckError(f"While computing batched gradients, got: {error}") from error
         for place, start in enumerate(starts):
             (one,) = grad(output, tensor, start, **options)
@@ -198,7 +198,7 @@ class _Check:
             raise GradcheckError("Batched gradients differ from those that are computed one by one")
 
     def _compare_forward(self, wanted: list, tensor: Tensor, index: int) -> None:
-        found = jacobians.forward(lambda dual: self._with(index, dual), tensor)
+        found = jacobians.forward(lambda dual: self._outputs_with(index, dual), tensor)
         for position, (one, other) in enumerate(zip(wanted, found, strict=True)):
             self._compare(one, other, position, index, "Forward mode: ")
         if self.options.batched_forward:
@@ -207,7 +207,7 @@ class _Check:
     def _check_batched_forward(self, tensor: Tensor, index: int) -> None:
         def push(direction: Tensor) -> list[Tensor]:
             with forward_ad.dual_level():
-                outputs = self._with(index, forward_ad.make_dual(tensor.detach(), direction))
+                outputs = self._outputs_with(index, forward_ad.make_dual(tensor.detach(), direction))
                 found = [(output, forward_ad.unpack_dual(output).tangent) for output in outputs]
             return [aten.zeros_like(output) if tangent is None else tangent for output, tangent in found]
 
@@ -216,14 +216,14 @@ class _Check:
             with Mapping(len(tangents), "error") as level:
                 made = push(add_batch_dim(aten.stack(tangents), 0, level))
                 together = [remove_batch_dim(value, level, 0) for value in made]
-        except Exception as error:  # whatever the function's operators raise for batches
+        except Exception as error:  # anything that an operator raises under vmap
             raise GradcheckError(f"While computing batched gradients, got: {error}") from error
         for place, tangent in enumerate(tangents):
             for batch, one in zip(together, push(tangent), strict=True):
                 self._compare_batched(batch[place], one)
 
     def _compare_along_one(self, outputs: list[Tensor], tensor: Tensor, index: int) -> None:
-        """One random direction of an input and one random gradient of each output."""
+        """Compare along one random direction of an input and with one random gradient of each output."""
         direction = self._random_like(tensor)
         differences = jacobians.along(self.outputs, tensor, direction, self.options.eps)
         tangents = self._tangents(tensor, index, direction) if self.options.forward else None
@@ -240,12 +240,12 @@ class _Check:
         forward_ad = jacobians.forward_ad
         with forward_ad.dual_level():
             dual = forward_ad.make_dual(tensor.detach(), tensor_from_array(direction))
-            parts = [forward_ad.unpack_dual(value) for value in self._with(index, dual)]
+            parts = [forward_ad.unpack_dual(value) for value in self._outputs_with(index, dual)]
         return [jacobians.coordinates(np.zeros_like(primal.numpy(force=True)) if tangent is None else tangent.numpy(force=True))
                 for primal, tangent in parts]  # fmt: skip
 
     def _check_undefined(self, outputs: list[Tensor]) -> None:
-        """Each output alone has a gradient, the others have none."""
+        """Check that the backward accepts a gradient for a single output, with the others undefined."""
         checked = [value for value in self.inputs if _is_checked(value)]
         recorded = [output for output in outputs if output.requires_grad]
         if len(recorded) < 2:
@@ -314,7 +314,7 @@ def gradgradcheck(
 
 
 def _recorded(value: object, like: object) -> object:
-    """An input that takes part in the first order, also where a dual tensor stands for it."""
+    """An input recorded by the outer order, even where a dual tensor stands for it."""
     return value.requires_grad_() if _is_checked(like) and not value.requires_grad else value
 
 

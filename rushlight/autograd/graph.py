@@ -22,7 +22,8 @@ __all__ = [
 
 
 class GradientEdge(NamedTuple):
-    """Where a tensor's gradient flows: output `output_nr` of `node`. `grad` and `backward` take it in place of the tensor."""
+    """The edge along which a tensor's gradient flows: output `output_nr` of `node`. `grad` and `backward` accept it instead of
+    the tensor."""
 
     node: Node
     output_nr: int
@@ -30,7 +31,7 @@ class GradientEdge(NamedTuple):
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """The edge of a tensor; RuntimeError when it requires no gradient. The tensor itself is not held."""
+    """The edge of a tensor; RuntimeError when it requires no gradient. The edge does not keep the tensor alive."""
     node, output_nr = gradient_edge(tensor)
     if node is None:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
@@ -38,7 +39,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
-    """Count a write that was made behind autograd's back."""
+    """Bump the version for a write that autograd did not see."""
     for written in (tensor,) if isinstance(tensor, Tensor) else tensor:
         count_write(written._impl)
 
@@ -69,18 +70,18 @@ def register_multi_grad_hook(
 ) -> _MultiHandle:
     """Call `fn` once in each backward pass that computes gradients of `tensors`.
 
-    In mode "all" it gets their list, with None for those that are not computed, after the last one; in mode "any" it gets the
-    first one that is computed. ValueError for other modes, RuntimeError for tensors that require no gradient.
+    In mode "all" it gets the list of gradients once the last one is computed, with None for those that are not; in mode "any"
+    it gets the first one computed. ValueError for other modes, RuntimeError for tensors that require no gradient.
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     edges = [get_gradient_edge(tensor) for tensor in tensors]
-    made = _All(edges, fn) if mode == "all" else _Any(fn)
+    made = _AllGradientsHook(edges, fn) if mode == "all" else _AnyGradientHook(fn)
     return _MultiHandle([tensor.register_hook(functools.partial(made, n)) for n, tensor in enumerate(tensors)])
 
 
-class _All:
-    """Gathers the gradients of a backward pass, told apart by its number, until there will come no more."""
+class _AllGradientsHook:
+    """Collects the gradients of one backward call, identified by its number, until all have arrived."""
 
     def __init__(self, edges: list[GradientEdge], fn: Callable):
         self.edges = edges
@@ -104,8 +105,8 @@ class _All:
         self.fn(grads)
 
 
-class _Any:
-    """Remembers the last backward pass in which it was called."""
+class _AnyGradientHook:
+    """Remembers the number of the last backward call in which it ran."""
 
     def __init__(self, fn: Callable):
         self.fn = fn

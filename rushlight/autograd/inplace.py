@@ -23,7 +23,7 @@ def check_inplace(tensor: Tensor) -> None:
 
 
 def rebase_history(tensor: Tensor, node: Node, output_nr: int = 0) -> None:
-    """Record that `node` produced the present value of `tensor`, and so of part of its base if it is a view."""
+    """Record that `node` produced the current value of `tensor`, and so a part of its base if it is a view."""
     impl = tensor._impl
     if impl.view is None:
         set_history(impl, node, output_nr)
@@ -36,14 +36,15 @@ def rebase_history(tensor: Tensor, node: Node, output_nr: int = 0) -> None:
 
 
 class CopySlices(Node):
-    """An in-place write to a view, seen from the base: the written part's gradient goes through the operator's node."""
+    """The node of an in-place write to a view, as seen from the base: the written part's gradient goes through the operator's
+    node."""
 
     def __init__(self, base: Tensor, view: Tensor, node: Node, output_nr: int):
         super().__init__()
         self.node = node
         self.output_nr = output_nr
         self.window = Window(base._impl, view._impl)
-        # The node's first edge leads to the view before the write: its place is taken by the base.
+        # The operator node's first edge leads to the view before the write; the base's edge replaces it.
         self.next_functions = (gradient_edge(base), *node.next_functions[1:])
         self.output_info = [info_of(base._impl)]
 

@@ -1,8 +1,8 @@
 """Jacobians for gradcheck, in real coordinates: a complex number counts as its two parts.
 
-Of a real function L of z = x + iy a gradient is dL/dx + i dL/dy. The rows of an output are therefore those of its real part,
-with the gradient 1 for it, and of its imaginary part, with the gradient i. Each Jacobian is (coordinates of an input) x
-(coordinates of an output), in float64.
+Of a real function L of z = x + iy a gradient is dL/dx + i dL/dy. So an output has rows for its real part, computed with
+gradient 1, and for its imaginary part, computed with gradient i. Each Jacobian is (coordinates of an input) x (coordinates of
+an output), in float64.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def coordinates(values: np.ndarray) -> np.ndarray:
 
 
 def directions(tensor: Tensor) -> Iterator[np.ndarray]:
-    """An array like the tensor for each of its coordinates, which is 1 or i there, and 0 elsewhere."""
+    """One array like the tensor for each of its coordinates: 1 or i there, and 0 elsewhere."""
     for unit in (1, 1j) if tensor.is_complex() else (1,):
         for position in range(tensor.numel()):
             direction = np.zeros(tensor.shape, tensor.dtype.numpy)
@@ -37,14 +37,14 @@ def directions(tensor: Tensor) -> Iterator[np.ndarray]:
 
 
 def _memory_of(tensor: Tensor, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The memory of a tensor, and a change of it that changes what the tensor stands for by `change`."""
+    """The memory of a tensor, and the change of that memory that changes the tensor's value by `change`."""
     bits = lazy_bits(tensor)
     signed = -change if bits & NEGATIVE else change
     return turned_over(tensor.detach(), bits)._impl.array, signed.conjugate() if bits & CONJUGATE else signed
 
 
 def along(function: Function, tensor: Tensor, direction: np.ndarray, eps: float) -> list[np.ndarray]:
-    """For each output its central difference along a direction of an input. The input is as before afterwards."""
+    """The central difference of each output along a direction of an input. The input is restored afterwards."""
     array, change = _memory_of(tensor, eps * direction)
     original = array.copy()
     try:
@@ -58,13 +58,13 @@ def along(function: Function, tensor: Tensor, direction: np.ndarray, eps: float)
 
 
 def numerical(function: Function, tensor: Tensor, eps: float) -> list[np.ndarray]:
-    """For each output its Jacobian by central differences."""
+    """The Jacobian of each output by central differences."""
     columns = [along(function, tensor, direction, eps) for direction in directions(tensor)]
     return [np.array(rows) for rows in zip(*columns, strict=True)]
 
 
 def of_gradients(output: Tensor, tensor: Tensor, starts: Sequence[np.ndarray] | None = None) -> np.ndarray:
-    """An output's Jacobian by the backward; with `starts`, only the products with these gradients of the output."""
+    """The Jacobian of an output by the backward; with `starts`, only the products with these gradients of the output."""
     starts = list(directions(output)) if starts is None else starts
     count = tensor.numel() * (2 if tensor.is_complex() else 1)
     if not output.requires_grad:
@@ -74,13 +74,13 @@ def of_gradients(output: Tensor, tensor: Tensor, starts: Sequence[np.ndarray] | 
 
 
 def gradient(output: Tensor, tensor: Tensor, start: np.ndarray) -> np.ndarray:
-    """The gradient of an input for that of an output; zeros where the backward gives none."""
+    """The gradient of an input for a gradient of an output; zeros where the backward returns none."""
     (found,) = grad(output, tensor, tensor_from_array(start), retain_graph=True, allow_unused=True)
     return np.zeros(tensor.shape, tensor.dtype.numpy) if found is None else found.numpy(force=True)
 
 
 def forward(function: Callable[[Tensor], list[Tensor]], tensor: Tensor) -> list[np.ndarray]:
-    """For each output its Jacobian by forward mode; `function` takes the place of the tensor."""
+    """The Jacobian of each output by forward mode; `function` is called with a dual tensor in place of the tensor."""
     columns = []
     for direction in directions(tensor):
         with forward_ad.dual_level():

@@ -23,15 +23,15 @@ from rushlight.ops.packet import namespaces
 
 Edge = tuple["Node | None", int]
 NO_EDGE: Edge = (None, 0)
-# What the engine checks a gradient against: sizes, dtype and device of the forward value (dtype None for no tensor).
+# The facts that the engine checks a gradient against: sizes, dtype and device of the forward value (dtype None for no tensor).
 OutputInfo = tuple[tuple[int, ...], dtype | None, device | None]
 
 
 class NodeHooks:
     """The hooks of a node, each kind by id in the order of registration.
 
-    `tensor` holds, per output number, hooks on that output's gradient; `retain`, per output number, the tensor's impl
-    (weakly) whose `.grad` keeps the gradient after those hooks; `before` and `after` see the node's run.
+    `tensor` holds, per output number, hooks on that output's gradient; `retain`, per output number, the tensor's impl (weakly)
+    whose `.grad` keeps the gradient after those hooks; `before` and `after` run before and after the node.
     """
 
     __slots__ = ("tensor", "retain", "before", "after")
@@ -55,11 +55,11 @@ class Node(NodeBase):
     hooks: NodeHooks | None
 
     def name(self) -> str:
-        """The node's printed name, as "MulBackward0"."""
+        """The node's name, such as "MulBackward0"."""
         return type(self).__name__
 
     def operation(self) -> str:
-        """What the node belongs to, as messages call it: "Mul"."""
+        """The operation's name in error messages: "Mul"."""
         return re.sub(r"Backward\d*$", "", self.name())
 
     def apply(self, grads: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
@@ -67,10 +67,10 @@ class Node(NodeBase):
         raise NotImplementedError
 
     def release(self) -> None:
-        """Drop saved tensors once the graph is not needed again."""
+        """Drop saved tensors when the graph is freed."""
 
     def make_hooks(self) -> NodeHooks:
-        """The node's hooks, which exist from now on."""
+        """The node's hooks, created if it had none."""
         if self.hooks is None:
             self.hooks = NodeHooks()
         return self.hooks
@@ -85,7 +85,7 @@ class Node(NodeBase):
 
     @property
     def metadata(self) -> dict:
-        """A place for users' notes on this node."""
+        """A dict for users' notes on this node."""
         return self.__dict__.setdefault("_metadata", {})
 
     def __repr__(self) -> str:
@@ -93,7 +93,7 @@ class Node(NodeBase):
 
 
 class HookHandle:
-    """Takes a hook away again; `remove()` may be called twice."""
+    """Removes a hook; `remove()` may be called twice."""
 
     _ids = itertools.count()
 
@@ -103,7 +103,7 @@ class HookHandle:
         hooks[self.id] = hook
 
     def remove(self) -> None:
-        """Take the hook away."""
+        """Remove the hook."""
         self._hooks.pop(self.id, None)
 
     def __enter__(self) -> HookHandle:
@@ -117,9 +117,9 @@ _accumulation = threading.RLock()
 
 
 class AccumulateGrad(_C.AccumulateNode, Node):
-    """The leaf of the tape: adds the arriving gradient to `variable.grad`. It comes before all other nodes that are ready.
+    """The leaf of the tape: adds the arriving gradient to `variable.grad`. The engine runs it before all other ready nodes.
 
-    The engine itself takes over a gradient that nobody else holds (`csrc/accumulate.c`).
+    The engine itself steals a gradient that nobody else holds (`csrc/accumulate.c`).
     """
 
     variable: Tensor
@@ -131,10 +131,10 @@ class AccumulateGrad(_C.AccumulateNode, Node):
         meta = self.variable._impl.autograd
         with _accumulation:
             if meta.grad is None:
-                # Other leaves may have received the very same gradient, and users write to `.grad` in place.
+                # Copy it: other leaves may have received the same gradient tensor, and users write to `.grad` in place.
                 meta.grad = _copy_like(grad, self.variable._impl)
             elif state.grad_enabled or grad.requires_grad or meta.grad.requires_grad or meta.grad.layout is not grad.layout:
-                # The former gradient may be part of the graph that is being created.
+                # Out of place, because the old gradient may be part of the graph being created.
                 meta.grad = meta.grad + grad
             else:
                 meta.grad.add_(grad)
@@ -148,7 +148,7 @@ _C.configure(accumulate_type=AccumulateGrad)
 
 
 def _copy_like(grad: Tensor, variable: TensorImpl) -> Tensor:
-    """A copy of `grad` that lies in memory as the variable does, so that updates run through both in order."""
+    """A copy of `grad` with the variable's strides, so that optimizers read both in memory order."""
     if grad._impl.strides == variable.strides:
         return grad.clone()
     if not is_non_overlapping_and_dense(variable.sizes, variable.strides):
@@ -158,7 +158,7 @@ def _copy_like(grad: Tensor, variable: TensorImpl) -> Tensor:
 
 
 def info_of(impl: TensorImpl) -> OutputInfo:
-    """What the engine checks the gradient of this value against."""
+    """The facts that the engine checks this value's gradient against."""
     return (impl.sizes, impl.dtype, impl.device)
 
 
@@ -168,7 +168,7 @@ def geometry_of(impl: TensorImpl) -> tuple[tuple[int, ...], tuple[int, ...], int
 
 
 def accumulator_of(tensor: Tensor, meta: AutogradMeta) -> AccumulateGrad:
-    """The node that adds to the `.grad` of a leaf: one at a time per leaf, alive as long as a graph holds it."""
+    """The AccumulateGrad node of a leaf: one at a time per leaf, alive as long as a graph holds it."""
     accumulator = _C.accumulator_of(tensor)
     if meta.hooks and not (accumulator.hooks is not None and accumulator.hooks.tensor):
         accumulator.make_hooks().tensor[0] = meta.hooks
@@ -176,7 +176,7 @@ def accumulator_of(tensor: Tensor, meta: AutogradMeta) -> AccumulateGrad:
 
 
 def set_history(impl: TensorImpl, node: Node, output_nr: int) -> None:
-    """Make a tensor output `output_nr` of `node`; where it retains its gradient, the gradient of its new value."""
+    """Make a tensor output `output_nr` of `node`; if it retains its gradient, it now retains that of the new value."""
     meta = impl.autograd
     if meta is None:
         meta = impl.autograd = AutogradMeta()

@@ -1,4 +1,4 @@
-"""The node of an operator with a row in the derivative table: what it saves, and how it evaluates the formulas."""
+"""The node of an operator in the derivative table: it saves tensors and evaluates the formulas."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _FROM_BACKWARD = ("grad", "grads", "needs")
 
 
 class Recipe:
-    """What the formulas of an operator need, worked out once: positions of inputs, and per formula what to save.
+    """The formulas' needs, computed once per operator: positions of inputs, and what each formula saves.
 
-    `plan` says the same to C code, which records and evaluates by it (`csrc/record.h`).
+    `plan` holds the same for C code, which records and evaluates with it (`csrc/record.h`).
     """
 
     __slots__ = ("op", "derivative", "inputs", "saved_inputs", "saved_outputs", "plan")
@@ -58,7 +58,7 @@ def _plan_of_formula(formula: Formula, positions: tuple, saved_inputs: tuple, sa
 
 
 def _inputs_named(formula: Formula, schema: FunctionSchema) -> tuple[tuple[str, int, Callable], ...]:
-    """(name, position, how to keep it) for each input that the formula's parameters name."""
+    """(name, position, conversion) for each input among the formula's parameters."""
     found = []
     for name in formula.names:
         plain, _, kind = name.rpartition("_")
@@ -86,7 +86,7 @@ _FACTS = {
 
 
 def _add_edges(value: object, edges: list[Edge]) -> bool | list[bool]:
-    """Append the edges of an input, and tell whether they lead anywhere: one answer, or a list of them for a list."""
+    """Append the edges of an input. Returns whether it has an edge: a bool, or a list of bools for a list."""
     if isinstance(value, list | tuple):
         return [_add_edges(item, edges) for item in value]
     edge = gradient_edge(value) if isinstance(value, Tensor) else NO_EDGE
@@ -97,7 +97,7 @@ def _add_edges(value: object, edges: list[Edge]) -> bool | list[bool]:
 class OperatorBackward(OperatorNode, Node):
     """Evaluates the formulas of an operator whose inputs have edges into the tape.
 
-    `needs` says per formula and input whether its gradient goes anywhere, as a list of answers where the input is a list.
+    `needs` says per formula and input whether its gradient is needed, as a list of bools where the input is a list.
     """
 
     def __init__(self, recipe: Recipe, stack: list):
@@ -116,7 +116,7 @@ class OperatorBackward(OperatorNode, Node):
 
     @property
     def is_wanted(self) -> bool:
-        """Whether any gradient goes anywhere."""
+        """Whether any gradient is needed."""
         return any(self._wanted)
 
     def name(self) -> str:
@@ -125,7 +125,7 @@ class OperatorBackward(OperatorNode, Node):
         return "".join(word[:1].upper() + word[1:] for word in words) + "Backward0"
 
     def save_inputs(self, stack: list, written: int | None = None) -> None:
-        """Keep what the wanted formulas name among the inputs; a copy of the one at position `written`."""
+        """Save the inputs that the needed formulas name; the one at position `written` is copied."""
         for wanted, entries in zip(self._wanted, self.recipe.saved_inputs, strict=True):
             if wanted:
                 for name, position, keep in entries:
@@ -135,7 +135,7 @@ class OperatorBackward(OperatorNode, Node):
                         self.saved[name] = keep(value.detach().clone() if copied else value)
 
     def save_outputs(self, outputs: tuple) -> None:
-        """Keep what the wanted formulas name among the outputs."""
+        """Save the outputs that the needed formulas name."""
         for wanted, entries in zip(self._wanted, self.recipe.saved_outputs, strict=True):
             if wanted:
                 for name, index in entries:
@@ -155,7 +155,7 @@ class OperatorBackward(OperatorNode, Node):
         raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
 
     def release(self) -> None:
-        """Drop what was saved. A graph that keeps no tensors can be run again, as in torch."""
+        """Drop the saved tensors. A graph that saved none can be run again, as in torch."""
         if self.saved is not None and any(map(keeps_tensors, self.saved.values())):
             self.saved = None
 
@@ -164,7 +164,7 @@ _C.configure(node_type=OperatorBackward, no_edge=NO_EDGE, gradient_edge=gradient
 
 
 class NotImplementedBackward(Node):
-    """The node of an operator that nobody gave a derivative: it raises when a gradient reaches it."""
+    """The node of an operator without a derivative: it raises when a gradient reaches it."""
 
     def __init__(self, op: OpOverload, inputs: list[Tensor]):
         super().__init__()

@@ -1,4 +1,4 @@
-"""`torch.autograd.profiler`: what a thread spends its time on, by operator; names for stretches of a program."""
+"""`torch.autograd.profiler`: the time that a thread spends by operator, and names for sections of a program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HINT = "it marks a program for NVIDIA's and Intel's own profilers"
 
 
 class record_function:  # noqa: N801  (torch's name)
-    """Names a stretch of the program, as a context or a decorator, for a profiler that watches."""
+    """Names a section of the program for an active profiler, as a context or a decorator."""
 
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name = name
@@ -36,7 +36,7 @@ class record_function:  # noqa: N801  (torch's name)
             recording.finish(span)
 
     def __call__(self, function: Callable) -> Callable:
-        """The function, each call of which is a stretch of this name."""
+        """Wrap the function so that each call is a section of this name."""
 
         @functools.wraps(function)
         def named(*args: object, **kwargs: object) -> object:

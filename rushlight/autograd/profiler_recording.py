@@ -1,7 +1,7 @@
-"""What a profiler sees of a thread: every operator call, nodes of the backward pass, and stretches that the program names.
+"""The profiler's record of a thread: operator calls, nodes of the backward pass, and sections that the program names.
 
 While a recording is active the key Profiler is in every dispatch of its thread; its kernel notes when each call begins and
-ends. Calls that an operator makes are spans within its span. Out: `Recording.spans`, in the order in which they began.
+ends. Calls made by an operator are spans within its span. Out: `Recording.spans`, in the order in which they began.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PACKAGE = str(Path(__file__).resolve().parents[1])
 
 @dataclass(slots=True)
 class Span:
-    """A stretch of time of one thread, in nanoseconds of `time.perf_counter_ns`."""
+    """A section of one thread's time, in nanoseconds of `time.perf_counter_ns`."""
 
     name: str
     start: int
@@ -42,13 +42,13 @@ class Span:
     flops: int = 0
     memory: int = 0  # the size of new storages among the results, in bytes
     annotation: bool = False
-    is_call: bool = False  # whether it is the call of an operator
+    is_call: bool = False  # whether this is a call of an operator
     overload: str = ""  # the name of the operator's overload, "" for the default one
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What is noted of each call, beside its time."""
+    """The facts to record of each call, besides its time."""
 
     shapes: bool = False
     memory: bool = False
@@ -85,11 +85,11 @@ class Recording:
             state.include &= ~_PROFILER
 
     def pause(self, paused: bool) -> None:
-        """Whether operators go unrecorded for now."""
+        """Suspend or resume the recording of operators."""
         self.paused = paused
 
     def begin(self, name: str, annotation: bool = False) -> Span:
-        """A span that begins now."""
+        """Begin a span now."""
         span = Span(name, time.perf_counter_ns(), depth=self.depth, annotation=annotation)
         self.spans.append(span)
         self.depth += 1
@@ -98,13 +98,13 @@ class Recording:
         return span
 
     def finish(self, span: Span) -> None:
-        """End a span now, and those within it that an error left open."""
+        """End a span now, and the spans inside it that an exception left open."""
         span.end = time.perf_counter_ns()
         self.depth = span.depth
 
     @contextmanager
     def span(self, name: str, annotation: bool = False) -> Iterator[Span]:
-        """A block as a span."""
+        """A context that records a block as a span."""
         span = self.begin(name, annotation)
         try:
             yield span
@@ -112,7 +112,7 @@ class Recording:
             self.finish(span)
 
     def call(self, op: OpOverload, below: int, function: Callable, args: tuple, kwargs: dict) -> Any:
-        """Call an operator, `function` for the dispatch keys `below`, within a span."""
+        """Run an operator's kernel, `function` for the dispatch keys `below`, within a span."""
         if self.paused:
             return function(*args, **kwargs)
         wish, span = self.wish, self.begin(f"{op.namespace}::{op._opname}")
@@ -134,7 +134,7 @@ class Recording:
         """A backward pass begins at these nodes."""
 
     def apply(self, node: Any, grads: tuple) -> Any:
-        """Run a node of the backward pass within spans as torch's engine names them."""
+        """Run a node of the backward pass within spans named like those of torch's engine."""
         name = node.name()
         name = "torch::autograd::AccumulateGrad" if name == "AccumulateGrad" else name
         with self.span(f"autograd::engine::evaluate_function: {name}"), self.span(name):
@@ -142,7 +142,7 @@ class Recording:
 
 
 def _stack() -> list[str]:
-    """The program's own frames, the innermost first."""
+    """The program's own frames, innermost first."""
     frames = traceback.StackSummary.extract(traceback.walk_stack(sys._getframe(2)), lookup_lines=False)
     return [f"{each.filename}({each.lineno}): {each.name}" for each in frames if not each.filename.startswith(_PACKAGE)]
 

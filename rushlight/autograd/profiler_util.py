@@ -1,7 +1,6 @@
 """`torch.autograd.profiler_util`: the events of a profile, their sums by name, and the table and trace made of them.
 
-Times are microseconds; `start_us` and `end_us` count from the beginning of the profile. Nothing runs on another device, whose
-times are 0.
+Times are microseconds; `start_us` and `end_us` count from the beginning of the profile. Times of other devices are 0.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from rushlight.autograd.profiler_recording import Recording, Span
 _TIMES = ("cpu_time", "cpu_time_total", "self_cpu_time_total")
 _SORTABLE = (*_TIMES, "cpu_memory_usage", "self_cpu_memory_usage", "count", "flops", "device_time", "device_time_total",
              "self_device_time_total", "device_memory_usage", "self_device_memory_usage")  # fmt: skip
-_LIMITED = ("Name", "Input Shapes", "Source Location")  # columns that are cut off where they are wide
+_TRUNCATED = ("Name", "Input Shapes", "Source Location")  # columns that are truncated where they are too wide
 _METRICS = ("self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total")
 
 
@@ -36,14 +35,14 @@ def _format_memory(size: int) -> str:
 
 
 class Interval:
-    """A stretch of time, in microseconds."""
+    """A section of time, in microseconds."""
 
     def __init__(self, start: float, end: float):
         self.start = start
         self.end = end
 
     def elapsed_us(self) -> float:
-        """How long it is."""
+        """Its length."""
         return self.end - self.start
 
 
@@ -58,7 +57,7 @@ class FormattedTimesMixin:
 
     @property
     def cpu_time(self) -> float:
-        """The time of a call on average, with all that it calls."""
+        """The average time of a call, including the calls that it made."""
         return self.cpu_time_total / self.count if self.count else 0.0
 
     @property
@@ -78,7 +77,7 @@ class FormattedTimesMixin:
 
 
 class FunctionEvent(FormattedTimesMixin):
-    """One call of an operator, or one named stretch of a program."""
+    """One call of an operator, or one named section of a program."""
 
     count = 1
 
@@ -99,17 +98,17 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def cpu_time_total(self) -> float:  # type: ignore[override]
-        """How long it took."""
+        """Its duration."""
         return self.time_range.elapsed_us()
 
     @property
     def self_cpu_time_total(self) -> float:  # type: ignore[override]
-        """How long it took without what it called."""
+        """Its duration without the calls that it made."""
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
     @property
     def self_cpu_memory_usage(self) -> int:
-        """The bytes of new memory among its results that none of its calls made."""
+        """The bytes of new memory among its results that none of its inner calls allocated."""
         return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
 
     def append_cpu_child(self, child: FunctionEvent) -> None:
@@ -156,7 +155,7 @@ class FunctionEventAvg(FormattedTimesMixin):
 
 
 class EventList(list):
-    """Events, in the order in which they began, or sums of them."""
+    """A list of events, in the order in which they began, or of sums of events."""
 
     def __init__(self, *given: Any, profile_memory: bool = False, with_flops: bool = False):
         super().__init__(*given)
@@ -165,7 +164,7 @@ class EventList(list):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The time of all events, each without what it called."""
+        """The time of all events, each without the calls that it made."""
         return sum(event.self_cpu_time_total for event in self)
 
     def key_averages(
@@ -205,7 +204,7 @@ class EventList(list):
         rows = [event for event in self if not top_level_events_only or getattr(event, "cpu_parent", None) is None]
         if sort_by is not None:
             rows.sort(key=_sort_key(sort_by), reverse=True)
-        limits = dict(zip(_LIMITED, (max_name_column_width, max_shapes_column_width, max_src_column_width), strict=True))
+        limits = dict(zip(_TRUNCATED, (max_name_column_width, max_shapes_column_width, max_src_column_width), strict=True))
         columns = _columns(self, self._profile_memory, self._with_flops, _time_format(time_unit))
         return _drawn(rows[: row_limit if row_limit >= 0 else None], columns, limits, header, self.self_cpu_time_total)
 
@@ -218,7 +217,7 @@ class EventList(list):
             json.dump({"traceEvents": trace_events(self)}, file)
 
     def supported_export_stacks_metrics(self) -> list[str]:
-        """What `export_stacks` can count."""
+        """The metrics that `export_stacks` can sum."""
         return list(_METRICS)
 
     def export_stacks(self, path: str | os.PathLike, metric: str) -> None:
@@ -234,7 +233,7 @@ class EventList(list):
 
 
 def events_of(recordings: Iterable[Recording], origin: int) -> EventList:
-    """The events of recordings; each knows the calls within it."""
+    """The events of recordings; each knows its inner calls."""
     events: list[FunctionEvent] = []
     wish = None
     for recording in recordings:
@@ -246,7 +245,7 @@ def events_of(recordings: Iterable[Recording], origin: int) -> EventList:
                 open_events[-1].append_cpu_child(event)
             open_events.append(event)
             events.append(event)
-    for event in reversed(events):  # other stretches than calls hold what their calls made
+    for event in reversed(events):  # named sections own the memory that their inner calls allocated
         if not event._is_call:
             event.cpu_memory_usage = sum(child.cpu_memory_usage for child in event.cpu_children)
     return EventList(events, profile_memory=bool(wish and wish.memory), with_flops=bool(wish and wish.flops))
@@ -285,7 +284,7 @@ def _share(part: float, whole: float) -> str:
 
 
 def _columns(events: EventList, memory: bool, flops: bool, show: Callable[[float], str]) -> dict[str, Callable[[Any], str]]:
-    """What each column shows of an event."""
+    """The value of each column for an event."""
     whole = events.self_cpu_time_total
     columns: dict[str, Callable[[Any], str]] = {
         "Name": lambda event: event.key, "Self CPU %": lambda event: _share(event.self_cpu_time_total, whole),

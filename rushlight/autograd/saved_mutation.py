@@ -1,4 +1,4 @@
-"""Writing in place to what the backward pass needs: it is copied before the write."""
+"""In-place writes to saved tensors: copy them before the write."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ aten = namespaces.namespace("aten")
 
 
 class _Saved:
-    """What a node keeps for a tensor at one version of it."""
+    """A saved tensor at one version."""
 
     def __init__(self, tensor: Tensor) -> None:
         self.tensor = tensor
 
 
 class SavedCopies:
-    """The copies of one `allow_mutation_on_saved_tensors`: `cloned` has those that nodes still need."""
+    """The copies of one `allow_mutation_on_saved_tensors`: `cloned` holds those that nodes still need."""
 
     def __init__(self) -> None:
         self.cloned: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
@@ -33,7 +33,7 @@ class SavedCopies:
         self.is_open = True
 
     def pack(self, tensor: Tensor) -> _Saved:
-        """What a node keeps; the same for the same elements."""
+        """The handle that a node keeps; the same one for the same elements."""
         impl = tensor._impl
         key = (id(impl.storage), impl.storage_offset, impl.sizes, impl.strides, impl.version.value)
         handle = self.tid_to_weakhandle.get(key)
@@ -42,14 +42,14 @@ class SavedCopies:
         return handle
 
     def unpack(self, handle: _Saved) -> Tensor:
-        """The elements as they were."""
+        """The elements as they were when saved."""
         if not self.is_open:
             raise AssertionError("Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the "
                                  "graph was originally recorded.")  # fmt: skip
         return handle.tensor
 
     def before_write(self, tensor: Tensor) -> None:
-        """Copy what nodes keep of a tensor's memory."""
+        """Copy the saved tensors that share a tensor's memory."""
         storage = tensor._impl.storage
         for handle in list(self.tid_to_weakhandle.values()):
             if handle.tensor._impl.storage is storage:

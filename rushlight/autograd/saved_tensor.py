@@ -34,9 +34,9 @@ _HINT_WITH_ANOMALY = (
 class SavedTensor(_C.SavedTensorBase):
     """A tensor kept for the backward pass; unpacking checks that nobody wrote to it since.
 
-    `output_nr` is given when the tensor is an output of the node that keeps it: they would hold each other, so an alias
-    without history is kept instead, and the history is put back when it is unpacked. Under saved_tensors_hooks, what their pack
-    hook returned is kept in place of the tensor, and `edge`, where its gradient flows; versions are not checked then.
+    `output_nr` is given when the tensor is an output of the node that keeps it. To avoid a reference cycle, an alias without
+    history is kept then, and unpacking restores the history. Under saved_tensors_hooks, the pack hook's result is kept instead
+    of the tensor, along with its gradient `edge`; versions are not checked then.
     """
 
     __slots__ = ()
@@ -121,14 +121,14 @@ class SavedTensor(_C.SavedTensorBase):
 
 
 def _producer(owner: Node, output_nr: int) -> Edge:
-    """Where the gradient of a node's output flows: if it was written to a view, through the base, which holds the node."""
+    """The edge of a node's output. If the output was written to a view, the edge is that of the base's node."""
     written_view = getattr(owner, "written_views", {}).get(output_nr)
     seen = None if written_view is None else written_view()
     return (owner, output_nr) if seen is None else (seen, 0)
 
 
 def _alias(tensor: Tensor) -> Tensor:
-    """The same value without history, as another object. Modes, which know tensors by their impl, are told of it."""
+    """The same value without history, as a new object. Modes that know tensors by their impl are told of it."""
     if state.modes:
         return namespaces.aten.detach.default(tensor)
     impl = tensor._impl
@@ -138,7 +138,7 @@ def _alias(tensor: Tensor) -> Tensor:
 
 
 def save(value: object) -> object:
-    """`value` as a node keeps it: tensors, also those in lists, as SavedTensors."""
+    """`value` in the form that a node keeps: tensors, also those in lists, as SavedTensors."""
     if isinstance(value, Tensor):
         return SavedTensor(value)
     if isinstance(value, list | tuple) and any(isinstance(item, Tensor) for item in value):
@@ -147,7 +147,7 @@ def save(value: object) -> object:
 
 
 def unpack(saved: object, owner: Node) -> object:
-    """What `save` was given."""
+    """The value that `save` was given."""
     if isinstance(saved, SavedTensor):
         return saved.unpack(owner)
     if isinstance(saved, list):
@@ -156,7 +156,7 @@ def unpack(saved: object, owner: Node) -> object:
 
 
 def keeps_tensors(saved: object) -> bool:
-    """Whether there are tensors in what `save` returned."""
+    """Whether a result of `save` contains tensors."""
     return isinstance(saved, SavedTensor) or (isinstance(saved, list) and any(map(keeps_tensors, saved)))
 
 

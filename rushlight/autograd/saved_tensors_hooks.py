@@ -10,10 +10,10 @@ from rushlight.core.thread_state import state
 
 
 class saved_tensors_hooks:
-    """Context manager: tensors saved in the block are kept as what `pack_hook(tensor)` returns.
+    """Context manager: for tensors saved in the block, nodes keep the result of `pack_hook(tensor)`.
 
-    `unpack_hook` gets that in the backward pass and returns the tensor, with the same values, shape and dtype; it may be called
-    several times, and must not write to the tensor. The innermost hooks count. RuntimeError where hooks are disabled.
+    `unpack_hook` turns it back into the tensor in the backward pass, with the same values, shape and dtype; it may be called
+    several times, and must not write to the tensor. Only the innermost hooks apply. RuntimeError where hooks are disabled.
     """
 
     def __init__(self, pack_hook: Callable[[Tensor], object], unpack_hook: Callable[[object], Tensor]):
@@ -32,7 +32,7 @@ class saved_tensors_hooks:
 class save_on_cpu(saved_tensors_hooks):
     """Context manager: tensors saved in the block wait in the CPU's memory, and go back to their device when needed.
 
-    `pin_memory` and `device_type` are accepted for torch's sake.
+    `pin_memory` and `device_type` are accepted for compatibility.
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda"):
@@ -65,6 +65,6 @@ def check_allowed() -> None:
 
 
 def active_hooks() -> tuple[Callable, Callable] | None:
-    """The pair (pack, unpack) that a tensor saved now goes through."""
+    """The pair (pack, unpack) of hooks that apply to a tensor saved now, or None."""
     hooks = state.saved_tensor_hooks[-1] if state.saved_tensor_hooks else None
     return hooks if isinstance(hooks, tuple) else None

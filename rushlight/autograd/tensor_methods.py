@@ -37,7 +37,7 @@ def is_leaf(self: Tensor) -> bool:
 
 
 def register_hook(self: Tensor, hook: Callable) -> HookHandle:
-    """Call `hook(grad)` when this tensor's gradient is computed; what it returns, if anything, replaces the gradient."""
+    """Call `hook(grad)` when this tensor's gradient is computed. If it returns a tensor, that replaces the gradient."""
     _check_not_batched(self, "register_hook")
     if not self.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
@@ -76,7 +76,7 @@ def retain_grad(self: Tensor) -> None:
     if node is not None:
         meta = self._impl.autograd
         meta.retains_grad = True
-        # Weakly: the tensor holds the node.
+        # A weak reference, because the tensor owns the node.
         node.make_hooks().retain[meta.output_nr] = weakref.ref(self._impl)
 
 

@@ -1,7 +1,7 @@
 """The autograd kernels: they run an operator below autograd and record a node when an input requires grad.
 
-The kernels are C objects (`csrc/autograd_kernel.c`), which pass on calls that need no node and record plain ones themselves
-(`csrc/record.c`). What is here, called `slow`, records all the others: lists of tensors, in-place writes, dispatch modes.
+The kernels are C objects (`csrc/autograd_kernel.c`). They pass on calls that need no node, and record plain ones themselves
+(`csrc/record.c`). The Python code here, called `slow`, records all others: lists of tensors, in-place writes, dispatch modes.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _inplace_kernel(op: OpOverload, recipe: Recipe | None, lower: Callable) -> C
 
 
 def _records(recipe: Recipe, stack: list) -> bool:
-    """Whether a differentiable input requires grad, although no gradient may reach it (a view made without recording)."""
+    """Whether a differentiable input requires grad although no gradient may reach it (a view made without recording)."""
     return any(_any_requires_grad(stack[position] for position in positions) for positions in recipe.inputs)
 
 
@@ -118,7 +118,7 @@ def _link_inplace_or_view(op: OpOverload, below: int) -> Callable:
         return lower
     if op.is_view:
         return ViewOrWriteKernel(lower, False, NO_GRAD_VIEW, INFERENCE_VIEW)
-    # As in torch, running statistics that an operator updates on the side are not versioned.
+    # As in torch, running statistics that an operator updates as a side effect are not versioned.
     return ViewOrWriteKernel(lower, True, NO_GRAD_VIEW, INFERENCE_VIEW) if op.writes_self else lower
 
 

@@ -1,4 +1,4 @@
-"""The history of views: where a tensor's gradient flows, also after its base was written to in place."""
+"""The history of views: the edge of a tensor's gradient, also after its base was written to in place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ aten = namespaces.namespace("aten")
 
 
 def gradient_edge(tensor: Tensor) -> Edge:
-    """Where the gradient of `tensor` flows: its grad_fn's output, its accumulator if it is a leaf, or nowhere."""
+    """The edge of `tensor`: its grad_fn's output, its accumulator if it is a leaf, or none."""
     impl = tensor._impl
     if impl.view is not None:
         refresh_view(impl)
@@ -33,9 +33,9 @@ def gradient_edge(tensor: Tensor) -> Edge:
 
 
 def refresh_view(impl: TensorImpl) -> None:
-    """Give a view whose base was written to in place a grad_fn that reads from the base's present value.
+    """Give a view whose base was written to in place a grad_fn that reads from the base's current value.
 
-    RuntimeError for views that are not to follow their base, such as those made under no_grad.
+    RuntimeError for views that must not follow their base, such as those made under no_grad.
     """
     view, meta = impl.view, impl.autograd
     if view is None or view.version == impl.version.value:
@@ -49,7 +49,8 @@ def refresh_view(impl: TensorImpl) -> None:
 
 
 def forbidden_write(impl: TensorImpl, what: str) -> str:
-    """Why a view cannot have been written to: it came with others, from a Function, or from a mode without recording."""
+    """The reason why writing to a view is forbidden: an operator returned it with others, or a Function or a mode without
+    recording made it."""
     origin, meta = impl.view.origin, impl.autograd
     node = None if meta is None else meta.grad_fn
     mode = "inference" if origin == INFERENCE_VIEW else "no_grad"
@@ -101,10 +102,10 @@ class AsStridedBackward0(Node):
 
 
 class Window:
-    """Where a view lies in its base, in gradients: of the base, whose layout they have, and of the view.
+    """The place of a view in its base, as a map between gradients of the base's layout and gradients of the view.
 
-    A real view of a complex base (or the reverse) counts in real numbers, of which each complex one has two. `turned` says
-    in which of conjugation and negation the view differs from the base.
+    For a real view of a complex base (or the reverse), positions count real numbers, two for each complex one. `turned` holds
+    the lazy bits (conjugation, negation) in which the view differs from the base.
     """
 
     def __init__(self, base: TensorImpl, view: TensorImpl):
@@ -114,7 +115,7 @@ class Window:
         self.view_is_complex = view.dtype.is_complex and not base.dtype.is_complex
 
     def part(self, whole: Tensor) -> Tensor:
-        """The view of `whole`, a gradient laid out like the base from the start of its storage on."""
+        """The view's part of `whole`, a gradient with the base's layout that starts at the storage's start."""
         own = _in_real_numbers(self.base) if self.base_is_complex else self.base
         sizes, strides, offset = _in_real_numbers(self.view) if self.view_is_complex else self.view
         source = aten.view_as_real(whole) if self.base_is_complex else whole
@@ -122,11 +123,11 @@ class Window:
         return turned_over(aten.view_as_complex(found) if self.view_is_complex else found, self.turned)
 
     def copy(self, grad: Tensor) -> Tensor:
-        """A copy of the base's gradient laid out like the base."""
+        """A copy of the base's gradient with the base's layout."""
         return grad.new_empty_strided(*self.base[:2]).copy_(grad)
 
     def spread(self, grad: Tensor) -> Tensor:
-        """The base's gradient for that of the view alone."""
+        """The base's gradient from the gradient of the view alone."""
         if may_overlap(*self.view[:2]) or may_overlap(*self.base[:2]):
             own = _in_real_numbers(self.base) if self.base_is_complex else self.base
             view = _in_real_numbers(self.view) if self.view_is_complex else self.view

@@ -1,7 +1,7 @@
-"""Names of PyTorch's that are there so that imports, annotations and base classes resolve, and raise when they are used.
+"""Stubs for PyTorch names that this library lacks: they resolve in imports, annotations and base classes, and raise when used.
 
-Only what third-party packages name without using it is here, name by name; what is not named anywhere stays absent, so that
-`hasattr` tells what there is.
+Only names that third-party packages mention without using are listed here, one by one. All other names stay absent, so
+`hasattr` tells the truth.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ _ABSENT = "Not here yet:"
 
 
 def not_here(name: str, hint: str = "") -> NotImplementedError:
-    """The error for a use of `name`."""
+    """The error that using `name` raises."""
     return NotImplementedError(f"{name} is not here yet{'; ' + hint if hint else ''} (docs/compatibility.md lists what is)")
 
 
 def is_absent(value: object) -> bool:
-    """Whether a function or class is one that raises when it is used."""
+    """Whether a function or class is one of these stubs."""
     return str(getattr(value, "__doc__", "")).startswith(_ABSENT)
 
 
 def absent_function(name: str, hint: str = "") -> Callable:
-    """A function that raises NotImplementedError with its name, `torch.x.y`, and a hint of what to do in its place."""
+    """A stub function: raises NotImplementedError with its name, `torch.x.y`, and a hint of what to use instead."""
 
     def function(*args: object, **kwargs: object) -> None:
         raise not_here(name, hint)
@@ -35,7 +35,7 @@ def absent_function(name: str, hint: str = "") -> Callable:
 
 
 def absent_class(name: str, hint: str = "", base: type = object) -> type:
-    """A class that can be named, tested for and inherited from; making an object raises NotImplementedError."""
+    """A stub class: it can be named, tested for and inherited from; making an instance raises NotImplementedError."""
     module, _, short = name.rpartition(".")
 
     def refuse(cls: type, *args: object, **kwargs: object) -> None:

@@ -1,4 +1,4 @@
-"""What a module for a kind of device says where no such device is: `torch.cuda`, `torch.xpu`, `torch.mps`, `torch.mtia`."""
+"""The contents of `torch.cuda`, `torch.xpu`, `torch.mps` and `torch.mtia` on a machine without these devices."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 
 def raising(name: str, error: type[Exception], message: str) -> Callable:
-    """A function that needs the device."""
+    """A function that raises `error`, because it needs the device."""
 
     def function(*args: object, **kwargs: object) -> None:
         raise error(message)
@@ -17,7 +17,7 @@ def raising(name: str, error: type[Exception], message: str) -> Callable:
 
 
 def answering(name: str, answer: object, text: str) -> Callable:
-    """A function whose answer says that there is no device."""
+    """A function that returns the answer which says that there is no device."""
 
     def function(*args: object, **kwargs: object) -> object:
         return answer
@@ -29,7 +29,7 @@ def answering(name: str, answer: object, text: str) -> Callable:
 
 def _set_rng_state_all(set_rng_state: Callable) -> Callable:
     def set_rng_state_all(new_states: Iterable) -> None:
-        """Set the generators of all devices. There are none, so that the states of `get_rng_state_all`, also none, fit."""
+        """Set the generators of all devices. There are none, so the empty list that `get_rng_state_all` returns fits."""
         for index, state in enumerate(new_states):
             set_rng_state(state, index)
 
@@ -37,7 +37,7 @@ def _set_rng_state_all(set_rng_state: Callable) -> Callable:
 
 
 class NoDevice:
-    """A context in which a device is in use: none for None and for negative numbers; `message` for others."""
+    """A context that selects a device. None and negative numbers select nothing; other numbers raise `message`."""
 
     message = "there is no such device"
 
@@ -55,7 +55,7 @@ class NoDevice:
 
 
 class NoStream:
-    """A context in which work goes to a stream; None changes nothing."""
+    """A context that selects a stream; None changes nothing."""
 
     def __init__(self, stream: object) -> None:
         self.stream = stream
@@ -68,7 +68,7 @@ class NoStream:
 
 
 def _needing_class(module: str, name: str, error: type[Exception], message: str) -> type:
-    """A class that can be named and tested for; making an object needs the device."""
+    """A class that can be named and tested for; making an instance raises, because that needs the device."""
 
     def refuse(cls: type, *args: object, **kwargs: object) -> None:
         raise error(message)
@@ -78,7 +78,7 @@ def _needing_class(module: str, name: str, error: type[Exception], message: str)
 
 
 def device_names(kind: str, message: str, error: type[Exception] = AssertionError) -> dict[str, object]:
-    """The names that modules of all kinds of devices have, for `torch.<kind>`."""
+    """The names that `torch.<kind>` has for every kind of device."""
     needing = (
         "init", "current_device", "set_device", "synchronize", "current_stream", "default_stream", "set_stream", "seed",
         "seed_all", "initial_seed", "get_rng_state", "set_rng_state", "get_device_name",

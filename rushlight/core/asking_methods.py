@@ -1,7 +1,7 @@
-"""Tensor's attributes that ask function modes: they stand in for the plain ones while some thread has a mode.
+"""Attributes of Tensor that call function modes. They replace the plain attributes while any thread has a mode.
 
-In: the class Tensor with methods and properties that know nothing of modes. Out: while a mode is entered, `x.size()` and
-`x.shape` go to the mode as `Tensor.size` and `Tensor.shape.__get__`, as in torch. Outside of modes the class is as it was.
+In: the class Tensor with methods and properties that ignore modes. Out: while a mode is entered, `x.size()` and `x.shape` go to
+the mode as `Tensor.size` and `Tensor.shape.__get__`, as in torch. Without modes the class is unchanged.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rushlight.core import function_modes
 from rushlight.core.overrides import ask
 from rushlight.core.tensor import Tensor
 
-# Attributes that belong to Python and to the library, or that make no use of the tensor.
+# Attributes that modes never see: those of Python and of the library itself, and those that make no use of the tensor.
 _LEFT_ALONE = frozenset(
     "__new__ __init__ __class__ __dict__ __torch_function__ __torch_dispatch__ __weakref__ __hash__ __dlpack_device__ "
     "__init_subclass__ __copy__ __reduce__ __slots__ __module__ __doc__ _autograd_meta as_subclass __array_wrap__ __dir__ "
@@ -23,7 +23,7 @@ _LEFT_ALONE = frozenset(
 
 
 class _AskingFunction:
-    """A method of Tensor that asks modes. It is equal to the plain one, and is found in its place in dicts."""
+    """A method of Tensor that calls modes. It equals the plain method, so lookups in dicts still find it."""
 
     def __init__(self, plain: Callable, name: str):
         self.__wrapped__ = plain
@@ -51,7 +51,7 @@ class _AskingFunction:
 
 
 class _AskingProperty:
-    """A property of Tensor that asks modes: `x.shape` is a call of `Tensor.shape.__get__`."""
+    """A property of Tensor that calls modes: `x.shape` is a call of `Tensor.shape.__get__`."""
 
     def __init__(self, plain: property, name: str):
         self.__doc__ = plain.__doc__
@@ -86,7 +86,7 @@ def _make(name: str, value: Any) -> Any:
 
 
 def install() -> None:
-    """Put attributes that ask in the places of the plain ones."""
+    """Replace the plain attributes by those that call modes."""
     for name, value in list(vars(Tensor).items()):
         if isinstance(value, property | FunctionType):
             if _plain.get(name) is not value:
@@ -96,7 +96,7 @@ def install() -> None:
 
 
 def remove() -> None:
-    """Give Tensor its plain attributes back."""
+    """Restore Tensor's plain attributes."""
     for name, value in _plain.items():
         if vars(Tensor).get(name) is _asking[name]:
             setattr(Tensor, name, value)

@@ -1,4 +1,4 @@
-"""What programs ask of operators that leave something open: the same result in every run."""
+"""The settings of `torch.use_deterministic_algorithms`: operators must give the same result in every run."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import rushlight._C as _C
 
 
 class Determinism:
-    """Whether deterministic algorithms were asked for, whether a warning is enough where there are none, and whether new memory
-    is filled then. One for the process."""
+    """Whether deterministic algorithms were requested, whether a warning is enough where there are none, and whether new memory
+    is filled then. The settings hold for the whole process."""
 
     def __init__(self) -> None:
         self._asked = self.warns_only = False
@@ -17,7 +17,7 @@ class Determinism:
 
     @property
     def asked(self) -> bool:
-        """Whether deterministic algorithms were asked for."""
+        """Whether deterministic algorithms were requested."""
         return self._asked
 
     @asked.setter
@@ -26,7 +26,7 @@ class Determinism:
         _C.configure(fills_new=asked)
 
     def alert(self, name: str) -> None:
-        """RuntimeError, or a warning, for an operator whose result is not determined."""
+        """Raise RuntimeError, or warn, for an operator whose result is not deterministic."""
         if not self.asked:
             return
         if not self.warns_only:

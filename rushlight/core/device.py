@@ -23,7 +23,7 @@ _FORMS = "\n * (torch.device device)\n * (str type, int index = -1)\n"
 class device:
     """`device("cuda:1")`, `device("cuda", 1)`, `device(other)`: a type and an index, which is None where none is given.
 
-    RuntimeError for a name that is none, and for `device(1)`, the accelerator of this number, as there is none.
+    RuntimeError for an unknown name, and for `device(1)`, which means accelerator 1: there is no accelerator.
     """
 
     __slots__ = ("_type", "_index")
@@ -42,12 +42,12 @@ class device:
 
     @property
     def type(self) -> str:
-        """The name of the kind of device: "cpu"."""
+        """The name of the device type: "cpu"."""
         return self._type
 
     @property
     def index(self) -> int | None:
-        """Which device of this kind, or None."""
+        """The number of the device within its type, or None."""
         return self._index
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -85,11 +85,11 @@ class device:
         return self
 
 
-_made: dict[tuple[str, int | None], device] = {}  # there is one object of each, so that they are the same if equal
+_made: dict[tuple[str, int | None], device] = {}  # one object per device, so that equal devices are the same object
 
 
 def _arguments(args: tuple, kwargs: dict) -> tuple[object, object]:
-    """The type and the index among the arguments; TypeError where they fit no form."""
+    """The type and the index from the arguments; TypeError where they fit no signature."""
     given = dict(zip(("type", "index"), args, strict=False)) | kwargs
     name = given.get("type", given.get("device"))
     if len(args) + len(kwargs) > len(given) or len(args) > 2 or not isinstance(name, str | device | int) or name is True:
@@ -141,7 +141,7 @@ def as_device(value: device | str | int | None) -> device:
 
 
 def present_device(value: device | str | int | None) -> device:
-    """`value` as a device to which tensors are copied; torch's error where this build has none."""
+    """`value` as a device that can hold tensors; torch's error where this build lacks it."""
     where = as_device(value)
     if where.type not in _PRESENT:
         _raise_if_initialised(where.type)
@@ -150,7 +150,7 @@ def present_device(value: device | str | int | None) -> device:
 
 
 def device_for_operator(value: device | str | int, operator: str) -> device:
-    """`value` as the device of what `operator` makes; torch's error where this build has none."""
+    """`value` as the device on which `operator` makes its result; torch's error where this build lacks it."""
     where = as_device(value)
     if where.type not in _PRESENT:
         _raise_if_initialised(where.type)
@@ -164,7 +164,7 @@ def device_for_operator(value: device | str | int, operator: str) -> device:
 
 
 def raise_absent(name: str) -> NoReturn:
-    """Torch's error where the module of an absent kind of device is used: `torch.cuda.synchronize()`."""
+    """Raise torch's error for a call into an absent device's module, such as `torch.cuda.synchronize()`."""
     _raise_if_initialised(name)
     raise RuntimeError(f"PyTorch is not linked with support for {name} devices")
 
@@ -177,7 +177,7 @@ _MTIA_HINT = (
 
 
 def _raise_if_initialised(name: str) -> None:
-    """The error of kinds of devices that torch sets up when they are first used."""
+    """Raise the error of devices that torch initialises lazily."""
     if name in ("cuda", "xpu", "mtia"):
         raise AssertionError(f"Torch not compiled with {name.upper()} enabled{_MTIA_HINT if name == 'mtia' else ''}")
     if name in ("hpu", "privateuseone"):

@@ -27,7 +27,7 @@ class DispatchKey(IntEnum):
     VmapMode = 16
     Narrow = 17
     Profiler = 18
-    # PyTorch's names by device for what is one functionality here.
+    # PyTorch has a key per device for each functionality; here one key serves, and these names alias it.
     AutogradCPU = 10
     AutogradCUDA = 10
     AutocastCPU = 13

@@ -1,4 +1,4 @@
-"""DLPack: memory of other libraries, by `__dlpack__` or a capsule, as a tensor."""
+"""DLPack: import memory of other libraries as a tensor, by `__dlpack__` or from a capsule."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rushlight.core.tensor import Tensor, from_numpy
 
 
 class _Capsule:
-    """What hands out a DLPack capsule that the caller has."""
+    """An object with `__dlpack__` that returns the caller's capsule."""
 
     def __init__(self, capsule: object):
         self.capsule = capsule
@@ -21,15 +21,15 @@ class _Capsule:
 
 
 class _Writable:
-    """An array's memory, to write to as well."""
+    """Exposes an array's memory as writable."""
 
     def __init__(self, array: np.ndarray):
-        self.array = array  # keeps the memory
+        self.array = array  # keeps the memory alive
         self.__array_interface__ = array.__array_interface__ | {"data": (array.ctypes.data, False)}
 
 
 def _says_what_may_be_written(capsule: object) -> bool:
-    """Whether a capsule is of DLPack 1.0 or later. NumPy takes all memory of earlier ones for constant."""
+    """Whether a capsule is of DLPack 1.0 or later. NumPy treats the memory of earlier ones as read-only."""
     return '"dltensor_versioned"' in repr(capsule)
 
 

@@ -70,7 +70,7 @@ complex128 = dtype("complex128", "ComplexDouble", np.complex128, COMPLEX)
 
 ALL = (bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128)
 
-# What the elements of quantized tensors are kept as. The last two pack two and four elements into a byte.
+# Storage types of quantized tensors. The last two pack two and four elements into a byte.
 quint8 = dtype("quint8", "QUInt8", np.uint8, QUANTIZED)
 qint8 = dtype("qint8", "QInt8", np.int8, QUANTIZED)
 qint32 = dtype("qint32", "QInt32", np.int32, QUANTIZED)
@@ -84,7 +84,7 @@ uint32 = dtype("uint32", "UInt32", np.uint32, INTEGRAL)
 uint64 = dtype("uint64", "UInt64", np.uint64, INTEGRAL)
 UNSIGNED_TYPES = (uint16, uint32, uint64)
 
-# Floating dtypes that tensors are stored in and cast to; few operators compute with them. The last packs two into a byte.
+# Floating dtypes for storage and casts; few operators compute with them. The last packs two into a byte.
 float8_e4m3fn = dtype("float8_e4m3fn", "Float8_e4m3fn", ml_dtypes.float8_e4m3fn, FLOATING)
 float8_e5m2 = dtype("float8_e5m2", "Float8_e5m2", ml_dtypes.float8_e5m2, FLOATING)
 float8_e4m3fnuz = dtype("float8_e4m3fnuz", "Float8_e4m3fnuz", ml_dtypes.float8_e4m3fnuz, FLOATING)
@@ -92,11 +92,11 @@ float8_e5m2fnuz = dtype("float8_e5m2fnuz", "Float8_e5m2fnuz", ml_dtypes.float8_e
 float8_e8m0fnu = dtype("float8_e8m0fnu", "Float8_e8m0fnu", ml_dtypes.float8_e8m0fnu, FLOATING)
 float4_e2m1fn_x2 = dtype("float4_e2m1fn_x2", "Float4_e2m1fn_x2", np.uint8, FLOATING)
 FLOAT8_TYPES = (float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu)
-# NumPy has no complex numbers of two halves: their arrays have a field for each.
+# NumPy has no complex number of two halves: arrays of complex32 have one field for each part.
 complex32 = dtype("complex32", "ComplexHalf", [("real", np.float16), ("imag", np.float16)], COMPLEX)
 NARROW_TYPES = (*FLOAT8_TYPES, float4_e2m1fn_x2, complex32)
 
-# Names of bits that packages give a meaning to. No operator computes with them.
+# Bit strings of a given width that packages give a meaning to. No operator computes with them.
 BITS_TYPES = tuple(
     dtype(name, scalar_name, kind, BITS)
     for name, scalar_name, kind in (
@@ -118,7 +118,7 @@ _COMPLEX_OF = {
 
 
 def from_name(name: str) -> dtype:
-    """The dtype called `name` ("float32"); KeyError when there is none."""
+    """The dtype called `name` ("float32"); KeyError if there is none."""
     return _BY_NAME[name]
 
 
@@ -134,7 +134,7 @@ def from_numpy_dtype(numpy_dtype: np.dtype) -> dtype:
 
 
 def of_number(value: bool | int | float | complex) -> dtype:
-    """The dtype that a Python number has on its own."""
+    """The dtype that a Python number has by itself."""
     if isinstance(value, bool | np.bool_):
         return bool_
     if isinstance(value, int | np.integer):
@@ -237,7 +237,7 @@ class finfo:
         self.tiny = self.smallest_normal = float(info.smallest_normal)
         self.resolution = 10.0 ** -info.precision if self.bits > 8 else 1.0
         if type in (float8_e4m3fnuz, float8_e5m2fnuz):
-            self.eps = 0.125  # what torch states; the step above 1 of the second is 0.25
+            self.eps = 0.125  # torch's values, though the spacing above 1 of the second is 0.25
 
     def __repr__(self) -> str:
         return (

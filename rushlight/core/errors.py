@@ -1,11 +1,11 @@
-"""Kinds of errors that programs catch by name."""
+"""Exception classes that programs catch by name."""
 
 from __future__ import annotations
 
 
 class AcceleratorError(RuntimeError):
-    """What goes wrong on an accelerator."""
+    """An error of an accelerator."""
 
 
 class OutOfMemoryError(RuntimeError, MemoryError):
-    """A device has no memory left."""
+    """A device is out of memory."""

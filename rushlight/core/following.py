@@ -1,4 +1,4 @@
-"""Which functions of the library compiled functions call and do not follow; what tells others that they are followed."""
+"""Markers for functions that the tracer of compiled functions calls instead of following, and `is_compiling`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from rushlight._C import skip_code
 
 
 def is_compiling() -> bool:
-    """False; in a compiled function, True."""
+    """False when run eagerly; True inside a compiled function."""
     return False
 
 
 def answers_when_followed(answer: object) -> Callable[[Callable], Callable]:
-    """A decorator of functions without arguments that give `answer` in a compiled function."""
+    """A decorator for functions without arguments that return `answer` inside a compiled function."""
 
     def decorate(function: Callable) -> Callable:
         function._rushlight_answer = answer
@@ -23,8 +23,8 @@ def answers_when_followed(answer: object) -> Callable[[Callable], Callable]:
 
 
 def runs_as_it_is(reason: str, with_callees: bool = False) -> Callable[[Callable], Callable]:
-    """A decorator of functions that compiled functions call and do not follow; `reason` is what logs say then. `with_callees`
-    says that nothing which they call is worth being captured either."""
+    """A decorator for functions that the tracer calls without following them; `reason` goes to the logs. `with_callees` says
+    that nothing they call is worth capturing either."""
 
     def decorate(function: Callable) -> Callable:
         function._rushlight_disabled = reason

@@ -1,7 +1,7 @@
-"""The stack of function modes of a thread: objects that are asked before every call of a public function or method.
+"""The stack of function modes of a thread: objects that see every call of a public function or method first.
 
 `torch.overrides.TorchFunctionMode` pushes and pops them. Without a mode nothing here runs: functions and operators look at a
-flag (`ThreadRecord.asks_function_modes` in C, `entered` in Python), and what else Tensor has (`size`, `shape`, `item`) is
+flag (`ThreadRecord.asks_function_modes` in C, `entered` in Python), and Tensor's other attributes (`size`, `shape`, `item`) are
 replaced on the class only while some thread has a mode.
 """
 
@@ -17,7 +17,7 @@ from rushlight.core.thread_state import state
 entered = 0
 """How many modes are on the stacks of all threads. Python code that is called often looks here first."""
 
-# What to run when the first mode of the process is entered, and when the last one is left.
+# Callbacks that run when the process's first mode is entered, and when its last one is left.
 _installers: list[Callable[[], None]] = []
 _removers: list[Callable[[], None]] = []
 _lock = threading.Lock()
@@ -37,12 +37,12 @@ def _set(modes: tuple[Any, ...]) -> None:
 
 
 def are_active() -> bool:
-    """Whether a mode of this thread is asked."""
+    """Whether this thread has a mode that sees calls now."""
     return state.asks_function_modes
 
 
 def are_suspended() -> bool:
-    """Whether modes of this thread, if there are any, are not asked."""
+    """Whether this thread's modes are switched off for now."""
     return _stack.disabled
 
 
@@ -63,7 +63,7 @@ def push(mode: Any) -> None:
 
 
 def pop() -> Any:
-    """Take the innermost mode away. RuntimeError where there is none."""
+    """Pop the innermost mode. RuntimeError where there is none."""
     global entered
     if not _stack.modes:
         raise RuntimeError("the stack of function modes is empty: a mode was left that was not entered")
@@ -79,7 +79,7 @@ def pop() -> Any:
 
 @contextmanager
 def innermost_popped() -> Iterator[Any]:
-    """A context in which the innermost mode is asked no more; gives that mode."""
+    """A context in which the innermost mode is popped; yields that mode."""
     before = _stack.modes
     _set(before[:-1])
     try:
@@ -89,7 +89,7 @@ def innermost_popped() -> Iterator[Any]:
 
 
 class Suspended:
-    """A context in which no mode of this thread is asked."""
+    """A context in which this thread's modes see no calls."""
 
     def __enter__(self) -> None:
         self._before = _stack.disabled

@@ -1,6 +1,6 @@
-"""What a program has made and is to keep, told to the search for cyclic garbage.
+"""Tell Python's cyclic garbage collector which objects are there to stay.
 
-In: a moment after which many new objects stay, such as those of imported modules. Out: a next search that passes them over.
+In: a moment after which many new objects live on, such as those of imported modules. Out: the next collection skips them.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from contextlib import contextmanager
 
 
 def keep_new_objects() -> None:
-    """Count all objects as old ones, as the next searches would after going through each of them.
+    """Move all objects to the oldest generation, as collections that find them alive would.
 
-    Garbage among them is found when old objects are searched. Nothing happens where a program has frozen objects itself.
+    Garbage among them is found when the oldest generation is collected. Does nothing where a program has frozen objects itself.
     """
     if not gc.get_freeze_count():
         gc.freeze()
@@ -22,8 +22,8 @@ def keep_new_objects() -> None:
 
 @contextmanager
 def making_objects_that_stay() -> Iterator[None]:
-    """A context in which nothing searches for garbage, and whose new objects count as old ones: a search among them would take
-    as long as to make them."""
+    """A context that switches the garbage collector off and moves the objects made in it to the oldest generation. Collecting
+    among them would take as long as making them."""
     searching = gc.isenabled()
     gc.disable()
     try:

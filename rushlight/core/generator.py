@@ -1,7 +1,7 @@
 """Random number generators: the Mersenne Twister, drawn from in the same way as torch's CPU generator.
 
-Comes in: a seed. Goes out: raw 32- and 64-bit draws, uniform numbers made of them, and a state that torch can read too.
-Definition of the raw draws: M. Matsumoto and T. Nishimura, "Mersenne Twister" (ACM TOMACS 8, 1998), variant mt19937.
+In: a seed. Out: raw 32- and 64-bit draws, uniform numbers made of them, and a state that torch can read too. Definition of the
+raw draws: M. Matsumoto and T. Nishimura, "Mersenne Twister" (ACM TOMACS 8, 1998), variant mt19937.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from rushlight.core.tensor import Tensor, tensor_from_array
 secrets = LazyModule("secrets")
 DEFAULT_SEED = 67280421310721
 _WORDS = 624
-# Seed, draws left before the next twist, whether seeded, position, the words, three fields for a kept normal number and
-# whether there is one; then the same for float32, which is never used; all padded to 5056 bytes.
+# The layout of torch's state, 5056 bytes with padding: seed, draws left before the next twist, whether seeded, position, the
+# words; three fields for a cached normal number and a flag for it; the same for float32, which is never used.
 _STATE = struct.Struct(f"<Qii Q {_WORDS}Q ddd i4x f?3x")
 
 
@@ -54,7 +54,7 @@ class Generator:
 
     @property
     def kept_normal(self) -> float | None:
-        """A normal number that the last pair left over."""
+        """The second normal number of the last pair, if it is still unused."""
         return self.twister.kept_normal
 
     @kept_normal.setter
@@ -62,7 +62,7 @@ class Generator:
         self.twister.kept_normal = value
 
     def manual_seed(self, seed: int) -> Generator:
-        """Start again from `seed`, an int of 64 bits of which the low 32 count; RuntimeError when it is larger."""
+        """Restart from `seed`, a 64-bit int of which the low 32 bits count; RuntimeError when it is larger."""
         if not isinstance(seed, int | np.integer):
             raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
         seed = int(seed)
@@ -74,7 +74,7 @@ class Generator:
         return self
 
     def seed(self) -> int:
-        """Start again from a seed of the operating system, and return it."""
+        """Restart from a seed of the operating system, and return it."""
         self.manual_seed(secrets.randbits(53))
         return self._seed
 

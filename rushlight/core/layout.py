@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class layout:
-    """How a tensor's elements are kept: `strided`, `sparse_coo`, `sparse_csr` or `sparse_csc`; the others are names only."""
+    """The storage layout of a tensor: `strided`, `sparse_coo`, `sparse_csr` or `sparse_csc`; the others are names only."""
 
     __slots__ = ("name",)
 

@@ -1,4 +1,4 @@
-"""Modules that are imported when they are first used, because their import takes long and few programs need them."""
+"""Lazy imports: modules that are slow to import and that few programs need are imported at first use."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rushlight.core.garbage import making_objects_that_stay
 
 
 def fetch(name: str) -> ModuleType:
-    """Import a module, whose objects stay."""
+    """Import a module; its objects are marked as permanent for the garbage collector."""
     with making_objects_that_stay():
         return import_module(name)
 
 
 @functools.cache
 def optional(name: str) -> ModuleType | None:
-    """A module of a package that need not be there; None where it is not."""
+    """A module of an optional package, or None where it is not installed."""
     try:
         return fetch(name)
     except ModuleNotFoundError:
@@ -27,9 +27,9 @@ def optional(name: str) -> ModuleType | None:
 
 
 class LazyModule:
-    """Stands for the module `name`; its attributes are the module's, and the first use of one imports it.
+    """A proxy of the module `name`: the first use of an attribute imports the module.
 
-    `used_by` says what cannot do without the module, where it is of an optional package; ImportError then says what to install.
+    For an optional package, `used_by` names the feature that needs it; ImportError then says what to install.
     """
 
     def __init__(self, name: str, used_by: str = ""):
@@ -56,10 +56,10 @@ class LazyModule:
 def lazy_names(
     package: dict, homes: dict[str, tuple[str, ...]], aliases: dict[str, tuple[str, str]] | None = None
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` for a package that has names whose modules, the keys of `homes`, are imported at first use.
+    """`__getattr__` and `__dir__` for a package whose names come from the modules in `homes`, imported at first use.
 
-    `package` are its globals. `aliases` are names that are others in their modules: a module and the name there. The modules
-    that lie in the package are its attributes, too, as if they had been imported.
+    `package` is its globals. `aliases` maps a name to a module and the name there, where the two names differ. The modules
+    inside the package are its attributes too, as if they had been imported.
     """
     own = package["__name__"]
     home_of = {name: (home, name) for home, names in homes.items() for name in names} | (aliases or {})
@@ -82,7 +82,7 @@ def lazy_names(
 
 
 def names_of(home: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` for a module that has the names of the module `home`, which the first use of one imports."""
+    """`__getattr__` and `__dir__` for a module that re-exports the names of the module `home`, imported at first use."""
 
     def __getattr__(name: str) -> object:
         if name.startswith("__") and name != "__all__":

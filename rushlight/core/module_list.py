@@ -1,4 +1,4 @@
-"""Packages whose modules fill a table, as each is imported. In: a package. Out: all of its modules are imported."""
+"""Import a package whose modules register themselves in a table. In: a package. Out: all of its modules are imported."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib import import_module
 
 
 def import_all(name: str, paths: list[str]) -> None:
-    """Import every module and package in the package `name`, whose `__path__` is `paths`, by alphabet."""
+    """Import every module and package in the package `name`, whose `__path__` is `paths`, in alphabetical order."""
     for entry in sorted(os.listdir(paths[0])):
         stem, _, suffix = entry.partition(".")
         is_package = not suffix and os.path.exists(os.path.join(paths[0], entry, "__init__.py"))

@@ -1,13 +1,10 @@
-"""Whose a class or function is, told by its `__module__`.
-
-Under the alias (`rushlight.as_torch`) the library's classes say `torch.nn.modules.linear`, as PyTorch's do; functions do not.
-"""
+"""Which module a class or function belongs to, by its `__module__`."""
 
 from __future__ import annotations
 
 
 def own_module(value: object) -> str:
-    """The module that a class or function says it is from; a class of the library's gives `rushlight.nn.modules.linear`."""
+    """The module of a class or function by its own account; `rushlight.nn.modules.linear` for a class of this library."""
     name = getattr(value, "__module__", None) or ""
     if isinstance(value, type) and (name == "torch" or name.startswith("torch.")):
         return "rushlight" + name.removeprefix("torch")

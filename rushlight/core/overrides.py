@@ -1,4 +1,4 @@
-"""`__torch_function__`: types that decide for themselves what the library's functions do with them.
+"""`__torch_function__`: types that override what the library's functions do with them.
 
 In: a call of a public function. Out: what the `__torch_function__` of an argument's type returns, where there is one: traced
 proxies record the call, subclasses of Tensor wrap its results. Plain tensors, parameters and Python values never pass here.
@@ -41,34 +41,34 @@ def is_subclass_disabled() -> bool:
 
 
 def disabled_torch_function(function: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
-    """Call `function` as if no type decided: the implementation of classes whose results are to be plain tensors."""
+    """Call `function` without overrides: the `__torch_function__` of classes whose results are plain tensors."""
     _refuse_foreign(function)
     with DisableTorchFunctionSubclass():
         return function(*args, **(kwargs or {}))
 
 
 def _refuse_foreign(function: Callable) -> None:
-    """TypeError where PyTorch asks, one of whose functions was given a tensor of this library."""
+    """TypeError where the caller is PyTorch: one of its functions was given a tensor of this library."""
     owner = getattr(function, "__objclass__", None) or getattr(function, "__self__", None)
     if isinstance(owner, type) and issubclass(owner, TensorBase):
-        return  # a class of this library, which may be called torch's
+        return  # a class of this library; the alias makes it look like torch's
     module = getattr(function, "__module__", None) or getattr(owner, "__module__", None) or type(owner).__module__
     if isinstance(module, str) and module.partition(".")[0] == "torch":
-        raise TypeError(f"{getattr(function, '__name__', 'a function')}() {_MIXED}")
+        raise TypeError(f"{getattr(function, '__name__', 'a function')}() {_TWO_LIBRARIES}")
 
 
 def refuse_foreign_tensor(value: Any, name: str) -> None:
     """TypeError where `value`, an operand of `name`, is a tensor of PyTorch."""
     if _is_foreign(type(value)):
-        raise TypeError(f"{name} {_MIXED}")
+        raise TypeError(f"{name} {_TWO_LIBRARIES}")
 
 
 def _is_foreign(kind: type) -> bool:
-    """Whether a type is one of PyTorch's tensors. Under the alias types of this library are called so, too."""
+    """Whether a type is one of PyTorch's tensors. Under the alias, this library's types carry torch's names, too."""
     return kind.__module__.partition(".")[0] == "torch" and hasattr(kind, "data_ptr") and not issubclass(kind, TensorBase)
 
 
-_MIXED = (
+_TWO_LIBRARIES = (
     "was given tensors of two packages: rushlight.Tensor and torch.Tensor, PyTorch's. Convert one of them, for example with "
     "rushlight.from_dlpack or torch.from_dlpack"
 )
@@ -98,16 +98,16 @@ def _as_subclass(cls: type, value: Any) -> Any:
 
 Tensor.__torch_function__ = classmethod(_wrapping_torch_function)
 
-# Types without an implementation of their own.
+# Types without a `__torch_function__` of their own.
 _plain: set[type] = {Tensor, int, float, bool, str, type(None), complex, list, tuple, dict}
 
 
 def is_plain(kind: type) -> bool:
-    """Whether values of a type never decide: it has no `__torch_function__`, or the one that does nothing."""
+    """Whether a type never overrides: it has no `__torch_function__`, or the disabled one."""
     if kind in _plain:
         return True
     method = getattr(kind, "__torch_function__", None)
-    # As in torch, a class that sees operators is asked about functions only where it says what to do with them.
+    # As in torch, a class with `__torch_dispatch__` overrides functions only if it defines its own `__torch_function__`.
     leaves_it = dispatches(kind) and getattr(method, "__func__", None) is _wrapping_torch_function
     if method is None or method is disabled_torch_function or leaves_it:
         _plain.add(kind)
@@ -116,17 +116,17 @@ def is_plain(kind: type) -> bool:
 
 
 def is_overriding(kind: type) -> bool:
-    """Whether values of a type decide now."""
+    """Whether a type overrides functions now."""
     return not is_plain(kind) and not (_state.disabled and issubclass(kind, Tensor))
 
 
 def are_plain(args: tuple, kwargs: dict) -> bool:
-    """Whether no argument, or element of one, is of a type that ever decides."""
+    """Whether no argument, or element of one, is of a type that ever overrides."""
     return all(is_plain(type(value)) for value in _flat((*args, *kwargs.values())))
 
 
 def overriding_arguments(args: tuple, kwargs: dict) -> list[Any]:
-    """The arguments whose types decide, one per type: subclasses before their bases, otherwise in order."""
+    """The arguments whose types override, one per type: subclasses before their bases, otherwise in order."""
     found: list[Any] = []
     for value in _flat((*args, *kwargs.values())):
         kind = type(value)
@@ -145,13 +145,13 @@ def _flat(values: tuple) -> Iterator[Any]:
 
 
 def call_override(function: Callable, deciding: list[Any], args: tuple, kwargs: dict) -> Any:
-    """The first answer of the innermost mode, then of the deciding arguments' types, that is not NotImplemented.
+    """The first answer that is not NotImplemented: of the innermost mode, then of the overriding arguments' types.
 
     TypeError where all decline.
     """
     kinds = tuple(type(value) for value in deciding)
     if any(map(_is_foreign, kinds)):
-        raise TypeError(f"{getattr(function, '__name__', 'a function')}() {_MIXED}")
+        raise TypeError(f"{getattr(function, '__name__', 'a function')}() {_TWO_LIBRARIES}")
     if function_modes.entered and function_modes.are_active():
         with function_modes.innermost_popped() as mode:
             result = mode.__torch_function__(function, kinds, args, kwargs)
@@ -177,17 +177,18 @@ def _name(kind: type) -> str:
 
 
 def ask(function: Callable, args: tuple, kwargs: dict) -> Any:
-    """What the innermost mode and the types of the arguments make of a call, while a mode of this thread is active."""
+    """The result of a call according to the innermost mode and the types of the arguments, while this thread has an active
+    mode."""
     return call_override(function, overriding_arguments(args, kwargs), args, kwargs)
 
 
 def asks_modes() -> bool:
-    """Whether a mode of this thread is to be asked."""
+    """Whether this thread has an active mode."""
     return bool(function_modes.entered) and function_modes.are_active()
 
 
 def overridable(function: Callable) -> Callable:
-    """`function`, which first asks the types of its arguments."""
+    """Make `function` ask modes and the types of its arguments first."""
 
     @functools.wraps(function)
     def public(*args: Any, **kwargs: Any) -> Any:

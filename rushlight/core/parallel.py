@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-MOST_THREADS = 4096  # the OpenMP library ends the process where the system refuses it a thread
+MOST_THREADS = 4096  # with more, the OpenMP library may fail to start a thread and then ends the process
 
 
 def _default() -> int:
@@ -40,6 +40,6 @@ def set_num_threads(number: int) -> None:
 
 
 def follow(follower: Callable[[int], None]) -> None:
-    """Call `follower` with the number of threads now and whenever it is set."""
+    """Call `follower` with the number of threads, now and at every change."""
     _followers.append(follower)
     follower(_threads[0])

@@ -84,14 +84,14 @@ def format_tensor(
 ) -> str:
     """The text of a tensor with the elements of `array`.
 
-    `dtype` is the tensor's element type (its `name`, `is_floating_point` and `is_complex` are read); `default_dtype` is
-    the current default floating dtype, None for float32. `size` is the shape that is reported where one is, the array's
-    if it is None. `options` defaults to those of `set_printoptions`.
+    `dtype` is the tensor's element type (its `name`, `is_floating_point` and `is_complex` are read); `default_dtype` is the
+    current default floating dtype, None for float32. `size` is the shape to report; None stands for the array's. `options`
+    defaults to those of `set_printoptions`.
     """
     options = options or _current[0]
     suffixes = [] if str(device) == "cpu" else [f"device='{device}'"]
     shape = tuple(array.shape if size is None else size)
-    # Where brackets show no element, they show no shape either; a bare `[]` stands for (0,).
+    # Brackets without elements don't show the shape either, so `size=` states it; a bare `[]` stands for (0,).
     if (options.edgeitems == 0) if array.size else (len(shape) != 1):
         suffixes.append(_size_suffix(shape))
     if not _is_understood(dtype, default_dtype, bool(array.size)):
@@ -102,7 +102,7 @@ def format_tensor(
 
 
 def elements_text(array: np.ndarray, dtype: Any, indent: int) -> str:
-    """The elements of an array of this dtype in brackets, for a place `indent` characters to the right."""
+    """The elements of an array of this dtype in brackets; continuation lines are indented by `indent` characters."""
     return _format_elements(array, dtype, indent, _current[0]) if array.size else "[]"
 
 
@@ -199,11 +199,11 @@ class _Integers:
     is_complex = is_floating_point = False
 
 
-# What follows the elements
+# The suffixes after the elements
 
 
 def _is_understood(dtype: Any, default_dtype: Any, has_elements: bool) -> bool:
-    """Whether a reader knows the dtype without being told: from the elements' looks, or as the default one."""
+    """Whether the dtype need not be printed: the elements show it, or it is the default one."""
     default_name = default_dtype.name if default_dtype is not None else "float32"
     shown = ("int64", "bool", _COMPLEX_OF.get(default_name)) if has_elements else ()
     return dtype.name == default_name or dtype.name in shown
@@ -236,7 +236,7 @@ def _append_suffixes(text: str, suffixes: list[str], indent: int, options: Print
 
 
 class _ElementStyle(NamedTuple):
-    """How one element is written, and the columns that an element takes in a row."""
+    """How one element is written, and the width of its column."""
 
     write: Callable[[Any], str]
     width: int
@@ -262,7 +262,7 @@ def _edges(length: int, is_cut: bool, edgeitems: int) -> np.ndarray:
 
 
 def _format_nested(values: Any, cut: list[bool], indent: int, style: _ElementStyle, options: PrintOptions) -> str:
-    """Nested lists as nested brackets; `cut` says for each dimension whether its middle is left out."""
+    """Nested lists as nested brackets; `cut` says for each dimension whether its middle is elided."""
     if not cut:
         return style.write(values)
     if len(cut) == 1:
@@ -291,7 +291,7 @@ def _plain_style(array: np.ndarray) -> _ElementStyle:
 def _float_style(array: np.ndarray, options: PrintOptions) -> _ElementStyle:
     """Floating-point elements: whole numbers as `2.`, others with fixed digits, wide ranges in scientific notation.
 
-    Zeros, infinities and NaNs have no say in the notation or the width, so they can stick out of a column.
+    Zeros, infinities and NaNs don't influence the notation or the width, so they can be wider than their column.
     """
     telling = array[np.isfinite(array) & (array != 0)]
     if telling.size == 0:
@@ -314,7 +314,7 @@ def _whole(value: float) -> str:
 
 
 def _complex_style(array: np.ndarray, options: PrintOptions) -> _ElementStyle:
-    """Real and imaginary parts in notations of their own, the real part aligned."""
+    """Real and imaginary parts each choose their own notation; the real part is aligned."""
     real, imaginary = _float_style(array.real, options), _float_style(array.imag, options)
 
     def write(value: complex) -> str:

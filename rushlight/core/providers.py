@@ -1,6 +1,7 @@
-"""What a layer wants of a higher one, which it must not import: modules by the name of what they provide.
+"""Services of higher layers that a lower layer needs but must not import: a table from service to module name.
 
-In: names of modules, as the facade lists them. Out: nothing; a module that is imported makes itself known to the layer below.
+In: names of modules, as the facade lists them. Out: nothing; a module registers itself with the lower layer when it is
+imported.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ _modules: dict[str, str] = {}
 
 
 def set_provider(service: str, module: str) -> None:
-    """Name the module that provides a service when it is imported."""
+    """Name the module that provides a service once it is imported."""
     with _lock:
         _modules[service] = module
 
 
 def import_provider(service: str) -> None:
-    """Import the module of a service, if there is one; later calls find it imported."""
+    """Import the module of a service, if there is one. Later calls do nothing."""
     module = _modules.get(service)
     if module is not None:
         import_module(module)

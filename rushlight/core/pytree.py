@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 
 class Container(NamedTuple):
-    """How instances of a class are taken apart and made again."""
+    """How instances of a class are flattened and rebuilt."""
 
     flatten: Callable[[Any], tuple[list, Any]]
     """The children of an instance, and what else it takes to make it: its context."""
@@ -54,7 +54,7 @@ class TreeSpec:
         return isinstance(other, TreeSpec) and self._facts() == other._facts()
 
     def __hash__(self) -> int:
-        return hash((self.kind, self.keys, self.children))  # a context need not have a hash
+        return hash((self.kind, self.keys, self.children))  # the context may be unhashable
 
     def __repr__(self) -> str:
         if self.kind is None:
@@ -78,12 +78,12 @@ class TreeSpec:
 
     @property
     def type(self) -> type | None:
-        """The class of its root; None for a leaf. `collections.namedtuple` stands for all namedtuples."""
+        """The class of the root; None for a leaf. `collections.namedtuple` stands for all namedtuples."""
         return namedtuple if _is_namedtuple(self.kind) else self.kind
 
     @property
     def context(self) -> object:
-        """What it takes beside the children to make the root: a dict's keys, a namedtuple's class."""
+        """The root's context, which rebuilds it from its children: a dict's keys, a namedtuple's class."""
         if self.keys is not None:
             return list(self.keys)
         return self.kind if _is_namedtuple(self.kind) else self.own
@@ -94,7 +94,7 @@ class TreeSpec:
         return list(self.children)
 
     def children_of(self, tree: object) -> list:
-        """The children of `tree`, which must have a root such as this one; ValueError for another."""
+        """The children of `tree`, whose root must match this spec's; ValueError otherwise."""
         own = _one_level(tree)
         if own is None or own[1].type is not self.type or len(own[0]) != len(self.children):
             raise ValueError(f"expected a {getattr(self.kind, '__name__', 'leaf')} of {len(self.children)}, got {tree!r}")
@@ -109,7 +109,7 @@ class TreeSpec:
         return self.kind is None
 
     def flatten_up_to(self, tree: object) -> list:
-        """The parts of `tree` at the places of this spec's leaves; ValueError where its containers differ."""
+        """The subtrees of `tree` at the places of this spec's leaves; ValueError where its containers differ."""
         if self.kind is None:
             return [tree]
         return [
@@ -129,13 +129,13 @@ LEAF = TreeSpec(None)
 
 
 def tree_flatten(tree: object, is_leaf: Callable[[object], bool] | None = None) -> tuple[list, TreeSpec]:
-    """The leaves of `tree`, left to right, and its shape. What `is_leaf` is true of is a leaf, whatever it is."""
+    """The leaves of `tree`, left to right, and its spec. Anything for which `is_leaf` is true is a leaf."""
     leaves: list = []
     return leaves, _flatten(tree, leaves, is_leaf)
 
 
 def _one_level(tree: object) -> tuple[list, TreeSpec] | None:
-    """The children of a container, and its spec without theirs; None for a leaf."""
+    """The children of a container, and its spec without the children's specs; None for a leaf."""
     kind = type(tree)
     if kind in (dict, OrderedDict):
         return list(tree.values()), TreeSpec(kind, tuple(tree))
@@ -177,7 +177,7 @@ def _build(leaves, spec: TreeSpec):
 
 
 def tree_map(function: Callable, tree: object, *others: object, is_leaf: Callable[[object], bool] | None = None) -> object:
-    """The tree with `function` applied to each leaf, and to what the other trees have in its place."""
+    """The tree with `function` applied to each leaf, along with the subtrees of the other trees at its place."""
     leaves, spec = tree_flatten(tree, is_leaf)
     rest = [spec.flatten_up_to(other) for other in others]
     return tree_unflatten([function(*parts) for parts in zip(leaves, *rest, strict=True)], spec)

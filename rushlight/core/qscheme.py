@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class qscheme:
-    """A scheme. Instances are singletons; `number` is c10's, which graphs hold."""
+    """A quantization scheme. Instances are singletons; `number` is c10's number for it, which graphs hold."""
 
     __slots__ = ("name", "number")
 
@@ -33,5 +33,5 @@ SCHEMES = {
 
 
 def from_name(name: str) -> qscheme:
-    """The scheme called `name`; KeyError when there is none."""
+    """The scheme called `name`; KeyError if there is none."""
     return SCHEMES[name]

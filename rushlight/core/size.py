@@ -1,4 +1,4 @@
-"""Size: the tuple of ints that `Tensor.shape` returns, and what counts as a size."""
+"""Size: the tuple of ints that `Tensor.shape` returns, and checks of sizes."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Iterable
 
 
 def whole_number(value: object) -> int:
-    """`int(value)`, but a symbolic integer as it is: those count as instances of int, too."""
+    """`int(value)`; a symbolic integer stays as it is, since it counts as an instance of int."""
     return value if isinstance(value, int) and not isinstance(value, bool) else int(value)
 
 
-# Floats of so few digits that their products with sizes are exact.
+# Floats with at most this numerator and denominator have so few digits that their products with sizes are exact.
 _LARGEST_NUMERATOR, _LARGEST_DENOMINATOR = 2**20, 2**10
 
 
 def short_fraction(number: float) -> tuple[int, int] | None:
-    """A finite float as numerator and denominator, where its product with any size is exact; None for others."""
+    """A finite float as numerator and denominator if its product with any size is exact, else None."""
     numerator, denominator = number.as_integer_ratio()
     is_short = abs(numerator) <= _LARGEST_NUMERATOR and denominator <= _LARGEST_DENOMINATOR
     return (numerator, denominator) if is_short else None

@@ -20,17 +20,17 @@ from rushlight.core.device import CPU, META, as_device, device, present_device, 
 from rushlight.core.errors import OutOfMemoryError
 
 # StorageImpl(buffer, nbytes, where, data_ptr=None) is the memory itself, a C struct (`csrc/storage_impl.c`). `buffer` is a
-# writable object with the buffer protocol, or None where there is no data; `nbytes`, `device`, `data_ptr` say what they mean,
+# writable object with the buffer protocol, or None where there is no data. It has the fields `nbytes`, `device` and `data_ptr`,
 # and `bytes()` gives a uint8 array that shares the memory.
 
-# A fresh CPU storage of so many bytes from the caching allocator, 64-byte aligned, uninitialised.
+# A new CPU storage of this many bytes from the caching allocator, 64-byte aligned, uninitialised.
 allocate = _C.allocate_storage
 
 ALIGNMENT = 64
 
 
 def aligned(nbytes: int) -> int:
-    """`nbytes` rounded up to where other memory may begin in the same storage."""
+    """`nbytes` rounded up to the alignment of a buffer inside a shared storage."""
     return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 
@@ -67,9 +67,9 @@ def borrow(array: np.ndarray) -> StorageImpl:
 
 
 def from_file(filename: str | os.PathLike, shared: bool, nbytes: int) -> StorageImpl:
-    """The first bytes of a file as a storage, as pages of the file that are copied when they are written to.
+    """A storage over the first bytes of a file, mapped copy-on-write.
 
-    Where `shared`, writes reach the file, which is made or extended to `nbytes`. RuntimeError for a file that is too short.
+    With `shared`, writes reach the file, which is created or extended to `nbytes`. RuntimeError for a file that is too short.
     """
     with open(filename, "r+b" if shared and os.path.exists(filename) else "w+b" if shared else "rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -129,7 +129,7 @@ class UntypedStorage:
 
     @staticmethod
     def from_file(filename: str | os.PathLike, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
-        """The first bytes of a file; where `shared`, writes reach the file, else they stay here."""
+        """A storage over the first bytes of a file; with `shared`, writes reach the file, else they stay in memory."""
         return UntypedStorage(from_file(filename, shared, nbytes))
 
     @property
@@ -139,7 +139,7 @@ class UntypedStorage:
 
     @property
     def filename(self) -> None:
-        """The file behind memory that processes share by name: none."""
+        """The file behind memory that processes share by name: always None here."""
         return None
 
     @property
@@ -182,7 +182,7 @@ class UntypedStorage:
             raise NotImplementedError(message)
 
     def resizable(self) -> bool:
-        """Whether `resize_` may change the size: of memory that is another object's, an array's for instance, it may not."""
+        """Whether `resize_` may change the size. It may not where another object, such as an array, owns the memory."""
         return not isinstance(self._impl.buffer, np.ndarray)
 
     def tolist(self) -> list[int]:
@@ -225,7 +225,7 @@ class UntypedStorage:
         return self
 
     def share_memory_(self) -> UntypedStorage:
-        """Move the bytes to memory that child processes see, forked ones. Writes are seen on both sides."""
+        """Move the bytes to memory that forked child processes see. Writes are seen on both sides."""
         if self._impl.device.type == "meta":
             raise RuntimeError("_share_fd_cpu_: only available on CPU")
         if not self.is_shared():
@@ -235,7 +235,7 @@ class UntypedStorage:
         return self
 
     def is_shared(self) -> bool:
-        """Whether child processes see what is written here."""
+        """Whether child processes see writes to this memory."""
         return isinstance(self._impl.buffer, mmap.mmap)
 
     def is_pinned(self, device: device | str | None = None) -> bool:
@@ -295,7 +295,7 @@ class UntypedStorage:
         return self.clone()
 
     def __deepcopy__(self, memo: dict) -> UntypedStorage:
-        # Tensors that are copied with the same memo find the copy under the same key.
+        # Tensors copied with the same memo find this storage's copy under the same key.
         if id(self._impl) not in memo:
             memo[id(self._impl)] = self.clone()._impl
         return UntypedStorage(memo[id(self._impl)])

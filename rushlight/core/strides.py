@@ -1,4 +1,4 @@
-"""Size-and-stride algebra: what views, broadcasting and result layouts are calculated with. Tuples in, tuples out."""
+"""Algebra of sizes and strides for views, broadcasting and result layouts. Tuples in, tuples out."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def channels_last_strides(sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def lies_channels_last(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether an (N, C, *spatial) tensor has `channels_last_strides`, but for dimensions of one element."""
+    """Whether an (N, C, *spatial) tensor has `channels_last_strides`, ignoring dimensions of size 1."""
     wanted = channels_last_strides(sizes)
     return all(size == 1 or have == want for size, have, want in zip(sizes, strides, wanted, strict=True))
 
@@ -66,12 +66,12 @@ def is_non_overlapping_and_dense(sizes: tuple[int, ...], strides: tuple[int, ...
 
 
 def has_internal_overlap(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether two indices surely name one element (an expanded dimension)."""
+    """Whether two indices certainly refer to the same element (an expanded dimension)."""
     return 0 not in sizes and any(stride == 0 and size > 1 for size, stride in zip(sizes, strides, strict=True))
 
 
 def may_overlap(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether two indices might name one element: False only where each stride steps over all that smaller ones reach."""
+    """Whether two indices may refer to the same element. False only where each stride exceeds the extent of all smaller."""
     reach = 0
     for stride, size in sorted((stride, size) for stride, size in zip(strides, sizes, strict=True) if size > 1):
         if stride <= reach:
@@ -137,7 +137,7 @@ def expand_strides(sizes: tuple[int, ...], strides: tuple[int, ...], target: Seq
 
 
 def expanded_view(sizes: tuple[int, ...], strides: tuple[int, ...], target: Sequence[int]) -> tuple[tuple, tuple]:
-    """`expand_strides`, but new leading dimensions of size 1 step over all that follows, as torch's `expand` has it."""
+    """`expand_strides`, but new leading dimensions of size 1 get a stride that spans all inner ones, as in torch's `expand`."""
     new_sizes, new_strides = expand_strides(sizes, strides, target)
     if not sizes:
         return new_sizes, new_strides
@@ -223,7 +223,7 @@ def elementwise_strides(sizes: tuple[int, ...], operands: Sequence[tuple[tuple, 
 
     Operands are broadcast to `sizes`; earlier operands decide first; dimensions that none orders stay row-major.
     """
-    # Lengths first: tuples of symbolic sizes are asked about no more than is needed.
+    # Compare lengths first: comparing symbolic sizes adds guards.
     same_shape = [strides for shape, strides in operands if len(shape) == len(sizes) and shape == sizes]
     if len(same_shape) == len(operands) and same_shape:
         if all(is_contiguous(sizes, strides) for strides in same_shape):
@@ -240,7 +240,7 @@ def elementwise_strides(sizes: tuple[int, ...], operands: Sequence[tuple[tuple, 
 def outermost_first(sizes: tuple[int, ...], operands: Sequence[tuple[int, ...]]) -> list[int]:
     """The dimensions from the one with the largest strides to the one with the smallest.
 
-    By insertion, as torch's iterators do it: where operands disagree, the order has no sense but that of the insertions.
+    An insertion sort, as in torch's TensorIterator: where operands disagree, only this algorithm gives the same order.
     """
     order: list[int] = list(reversed(range(len(sizes))))  # innermost first
     for start in range(1, len(order)):
@@ -256,7 +256,7 @@ def outermost_first(sizes: tuple[int, ...], operands: Sequence[tuple[int, ...]])
 
 
 def _compare(inner: int, outer: int, sizes: tuple[int, ...], operands: Sequence[tuple[int, ...]]) -> int:
-    """Negative where the dimension `inner` lies inside `outer`, positive for the reverse, 0 where no operand tells."""
+    """Negative if dimension `inner` should be inside `outer`, positive for the reverse, 0 where no operand decides."""
     for strides in operands:
         if strides[inner] and strides[outer]:
             if strides[inner] != strides[outer]:

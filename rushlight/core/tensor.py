@@ -51,7 +51,7 @@ NON_LEAF_GRAD = (
 )
 
 
-def _of_dimension(values: tuple[int, ...], dim: int) -> int:
+def _entry_of_dim(values: tuple[int, ...], dim: int) -> int:
     if not values:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     return values[wrap_dim(dim, len(values))]
@@ -93,12 +93,12 @@ class Tensor(_C.TensorBase):
     def size(self, dim: int | None = None) -> Size | int:
         """All sizes, or the size of `dim`; IndexError when there is no such dimension."""
         sizes = self._impl.sizes
-        return Size(sizes) if dim is None else _of_dimension(sizes, dim)
+        return Size(sizes) if dim is None else _entry_of_dim(sizes, dim)
 
     def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
         """The strides in elements, or that of `dim`."""
         strides = self._impl.strides
-        return strides if dim is None else _of_dimension(strides, dim)
+        return strides if dim is None else _entry_of_dim(strides, dim)
 
     def storage_offset(self) -> int:
         """The offset of the first element in the storage, in elements."""
@@ -158,7 +158,7 @@ class Tensor(_C.TensorBase):
 
     @property
     def device(self) -> device:
-        """Where the elements lie."""
+        """The device of the elements."""
         return self._impl.device
 
     @property
@@ -220,12 +220,12 @@ class Tensor(_C.TensorBase):
         return TypedStorage(self.untyped_storage(), self._impl.dtype)
 
     def share_memory_(self) -> Tensor:
-        """Move the elements to memory that child processes see, forked ones; for all tensors that share them."""
+        """Move the elements to memory that forked child processes see; all tensors over this storage move."""
         self.untyped_storage().share_memory_()
         return self
 
     def is_shared(self) -> bool:
-        """Whether child processes see what is written here."""
+        """Whether child processes see writes to this memory."""
         return self.untyped_storage().is_shared()
 
     def is_set_to(self, other: Tensor) -> bool:
@@ -244,8 +244,8 @@ class Tensor(_C.TensorBase):
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """The elements as a NumPy array over the same memory.
 
-        Raises RuntimeError for a tensor that requires grad where autograd records, and for a view that stands for the
-        conjugate or the negative of its memory, unless `force`, which detaches and computes.
+        Raises RuntimeError for a tensor that requires grad where autograd records, and for a lazy conjugate or negative view,
+        unless `force`, which detaches and materialises it.
         """
         if self.requires_grad and state.grad_enabled and not force:
             raise RuntimeError(
@@ -259,7 +259,7 @@ class Tensor(_C.TensorBase):
             raise TypeError(f"Got unsupported ScalarType {self._impl.dtype.scalar_name}")
         if self._impl.key_set & LAZY_BITS:
             if force:
-                return _resolved(self)._impl.array
+                return _materialise_lazy(self)._impl.array
             kind, method = ("conjugate", "conj") if self.is_conj() else ("negative", "neg")
             raise RuntimeError(
                 f"Can't call numpy() on Tensor that has {kind} bit set. Use tensor.resolve_{method}().numpy() instead."
@@ -280,7 +280,7 @@ class Tensor(_C.TensorBase):
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         if self._impl.dtype in NARROW_TYPES:
             return self.to(complex64 if self._impl.dtype.is_complex else float32).tolist()
-        return _resolved(self)._impl.array.tolist()
+        return _materialise_lazy(self)._impl.array.tolist()
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
@@ -317,7 +317,7 @@ class Tensor(_C.TensorBase):
             return f"{prefix}FakeTensor(..., size={impl.sizes}, dtype={impl.dtype})"
         if impl.storage.buffer is None:
             return prefix + format_meta(impl.sizes, impl.dtype, **facts)
-        array = _resolved(self if impl.dtype is not complex32 else self.detach().to(complex64))._impl.array
+        array = _materialise_lazy(self if impl.dtype is not complex32 else self.detach().to(complex64))._impl.array
         return prefix + format_tensor(array, impl.dtype, **facts)
 
     def __format__(self, spec: str) -> str:
@@ -329,7 +329,7 @@ class Tensor(_C.TensorBase):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether autograd records what is done with this tensor."""
+        """Whether autograd records operations on this tensor."""
         return self._impl.requires_grad
 
     @requires_grad.setter
@@ -392,7 +392,7 @@ class Tensor(_C.TensorBase):
 
     @property
     def output_nr(self) -> int:
-        """Which output of its grad_fn this tensor is."""
+        """The index of this tensor among the outputs of its grad_fn."""
         meta = self._impl.autograd
         return 0 if meta is None else meta.output_nr
 
@@ -432,7 +432,8 @@ class Tensor(_C.TensorBase):
         if self.requires_grad and not (new.dtype.is_floating_point or new.dtype.is_complex):
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         if impl.autograd is not None and (impl.dtype is not new.dtype or impl.sizes != new.sizes):
-            # A node that a graph in use keeps alive would go on making gradients like the former data.
+            # A graph still in use keeps the old AccumulateGrad node, which would go on making gradients of the former data's
+            # shape.
             impl.autograd.accumulator = None
         impl.replace_geometry(new.storage, new.sizes, new.strides, new.storage_offset)
         impl.version.separate = new.version.separate = True
@@ -440,7 +441,7 @@ class Tensor(_C.TensorBase):
 
 
 def _check_keywords(args: tuple, kwargs: dict) -> None:
-    """TypeError for keywords that `Tensor(...)` does not take: it makes CPU tensors of the default dtype alone."""
+    """TypeError for keywords that `Tensor(...)` does not take: it only makes CPU tensors of the default dtype."""
     unknown = [name for name in kwargs if name != "device"]
     if unknown:
         given = ", ".join([*(type(value).__name__ for value in args), *(f"{name}=..." for name in unknown)])
@@ -464,12 +465,12 @@ wrap = _C.wrap
 
 
 def tensor_from_array(array: np.ndarray, element_type: dtype | None = None) -> Tensor:
-    """A tensor over the memory of `array`; its NumPy dtype must be one that tensors hold."""
+    """A tensor over the memory of `array`; its NumPy dtype must have a counterpart here."""
     return wrap(impl_from_array(array, element_type or from_numpy_dtype(array.dtype)))
 
 
 def from_numpy(array: np.ndarray) -> Tensor:
-    """A tensor that shares the memory of `array`; TypeError for dtypes that tensors do not have."""
+    """A tensor that shares the memory of `array`; TypeError for NumPy dtypes without a counterpart."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
     if not array.dtype.isnative:
@@ -521,6 +522,6 @@ def check_geometry(storage: StorageImpl, element_type: dtype, sizes: tuple, stri
         )
 
 
-def _resolved(self: Tensor) -> Tensor:
-    """A tensor whose memory holds what `self` stands for."""
+def _materialise_lazy(self: Tensor) -> Tensor:
+    """`self`, with a lazy conjugate or negation materialised."""
     return self.detach().clone() if self._impl.key_set & LAZY_BITS else self

@@ -1,4 +1,4 @@
-"""TensorImpl: what a tensor is. Sizes, strides and an offset into a storage, with a version counter, keys and autograd data.
+"""TensorImpl, the data of a tensor: sizes, strides and an offset into a storage, a version counter, keys and autograd data.
 
 The types are C structs (`csrc/tensor_impl.c`), so that native code reads their fields directly:
 
@@ -8,11 +8,10 @@ The types are C structs (`csrc/tensor_impl.c`), so that native code reads their 
 that shares the version counter; `replace_geometry` points it at other memory.
 
 `VersionCounter.value` counts in-place writes; a base and its views share one. Where tensors with counters of their own share
-memory, they are `separate`: the storage's `generation` counts the writes to all of them, too.
-`AutogradMeta` is what autograd knows of a tensor: `requires_grad`, `grad`, `grad_fn`, `output_nr`, `accumulator`, `hooks`,
-`post_accumulate_hooks`, `retains_grad`.
-`ViewMeta` is how a tensor came to be a view: `base`, the `version` at which its grad_fn was made, and `origin`, which says
-why it must not be written to while autograd records ("" where it may).
+memory, the counters are `separate`: the storage's `generation` counts the writes to all of them, too. `AutogradMeta` is
+autograd's data of a tensor: `requires_grad`, `grad`, `grad_fn`, `output_nr`, `accumulator`, `hooks`, `post_accumulate_hooks`,
+`retains_grad`. `ViewMeta` describes a view: its `base`, the `version` at which its grad_fn was made, and `origin`, the reason
+why in-place writes are forbidden while autograd records ("" where they are allowed).
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-UNKNOWN_NBYTES = 1 << 62  # of a storage without memory for a tensor of symbolic sizes: no view reaches past its end
+UNKNOWN_NBYTES = 1 << 62  # size of a storage without memory for tensors of symbolic sizes, so that no view exceeds it
 
 
 class DataDependentError(RuntimeError):
@@ -45,7 +44,7 @@ class DataDependentError(RuntimeError):
 
 
 class DataDependentShapeError(DataDependentError, NotImplementedError):
-    """The sizes of a result depend on the values of a meta or fake tensor, which has none."""
+    """The sizes of a result depend on the values of a meta or fake tensor, which has no data."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -55,7 +54,7 @@ class DataDependentShapeError(DataDependentError, NotImplementedError):
 
 
 def count_write(impl: TensorImpl) -> None:
-    """Note a write that no operator made."""
+    """Bump the version counter for a write that no operator made."""
     impl.version.value += 1
     if impl.version.separate:
         impl.storage.generation += 1
@@ -74,7 +73,7 @@ def _make_array(self: TensorImpl) -> np.ndarray:
         raise RuntimeError(f"Cannot read the data of a tensor of shape {list(self.sizes)} on device 'meta': it has none")
     sizes, element_type, buffer = self.sizes, self.dtype, self.storage.buffer
     if 0 in sizes:
-        # An empty view may lie past the end of its storage, where NumPy refuses to look.
+        # The offset of an empty view may lie past the end of its storage, which NumPy rejects.
         return np.empty(sizes, element_type.numpy)
     itemsize = element_type.itemsize
     start = self.storage_offset * itemsize
@@ -107,7 +106,7 @@ def empty_meta_impl(
 
 
 def _in_mode(made: TensorImpl) -> TensorImpl:
-    """A fresh impl, which autograd does not see if it is made in inference mode."""
+    """A new impl; in inference mode it becomes an inference tensor."""
     if state.inference:
         made.inference = True
         made.key_set &= ~AUTOGRAD_BITS

@@ -1,4 +1,4 @@
-"""The ambient state of a thread: dispatch keys to include and exclude, active modes, and the grad mode."""
+"""The state of a thread: dispatch keys to include and exclude, active modes, and the grad mode."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ class ThreadState(threading.local, _C.ThreadState):
     `include` and `exclude` are key-set masks; `modes` is the stack of dispatch modes; `grad_enabled` and `inference` are the
     grad mode. `saved_tensor_hooks` is the stack of pairs (pack, unpack), or of a message that forbids them.
 
-    Of autograd too: `anomaly` is the active anomaly mode or None, and `backward_task` the call of backward that is running.
-    `autocast` holds the settings of automatic casts, None until somebody changes them. `batch_levels` are the calls of vmap
-    that are running, the outermost first, and `dual_levels` the levels of forward mode. `recording` is what a profiler records
-    this thread with, or None. `fakes` is the mode of fake tensors for which a rule of users runs. `recorder` is the function
-    that is handed every operator call under the key Tracer; `exporting` says whether `torch.export` runs a program,
-    `onnx_export` whether it does so for `torch.onnx.export`.
+    `anomaly` is the active anomaly mode or None, and `backward_task` the running call of backward. `autocast` holds the
+    autocast settings, None until somebody changes them. `batch_levels` are the active vmap levels, outermost first, and
+    `dual_levels` those of forward-mode AD. `recording` is the profiler's recorder of this thread, or None. `fakes` is the fake
+    tensor mode for which a user's fake kernel is running. `recorder` is the function that receives every operator call under
+    the key Tracer; `exporting` says whether `torch.export` runs a program, `onnx_export` whether it does so for
+    `torch.onnx.export`.
     """
 
     def __init__(self):

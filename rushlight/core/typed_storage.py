@@ -80,7 +80,7 @@ class TypedStorage:
 
     @property
     def filename(self) -> None:
-        """The file behind memory that processes share by name: none."""
+        """The file behind memory that processes share by name: always None here."""
         return None
 
     @property
@@ -137,7 +137,7 @@ class TypedStorage:
         return self._of(self._untyped_storage.clone(), self.dtype)
 
     def copy_(self, source: TypedStorage, non_blocking: bool = False) -> TypedStorage:
-        """Take over the elements of a storage of as many, converted."""
+        """Copy and convert the elements of a storage of the same length."""
         self._array()[...] = _converted(source._array(), self.dtype)
         return self
 
@@ -151,12 +151,12 @@ class TypedStorage:
         self._untyped_storage.resize_(size * self.dtype.itemsize)
 
     def share_memory_(self) -> TypedStorage:
-        """Move the elements to memory that child processes see."""
+        """Move the elements to memory that forked child processes see."""
         self._untyped_storage.share_memory_()
         return self
 
     def is_shared(self) -> bool:
-        """Whether child processes see what is written here."""
+        """Whether child processes see writes to this memory."""
         return self._untyped_storage.is_shared()
 
     def is_pinned(self, device: device | str | None = None) -> bool:
@@ -182,7 +182,7 @@ class TypedStorage:
 
     @classmethod
     def from_file(cls, filename: str | os.PathLike, shared: bool = False, size: int = 0) -> TypedStorage:
-        """The first elements of a file; where `shared`, writes reach the file."""
+        """A storage over the first elements of a file; with `shared`, writes reach the file."""
         kind = getattr(cls, "_kind", None)
         if kind is None:
             raise RuntimeError("from_file can only be called on derived classes")
@@ -251,7 +251,7 @@ for _name, _kind in _CONVERSIONS.items():
 
 
 class _LegacyStorageType(type):
-    """The class of `FloatStorage` and its kin: its instances are all typed storages of one dtype."""
+    """The metaclass of `FloatStorage` and its kin: every TypedStorage of that dtype counts as an instance."""
 
     _kind: dtype
 
@@ -266,7 +266,7 @@ class _LegacyStorageType(type):
     def __call__(
         cls, *args: Any, wrap_storage: UntypedStorage | None = None, dtype: Any = None, device: Any = None
     ) -> TypedStorage:
-        """A storage of so many elements, of a sequence of them, or over an untyped storage. RuntimeError for anything else."""
+        """A storage of this many elements, of a sequence of them, or over an untyped storage. Otherwise RuntimeError."""
         name = cls.__name__
         for given, option in ((dtype, "dtype"), (device, "device")):
             if given is not None:
@@ -286,7 +286,7 @@ class _LegacyStorageType(type):
         return TypedStorage.from_buffer(buffer, byte_order, dtype=cls._kind)
 
     def from_file(cls, filename: str | os.PathLike, shared: bool = False, size: int = 0) -> TypedStorage:
-        """The first elements of a file; where `shared`, writes reach the file."""
+        """A storage over the first elements of a file; with `shared`, writes reach the file."""
         untyped = UntypedStorage.from_file(filename, shared, size * cls._kind.itemsize)
         return TypedStorage(wrap_storage=untyped, dtype=cls._kind)
 

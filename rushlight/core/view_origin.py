@@ -1,4 +1,5 @@
-"""Why a view must not be written to while autograd records: the values of `ViewMeta.origin`, "" where it may be."""
+"""The values of `ViewMeta.origin`: why in-place writes to a view are forbidden while autograd records; "" where they are
+allowed."""
 
 from __future__ import annotations
 

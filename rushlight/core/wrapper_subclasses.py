@@ -1,4 +1,4 @@
-"""Subclasses of Tensor that see operators: their class defines `__torch_dispatch__`.
+"""Tensor subclasses with `__torch_dispatch__`, which see operators.
 
 In: a class, and sizes or a tensor. Out: a tensor of that class whose key set has the key Python, so that each operator below
 autograd goes to the class. A wrapper (`make_wrapper_subclass`) has sizes and a dtype but no memory of its own: its values are
@@ -24,7 +24,7 @@ PYTHON_BIT = bit(DispatchKey.Python)
 
 
 def disabled_torch_dispatch(func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
-    """The `__torch_dispatch__` of classes that see no operators."""
+    """The `__torch_dispatch__` of classes that don't override operators."""
     return func(*args, **(kwargs or {}))
 
 
@@ -32,18 +32,18 @@ Tensor.__torch_dispatch__ = staticmethod(disabled_torch_dispatch)
 
 
 def dispatches(kind: type) -> bool:
-    """Whether a class sees operators."""
+    """Whether a class overrides `__torch_dispatch__`."""
     return getattr(kind, "__torch_dispatch__", disabled_torch_dispatch) is not disabled_torch_dispatch
 
 
 def is_constant_of_graphs(kind: type) -> bool:
-    """Whether captured graphs may hold tensors of a class: it says so by `__constant_of_graphs__`, and answers for all
-    functions by operators on other tensors, which are what stays the same; `dequantize` gives a plain one."""
+    """Whether captured graphs may hold tensors of a class as constants. It says so by `__constant_of_graphs__`: its functions
+    run as operators on inner tensors, which never change. `dequantize` gives a plain tensor."""
     return getattr(kind, "__constant_of_graphs__", False)
 
 
 def constants_of_graphs(values: Iterable[Any]) -> tuple[type, ...]:
-    """The classes of those among arguments of an operator that captured graphs may hold."""
+    """The classes among an operator's arguments that captured graphs may hold as constants."""
     found: list[type] = []
     for value in values:
         if isinstance(value, list | tuple):
@@ -100,7 +100,7 @@ def make_subclass(cls: type, data: Tensor, require_grad: bool = False, *unused: 
 
 
 def with_history_as(cls: type, tensor: Tensor) -> Any:
-    """`tensor` as one of class `cls`, which sees operators, with its memory and history."""
+    """`tensor` as a tensor of class `cls`, which sees operators, with the same memory and history."""
     made = make_subclass(cls, tensor)
     made._impl.autograd, made._impl.view = tensor._impl.autograd, tensor._impl.view
     return made
@@ -126,7 +126,7 @@ def like(tensor: Tensor, impl: TensorImpl) -> Any:
 
 
 def sees_operators(tensor: Tensor) -> bool:
-    """Whether operators on a tensor go to its class."""
+    """Whether operators on a tensor go to its `__torch_dispatch__`."""
     return type(tensor) is not Tensor and bool(tensor._impl.key_set & PYTHON_BIT)
 
 

@@ -1,7 +1,7 @@
 """`torch._inductor.aoti_compile_and_package` and `aoti_load_package`: an exported program as a library in a `.pt2` file.
 
-In: an `ExportedProgram`. Out: a zip archive with the built library, its weights, and the trees of its arguments and results. A
-package holds machine code: load only packages of people whom you trust.
+In: an `ExportedProgram`. Out: a zip archive with the built library, its weights, and the pytrees of its arguments and results.
+A package holds machine code: load only packages that you trust.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rushlight.export.unlifted import flatten_inputs
 
 _ROOT = "data/aotinductor/model/"
 _NAME = "model"
-_LARGEST = 1 << 36  # bytes that a package may unpack to
+_MAX_BYTES = 1 << 36  # limits the bytes that a package unpacks to
 
 
 def aoti_compile_and_package(
@@ -40,9 +40,9 @@ def aoti_compile_and_package(
 ) -> str:  # fmt: skip
     """Build an exported program as a library, and write it with its weights to a `.pt2` file, whose path is returned.
 
-    `package_path` is a file in a new place by default. `inductor_configs` must be empty: no setting changes exported code.
-    TypeError for what is no exported program, ValueError for another suffix than `.pt2`, NotExportable for operators without a
-    native form, CompilerMissing and BuildError where nothing can be built.
+    `package_path` defaults to a file in a new temporary folder. `inductor_configs` must be empty: no setting changes exported
+    code. TypeError for anything but an exported program, ValueError for a suffix other than `.pt2`, NotExportable for operators
+    without a native form, CompilerMissing and BuildError where the build fails.
     """
     if not isinstance(exported_program, ExportedProgram):
         raise TypeError(f"aoti_compile_and_package takes an ExportedProgram, got {type(exported_program).__name__}")
@@ -80,7 +80,7 @@ def _described(program: ExportedProgram) -> dict[str, Any]:
 
 
 class AOTICompiledModel:
-    """A package's library, called like the program that it was built from."""
+    """A package's library, with the calling convention of the program that it was built from."""
 
     def __init__(self, folder: Path):
         described = json.loads((folder / f"{_NAME}.json").read_text())
@@ -89,7 +89,7 @@ class AOTICompiledModel:
         self._model = Model(folder / f"lib{_NAME}.so", _NAME, folder / f"{_NAME}.weights")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The program's results. ValueError for arguments of another structure, RuntimeError for other dtypes and sizes."""
+        """The program's results. ValueError for arguments of another structure, RuntimeError for wrong dtypes and sizes."""
         leaves = flatten_inputs(self._in_spec, args, kwargs)
         given = []
         for place, (leaf, fixed) in enumerate(zip(leaves, self._fixed, strict=True)):
@@ -105,8 +105,8 @@ class AOTICompiledModel:
 def aoti_load_package(path: str | os.PathLike) -> AOTICompiledModel:
     """The callable in a `.pt2` file that `aoti_compile_and_package` wrote here.
 
-    It runs machine code from the file. FileNotFoundError and RuntimeError where that is not such a package, or was built for
-    another kind of machine.
+    It runs machine code from the file. FileNotFoundError and RuntimeError where the file is missing, is no such package, or was
+    built for another kind of machine.
     """
     folder = Path(tempfile.mkdtemp(prefix="rushlight-aoti-"))
     try:
@@ -132,8 +132,8 @@ def _unpack(path: Path, folder: Path) -> None:
         missing = [name for name in wanted if name not in sizes]
         if missing:
             raise RuntimeError(f"{path} was not written by aoti_compile_and_package here: it lacks {', '.join(missing)}")
-        if sum(sizes[name] for name in wanted) > _LARGEST:
-            raise RuntimeError(f"{path} would unpack to more than {_LARGEST} bytes")
+        if sum(sizes[name] for name in wanted) > _MAX_BYTES:
+            raise RuntimeError(f"{path} would unpack to more than {_MAX_BYTES} bytes")
         for name in wanted:
             with archive.open(name) as source, (folder / name.rpartition("/")[2]).open("wb") as target:
                 shutil.copyfileobj(source, target)

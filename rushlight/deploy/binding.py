@@ -1,6 +1,6 @@
-"""A model that was exported, called from Python with NumPy arrays, by its C interface. Needs NumPy only.
+"""Call an exported model from Python with NumPy arrays, through its C interface. Needs only NumPy.
 
-This file is copied into the wheels that `wheel.py` writes, and so imports nothing of the project.
+This file is copied into the wheels that `wheel.py` writes, so it imports nothing of the project.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NONE, _BOOL, _INT, _FLOAT, _STRING, _TENSOR, _LIST, _TUPLE, _DICT = range(9)
 
 
 class ModelError(RuntimeError):
-    """What the model says of a call that failed."""
+    """The model's error message for a failed call."""
 
 
 class _Tensor(ctypes.Structure):
@@ -67,13 +67,13 @@ class _Method(ctypes.Structure):
 class Model:
     """A handle of an exported model. Its methods are attributes: `model.forward(x)`.
 
-    Tensors are NumPy arrays (bfloat16 comes as uint16, unless the package ml_dtypes is there), and results are copies. One
-    thread at a time may use a handle; `share` gives others for more threads.
+    Tensors are NumPy arrays (bfloat16 as uint16, unless the package ml_dtypes is installed), and results are copies. Only one
+    thread at a time may use a handle; `share` makes handles for more threads.
     """
 
     def __init__(self, library: str | os.PathLike, name: str, weights: str | os.PathLike | None = None):
-        """`library` is the built library, `name` the model's; `weights` its file, None where they are compiled in. ModelError
-        says what is wrong with them."""
+        """Load the built library `library` of the model `name`; `weights` is the weights' file, None where they are embedded.
+        Raises ModelError on failure."""
         self._library = ctypes.CDLL(os.fspath(library))
         self._name = name
         self._methods = self._read_methods()
@@ -128,11 +128,11 @@ class Model:
         return f"{method}({inputs}) -> {outputs}"
 
     def __call__(self, *values: Any) -> Any:
-        """The first method."""
+        """Call the first method."""
         return self._run(next(iter(self._methods)), values)
 
     def share(self) -> Model:
-        """Another handle over the same weights, with a state of its own."""
+        """Another handle over the same weights, with its own state."""
         made = object.__new__(type(self))
         made._library, made._name, made._methods, made._handle = self._library, self._name, self._methods, ctypes.c_void_p()
         if self._call("share", self._handle, ctypes.byref(made._handle)):
@@ -140,15 +140,15 @@ class Model:
         return made
 
     def reset(self) -> None:
-        """Give the model the state back that it had when it was exported."""
+        """Reset the state to that at export."""
         self._check(self._call("reset", self._handle))
 
     def set_threads(self, threads: int) -> None:
-        """How many threads share the work of a call."""
+        """Set the number of threads of a call."""
         self._check(self._call("set_threads", self._handle, ctypes.c_int(threads)))
 
     def seed(self, seed: int) -> None:
-        """Where random numbers begin."""
+        """Seed the random numbers."""
         self._function("seed", None)(self._handle, ctypes.c_uint64(seed))
 
     def _run(self, name: str, values: Sequence[Any]) -> Any:

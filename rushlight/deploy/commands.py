@@ -1,6 +1,6 @@
-"""The command `rushlight export`: a model becomes a folder of C and C++, or a library.
+"""The command `rushlight export`: write a model as a folder of C and C++, or as a library.
 
-In: the words of a command line. Out: a folder, and an exit status: 0, or 1 with what is wrong on standard error.
+In: the words of a command line. Out: a folder, and an exit status: 0, or 1 with an error message on standard error.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rushlight.utils.native.toolchain import BuildError, CompilerMissing
 _TENSOR = re.compile(r"(\w+):(\w+)\[([^\]]*)\]")
 _NUMBER = re.compile(r"(\w+)=(.*)", re.DOTALL)
 _SIZE = re.compile(r"([A-Za-z_]\w*)(?:=(\d+)\.\.(\d+)?)?")
-_EXAMPLE_SIZES = (3, 32)  # the example's first dimension and its others, where they are open without bounds
+_EXAMPLE_SIZES = (3, 32)  # example sizes of the first dimension and of the others, where they are open and unbounded
 
 _DESCRIPTION = """\
 Write a model as a folder of C and C++ that any C++17 compiler builds and that needs no Python.
@@ -52,7 +52,7 @@ Inputs behind --method NAME are those of that method; several methods share weig
 
 
 class _MethodOrInput(argparse.Action):
-    """Collects inputs by the method that stands before them."""
+    """Collects inputs by the method named before them."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
         calls = namespace.calls
@@ -65,7 +65,7 @@ class _MethodOrInput(argparse.Action):
 
 
 def main(words: Sequence[str] | None = None, before_python: Callable[[], None] = lambda: None) -> int:
-    """Run the command; its exit status. `before_python` is called before a model in Python is imported."""
+    """Run the command and return its exit status. `before_python` is called before a model written in Python is imported."""
     options = _parser().parse_args(words)
     try:
         _export(options, before_python)
@@ -126,7 +126,7 @@ def _export(options: argparse.Namespace, before_python: Callable[[], None]) -> N
 
 
 def _load(text: str, before_python: Callable[[], None]) -> Any:
-    """The model that a word names."""
+    """The model that a command-line word names."""
     path, _, name = text.rpartition(":")
     if path and not Path(text).exists():
         before_python()
@@ -163,7 +163,7 @@ def _from_python(path: str, name: str) -> Any:
 
 
 def _example(words: Sequence[str], sizes: dict[str, Any]) -> tuple[tuple, tuple]:
-    """The arguments that words stand for, and which of their sizes are open; `sizes` are the names that are known."""
+    """The example arguments that the words describe, and their open sizes; `sizes` maps names to sizes."""
     arguments, shapes = [], []
     for word in words:
         argument, shape = _input(word, sizes)
@@ -208,6 +208,6 @@ def _tensor(kind: str, words: Sequence[str], sizes: dict[str, Any]) -> tuple[Ten
 
 
 def _example_size(size: Any, dim: int, number: int) -> int:
-    """A size within bounds, and another one for each name."""
+    """An example size within bounds, different for each name."""
     least = max(size.min or 0, _EXAMPLE_SIZES[dim > 0] + number, 2)
     return min(least, size.max) if isinstance(size.max, int) else least

@@ -1,4 +1,4 @@
-"""An exported program as a method of a model without Python.
+"""Add an exported program as a method of a model without Python.
 
 In: an `ExportedProgram`. Out: the method, in the model: one graph, whose parameters are weights, and the buffers that it writes
 to state.
@@ -30,21 +30,22 @@ from rushlight.inductor.sizes import Size, as_sizes
 
 
 def add_exported(model: Model, name: str, program: ExportedProgram) -> Method:
-    """Add a program as a method. NotExportable lists what has no native form, with the lines it comes from.
+    """Add a program as a method. NotExportable lists the operators without a native form, with their source lines.
 
-    A size that is open has a form of its own for 1, where it may be 1, and for other values that the general one is not for.
+    Besides the general form, there are forms for an open size of 1, where it may be 1, and for other values that the general
+    form excludes.
     """
     method = Method(model.method_name(name), [], [])
     _add_graph(model, method, program, {})
-    for fixed in _other_sizes(program, _user_inputs(program)):
-        with suppress(*MAY_FAIL), model.whole():  # a size that may not be so small
+    for fixed in _excluded_sizes(program, _user_inputs(program)):
+        with suppress(*MAY_FAIL), model.whole():  # this size may be impossible
             _add_graph(model, method, program, fixed)
     model.methods.append(method)
     return method
 
 
 def _add_graph(model: Model, method: Method, program: ExportedProgram, fixed: dict[Var, int]) -> None:
-    """Add the form in which some sizes are known."""
+    """Add the form in which the sizes `fixed` are known."""
     inputs, size_names = _user_inputs(program), dict(program._size_names)
     module, unknown = _captured(program, fixed)
     if unknown.calls:
@@ -70,16 +71,16 @@ def _finish(
     model: Model, method: Method, program: ExportedProgram, form: GraphForm | PartsForm,
     inputs: Sequence[tuple[str, object]], size_names: dict[str, str], slots: Sequence[int], seeds: int,
 ) -> None:  # fmt: skip
-    """Add a form to the method, and describe the method by the first one."""
+    """Add a form to the method; the first form also sets the method's description."""
     if not method.forms:
         method.inputs = _inputs(inputs, form, program, size_names)
         method.outputs = _outputs(program, form, size_names)
     _add_form(model, method, form, len(inputs), slots, seeds)
 
 
-def _other_sizes(program: ExportedProgram, inputs: Sequence[tuple[str, object]]) -> list[dict[Var, int]]:
-    """Sizes that the general form leaves out: each open size that may be 1 is, all of them are, or one has a value that the
-    general form is not for."""
+def _excluded_sizes(program: ExportedProgram, inputs: Sequence[tuple[str, object]]) -> list[dict[Var, int]]:
+    """Sizes for further forms: each open size that may be 1 is 1, all of them are 1, or one has a value that the general form
+    excludes."""
     found: dict[Var, None] = {}
     for _, value in inputs:
         for size in as_sizes(value.shape) if isinstance(value, Tensor) else ():
@@ -94,8 +95,8 @@ def _other_sizes(program: ExportedProgram, inputs: Sequence[tuple[str, object]])
 
 
 def _captured(program: ExportedProgram, fixed: dict[Var, int]) -> tuple[GraphModule, UnknownSizes]:
-    """The program's graph recorded again, below autograd, over the user's tensors, with parameters as attributes; `fixed` are
-    sizes that are known in this one. And what followed operators whose results depend on values."""
+    """The program's graph recorded again, below autograd, over the user's tensors, with parameters as attributes; `fixed` sizes
+    are specialised. Also returns the values after data-dependent operators."""
     module = program.module(check_guards=False)
     attributes = [node.target for node in module.graph.nodes if node.op == "get_attr"]
     inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
@@ -110,14 +111,14 @@ def _captured(program: ExportedProgram, fixed: dict[Var, int]) -> tuple[GraphMod
 
 
 def getattr_at(module: object, path: str) -> Tensor:
-    """What lies at a dotted path."""
+    """The object at a dotted path."""
     for part in path.split("."):
         module = getattr(module, part)
     return module
 
 
 def _with_sizes(value: object, fixed: dict[Var, int]) -> object:
-    """An input's fake with some symbols known; what is neither a tensor nor a size stays."""
+    """An input's fake value with some symbols fixed; other values stay."""
 
     def known(number: object) -> object:
         return number.environment.integer(number.expr.substitute(fixed)) if isinstance(number, SymInt) else number
@@ -128,11 +129,11 @@ def _with_sizes(value: object, fixed: dict[Var, int]) -> object:
     return wrap(value._impl.alias(sizes, strides, value._impl.storage_offset))
 
 
-# What it takes and gives
+# Inputs and outputs
 
 
 def _user_inputs(program: ExportedProgram) -> list[tuple[str, object]]:
-    """The names and fake values of the user's tensors, in order; what else was given is part of the program."""
+    """The names and fake values of the user's tensors, in order; other inputs are part of the program."""
     nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     taken: set[str] = set()
     found = []
@@ -167,7 +168,7 @@ def _limit(most: object) -> int | None:
 
 
 def shown_sizes(sizes: Sequence[Size], names: dict[str, str]) -> tuple[int | str, ...]:
-    """Sizes as the user names them."""
+    """Sizes under the user's names."""
     return tuple(size if isinstance(size, int) else in_user_names(str(size), names) for size in sizes)
 
 
@@ -186,7 +187,7 @@ def _outputs(program: ExportedProgram, form: GraphForm, size_names: dict[str, st
 
 
 def _output_names(program: ExportedProgram) -> list[str]:
-    """What results are called: by the keys and fields that they have in what the program returns."""
+    """The names of results: the keys and fields under which the program returns them."""
     taken: set[str] = set()
     paths = list(_paths(program.call_spec.out_spec, ()))
     results = [spec for spec in program.graph_signature.output_specs if spec.kind is OutputKind.USER_OUTPUT]
@@ -205,7 +206,7 @@ def _paths(spec: TreeSpec, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def _add_form(model: Model, method: Method, form: GraphForm | PartsForm, count: int, slots: Sequence[int], seeds: int) -> None:
-    """Add the function that runs a graph for the method's values and the model's state."""
+    """Add the function that runs a graph on the method's values and the model's state."""
     function = f"form_{method.name}_{len(method.forms)}"
     given = [f"&inputs[{place}]" for place in range(count)] + [f"&self.states[{slot}].now" for slot in slots]
     given += [f"&seed_{number}" for number in range(seeds)]

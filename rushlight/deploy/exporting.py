@@ -1,4 +1,4 @@
-"""`export`: a model becomes a folder of C and C++ that runs without Python."""
+"""`export`: write a model as a folder of C and C++ that runs without Python."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rushlight.nn.modules.module import Module
 
 
 class _Function(Module):
-    """A function as a module, which programs are exported from."""
+    """A function wrapped as a module for export."""
 
     def __init__(self, function: Any):
         super().__init__()
@@ -101,7 +101,7 @@ def _add(made: Model, model: Any, example_inputs: Any, kwargs: Any, dynamic_shap
 
 
 def _examples(example_inputs: Any, dynamic_shapes: Any) -> list[Example]:
-    """The examples of a scripted module's calls, by method; a list of tuples are several calls of one."""
+    """The example calls of a scripted module, by method; a list of tuples stands for several calls of one method."""
     by_method = example_inputs if isinstance(example_inputs, Mapping) else {"forward": example_inputs}
     found = []
     for method, calls in by_method.items():
@@ -113,7 +113,7 @@ def _examples(example_inputs: Any, dynamic_shapes: Any) -> list[Example]:
 
 
 def _open_dims(arguments: Sequence[Any], shapes: Any) -> dict[int, dict[int, str]]:
-    """Which dimensions of which tensors, by their order, are open, and what they are called."""
+    """The open dimensions of each tensor, in order of tensors, with their names."""
     if shapes is None:
         return {}
     if isinstance(shapes, Mapping):
@@ -132,7 +132,7 @@ def _open_dims(arguments: Sequence[Any], shapes: Any) -> dict[int, dict[int, str
 
 
 def _bounds(shapes: Any) -> dict[str, tuple[int, int | None]]:
-    """The least and the largest value of each size that has a name."""
+    """The lower and upper bound of each named size."""
     dims = [entry for shape in shapes or () if isinstance(shape, Mapping) for entry in shape.values() if isinstance(entry, Dim)]
     return {dim.__name__: (dim.min, dim.max if isinstance(dim.max, int) else None) for dim in dims}
 

@@ -1,10 +1,10 @@
 """A graph of aten operators as C++ functions over a model's handle.
 
-In: a GraphModule whose constants are attributes, and what its inputs are called. Out: the functions' text:
+In: a GraphModule whose constants are attributes, and the names of its inputs. Out: the functions' text:
 
-    namespace program_0 {...}                       what inductor writes for the graph
-    static void** make_kept_0(weights&)             finds the constants, and makes of them what is made once
-    static int graph_0(handle&, const value* const* given, value* const* places, value* made)
+    namespace program_0 {...}                       inductor's code of the graph static void** make_kept_0(weights&)
+    finds the constants, and makes of them what is made once static int graph_0(handle&, const value* const* given, value*
+    const* places, value* made)
 
 `graph_0` looks at the inputs, says `unfit` for others than the graph is for, takes memory, runs the program and describes the
 results in `made`; `places` are where the caller wants them, or null.
@@ -40,7 +40,7 @@ TESTS = {EQUAL: "is_zero", DIFFERENT: "is_other", NOT_NEGATIVE: "is_positive"}
 
 
 def excluded_values(relations: Iterable[Relation]) -> dict[Var, set[int]]:
-    """The values that symbols may not have, each alone: those of relations such as `s0 != 3`."""
+    """The single values that relations such as `s0 != 3` exclude, by symbol."""
     found: dict[Var, set[int]] = {}
     for relation in relations:
         terms, constant = linear_form(relation.expression)
@@ -50,12 +50,12 @@ def excluded_values(relations: Iterable[Relation]) -> dict[Var, set[int]]:
 
 
 def includes_of(source: str) -> list[str]:
-    """The headers that a program's text includes."""
+    """The headers that a program includes."""
     return [line for line in source.splitlines() if line.startswith("#include")]
 
 
 def in_namespace(source: str, name: str) -> str:
-    """A program's text, without its includes, as functions that only this file sees."""
+    """A program without its includes, as functions private to this file."""
     lines = [line for line in source.splitlines() if not line.startswith("#include")]
     text = "\n".join(lines).strip("\n").replace('extern "C" ', "static ")
     text = re.sub(r"\brushlight_(entry|fold|pack|prepare|kept_bytes|arena_bytes|arena_bytes_for|place_blocks)\(", r"\1(", text)
@@ -64,7 +64,7 @@ def in_namespace(source: str, name: str) -> str:
 
 @dataclass
 class GraphForm:
-    """The functions of one graph. `inputs` are what is known of its inputs, tensors by their sizes, `outputs` likewise."""
+    """The functions of one graph. `inputs` and `outputs` describe its inputs and outputs; tensors by their sizes."""
 
     number: int
     text: str
@@ -79,7 +79,7 @@ class GraphForm:
         return f"graph_{self.number}"
 
     def tensor_at(self, place: int) -> tuple[dtype, tuple[Size, ...]] | None:
-        """The dtype and sizes of an output; None for one that is no tensor."""
+        """The dtype and sizes of an output; None if it is no tensor."""
         view = self.outputs[place]
         if not view.buffer:
             return None
@@ -90,8 +90,8 @@ class GraphForm:
 def graph_form(
     number: int, module: GraphModule, names: Sequence[str], weights: Weights, size_names: dict[str, str]
 ) -> GraphForm:
-    """The functions of a graph that inductor can lower whole. `names` are what messages call its inputs, `size_names` what
-    they call the symbols of its sizes."""
+    """The functions of a graph that inductor can lower completely. `names` are the inputs' names in messages, `size_names`
+    those of size symbols."""
     lowered, program = pieces.lower(module, Options(None), lambda stage, text, *more: None)
     plan = plan_of(lowered, program)
     values = [node.meta["val"] for node in module.graph.nodes if node.op == "placeholder"]
@@ -119,10 +119,10 @@ class _Writer:
         self.tensors = [place for place, given in enumerate(symbols.inputs) if isinstance(given, TensorInput)]
         self.positions = {given.name: place for given, place in zip(plan.inputs, self.tensors, strict=True)}
 
-    # What is made of constants
+    # Values derived from constants
 
     def make_kept(self, source: str, constants: Sequence[Tensor], weights: Weights) -> str:
-        """The function that makes what the program takes from run to run; it gives null where there is no memory."""
+        """The function that computes values kept between runs; it returns null when out of memory."""
         plan, k = self.plan, self.number
         lines = [f"void** const kept = (void**)held.made.take({max(plan.kept, 1)} * (long)sizeof(void*));"]
         lines += ["if (!kept) return nullptr;"]
@@ -149,7 +149,7 @@ class _Writer:
     # A run
 
     def run(self) -> str:
-        """The function that runs the program, and the one that looks at its sizes."""
+        """The function that runs the program, and the one that checks its sizes."""
         checks = list(self._conditions())
         head = "handle& self, const value* const* given, value* const* places, value* made"
         body = [*self._read_inputs(), *self._symbols_read(), *self._check(checks), *self._lay_inputs(), *self._take()]
@@ -181,7 +181,7 @@ class _Writer:
             yield f"(void){symbol};"
 
     def _conditions(self) -> Iterator[tuple[str, str]]:
-        """Tests of the symbols as C++, and what they say."""
+        """Tests of the symbols as C++, with their messages."""
         for relation in self._relations():
             text = size_text(relation.expression)
             free = relation.expression.free_variables()
@@ -209,7 +209,7 @@ class _Writer:
         return variable in self.symbols.definitions
 
     def _defined_by(self, place: int, dim: int) -> Var | None:
-        """The symbol that is read off a dimension as it is."""
+        """The symbol that equals a dimension."""
         name = f"i{place}.sizes[{dim}]"
         return next((symbol for symbol, value in self.symbols.definitions.items() if str(value) == name), None)
 
@@ -219,7 +219,7 @@ class _Writer:
             yield f"if (const int wrong = sizes_fit_{self.number}({', '.join(['self', *arguments])})) return wrong;"
 
     def _check_function(self, checks: list[tuple[str, str]]) -> str:
-        """The function that looks at open sizes: sums and products that do not fit 64 bits are in no range."""
+        """The function that checks open sizes. Sums and products that overflow 64 bits are out of range."""
         parameters = [
             *(f"counted {name}" for name in self.symbols.names),
             *(f"const tensor& i{place}" for place in self.tensors),
@@ -241,7 +241,7 @@ class _Writer:
             yield f"if (!d{place}) return self.no_more();"
 
     def _take(self) -> Iterator[str]:
-        """The memory of results and for the run."""
+        """Allocate the results and the memory of the run."""
         count, k = len(self.symbols.inputs), self.number
         yield f"void** const kept = kept_of(*self.held, {k}, make_kept_{k});"
         yield "if (!kept) return self.no_more();"
@@ -262,7 +262,7 @@ class _Writer:
             yield f"if (!o{index}) return self.no_more();"
 
     def _whole(self, wholes: list[int], name: str) -> int | None:
-        """The result that is all of a buffer, if it is the only one in it."""
+        """The result that is a buffer as a whole, if it is the only one in it."""
         if len(wholes) != 1:
             return None
         view = self.plan.views[wholes[0]]
@@ -284,7 +284,7 @@ class _Writer:
         yield 'if (wrong) return self.say(failed, "%s", reason_of(wrong));'
 
     def _written_back(self) -> Iterator[str]:
-        """What was written to copies of inputs goes to the inputs."""
+        """Copy back what was written to copies of inputs."""
         for number in self.plan.written:
             place = self.tensors[number]
             copied = f"tensor_of(d{place}, i{place}.dtype, i{place}.rank, i{place}.sizes, strides_{place})"
@@ -299,7 +299,7 @@ class _Writer:
                 pointer = f"o{list(self.plan.outputs).index(view.buffer)}"
                 yield f"made[{place}] = of_tensor({self._tensor(place, pointer)});"
                 continue
-            # A view of an input or a constant is copied: results are the handle's.
+            # Copy a view of an input or a constant, because the handle must own results.
             source = f"of_tensor({self._tensor(place, self._source(view.buffer))})"
             yield f"if (!copy_value(made[{place}], {source}, self.run_memory())) return self.no_more();"
 
@@ -327,11 +327,11 @@ class _Writer:
     # Words
 
     def sizes_text(self, sizes: Sequence[Size]) -> str:
-        """Sizes as the user names them."""
+        """Sizes under the user's names."""
         return f"[{', '.join(self.named(str(size)) for size in sizes)}]"
 
     def named(self, text: str) -> str:
-        """Text with symbols by the user's names."""
+        """Text with symbols under the user's names."""
         return in_user_names(text, self.size_names)
 
 

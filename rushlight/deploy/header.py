@@ -1,11 +1,11 @@
-"""The C header of an exported model: types, constants, functions, all of which begin with the model's name."""
+"""The C header of an exported model: types, constants and functions, all prefixed with the model's name."""
 
 from __future__ import annotations
 
-from rushlight.deploy.model import MOST_DIMS, Method, Model
+from rushlight.deploy.model import MAX_DIMS, Method, Model
 from rushlight.deploy.source import typed_head
 
-MOST_THREADS = 64
+MAX_THREADS = 64
 
 _TYPES = """\
 #ifndef @NAME_H
@@ -173,8 +173,8 @@ _END = """\
 
 
 def write_header(model: Model, embedded: bool) -> str:
-    """The text."""
-    text = _TYPES.replace("@RANK", str(MOST_DIMS)).replace("@THREADS", str(MOST_THREADS))
+    """The header's text."""
+    text = _TYPES.replace("@RANK", str(MAX_DIMS)).replace("@THREADS", str(MAX_THREADS))
     text = text.replace("@EMBEDDED", ", or from those compiled in, if the path is null" if embedded else "")
     text = text.replace("@NAME", model.name.upper()).replace("@name", model.name)
     first = f"/* The model {model.name}: how to call it from C. Written by Rushlight. */\n"

@@ -1,4 +1,4 @@
-"""An exported model as a JavaScript module over its WebAssembly.
+"""A JavaScript module around an exported model's WebAssembly.
 
 In: an exported folder, and the model's methods. Out: `NAME.js`, and its types in `NAME.d.ts`.
 """
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from rushlight.deploy.model import Model, Parameter
 
-PAGE_BYTES = 1 << 16  # as WebAssembly counts memory
-MOST_PAGES = 1 << 15  # of a memory that workers share: 2 GiB
+PAGE_BYTES = 1 << 16  # the unit of WebAssembly memory
+MAX_PAGES = 1 << 15  # limits memory shared by workers: 2 GiB
 _FIRST_PAGES = 1 << 10
 _MODULE = Path(__file__).with_name("javascript") / "model.js"
 
@@ -72,17 +72,17 @@ export function load(sources?: {{
 
 
 def first_pages(embedded: int) -> int:
-    """How many pages a memory that workers share begins with, where so many bytes of weights are compiled in."""
+    """The initial number of pages of shared memory, with this many bytes of embedded weights."""
     return _FIRST_PAGES - -embedded // PAGE_BYTES
 
 
 def write_javascript(model: Model, folder: Path, embedded: int) -> None:
-    """Write the module and its types into an exported folder; so many bytes of weights are compiled in."""
+    """Write the module and its types into an exported folder; `embedded` is the number of bytes of embedded weights."""
     text = _MODULE.read_text().replace("@NAME", model.name).replace("@METHOD", model.methods[0].name)
     weights = "null" if embedded else f'new URL("./{model.name}.weights", import.meta.url)'
     files = f"{model.name}.wasm" if embedded else f"{model.name}.wasm and {model.name}.weights"
     text = text.replace("@WEIGHTS", weights).replace("@FILES", files)
-    text = text.replace("@FIRST_PAGES", str(first_pages(embedded))).replace("@MOST_PAGES", str(MOST_PAGES))
+    text = text.replace("@FIRST_PAGES", str(first_pages(embedded))).replace("@MAX_PAGES", str(MAX_PAGES))
     (folder / f"{model.name}.js").write_text(text)
     methods = []
     for method in model.methods:

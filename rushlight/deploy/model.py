@@ -1,4 +1,4 @@
-"""What an exported model is, before it is written: methods with their inputs and outputs, state, weights, and C++ functions.
+"""The model being exported, before it is written: methods with their inputs and outputs, state, weights, and C++ functions.
 
 Made by `exported.py` and `scripted.py`; `source.py` and `header.py` write it.
 """
@@ -17,7 +17,7 @@ from rushlight.deploy.spelling import DTYPES, NotExportable, c_constant, constan
 from rushlight.deploy.weights import Weights
 from rushlight.inductor.sizes import Size
 
-MOST_DIMS = 8
+MAX_DIMS = 8
 
 _INTERFACE = (
     "create create_from_memory share destroy error set_threads reset seed method_count method_at run tensor_of "
@@ -30,9 +30,8 @@ _OWN_NAMES = frozenset(_INTERFACE.split())
 
 @dataclass(frozen=True)
 class Parameter:
-    """An input or an output of a method: what kind of value it is ("tensor", "int", "float", "bool", "string", "list", "tuple",
-    "dict", "value"), and for a tensor what is known of it. `sizes` are numbers or what open ones are called; `bounds` are the
-    least and the largest value of those, by name."""
+    """An input or output of a method: its kind ("tensor", "int", "float", "bool", "string", "list", "tuple", "dict", "value"),
+    and a tensor's dtype and sizes. `sizes` are numbers or names of open sizes; `bounds` are the limits of these, by name."""
 
     name: str
     kind: str
@@ -42,7 +41,7 @@ class Parameter:
     about: str = ""
 
     def __str__(self) -> str:
-        """As a signature says it: `x: float32[n, 3]`."""
+        """The form in a signature: `x: float32[n, 3]`."""
         if self.kind != "tensor" or self.dtype is None:
             return f"{self.name}: {self.about or self.kind}"
         sizes = "" if self.sizes is None else f"[{', '.join(map(str, self.sizes))}]"
@@ -51,7 +50,7 @@ class Parameter:
 
 @dataclass
 class Method:
-    """A method, and the names of the functions that run it, each for some arguments, in the order in which they are tried."""
+    """A method, and the names of the functions that run it. Each supports some arguments; they are tried in order."""
 
     name: str
     inputs: list[Parameter]
@@ -60,39 +59,39 @@ class Method:
 
 
 class Model:
-    """Collects what a model consists of."""
+    """Collects the parts of a model."""
 
     def __init__(self, name: str):
         self.name = name
         self.weights = Weights()
         self.methods: list[Method] = []
         self.includes: dict[str, None] = {}
-        self.functions: list[str] = []  # texts that need the handle's base only
-        self.forms: list[str] = []  # texts of functions over the whole handle
-        self.states: list[tuple[str, object]] = []  # what each is called, and its value when the model begins
+        self.functions: list[str] = []  # functions that only need the handle's base
+        self.forms: list[str] = []  # functions over the whole handle
+        self.states: list[tuple[str, object]] = []  # name and initial value of each state
         self.programs = 0
         self.looks_at_values = False  # whether functions of deployed_values.h are called
-        self.uses_language = False  # whether a form is written statement by statement
+        self.uses_language = False  # whether a direct form is used
 
     def method_name(self, wished: str) -> str:
-        """What the interface calls a method: a name that no other method has, and nothing of the interface's own."""
+        """The interface's name for a method: unique, and different from the interface's own names."""
         return identifier(wished, {*_OWN_NAMES, *(each.name for each in self.methods)}, "method", behind_prefix=True)
 
     def words_of_header(self) -> set[str]:
-        """Names that no parameter may have in the header."""
+        """Names that parameters must not have in the header."""
         types, macros = ("tensor", "value", "status"), ("API", "H", "MAX_RANK", "MAX_THREADS")
         own = [*(f"{self.name}_{each}" for each in types), *(f"{self.name.upper()}_{each}" for each in macros)]
         return {"model", self.name, *own}
 
     def add_graph(self, form: GraphForm) -> None:
-        """Add the functions of a graph, whose number is that of programs before it."""
+        """Add the functions of a graph, and count its programs."""
         self.programs += 1
         self.includes.update(dict.fromkeys(form.includes))
         self.functions.append(form.text)
 
     @contextmanager
     def whole(self) -> Iterator[None]:
-        """What is added in the block is taken back where it raises. States stay: other forms may have them."""
+        """Undo additions of the block if it raises. States stay: other forms may have them."""
         before = self.programs, len(self.functions), len(self.forms)
         try:
             yield
@@ -102,30 +101,30 @@ class Model:
             raise
 
     def add_state(self, name: str, value: object) -> int:
-        """A value that is kept from run to run; its number."""
+        """Add a value that persists between runs; returns its number."""
         self.states.append((name, value))
         return len(self.states) - 1
 
     def add_tensor_state(self, name: str, tensor: Tensor) -> int:
-        """The number of a tensor that the model writes to, which several methods may share."""
+        """The number of a tensor state that the model writes to; methods may share it."""
         found = next((number for number, (_, value) in enumerate(self.states) if value is tensor), None)
         return self.add_state(name, tensor) if found is None else found
 
     def identity(self, source: str) -> bytes:
-        """32 bytes that name the model's source and weights."""
+        """32 bytes that identify the model's source and weights."""
         return hashlib.sha256(source.encode() + self.weights.digest().encode()).digest()
 
 
 def check_tensor(name: str, kind: dtype, sizes: Sequence[Size]) -> None:
-    """NotExportable for a tensor that cannot cross the interface."""
+    """NotExportable for a tensor that the interface does not support."""
     if kind.name not in DTYPES:
         raise NotExportable(f"{name} is of dtype {kind}; tensors that cross the interface are of {', '.join(DTYPES)}")
-    if len(sizes) > MOST_DIMS:
-        raise NotExportable(f"{name} has {len(sizes)} dimensions; tensors that cross the interface have at most {MOST_DIMS}")
+    if len(sizes) > MAX_DIMS:
+        raise NotExportable(f"{name} has {len(sizes)} dimensions; tensors that cross the interface have at most {MAX_DIMS}")
 
 
 def tensor_text(tensor: Tensor, weights: Weights) -> str:
-    """C++ for a tensor of the weights, of type `value`. `self` has them."""
+    """The C++ expression of type `value` for a tensor in the weights. The function has `self`."""
     check_tensor("a tensor that the model holds", tensor.dtype, tensor.shape)
     impl = tensor._impl
     sizes, strides = (f"sizes_of({', '.join(f'{each}L' for each in row) or '0'}).numbers" for row in (impl.sizes, impl.strides))
@@ -134,7 +133,7 @@ def tensor_text(tensor: Tensor, weights: Weights) -> str:
 
 
 def initial_text(value: object, weights: Weights, lines: list[str], name: str = "items") -> str:
-    """C++ for what a state is when the model begins; `lines` gets what has to come before."""
+    """The C++ expression for a state's initial value; `lines` receives statements that must come before."""
     if isinstance(value, Tensor):
         return tensor_text(value, weights)
     if not isinstance(value, list | tuple | dict):

@@ -1,4 +1,4 @@
-"""The folder of an exported model.
+"""Write the folder of an exported model.
 
 In: a `Model`. Out: its header, C++ file, the native headers it includes, weights, CMake and pkg-config files, an example and a
 README, and a module of JavaScript for its WebAssembly.
@@ -24,7 +24,7 @@ MARK = ".rushlight-export"
 
 
 def write_package(model: Model, folder: Path, embed: bool, force: bool) -> None:
-    """Write the folder. FileExistsError for one that holds files which no export wrote, unless `force`."""
+    """Write the folder. FileExistsError if it holds files that no export wrote, unless `force`."""
     if folder.exists() and not force and any(folder.iterdir()) and not (folder / MARK).exists():
         raise FileExistsError(f"{folder} holds other files; export into a new folder, or over them with force (--force)")
     folder.mkdir(parents=True, exist_ok=True)
@@ -53,7 +53,7 @@ def write_package(model: Model, folder: Path, embed: bool, force: bool) -> None:
 
 
 def copy_headers(source: str, folder: Path) -> None:
-    """Copy the native headers that a text needs, and those that these need."""
+    """Copy the native headers that a text includes, transitively."""
     folder.mkdir(exist_ok=True)
     pending, seen = _INCLUDE.findall(source), set()
     while pending:

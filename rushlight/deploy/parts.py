@@ -1,12 +1,12 @@
-"""A graph in which values decide sizes, as C++: programs of known or open sizes, and functions between that look at values.
+"""A graph with data-dependent sizes, as C++: programs of known or open sizes, and between them functions that read values.
 
-In: a graph of aten operators, as it was captured, in which `nonzero`, `item()` and the like give sizes that are symbols. Out:
-one C++ function over all parts, in their order:
+In: a captured graph of aten operators, in which `nonzero`, `item()` and the like produce unbacked symbols. Out: one C++
+function over all parts, in their order:
 
     static int parts_0(model_handle& self, const value* const* given, value* const* places, value* made)
 
-Each program is captured anew: the sizes that are found before it runs are open ones of its inputs. Where it takes one of them
-for other than some value, such as 1, it has a second form for that value.
+Each program is captured again, with the sizes found before it as open sizes of its inputs. If its guards exclude a value, such
+as 1, it has a second form for that value.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from rushlight.inductor.sizes import Size, as_size, as_sizes
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import aten
 
-MOST_FORMS = 8  # the most forms of one program for sizes that its general form leaves out
+MAX_FORMS = 8  # limits the forms of one program for sizes that its general form excludes
 _CALLS = {
     "nonzero": "find_nonzero", "_local_scalar_dense": "read_integer", "_unique2": "find_unique",
     "unique_consecutive": "find_runs", "nms": "find_apart",
@@ -54,7 +54,7 @@ StateOf = Callable[[str, Tensor], int]
 
 @dataclass
 class PartsForm:
-    """What `GraphForm` is for one program: the number of the function, its inputs and its outputs."""
+    """The counterpart of `GraphForm` for a graph in parts: the number of the function, its inputs and its outputs."""
 
     number: int
     inputs: list[TensorInput | Size]
@@ -67,12 +67,12 @@ class PartsForm:
         return f"parts_{self.number}"
 
     def tensor_at(self, place: int) -> tuple[dtype, tuple[Size, ...]] | None:
-        """The dtype and sizes of an output; None for one that is no tensor."""
+        """The dtype and sizes of an output; None if it is no tensor."""
         return self.kinds[place]
 
 
-def _with_places(change: OpOverload, self: Tensor, indices: list, *rest: object) -> object:
-    """An index with masks as one with the places where they hold."""
+def _masks_to_positions(change: OpOverload, self: Tensor, indices: list, *rest: object) -> object:
+    """Decompose an index with masks into one with the masks' nonzero positions."""
     if not any(_is_mask(index) for index in indices):
         return NotImplemented
     if change is not aten("index.Tensor") and rest[0].numel() == 1:
@@ -92,7 +92,7 @@ def _is_mask(index: object) -> bool:
 
 
 DECOMPOSITIONS = {
-    change: lambda *arguments, change=change: _with_places(change, *arguments)
+    change: lambda *arguments, change=change: _masks_to_positions(change, *arguments)
     for change in map(aten, ("index.Tensor", "index_put", "index_put_"))
 }
 """What is recorded in the place of operators that need values, with those that have functions in C++."""
@@ -100,16 +100,16 @@ DECOMPOSITIONS = {
 
 @dataclass
 class _Step:
-    """Nodes that are one program, and behind them nodes that look at values."""
+    """The nodes of one program, followed by nodes that read values."""
 
     nodes: list[Node] = field(default_factory=list)
     calls: list[Node] = field(default_factory=list)
 
 
 def _steps(graph: Graph) -> list[_Step]:
-    """The graph's calls in order. What is written to is not written before who reads it has done so."""
+    """The graph's calls in steps. A tensor is not written before earlier reads of it are done."""
     steps = [_Step()]
-    after: set[Node] = set()  # the results of the last step's calls, and what is taken from them
+    after: set[Node] = set()  # results of the last step's calls, and values derived from them
     for node in graph.nodes:
         if node.op != "call_function":
             continue
@@ -136,16 +136,16 @@ def _values(arguments: Sequence[object]) -> object:
 
 
 class PartsWriter:
-    """Writes one graph. `state_of` gives the number of a state that a program writes to."""
+    """Writes one graph. `state_of` returns the number of a state that a program writes to."""
 
     def __init__(self, model: Model, method: str, size_names: dict[str, str], state_of: StateOf):
         self.model, self.method, self.size_names, self.state_of = model, method, size_names, state_of
         self.lines: list[str] = []
-        self.texts: dict[Node, str] = {}  # C++ for a pointer to the value of each node
-        self.known: dict[str, str] = {}  # C++ for the number of each symbol
+        self.texts: dict[Node, str] = {}  # the C++ pointer to the value of each node
+        self.known: dict[str, str] = {}  # the C++ expression of each symbol's value
 
     def write(self, module: GraphModule, names: Sequence[str], unknown: UnknownSizes) -> PartsForm:
-        """Add the function, and the programs that it runs. NotExportable lists what has no native form."""
+        """Add the function and its programs. NotExportable lists the operators without a native form."""
         self.module, self.names = module, list(names)
         inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
         for place, node in enumerate(inputs):
@@ -178,7 +178,7 @@ class PartsWriter:
     # Programs
 
     def _program(self, nodes: list[Node]) -> None:
-        """The calls of one program's forms, of which the first that fits runs."""
+        """The calls of one program's forms; the first that fits runs."""
         used = dict.fromkeys(used for node in nodes for used in node.all_input_nodes if used not in nodes)
         inside = set(nodes)
         results = [node for node in nodes if any(user not in inside for user in node.users)]
@@ -191,8 +191,8 @@ class PartsWriter:
         part = _Part(self.module, nodes, [node for node in used if node.op != "get_attr"], results)
         general = part.captured({})
         forms = [self._form(part, general, {})]
-        for fixed in _other_values(general, [guard.relation for guard in general.environment.relations()]):
-            with suppress(*MAY_FAIL), self.model.whole():  # values that may not be together
+        for fixed in _excluded_values(general, [guard.relation for guard in general.environment.relations()]):
+            with suppress(*MAY_FAIL), self.model.whole():  # this combination of values may be impossible
                 forms.append(self._form(part, part.captured(fixed), fixed))
         self.lines.append(f"value* const {made}_at[] = {{{', '.join(['nullptr'] * max(len(results), 1))}}};")
         self.lines.append(f"int {made}_status = unfit;")
@@ -204,7 +204,7 @@ class PartsWriter:
         self.lines.append(f"if ({made}_status) return {made}_status;")
 
     def _form(self, part: _Part, captured: _Captured, fixed: dict[Var, int]) -> tuple[GraphForm, list[str], list[str]]:
-        """A form of a program: its functions, the conditions of integers that it takes for known, and its inputs."""
+        """A form of a program: its functions, the values of integers that it assumes, and its inputs."""
         module = captured.module
         for graph_pass in for_fusion(fallback_random=False):
             graph_pass(module)
@@ -234,7 +234,7 @@ class PartsWriter:
         inputs = [each for each in self.module.graph.nodes if each.op == "placeholder"]
         return self.names[inputs.index(node)] if node in inputs else f"a value of {node.name}"
 
-    # Functions that look at values
+    # Functions that read values
 
     def _call(self, node: Node) -> None:
         if node.target is operator.getitem:
@@ -261,7 +261,7 @@ class PartsWriter:
         return "0" if argument is None else real_text(argument) if isinstance(argument, float) else f"{argument}L"
 
     def _note_symbols(self, node: Node, made: str) -> None:
-        """Where the numbers are found that the values decide."""
+        """Record where data-dependent sizes are found."""
         value = node.meta["val"]
         for place, each in enumerate(value if isinstance(value, tuple | list) else [value]):
             if isinstance(each, SymInt) and isinstance(each.expr, Var):
@@ -272,7 +272,7 @@ class PartsWriter:
                         self.known.setdefault(str(size), f"{made}[{place}].as.tensor.sizes[{dim}]")
 
     def _check(self, unknown: UnknownSizes) -> None:
-        """What was taken to hold of numbers that are known when all has run, before anything is given or kept."""
+        """Check the assumptions about data-dependent numbers after all has run, before results are returned or stored."""
         declared: set[str] = set()
         for relation in dict.fromkeys(unknown.supposed):
             free = sorted(map(str, relation.expression.free_variables()))
@@ -283,15 +283,15 @@ class PartsWriter:
                     declared.add(name)
                     self.lines.append(f"const int64_t {name} = {self.known[name]};")
             said = format_text(f"the model was exported for values with {relation}, which these have not")
-            holds = f"({_counted(relation.expression)}).{TESTS[relation.kind]}()"
+            holds = f"({_checked_arithmetic(relation.expression)}).{TESTS[relation.kind]}()"
             self.lines.append(f"if (!{holds}) return self.say(failed, {said});")
 
     def _result(self, result: object) -> str:
         return f"*{self.texts[result]}" if isinstance(result, Node) else constant_text(result)
 
 
-def _counted(expression: Expr) -> str:
-    """An expression of sizes whose symbols are of 64 bits, in numbers that know when they are too large."""
+def _checked_arithmetic(expression: Expr) -> str:
+    """An expression of sizes as C++ with 64-bit overflow checks."""
     names = "|".join(map(str, expression.free_variables()))
     text = re.sub(rf"\b(?:{names})\b", r"counted(\g<0>)", str(expression)) if names else str(expression)
     return f"counted({text})"
@@ -321,8 +321,8 @@ def _kind(result: object) -> tuple[dtype, tuple[Size, ...]] | None:
 
 @dataclass
 class _Captured:
-    """A program as it was captured. `values` are its inputs, ints those that are known; `unknown` are the symbols of sizes that
-    values decide."""
+    """A captured program. `values` are its inputs, with fixed ones as ints; `unknown` are the symbols of data-dependent
+    sizes."""
 
     module: GraphModule
     environment: ShapeEnv
@@ -331,7 +331,7 @@ class _Captured:
 
 
 class _Part:
-    """The nodes of one program, as a module that is captured for sizes of its own."""
+    """The nodes of one program, as a module that can be captured for given sizes."""
 
     def __init__(self, module: GraphModule, nodes: list[Node], inputs: list[Node], results: list[Node]):
         graph, copied = Graph(), {}
@@ -346,7 +346,7 @@ class _Part:
         self.attributes = {getattr(module, node.target)._impl: node.target for node in attributes}
 
     def captured(self, fixed: dict[Var, int]) -> _Captured:
-        """The program's graph, whose symbols are those of an environment of its own, but for those that are known."""
+        """The program's graph, over symbols of a new environment; `fixed` ones are numbers."""
         renewal = _Renewal(fixed)
         values = [renewal.value(node.meta["val"]) for node in self.inputs]
         found = capture(
@@ -358,7 +358,7 @@ class _Part:
 
 
 class _Renewal:
-    """Makes fake values over symbols of a new environment of those over another's."""
+    """Copies fake values from one environment to symbols of a new one."""
 
     def __init__(self, fixed: dict[Var, int]):
         self.environment, self.unknown = ShapeEnv(), []
@@ -367,7 +367,7 @@ class _Renewal:
         self._storages: dict[StorageImpl, StorageImpl] = {}
 
     def value(self, value: object) -> object:
-        """The new value; what has no symbols stays."""
+        """The copied value; one without symbols stays."""
         if not isinstance(value, Tensor):
             return self._number(value)
         impl = value._impl.alias(tuple(map(self._number, value.shape)), tuple(map(self._number, value.stride())), 0)
@@ -383,7 +383,7 @@ class _Renewal:
         return self.environment.integer(number.expr.substitute(self._symbols))
 
     def _new_symbol(self, old: ShapeEnv, symbol: Var) -> Expr:
-        """A symbol's stand-in. One that values decide may be 0 or 1."""
+        """The new symbol for an old one. A data-dependent size may be 0 or 1."""
         of_values = symbol in old.unknown
         least = 0 if of_values and symbol.least is not None else symbol.least
         made = self.environment.create_symbol(max(old.hint_of(symbol), 2), (str(symbol), None), share=False, least=least).expr
@@ -392,14 +392,14 @@ class _Renewal:
         return as_expr(self._fixed[made.name]) if made.name in self._fixed else made
 
 
-def _other_values(general: _Captured, relations: list[Relation]) -> Iterator[dict[Var, int]]:
-    """Values of sizes that the general form leaves out: each alone, and the same one for all that values decide."""
+def _excluded_values(general: _Captured, relations: list[Relation]) -> Iterator[dict[Var, int]]:
+    """Sizes that the general form excludes: each alone, and one value for all data-dependent sizes."""
     found = {(symbol, value) for symbol, values in excluded_values(relations).items() for value in values if value >= 0}
-    for relation in relations:  # what must be one or more may be none
+    for relation in relations:  # a size assumed to be at least one may be zero
         for symbol in relation.expression.free_variables():
             if relation.kind == NOT_NEGATIVE and relation.substitute({symbol: 0}).constant() is False:
                 found.add((symbol, 0))
     alone = sorted((each for each in found if each[0] in general.unknown), key=str)
-    yield from ({symbol: value} for symbol, value in alone[:MOST_FORMS])
+    yield from ({symbol: value} for symbol, value in alone[:MAX_FORMS])
     if len(general.unknown) > 1:
         yield from (dict.fromkeys(general.unknown, value) for value in sorted({value for _, value in alone}))

@@ -1,4 +1,4 @@
-"""How a form of a scripted method finds and makes values, as C++.
+"""Readers and templates as C++: how a form of a scripted method finds its values and builds its results.
 
 In: readers and templates, as `compiler/scripted` has them. Out: C++ expressions over `inputs` and `self.states`, of type
 `value`, and statements that come before them.
@@ -31,12 +31,12 @@ _DTYPES = {bool: "BOOLEAN", int: "INT64", float: "FLOAT64"}
 
 
 class Values:
-    """Writes the values of one form. `lines` are the statements so far; `read` gives what a reader finds in the example."""
+    """Writes the values of one form. `lines` are the statements so far; `read` returns a reader's value in the example."""
 
     def __init__(self, states: States, weights: Weights, arguments: Sequence[object], names: Sequence[str]):
-        """`names` are those of the arguments that callers give, and before them an empty one for the module itself; what else
-        the arguments hold are values that every call has."""
-        self.first = 1 if names and not names[0] else 0  # of the arguments that callers give
+        """`names` are those of the arguments that callers pass, preceded by an empty one for the module itself. Further
+        arguments hold values that are the same in every call."""
+        self.first = 1 if names and not names[0] else 0  # the index of the first argument that callers pass
         self.states = states
         self.weights = weights
         self.arguments = arguments
@@ -46,14 +46,14 @@ class Values:
         self._made: dict[int, str] = {}
 
     def temporary(self, word: str) -> str:
-        """A name that nothing else has."""
+        """A fresh C++ name."""
         self.temporaries += 1
         return f"{word}_{self.temporaries}"
 
     # Readers
 
     def pointer(self, reader: Reader) -> str:
-        """The address of what a reader finds: `const value*`, never null."""
+        """The address of a reader's value: `const value*`, never null."""
         if isinstance(reader, Argument) and reader.index < len(self.names):
             return f"&inputs[{reader.index - self.first}]"
         if isinstance(reader, Slot):
@@ -70,7 +70,7 @@ class Values:
         return f"&{name}"
 
     def made(self, reader: Reader) -> str:
-        """A value that is calculated."""
+        """A computed value."""
         if isinstance(reader, Known):
             return constant_text(reader.value)
         if isinstance(reader, Argument):
@@ -92,7 +92,7 @@ class Values:
         return f"*{self.pointer(reader)}"
 
     def number(self, reader: Reader, kind: Scalar) -> str:
-        """What a reader finds as a number of C++."""
+        """A reader's value as a C++ number."""
         if isinstance(reader, Applied):
             return self._applied(reader)
         if isinstance(reader, Known):
@@ -107,7 +107,7 @@ class Values:
         return f"({self.pointer(reader)})->{_FIELDS[kind]}"
 
     def _applied(self, reader: Applied) -> str:
-        """An operator on numbers; one on a constant has its value."""
+        """An operator on numbers, folded for constants."""
         if any(isinstance(each, Held) for each in reader.arguments):
             value = reader(self.arguments)
             return self.number(Known(value), _KINDS[type(value)])
@@ -135,7 +135,7 @@ class Values:
         return result
 
     def owner(self, reader: Reader) -> Path:
-        """The path of an object below the module. NotExportable for one that may be another at each call."""
+        """The path of an object below the module. NotExportable if it may differ between calls."""
         if isinstance(reader, Held) and all(isinstance(each, str) for each in reader.path[1:]):
             return tuple(reader.path[1:])
         if isinstance(reader, Argument) and reader.index < self.first:
@@ -143,7 +143,7 @@ class Values:
         raise NotExportable("attributes of an object that is an argument, or that the code replaces")
 
     def text(self, reader: Reader) -> str:
-        """What messages call what a reader finds."""
+        """A reader's name in messages."""
         if isinstance(reader, Argument):
             return self.names[reader.index] if reader.index < len(self.names) else f"argument {reader.index}"
         if isinstance(reader, Slot):
@@ -163,7 +163,7 @@ class Values:
     # Checks
 
     def check_value(self, reader: Reader, value: object) -> None:
-        """The form is for this value only."""
+        """Restrict the form to this value."""
         name = self.text(reader)
         if isinstance(reader, Applied | AsTensor):
             kind = _KINDS[type(value)]
@@ -174,7 +174,7 @@ class Values:
         self.lines.append(f"if (!{test}) return self.say(unfit, {said});")
 
     def check_kind(self, reader: Reader, kind: str, count: int | None) -> None:
-        """What a reader finds is a list, tuple or dict of so many items."""
+        """Restrict a reader's value to a list, tuple or dict with this many items."""
         name = c_string(self.text(reader))
         wanted = f"RL_CONSTANT({kind}), {-1 if count is None else count}"
         self.lines.append(f"if (!self.has_kind(*{self.pointer(reader)}, {name}, {wanted})) return unfit;")
@@ -182,7 +182,7 @@ class Values:
     # Templates
 
     def template(self, template: Template, output: Callable[[int], str]) -> str:
-        """A value that is made of native outputs and of what was read."""
+        """A value built from native outputs and read values."""
         if isinstance(template, Output):
             return output(template.place)
         if isinstance(template, Read):
@@ -198,7 +198,7 @@ class Values:
         return self._copied(tensor_text(tensor, self.weights))
 
     def _copied(self, text: str) -> str:
-        """A value in the run's own memory."""
+        """A copy in the run's own memory."""
         name = self.temporary("copied")
         self.lines.append(f"value {name};")
         self.lines.append(f"if (!copy_value({name}, {text}, self.run_memory())) return self.no_more();")

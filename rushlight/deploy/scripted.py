@@ -1,7 +1,7 @@
 """A scripted or traced module as methods of a model without Python.
 
-In: a `ScriptModule`, and examples of calls. Out: the methods, each with the forms that the examples need: a module whose state
-differs after a call, as one that begins with an empty cache, has one form for the first call and another for those that follow.
+In: a `ScriptModule`, and examples of calls. Out: the methods, each with the forms that the examples need. For example, a module
+that starts with an empty cache has one form for the first call and another for later ones.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from rushlight.jit.runtime.objects import ScriptObject, run_with_executor
 from rushlight.jit.types import kinds as types
 from rushlight.ops.packet import find_packet
 
-_MOST_FORMS = 16
-_CALLS = 4  # of one example in a row, by which the state has settled
+_MAX_FORMS = 16
+_CALLS = 4  # consecutive calls of one example, after which the state must have settled
 
 Form = WholeForm | StructuredForm | DirectForm
 index_select, remainder, arange = (find_packet(f"aten::{name}") for name in ("index_select", "remainder", "arange"))
@@ -40,8 +40,8 @@ index_select, remainder, arange = (find_packet(f"aten::{name}") for name in ("in
 
 @dataclass
 class Example:
-    """A call of a method: its arguments, and which dimensions of its tensors are open and what these are called, by the order
-    of the tensors; `bounds` are the least and the largest size of a name, where they are known."""
+    """A call of a method: its arguments, and the names of open dimensions per tensor, in order of tensors; `bounds` are the
+    limits of named sizes, where known."""
 
     method: str
     arguments: tuple
@@ -49,7 +49,7 @@ class Example:
     bounds: dict[str, tuple[int, int | None]] = field(default_factory=dict)
 
     def with_sizes(self, sizes: dict[str, int]) -> Example:
-        """The example with some of the open sizes known."""
+        """The example with some of the open sizes fixed."""
         place, arguments = 0, []
         for argument in self.arguments:
             made = argument
@@ -82,7 +82,7 @@ def add_scripted_function(model: Model, function: Function, examples: Sequence[E
 
 
 class _MethodWriter:
-    """Adds one method. `owner` is the object whose method it is, as it is after the calls so far, or nothing."""
+    """Adds one method. `owner` is the object whose method it is, with the state after the calls so far, or None."""
 
     def __init__(self, model: Model, states: States, function: Function, name: str, owner: list[ScriptObject]):
         self.model, self.states, self.function, self.name, self.owner = model, states, function, name, owner
@@ -94,32 +94,33 @@ class _MethodWriter:
         self.forms: list[Form] = []
 
     def add(self, examples: Sequence[Example]) -> None:
-        """Add the method with a form for each kind of call that the examples come to."""
+        """Add the method, with a form for each kind of call that the examples produce."""
         self.model.methods.append(self.method)
         self.names = self.names[: len(self.owner) + max(len(each.arguments) for each in examples)]
         begun = copy.deepcopy(self.owner)
         for example in examples:
             self._add_example(example, self.owner)
-        for example in examples:  # from the beginning, too
+        for example in examples:  # from the initial state, too
             self._add_example(example, copy.deepcopy(begun))
         for example in [each for whole in examples for each in self._with_other_sizes(whole)]:
             for owner in (begun, self.owner):
-                with suppress(*MAY_FAIL):  # a size that may not be so small
+                with suppress(*MAY_FAIL):  # this size may be impossible
                     self._add_example(example, copy.deepcopy(owner), is_special=True)
 
     def _add_example(self, example: Example, owner: list[ScriptObject], is_special: bool = False) -> None:
-        """Add what a call needs, and those that follow it. `is_special`: the signature has its sizes already, as open ones."""
+        """Add the forms for a call and its repetitions. `is_special`: the sizes are fixed, but the signature already has them
+        as open."""
         arguments = self._arguments(example.arguments)
         for _ in range(_CALLS):
             call = [*owner, *arguments]
             if not any(form.fits(call) for form in self.forms):
-                if len(self.forms) == _MOST_FORMS:
-                    raise NotExportable(f"{self.name} needs more than {_MOST_FORMS} forms: its state never settles")
+                if len(self.forms) == _MAX_FORMS:
+                    raise NotExportable(f"{self.name} needs more than {_MAX_FORMS} forms: its state never settles")
                 self._add_form(call, example, is_special)
             run_with_executor(self.function, [*owner, *copy.deepcopy(arguments)])
 
     def _with_other_sizes(self, example: Example) -> Iterator[Example]:
-        """The example with open sizes that the forms so far leave out: each of them 1 or another value, and all of them 1."""
+        """The example with open sizes that the forms so far exclude: each of them 1 or another value, and all of them 1."""
         names = dict.fromkeys(name for dims in example.dims.values() for name in dims.values())
         small = [name for name in names if example.bounds.get(name, (0, None))[0] <= 1]
         yield from (example.with_sizes({name: 1}) for name in small)
@@ -148,7 +149,7 @@ class _MethodWriter:
         self.forms.append(form)
 
     def _first_form(self, call: list, example: Example, called: str) -> tuple[Form, list[Parameter]]:
-        """The first form that the method has, which is added, and its results."""
+        """The first form that can be built, which is added to the method, and its results."""
         reasons: list[str] = []
         for form in _forms_of(self.graph, call, example, len(self.names), reasons):
             try:
@@ -159,7 +160,7 @@ class _MethodWriter:
         raise NotExportable("\n  ".join([f"{self.name} cannot be exported", *reasons]))
 
     def _arguments(self, given: Sequence[object]) -> list[object]:
-        """The arguments of an example, with defaults for those behind it."""
+        """The arguments of an example, followed by defaults."""
         schema = self.schema
         if len(given) > len(schema):
             raise ValueError(f"{self.name} takes {len(schema)} arguments, got {len(given)}")
@@ -173,16 +174,17 @@ class _MethodWriter:
 
 
 def _forms_of(graph: Graph, call: list, example: Example, given: int, reasons: list[str]) -> Iterator[Form]:
-    """The forms that a call may have: one graph, a program with loops and branches, one that is written statement by
-    statement, one graph for these numbers only.
+    """The possible forms of a call: one graph, a structured program with loops and branches, a direct program, one graph for
+    these numbers only.
 
-    A graph that would hold for the example's strings and lists of numbers only comes last. `given`: how many arguments callers
-    give. `reasons` gets why there are no others.
+    A graph that would hold only for the example's strings and lists of numbers comes last. `given` is the number of arguments
+    that callers pass. `reasons` receives why there are no further forms.
     """
     dims: Dims = {place: frozenset(found) for place, found in example.dims.items()}
     direct = ("statement by statement", lambda: DirectForm(graph, call, example.dims, example.bounds))
     makers = [("with loops and branches of its own", lambda: _structured(graph, call, example)), direct]
-    if any(isinstance(value.type, types.UnionType) for value in graph.inputs[:given]):  # other forms are for one of the types
+    # Other forms support only one member of a union.
+    if any(isinstance(value.type, types.UnionType) for value in graph.inputs[:given]):
         makers.reverse()
     rest: list[Form] = []
     has_many_rounds = False
@@ -213,7 +215,7 @@ def _structured(graph: Graph, call: list, example: Example) -> StructuredForm:
 
 
 def _size_names(form: Form, example: Example) -> dict[str, str]:
-    """What the user calls the symbols of a form."""
+    """The user's names of a form's symbols."""
     if not isinstance(form, WholeForm):
         return {}
     found = {}
@@ -258,7 +260,7 @@ def _tensors_in(value: object) -> int:
 
 
 def _merged(before: list[Parameter], now: list[Parameter]) -> list[Parameter]:
-    """What is true of parameters in all forms."""
+    """The description of parameters that holds for all forms."""
     if not before:
         return now
     if len(before) != len(now):

@@ -1,7 +1,7 @@
 """The C++ file of an exported model.
 
-In: a `Model`. Out: text: what inductor writes for each graph, the functions that run methods, tables of what these take and
-give, and the C interface, which `deployed_interface.h` has.
+In: a `Model`. Out: text: inductor's code for each graph, the functions that run methods, tables of their parameters and
+results, and the C interface from `deployed_interface.h`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ KINDS = {
 }  # fmt: skip
 
 
-# Inside of these, names of the headers hide the model's own name, which may be the same.
+# Inside these namespaces, the headers' names hide the model's own name, which may be the same.
 _OPEN, _CLOSE = ("namespace rl {", "namespace deployed {", "namespace {"), ("}", "}", "}  // namespace rl::deployed")
 _LANGUAGE = ("#include <rushlight/deployed_language.h>", "#include <rushlight/deployed_tensors.h>")
 
 
 def write_source(model: Model, header: str, embedded: bool) -> tuple[str, bytes]:
-    """The text for a model with that C header, and the identity that the weights have to have."""
+    """The source text of a model with that C header; it includes the identity that the weights must have."""
     body = "\n\n".join([*model.functions, *model.forms, _set_first_state(model), *_methods(model)])
     identity = model.identity(body)
     shown = "".join(f"\\x{byte:02x}" for byte in identity)
@@ -82,7 +82,7 @@ def _head(model: Model, header: str, embedded: bool) -> list[str]:
 
 
 def _set_first_state(model: Model) -> str:
-    """The function that gives a handle the state that the model begins with."""
+    """The function that gives a handle the model's initial state."""
     lines = []
     for number, (name, value) in enumerate(model.states):
         before: list[str] = []
@@ -97,7 +97,7 @@ def _methods(model: Model) -> Iterator[str]:
             rows = ",\n".join(f"    {_described(each)}" for each in parameters) or "    {}"
             yield f"constexpr ::RL_MODEL(parameter) {what}_of_{method.name}[] = {{\n{rows},\n}};"
         tries = [f"  int status = {method.forms[0]}(self, inputs, outputs);"]
-        if len(method.forms) > 1:  # where none fits, the first one's reason is the general one
+        if len(method.forms) > 1:  # where none fits, the first form's error is the one to report
             tries += ["  if (status != unfit) return status;", "  const complaint first = self;"]
             tries += [f"  if (status == unfit) status = {form}(self, inputs, outputs);" for form in method.forms[1:]]
             tries += ["  if (status == unfit) static_cast<complaint&>(self) = first;"]
@@ -132,7 +132,7 @@ def _described(parameter: Parameter) -> str:
 
 
 def typed_head(model: Model, method: Method) -> str:
-    """The declaration of the function that runs a method, for the header: parameters are called as in the model."""
+    """The header's declaration of the function that runs a method, with the model's parameter names."""
     taken = model.words_of_header()
     inputs = [identifier(each.name, taken) for each in method.inputs]
     outputs = [_own(each.name, taken) for each in method.outputs]
@@ -149,7 +149,7 @@ def _typed_head(model: Model, method: Method, handle: str, inputs: Sequence[str]
 
 
 def _own(name: str, taken: set[str]) -> str:
-    """A result's name, which may be an input's, too."""
+    """A result's name, made unique, as it may also be an input's."""
     return identifier(f"{name}_out" if name in taken else name, taken)
 
 
@@ -168,7 +168,7 @@ def _typed(model: Model) -> Iterator[str]:
 
 
 def _typed_function(model: Model, method: Method, index: int) -> Iterator[str]:
-    """The function that runs a method. Its parameters go by number, whatever they are called in the model."""
+    """The function that runs a method. Its parameters are numbered, whatever their names in the model."""
     inputs = [(each, f"input_{place}") for place, each in enumerate(method.inputs)]
     outputs = [(each, f"output_{place}") for place, each in enumerate(method.outputs)]
     head = _typed_head(model, method, "RL_HANDLE", [name for _, name in inputs], [name for _, name in outputs])

@@ -1,4 +1,4 @@
-"""How names, dtypes and strings of a model are spelled in C."""
+"""Spell a model's names, dtypes and strings in C."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DTYPES = {
 
 
 class NotExportable(RuntimeError):
-    """A model, or a part of it, that has no form without Python; the message lists the reasons with their lines."""
+    """A model, or a part of it, cannot run without Python; the message lists the reasons with their source lines."""
 
 
 _C_WORDS = frozenset(
@@ -49,28 +49,28 @@ def c_constant(kind: dtype) -> str:
 
 
 def is_identifier(name: str) -> bool:
-    """Whether something may be called so in C, C++ and Python."""
+    """Whether this is a valid name in C, C++ and Python."""
     return re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) is not None and not is_word(name)
 
 
 def is_model_name(name: str) -> bool:
-    """Whether a model may be called so: its type in C has this name."""
+    """Whether a model may have this name, which its type in C gets."""
     return is_identifier(name) and name not in C_LIBRARY
 
 
 def model_name(wished: str) -> str:
-    """A name for a model like the one that is wished for."""
+    """A valid model name similar to the wished one."""
     return identifier(wished, set(C_LIBRARY), "model")
 
 
 def is_word(name: str) -> bool:
-    """Whether a name means something in one of these languages."""
+    """Whether a name is a keyword in one of these languages."""
     return name in CPP_WORDS or name in _C_WORDS or keyword.iskeyword(name)
 
 
 def identifier(name: str, taken: set[str], otherwise: str = "x", behind_prefix: bool = False) -> str:
-    """A name like the one that is wished for which is an identifier and not taken; it is, then. One that stands behind a prefix
-    may be a word of the languages."""
+    """A valid identifier similar to the wished name and not taken, which is then marked as taken. Behind a prefix it may be a
+    keyword."""
     found = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or otherwise
     if found[0].isdigit():
         found = f"{otherwise}_{found}"
@@ -83,12 +83,12 @@ def identifier(name: str, taken: set[str], otherwise: str = "x", behind_prefix: 
 
 
 def in_user_names(text: str, names: dict[str, str]) -> str:
-    """Text with the symbols of sizes, such as s0, by the names that the user gave them."""
+    """Text with symbols such as s0 replaced by the user's names."""
     return re.sub(r"\bs\d+\b", lambda found: names.get(found[0], found[0]), text)
 
 
 def c_string(text: str) -> str:
-    """A string constant of C."""
+    """A C string literal."""
     made = []
     for byte in text.encode():
         char = chr(byte)
@@ -98,17 +98,17 @@ def c_string(text: str) -> str:
 
 
 def format_text(text: str) -> str:
-    """The same as a format of printf that says it as it is."""
+    """A printf format that prints exactly this text."""
     return c_string(text.replace("%", "%%"))
 
 
 def real_text(value: float) -> str:
-    """A float as C."""
+    """A float as a C literal."""
     return literal(value, float64)
 
 
 def constant_text(value: object) -> str:
-    """A plain value as C++ of type `value`. NotExportable for others."""
+    """A plain value as a C++ expression of type `value`. NotExportable for others."""
     if value is None:
         return "none()"
     if isinstance(value, bool):
@@ -123,5 +123,5 @@ def constant_text(value: object) -> str:
 
 
 def integer_text(value: int) -> str:
-    """An int of 64 bits as C."""
+    """A 64-bit int as a C literal."""
     return literal(value, int64)

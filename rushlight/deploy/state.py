@@ -1,4 +1,4 @@
-"""The state of a scripted module outside of Python: which attributes a model keeps from run to run, and what they are at first.
+"""The state of a scripted module outside of Python: the attributes that persist between runs, and their initial values.
 
 In: a module's object as it was exported. Out: numbers of states, by the path of an attribute.
 """
@@ -13,7 +13,7 @@ Path = tuple[str, ...]
 
 
 class States:
-    """The attributes of one object that are state, each of which gets a number when it is first asked for."""
+    """The attributes of one object that are state; each gets a number when it is first requested."""
 
     def __init__(self, model: Model, first: ScriptObject | None):
         self.model = model
@@ -22,7 +22,7 @@ class States:
         self._same: dict[tuple[int, str], int] = {}
 
     def number(self, path: Path) -> int:
-        """The number of the state at a path below the module. NotExportable where that holds what has no form in C."""
+        """The number of the state at a path below the module. NotExportable where it holds values that have no form in C."""
         if path not in self._numbers:
             owner = self.first
             for name in path[:-1]:

@@ -1,7 +1,7 @@
-"""A scripted method as a structured program: a form of the method with loops and branches of its own, for known sizes.
+"""A scripted method as a structured program: a form with native loops and branches, for known sizes.
 
-In: a jit graph and arguments. Out: C++ functions: the program, what is made of weights once, and the form, which puts numbers
-and addresses into the program's cells.
+In: a jit graph and arguments. Out: C++ functions: the program, the values derived once from weights, and the form, which stores
+numbers and addresses into the program's cells.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _KINDS = {INT: "INT", FLOAT: "FLOAT", BOOL: "BOOL"}
 
 
 class StructuredForm:
-    """A translated graph. `fits` says whether it is right for a call."""
+    """A translated graph. `fits` says whether it supports a call."""
 
     def __init__(self, graph: Graph, arguments: Sequence[object]):
         self.translation, self.changing = structured_form(graph, arguments, True, frozenset(), None)
@@ -44,7 +44,7 @@ class StructuredForm:
         self.kinds = [var.kind for var in program.inputs]
 
     def fits(self, arguments: Sequence[object]) -> bool:
-        """Whether the form is right for a call: the values that it takes for granted, and the types of its inputs."""
+        """Whether the form supports a call: whether its assumed values and input types match."""
         for source, value in self.translation.guards.items():
             if not same_value(source.read(arguments), value):
                 return False
@@ -59,7 +59,7 @@ class StructuredForm:
     def add(
         self, model: Model, states: States, method: str, function: str, names: Sequence[str], size_names: dict[str, str]
     ) -> list[Parameter]:  # fmt: skip
-        """Add the form's functions; what its results are called and look like. `names` are those of all arguments."""
+        """Add the form's functions; returns the descriptions of its results. `names` are those of all arguments."""
         program, number = self.translation.program, model.programs
         source = StructuredWriter(program, is_kept=True).write()
         model.programs += 1
@@ -88,7 +88,7 @@ class StructuredForm:
         return source in self.changing or source in self.translation.written
 
     def _constants(self, states: States) -> dict[int, Tensor]:
-        """The inputs that are weights, by their place."""
+        """The inputs that are weights, by position."""
         found = {}
         for place, source in enumerate(self.translation.sources):
             if isinstance(source, Fixed):
@@ -100,7 +100,7 @@ class StructuredForm:
         return found
 
     def _make_kept(self, model: Model, k: int) -> str:
-        """The function that makes, once, what the program takes of weights: the addresses of these, and that memory."""
+        """The function that computes once the values derived from weights: the weights' addresses, and their memory."""
         count = len(self.kinds)
         lines = [
             f"void** const kept = (void**)held.made.take({count + 1} * (long)sizeof(void*));",
@@ -117,7 +117,7 @@ class StructuredForm:
         return f"static void** make_kept_{k}(weights& held) {{\n{body}\n}}"
 
     def _check_given(self, values: Values) -> None:
-        """Whether all arguments are of the kinds of the example's, also those that the program does not read."""
+        """Check that all arguments have the kinds of the example's, including those that the program does not read."""
         for index in range(values.first, len(values.names)):
             value, reader = self.arguments[index], Argument(index)
             name = c_string(values.text(reader))
@@ -135,7 +135,7 @@ class StructuredForm:
 
     @staticmethod
     def _check_tensor(values: Values, pointer: str, name: str, kind: TensorOf) -> str:
-        """Make sure of a tensor's dtype and sizes; the variable that holds its address."""
+        """Check a tensor's dtype and sizes; returns the variable with its address."""
         found = values.temporary("tensor")
         shown = c_string(str(list(kind.size)))
         values.lines += [
@@ -286,7 +286,7 @@ class StructuredForm:
 
 
 def _flattened(structure: Sequence[object]) -> tuple[list[str], list[object]]:
-    """The results: the parts of a tuple are results of their own."""
+    """The results, with the elements of a tuple as separate results."""
     if len(structure) == 1 and isinstance(structure[0], Named):
         return list(structure[0].type.fields), list(structure[0].parts)
     parts = list(structure[0]) if len(structure) == 1 and isinstance(structure[0], tuple) else list(structure)
@@ -295,7 +295,7 @@ def _flattened(structure: Sequence[object]) -> tuple[list[str], list[object]]:
 
 
 def _layout(kind: ListOf) -> str:
-    """How lists are told apart: how deep they are, and what the innermost hold."""
+    """A key for kinds of lists: their depth, and the innermost kind."""
     depth, element = 0, kind.element
     while isinstance(element, ListOf):
         depth, element = depth + 1, element.element
@@ -309,7 +309,7 @@ def _layout(kind: ListOf) -> str:
 
 
 def _is_external(node: Node) -> bool:
-    """Whether a program would have Python run a node."""
+    """Whether a program would need Python to run a node."""
     try:
         function_of(node)
     except Unsupported:

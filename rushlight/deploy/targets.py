@@ -1,6 +1,6 @@
-"""The machines that exported models are built for, and the compilers that build for them.
+"""The machines that exported models can be built for, and the compilers for them.
 
-A target is flags and a threading layer: the text is the same for all.
+A target consists of flags and a threading layer: the source is the same for all.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rushlight.core.openmp import link_flags
-from rushlight.deploy.javascript import MOST_PAGES, PAGE_BYTES, first_pages
+from rushlight.deploy.javascript import MAX_PAGES, PAGE_BYTES, first_pages
 from rushlight.deploy.levels import LEVELS, level_flags
 from rushlight.deploy.templates import FLAGS
 from rushlight.utils.native import toolchain
@@ -27,7 +27,7 @@ TARGETS = ("native", ALL_LEVELS, *X86_LEVELS, "aarch64", WASM, WASM_THREADS)
 
 @dataclass(frozen=True)
 class Target:
-    """A machine: its name, the compiler and its flags, what is linked, and how libraries end."""
+    """A machine: its name, the compiler and its flags, linked libraries, and the suffix of libraries."""
 
     name: str
     compiler: Command
@@ -37,7 +37,8 @@ class Target:
 
 
 def target_named(name: str) -> Target:
-    """A target. ValueError for a name that is none; CompilerMissing says what to install where nothing builds for it."""
+    """The target of this name. ValueError if there is none; CompilerMissing, which says what to install, if nothing builds for
+    it."""
     if name not in TARGETS:
         raise ValueError(f"there is no target {name!r}; there are {', '.join(TARGETS)}")
     if name in (WASM, WASM_THREADS):
@@ -56,7 +57,7 @@ def target_named(name: str) -> Target:
 
 
 def _own(name: str, march: tuple[str, ...]) -> Target:
-    """This machine's kind, by its own compiler, or by Zig's where there is none."""
+    """The target for this machine, with its own compiler, or with Zig if there is none."""
     compiler = toolchain.compiler()
     if toolchain.is_zig(compiler):
         return _zig(name, compiler[:-1], f"{platform.machine().replace('AMD64', 'x86_64')}-linux-gnu", march)
@@ -66,7 +67,7 @@ def _own(name: str, march: tuple[str, ...]) -> Target:
 
 
 def _other(name: str, cross: str, triple: str, march: tuple[str, ...]) -> Target:
-    """Another machine's kind, by a cross compiler or by Zig's."""
+    """The target for another machine, with a cross compiler or Zig."""
     found = shutil.which(cross)
     if found is not None:
         return Target(name, (found,), (*march, "-fopenmp", "-Wno-psabi"), ("-fopenmp", "-lm"))
@@ -97,7 +98,7 @@ def _wasm(name: str) -> Target:
     if name == WASM_THREADS:
         features += "+atomics"
         exports += ["__stack_pointer", "__wasm_init_tls", "__tls_size"]
-        memory = ["--import-memory", "--shared-memory", f"--max-memory={MOST_PAGES * PAGE_BYTES}"]
+        memory = ["--import-memory", "--shared-memory", f"--max-memory={MAX_PAGES * PAGE_BYTES}"]
     flags = (f"-mcpu=generic+{features}", *toolchain.ZIG_FLAGS)
     links = ",".join(["-Wl", "--export-dynamic", *(f"--export={each}" for each in exports), *memory, "--strip-all"])
     libraries = ("-mexec-model=reactor", links, *toolchain.ZIG_LINK_FLAGS, "-lm")
@@ -105,7 +106,7 @@ def _wasm(name: str) -> Target:
 
 
 def zig_command() -> Command | None:
-    """Zig's program; None where there is none."""
+    """The command of Zig; None if it is not installed."""
     return toolchain.zig_command()
 
 
@@ -122,7 +123,7 @@ def build_library(
 
     BuildError with what the compiler says; CompilerMissing where none builds for the target.
     """
-    folder, made = Path(folder).resolve(), target_named(target)  # the compiler runs in that folder
+    folder, made = Path(folder).resolve(), target_named(target)  # because the compiler runs in that folder
     ending = "" if target == "native" else f"-{target}"
     is_wasm = made.suffix == ".wasm"
     command = [*made.compiler, "-std=c++17", "-O2", *made.flags, *FLAGS, "-fPIC", "-fvisibility=hidden", f"-I{folder}", *flags]
@@ -149,7 +150,7 @@ def build_library(
 
 
 def _kind_flags(folder: Path, name: str, target: Target) -> list[str]:
-    """What makes the linker write a library, and how much memory that begins with where others bring it."""
+    """The linker flags for a library; on WebAssembly also the initial memory."""
     if target.name == WASM_THREADS:
         is_embedded = (folder / f"{name}_weights.S").exists()
         pages = first_pages((folder / f"{name}.weights").stat().st_size if is_embedded else 0)
@@ -158,7 +159,7 @@ def _kind_flags(folder: Path, name: str, target: Target) -> list[str]:
 
 
 def _parts(folder: Path, name: str, target: Target) -> list[tuple[str, tuple[str, ...]]]:
-    """The files that are compiled, with flags of their own."""
+    """The source files, each with its own flags."""
     model = f"{name}.cpp"
     parts: list[tuple[str, tuple[str, ...]]] = [(model, ())]
     if target.name == ALL_LEVELS:
@@ -184,5 +185,5 @@ def _archiver(target: Target) -> Command:
 
 
 def _run(steps: list[list[str]], folder: Path, scratch: Path) -> None:
-    for step in steps:  # a weights' file is included by its name
+    for step in steps:  # the weights' file is included by its name
         toolchain.run([["/usr/bin/env", "-C", str(folder), *step]], str(folder), scratch)

@@ -1,4 +1,4 @@
-"""The texts of an exported model's folder that say how to build and use it."""
+"""Templates of the files that say how to build and use an exported model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rushlight.deploy.levels import LEVELS
 from rushlight.deploy.model import Method, Model, Parameter
 from rushlight.deploy.spelling import DTYPES, c_string
 
-# Sizes are of 64 bits. They narrow to the fields of type long where that has 32 and where memory holds no more.
+# Sizes are 64-bit. They are narrowed to `long` fields, which have 32 bits only where memory is that small.
 FLAGS = ("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fno-exceptions", "-fno-rtti", "-Wno-narrowing")
 
 _CMAKE = """\
@@ -148,17 +148,17 @@ def cmake(name: str, embed: bool) -> str:
 
 
 def cmake_config(name: str) -> str:
-    """What `find_package` reads, before it is configured."""
+    """The config file of `find_package`, before it is configured."""
     return _filled(_CONFIG, name, "%")
 
 
 def pkg_config(name: str) -> str:
-    """What pkg-config reads, before it is configured."""
+    """The pkg-config file, before it is configured."""
     return _filled(_PKG_CONFIG, name, "%")
 
 
 def embedding(name: str, nbytes: int) -> str:
-    """Assembly that holds the weights, so many bytes."""
+    """Assembly that embeds the weights, `nbytes` bytes."""
     return _filled(_EMBEDDING.replace("%bytes", str(nbytes)), name, "%")
 
 
@@ -193,7 +193,7 @@ def _example_input(model: Model, parameter: Parameter, place: int) -> list[str]:
 
 
 def example(model: Model, embed: bool) -> str:
-    """A program that runs the first method on zeros, and prints the sizes of what it gives."""
+    """A program that runs the first method on zeros, and prints the sizes of its results."""
     name, upper, method = model.name, model.name.upper(), model.methods[0]
     given = [line for place, each in enumerate(method.inputs) for line in _example_input(model, each, place)]
     weights = "argc > 1 ? argv[1] : NULL" if embed else f'argc > 1 ? argv[1] : "{name}.weights"'
@@ -254,7 +254,7 @@ def _ranges(method: Method) -> list[str]:
 
 
 def readme(model: Model, embed: bool, digest: str, nbytes: int) -> str:
-    """What it is, how to build it, and its checksum."""
+    """The README: what the model is, how to build it, and its checksum."""
     name = model.name
     methods = "\n".join("\n".join([f"    {_signature(method)}", *_ranges(method)]) for method in model.methods)
     states = "\n".join(f"- `{each}`" for each, _ in model.states)

@@ -1,6 +1,6 @@
 """The weights of an exported model as one file: a header, then each tensor's elements as they lie in memory.
 
-In: tensors. Out: where each lies in the file, and its bytes. Tensors of the same elements are written once.
+In: tensors. Out: the offset of each in the file, and the file's bytes. Tensors with the same elements are written once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.inductor.launch import reach
 
 MAGIC = b"RLWEIGHT"
-_HEADER = struct.Struct("<8sQ32s")  # as deployed.h has it: magic, the size of the file, the identity of the model
+_HEADER = struct.Struct("<8sQ32s")  # the layout of deployed.h: magic, size of the file, identity of the model
 
 
 class Weights:
@@ -25,10 +25,10 @@ class Weights:
         self._places: dict[tuple[bytes, int], int] = {}
         self._parts: list[tuple[int, Tensor]] = []
         self._known: dict[tuple, int] = {}
-        self._kept: list[Tensor] = []  # so that their ids stay their own
+        self._kept: list[Tensor] = []  # keeps the tensors alive, so that their ids stay unique
 
     def add(self, tensor: Tensor) -> int:
-        """Where the first element of a tensor lies in the file; its others are as far from it as in memory."""
+        """The offset of a tensor's first element in the file; the others are at its strides."""
         impl = tensor._impl
         key = (id(impl.storage), impl.storage_offset, impl.sizes, impl.strides, impl.dtype)
         if key not in self._known:
@@ -46,14 +46,14 @@ class Weights:
         return self._places[same]
 
     def digest(self) -> str:
-        """A name for all that has been added."""
+        """A hash of everything added."""
         found = hashlib.sha256()
         for (content, _), place in self._places.items():
             found.update(content + place.to_bytes(8, "little"))
         return found.hexdigest()
 
     def chunks(self, identity: bytes) -> Iterator[bytes]:
-        """The file's bytes, for the model of that name, 32 bytes."""
+        """The file's bytes, for the model with this identity of 32 bytes."""
         yield _HEADER.pack(MAGIC, self.size, identity)
         at = _HEADER.size
         for place, tensor in self._parts:
@@ -65,7 +65,7 @@ class Weights:
 
 
 def _bytes_of(tensor: Tensor) -> bytes:
-    """The memory from the first element of a tensor to behind its last one."""
+    """The memory from a tensor's first element to behind its last."""
     impl = tensor._impl
     begin = impl.storage_offset * impl.dtype.itemsize
     return impl.storage.bytes()[begin : begin + reach(impl.sizes, impl.strides, impl.dtype)].tobytes()

@@ -1,4 +1,4 @@
-"""A Python wheel of an exported model, which needs NumPy only.
+"""A Python wheel of an exported model, which needs only NumPy.
 
 In: an exported folder, and its library. Out: a wheel: the package NAME with the library, the weights and a binding by ctypes.
 """
@@ -38,7 +38,7 @@ class Model(_Model):
 
 
 def build_wheel(folder: Path, name: str, library: Path, target: str = "native") -> Path:
-    """Write the wheel of a model beside its library, built for `target`; its path."""
+    """Write the wheel of a model beside its library, built for `target`; returns its path."""
     machine = _MACHINES.get(target, platform.machine())
     tag = f"py3-none-linux_{machine}"
     weights = folder / f"{name}.weights"

@@ -1,7 +1,7 @@
-"""A scripted method as one graph: a form of the method for arguments and state like those of the example.
+"""A scripted method as one graph: a form for arguments and state like the example's.
 
-In: a jit graph and arguments. Out: a C++ function over the method's inputs and outputs. What is decided for the example, such
-as branches on numbers, is looked at in each run; a run that differs is `unfit`, and another form's.
+In: a jit graph and arguments. Out: a C++ function over the method's inputs and outputs. Every run checks the example's
+decisions, such as branches on numbers. Where they differ the form returns `unfit`, and another form runs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ROUNDS, _NODES = 512, 12_000
 
 
 class WholeForm:
-    """A captured graph. `program` runs it in Python, for calls that find out about further forms."""
+    """A captured graph. `program` runs it in Python, for the example calls that discover further forms."""
 
     def __init__(self, graph: Graph, arguments: Sequence[object], dims: Dims, changing: frozenset, budget: Budget):
         captured = Captured(graph, arguments, Wish(changing, dims, False, budget, DECOMPOSITIONS))
@@ -49,12 +49,12 @@ class WholeForm:
         self.arguments = list(arguments)
 
     def fits(self, arguments: Sequence[object]) -> bool:
-        """Whether the form is right for a call."""
+        """Whether the form supports a call."""
         return self.program.fits(arguments)
 
     def fixes_contents(self, given: int) -> bool:
-        """Whether the form is only for the strings, or the contents of lists, among the first arguments, which callers give, or
-        for those of a list or dict in the module that a run changes."""
+        """Whether the form is specialised to strings or contents of lists: in the first arguments, which callers pass, or in a
+        list or dict of the module that a run changes."""
         if self.form.changes:
             return True
         at = 0
@@ -67,7 +67,7 @@ class WholeForm:
         return False
 
     def relations(self) -> Iterator[ShapeGuard]:
-        """What the form takes to hold of its open sizes."""
+        """The form's guards on its open sizes."""
         return self.captured.sizes.environment.relations()
 
     # As C++
@@ -75,7 +75,7 @@ class WholeForm:
     def add(
         self, model: Model, states: States, method: str, function: str, names: Sequence[str], size_names: dict[str, str]
     ) -> list[Parameter]:
-        """Add the form's functions; what its results are called and look like. `names` are those of all arguments."""
+        """Add the form's functions; returns the descriptions of its results. `names` are those of all arguments."""
         module, form = self.captured.module, self.form
         self._refuse_effects()
         in_parts = bool(self.captured.unknown.calls)
@@ -88,7 +88,7 @@ class WholeForm:
         self._check_structure(values)
         for reader, expected in form.conditions:
             if isinstance(reader, Argument) and reader.index >= len(names):
-                continue  # which callers don't give
+                continue  # callers don't pass these
             if not isinstance(expected, ScriptObject | Tensor):
                 values.check_value(reader, expected)
         for reader, kind in form.kinds:
@@ -120,7 +120,7 @@ class WholeForm:
         return results
 
     def _refuse_effects(self) -> None:
-        """NotExportable for what a run changes outside of the module's own attributes."""
+        """NotExportable for side effects outside of the module's own attributes."""
         for reader, _, _ in self.form.changes:
             if not isinstance(reader, Slot):
                 raise NotExportable("a list or dict among the arguments is changed, which a caller in C would not see")
@@ -128,7 +128,7 @@ class WholeForm:
             raise NotExportable("a list among the arguments is appended to, which a caller in C would not see")
 
     def _path_of(self, tensor: Tensor) -> tuple[str, ...]:
-        """Where a tensor that the code writes to is an attribute."""
+        """The attribute path of a tensor that the code writes to."""
         for owner, name, value in self.form.reads:
             if value is tensor:
                 for path, (holder, held, _) in zip(self.form.paths, self.form.reads, strict=True):
@@ -143,7 +143,7 @@ class WholeForm:
     # Arguments
 
     def _check_structure(self, values: Values) -> None:
-        """Whether the arguments are of the kinds of the example's."""
+        """Check that the arguments have the kinds of the example's."""
         inputs = self.form.inputs
         at = 0
         for index, spec in zip(inputs.positions, inputs.spec.children, strict=True):
@@ -168,7 +168,7 @@ class WholeForm:
         return at
 
     def _readers_of_leaves(self) -> list[Reader]:
-        """How a call finds each leaf of the arguments."""
+        """The reader of each leaf of the arguments."""
         found: list[Reader] = []
 
         def walk(reader: Reader, spec: TreeSpec) -> None:
@@ -214,7 +214,7 @@ class WholeForm:
         return found
 
     def _changed(self, template: Template) -> Template:
-        """A result, with what a run makes of a list or dict in the place of what that was before."""
+        """A result in which a changed list or dict is replaced by its new state."""
         if isinstance(template, Read):
             return next(
                 (contents for reader, _, contents in self.form.changes if reader.to_data() == template.reader.to_data()),
@@ -225,7 +225,7 @@ class WholeForm:
         return template
 
     def _flattened(self) -> tuple[list[Template], list[str]]:
-        """The results: the parts of a tuple are results of their own."""
+        """The results, with the elements of a tuple as separate results."""
         results = self.form.results
         if (
             len(results) == 1
@@ -250,7 +250,7 @@ class WholeForm:
         return Parameter(name, "value")
 
     def _keep(self, values: Values, output) -> None:
-        """What a run leaves in the module's attributes; all is made before anything is changed."""
+        """Store changed attributes of the module; all values are computed before any is stored."""
         kept = []
         for owner, name, template in self.form.assignments:
             kept.append((values.states.number((*values.owner(owner), name)), template))
@@ -267,10 +267,10 @@ class WholeForm:
 
 
 def whole_form(graph: Graph, arguments: Sequence[object], dims: Dims, open_loops: bool) -> WholeForm:
-    """The form for arguments like these; `dims` are dimensions that are open. With `open_loops`, loops whose rounds a number
-    decides are written out for that number.
+    """The form for arguments like these; `dims` are open dimensions. With `open_loops`, loops whose trip count is a number are
+    unrolled for that number.
 
-    Numbers that are arguments or state are inputs of the graph where they can be.
+    Numbers that are arguments or state become inputs of the graph where possible.
     """
 
     def made(changing: frozenset) -> WholeForm:

@@ -1,4 +1,4 @@
-"""What families with one of `probs` and `logits` share."""
+"""The base of families with either `probs` or `logits`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rushlight.distributions.utils import broadcast_all, lazy_property, logits_t
 
 
 def given_parameter(probs: Any, logits: Any) -> tuple[str, Any]:
-    """The name and value of the one that was given; ValueError for none or both."""
+    """The name and value of the given one; ValueError for none or both."""
     if (probs is None) == (logits is None):
         raise ValueError("Either `probs` or `logits` must be specified, but not both.")
     return ("probs", probs) if logits is None else ("logits", logits)
 
 
 class BinaryParameters(Distribution):
-    """`probs` and `logits` (log odds), each computed from the other when it is asked for."""
+    """`probs` and `logits` (log odds); the one not given is computed lazily from the other."""
 
     @lazy_property
     def logits(self) -> Tensor:

@@ -1,4 +1,4 @@
-"""biject_to and transform_to: for a constraint, a transform from all real numbers onto it."""
+"""biject_to and transform_to: registries of transforms from all real numbers onto a constraint."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ Factory = Callable[[Any], Transform]
 
 
 class ConstraintRegistry:
-    """A table from kinds of constraints to functions that make a transform onto one."""
+    """A registry of functions that make a transform onto a constraint, by the constraint's class."""
 
     def __init__(self) -> None:
         self._registry: dict[type, Factory] = {}
 
     def register(self, constraint: Any, factory: Factory | None = None) -> Any:
-        """Enter `factory` for a constraint's class; without `factory`, a decorator. TypeError for other than constraints."""
+        """Register `factory` for a constraint's class; without `factory`, a decorator. TypeError for anything but
+        constraints."""
         if factory is None:
             return lambda factory: self.register(constraint, factory)
         kind = type(constraint) if isinstance(constraint, constraints.Constraint) else constraint

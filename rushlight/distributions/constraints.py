@@ -1,4 +1,4 @@
-"""Sets of values that parameters, and draws, may take: `constraint.check(value)` says for each whether it is inside."""
+"""Constraints on values of parameters and draws: `constraint.check(value)` says for each value whether it is valid."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
 
 
 class Constraint:
-    """A set of values. `is_discrete`: whether it is countable; `event_dim`: the dimensions that one value takes."""
+    """A set of values. `is_discrete`: whether it is countable; `event_dim`: the number of dimensions of one value."""
 
     is_discrete = False
     event_dim = 0
@@ -33,7 +33,7 @@ class Constraint:
 
 
 class _Dependent(Constraint):
-    """Depends on other parameters, so that it can be known for instances only."""
+    """A constraint that depends on other parameters, so it is known only for instances."""
 
     def __init__(self, *, is_discrete: bool | None = None, event_dim: int | None = None):
         self._is_discrete, self._event_dim = is_discrete, event_dim
@@ -66,7 +66,7 @@ def is_dependent(constraint: object) -> bool:
 
 
 class _DependentProperty(property, _Dependent):
-    """A property that computes an instance's constraint, and on the class stands for a dependent one."""
+    """A property that returns the constraint of an instance, and a dependent constraint on the class."""
 
     def __init__(self, fn: Callable | None = None, *, is_discrete: bool | None = None, event_dim: int | None = None):
         super().__init__(fn)
@@ -77,7 +77,7 @@ class _DependentProperty(property, _Dependent):
 
 
 class _IndependentConstraint(Constraint):
-    """Another constraint, of which the last batch dimensions belong to one value."""
+    """Another constraint, whose last batch dimensions become event dimensions."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int):
         self.base_constraint, self.reinterpreted_batch_ndims = base_constraint, reinterpreted_batch_ndims
@@ -103,7 +103,7 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """The support of a mixture: values that the support of its components has."""
+    """The support of a mixture: the values in the support of its components."""
 
     def __init__(self, base_constraint: Constraint):
         self.base_constraint = base_constraint
@@ -141,7 +141,7 @@ class _OneHot(Constraint):
 
 
 class _Bounded(Constraint):
-    """Keeps named bounds, which its repr shows."""
+    """Base of constraints with named bounds, shown in the repr."""
 
     def __repr__(self):
         bounds = ", ".join(f"{name}={bound}" for name, bound in vars(self).items())

@@ -18,8 +18,8 @@ aten = namespaces.namespace("aten")
 class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
     """Numbers of the unit interval with a density proportional to probs**x * (1 - probs)**(1 - x).
 
-    Within `lims` around 1/2, where the closed forms lose their digits, Taylor series take over. Source: G. Loaiza-Ganem and
-    J. P. Cunningham, "The continuous Bernoulli: fixing a pervasive error in variational autoencoders" (2019).
+    Between the `lims` around 1/2, where the closed forms lose precision, Taylor series replace them. Source: G. Loaiza-Ganem
+    and J. P. Cunningham, "The continuous Bernoulli: fixing a pervasive error in variational autoencoders" (2019).
     """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -49,7 +49,7 @@ class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
         return new
 
     def _away(self):
-        """Where the closed forms hold, and probabilities that are safe to put into them."""
+        """Where the closed forms are accurate, and probabilities that are safe to put into them elsewhere."""
         away = (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
         return away, aten.where(away, self.probs, self._lims[0])
 

@@ -1,4 +1,4 @@
-"""Distribution: the base of all families: shapes, checks of arguments, expansion."""
+"""Distribution: the base of all families, with shapes, argument checks and expansion."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Distribution:
     `batch_shape` is the shape of the parameters, `event_shape` that of one draw; draws of `sample(sample_shape)` have shape
     sample_shape + batch_shape + event_shape, and `log_prob` drops the event dimensions. With `validate_args` (the default, see
     `set_default_validate_args`), ValueError for parameters outside of `arg_constraints` and values outside of `support`;
-    compiled functions look at no values for that.
+    compiled functions skip these checks.
     """
 
     has_rsample = False
@@ -30,7 +30,7 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Whether distributions made from now on check their arguments."""
+        """Set whether distributions created from now on check their arguments."""
         if value not in (True, False):
             raise ValueError(f"set_default_validate_args expects True or False, but got {value!r}")
         Distribution._validate_args = value
@@ -74,7 +74,8 @@ class Distribution:
         return type(self).__new__(type(self))
 
     def _expanded(self, cls: type, batch_shape: Sequence[int], instance: Any, **trailing: int) -> Any:
-        """An instance whose parameters, named with how many last dimensions are no batch, are expanded to `batch_shape`."""
+        """An instance with its parameters expanded to `batch_shape`; each name comes with its number of trailing event
+        dimensions."""
         new = self._check_instance(cls, instance)
         batch_shape = Size(batch_shape)
         for name, dims in trailing.items():

@@ -9,7 +9,7 @@ from rushlight.distributions.distribution import Distribution
 
 
 class ExponentialFamily(Distribution):
-    """A family that knows its natural parameters and log normaliser, from whose gradient the entropy follows."""
+    """A family with natural parameters and a log normaliser, whose gradient gives the entropy."""
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:

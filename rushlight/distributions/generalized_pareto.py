@@ -38,7 +38,7 @@ class GeneralizedPareto(Distribution):
         return constraints.interval(self.loc, end)
 
     def _parts(self, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The standardised value, whether the concentration is as good as 0, and a concentration that is not."""
+        """The standardised value, a mask of concentrations close to 0, and a concentration that is safe to divide by."""
         standard = (value - self.loc) / self.scale
         exponential = aten.isclose(self.concentration, aten.zeros_like(self.concentration))
         return standard, exponential, aten.where(exponential, 1.0, self.concentration)

@@ -9,7 +9,7 @@ from rushlight.distributions.utils import sum_rightmost
 
 
 class Independent(Distribution):
-    """Another distribution, of which the last batch dimensions belong to one event."""
+    """Another distribution, whose last batch dimensions become event dimensions."""
 
     arg_constraints: dict[str, constraints.Constraint] = {}
 

@@ -1,4 +1,4 @@
-"""kl_divergence(p, q): closed forms by the types of the distributions, entered with register_kl."""
+"""kl_divergence(p, q): closed forms by the types of the distributions, registered with register_kl."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _formulas: dict[tuple[type, type], Formula] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
-    """A decorator that enters a formula for KL(p || q) of these classes and their subclasses.
+    """A decorator that registers a formula for KL(p || q) of these classes and their subclasses.
 
     They need not be subclasses of Distribution: packages have base classes of their own. TypeError for anything but classes.
     """

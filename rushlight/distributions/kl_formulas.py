@@ -1,4 +1,4 @@
-"""The closed forms of KL divergences, by pairs of families. Importing the module enters them."""
+"""The closed forms of KL divergences, by pairs of families. Importing the module registers them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _INFINITE_PAIRS = [
 
 
 def _infinite(p: Distribution, q: Distribution) -> Tensor:
-    """q gives no chance to values that p takes."""
+    """Infinity: q gives probability 0 to values in p's support."""
     return aten.full(broadcast_shapes(p.batch_shape, q.batch_shape), math.inf)
 
 
@@ -310,7 +310,7 @@ def _exponential_gamma(p, q):
 @register_kl(Laplace, Normal)
 @register_kl(Uniform, Normal)
 def _to_normal(p, q):
-    """log q under p needs but p's mean and variance."""
+    """The mean of log q under p, which depends only on p's mean and variance."""
     square = (p.variance + (p.mean - q.loc).square()) / (2 * q.variance)
     return _by_entropy(p, -square - q.scale.log() - 0.5 * math.log(2 * math.pi))
 
@@ -323,7 +323,7 @@ def _unit_to_uniform(p, q):
 
 
 def _gumbel_cross(q: Gumbel, mean: Tensor, decay: Tensor) -> Tensor:
-    """From the means of x and of exp(-x / scale) under p."""
+    """The cross entropy, from the means of x and of exp(-x / scale) under p."""
     return -q.scale.log() - (mean - q.loc) / q.scale - (q.loc / q.scale).exp() * decay
 
 

@@ -14,7 +14,7 @@ aten = namespaces.namespace("aten")
 
 
 class MixtureSameFamily(Distribution):
-    """A mixture: `mixture_distribution`, categorical, chooses along the last batch dimension of `component_distribution`."""
+    """A mixture: the categorical `mixture_distribution` selects along the last batch dimension of `component_distribution`."""
 
     arg_constraints: dict[str, constraints.Constraint] = {}
     has_rsample = False
@@ -51,7 +51,7 @@ class MixtureSameFamily(Distribution):
     component_distribution = property(lambda self: self._component_distribution)
 
     def _weights(self) -> Tensor:
-        """The probabilities, with the event dimensions of the components."""
+        """The probabilities, with dimensions added for the components' events."""
         probs = self._mixture_distribution.probs
         return probs.reshape((*probs.shape, *(1,) * self._event_ndims))
 

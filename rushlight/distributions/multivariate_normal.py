@@ -120,7 +120,7 @@ class MultivariateNormal(Distribution):
 
 
 def given_matrix(**matrices: Tensor | None) -> tuple[str, Tensor]:
-    """The one matrix that is not None, with its name. ValueError for none, several, or fewer than two dimensions."""
+    """The only matrix that is not None, with its name. ValueError for none, several, or fewer than two dimensions."""
     given = [(name, matrix) for name, matrix in matrices.items() if matrix is not None]
     if len(given) != 1:
         raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")

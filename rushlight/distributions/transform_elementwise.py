@@ -45,7 +45,7 @@ class ExpTransform(_Monotone):
 
 
 def _clipped_sigmoid(x):
-    """1 / (1 + exp(-x)), kept off 0 and 1."""
+    """1 / (1 + exp(-x)), clamped away from 0 and 1."""
     limits = finfo(x.dtype)
     return aten.clamp(aten.sigmoid(x), min=limits.tiny, max=1 - limits.eps)
 

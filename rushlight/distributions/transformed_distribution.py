@@ -97,7 +97,7 @@ class TransformedDistribution(Distribution):
         return self._transformed(self.base_dist.icdf(self._oriented(value)))
 
     def _oriented(self, probability: Tensor) -> Tensor:
-        """A falling transform turns the probability of less into that of more."""
+        """The probability, complemented for a decreasing transform."""
         sign = self._sign()
         if isinstance(sign, int) and sign == 1:
             return probability

@@ -46,7 +46,7 @@ def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """`probs`, moved inside the open interval from 0 to 1 by the dtype's epsilon."""
+    """`probs` clamped to the open interval from 0 to 1 by the dtype's epsilon."""
     eps = finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
@@ -58,7 +58,7 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
 
 
 class lazy_property:
-    """A property computed when it is first read, with gradients recorded, and then kept as the instance's attribute."""
+    """A property that is computed on first access, with gradients recorded, and then cached as the instance's attribute."""
 
     def __init__(self, wrapped: Callable[[Any], Any]):
         self.wrapped = wrapped

@@ -1,6 +1,6 @@
-"""`torch.export`: programs as graphs that run without their Python, for other runtimes and for files.
+"""`torch.export`: capture programs as graphs that run without their Python source, for other runtimes and for files.
 
-`export` gives an `ExportedProgram`; `save` and `load` keep one in a `.pt2` file.
+`export` returns an `ExportedProgram`; `save` and `load` use a `.pt2` file.
 """
 
 from __future__ import annotations

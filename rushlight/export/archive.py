@@ -1,7 +1,7 @@
 """`.pt2` files: `save` and `load` of exported programs.
 
 A file is a zip archive without compression: `format` and `version` (text), `program.json` (the graph, its signature, trees,
-symbols and ranges), `weights.safetensors` (parameters, buffers, constants, example inputs), and what the user adds, under
+symbols and ranges), `weights.safetensors` (parameters, buffers, constants, example inputs), and the user's extra files, under
 `extra/`. Reading one runs no code. PyTorch's own `.pt2` files have another layout.
 """
 
@@ -29,7 +29,7 @@ from rushlight.serialization.saving import replace_file
 view_as_real, view_as_complex = aten("view_as_real"), aten("view_as_complex")
 FORMAT, VERSION = "rushlight.export", 1
 _EXTRA = "extra/"
-# What damaged or forged content surfaces as.
+# The exceptions that damaged or forged content can cause.
 _FAILURES = (
     FormatError, KeyError, TypeError, ValueError, IndexError, AttributeError, AssertionError, OverflowError, RuntimeError,
     RecursionError, zipfile.BadZipFile, EOFError, NotImplementedError,
@@ -42,8 +42,7 @@ def save(
 ) -> None:  # fmt: skip
     """Write an exported program to a file, with further texts or bytes by name. A file at a path is replaced when complete.
 
-    TypeError: not an exported program, or one with something that a file cannot hold. `opset_version` has no effect, of
-    which a warning tells.
+    TypeError: not an exported program, or one with content that a file cannot hold. `opset_version` has no effect, and warns.
     """
     _warn_of(opset_version=opset_version)
     if not isinstance(ep, ExportedProgram):
@@ -69,7 +68,8 @@ def _archive(program: ExportedProgram, extra: Mapping[str, Any]) -> bytes:
 
 
 def _without_sharing(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, list]]:
-    """The tensors to write, each once, and for each name [name in the file, whether complex128, requires gradients]."""
+    """The tensors to write, without duplicates, and for each name [name in the file, whether complex128, requires
+    gradients]."""
     written: dict[str, Tensor] = {}
     first: dict[tuple, str] = {}
     described = {}
@@ -89,7 +89,7 @@ def _warn_of(**given: object) -> None:
 
 
 def _plain(tensor: Tensor) -> Tensor:
-    """A tensor as safetensors can hold it: memory of its own, and no complex128."""
+    """A tensor in a form that safetensors supports: with its own memory, and no complex128."""
     own = tensor.detach().clone(memory_format=contiguous_format)
     return view_as_real(own).clone() if own.dtype is complex128 else own
 
@@ -102,7 +102,7 @@ def load(
 
     RuntimeError, naming the file: it is damaged, of another format, or of a later version. FileNotFoundError: there is none.
     Classes of `register_dataclass` among the inputs must be registered again before. `expected_opset_version` has no effect,
-    of which a warning tells.
+    and warns.
     """
     _warn_of(expected_opset_version=expected_opset_version)
     name = os.fspath(f) if isinstance(f, str | os.PathLike) else getattr(f, "name", "the given stream")
@@ -140,12 +140,12 @@ def _read(archive: zipfile.ZipFile, extra: dict[str, Any] | None) -> ExportedPro
 def _record(archive: zipfile.ZipFile, name: str) -> bytes:
     info = archive.getinfo(name)
     if info.compress_type != zipfile.ZIP_STORED:
-        raise FormatError(f"{name} is compressed")  # save compresses nothing; a small file must not fill the memory
+        raise FormatError(f"{name} is compressed")  # save never compresses; this stops zip bombs
     return archive.read(info)
 
 
 def _restored(stored: dict[str, Tensor], described: dict[str, list]) -> dict[str, Tensor]:
-    """Tensors by name; those that were one tensor are one again."""
+    """Tensors by name; names of one tensor share it again."""
     made: dict[str, Tensor] = {}
     for _, (source, is_complex, requires_grad) in described.items():
         if source not in made:

@@ -1,6 +1,6 @@
-"""What a user says of open sizes: `Dim` and its hints, and their places among the arguments.
+"""The user's specification of dynamic sizes: `Dim` and its hints, by argument.
 
-In: `dynamic_shapes`, a tree like the arguments. Out: for each leaf of the arguments, which of its sizes are open and how.
+In: `dynamic_shapes`, a tree like the arguments. Out: for each leaf of the arguments, its open sizes and their specification.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class _DimHintType(Enum):
 
 @dataclass(frozen=True)
 class DimHint:
-    """A size without a name. AUTO: open if it can be; DYNAMIC: an error if it cannot be open; STATIC: fixed.
+    """An unnamed size. AUTO: open if possible; DYNAMIC: open, else an error; STATIC: fixed.
 
-    Called with `min` and `max`, a hint of those bounds.
+    A call with `min` and `max` returns a hint with these bounds.
     """
 
     type: _DimHintType
@@ -144,7 +144,7 @@ Constraint = Dim | DerivedDim | DimHint
 
 
 class ShapesCollection:
-    """Open sizes by tensor: `shapes[x] = {0: dim}`; `dynamic_shapes(mod, args)` is the tree for `export`."""
+    """Open sizes by tensor: `shapes[x] = {0: dim}`; `dynamic_shapes(mod, args)` returns the tree for `export`."""
 
     def __init__(self) -> None:
         self._shapes: dict[int, tuple[Any, Any]] = {}
@@ -184,13 +184,13 @@ class ShapesCollection:
 
 
 class AdditionalInputs:
-    """Further inputs of a program: sizes that differ between them are open."""
+    """More example inputs of a program: sizes that differ between them become open."""
 
     def __init__(self) -> None:
         self._examples: list[tuple[tuple, dict]] = []
 
     def add(self, args: tuple, kwargs: dict | None = None) -> None:
-        """Add one more call."""
+        """Add the arguments of one more call."""
         if type(args) is not tuple:
             raise AssertionError(f"Representative args {args} must be a tuple")
         self._examples.append((args, kwargs or {}))
@@ -201,7 +201,7 @@ class AdditionalInputs:
         return {name: _differing(value, [other[name] for other in others]) for name, value in first.items()}
 
     def verify(self, ep: Any) -> None:
-        """Call the exported program with each of them."""
+        """Call the exported program with each of the inputs."""
         module = ep.module()
         for args, kwargs in self._examples:
             module(*args, **kwargs)
@@ -248,12 +248,12 @@ def _with_fixes(shapes: Any, fixes: dict[str, Any]) -> Any:
     return {key: _with_fixes(item, fixes) for key, item in shapes.items()} if isinstance(shapes, dict) else shapes
 
 
-# The places of open sizes
+# Locations of open sizes
 
 
 @dataclass(frozen=True)
 class OpenSizes:
-    """A leaf of the arguments, and the entries for its sizes: a Dim, a hint, or an int or None for a fixed one."""
+    """A leaf of the arguments, and the entry for each of its sizes: a Dim, a hint, or an int or None for a fixed one."""
 
     value: Any
     source: str
@@ -261,14 +261,14 @@ class OpenSizes:
 
 
 def named_arguments(function: Callable, args: tuple, kwargs: dict) -> dict[str, Any]:
-    """Arguments by the names of a function's parameters. TypeError where the function cannot be called with them."""
+    """Arguments by the names of a function's parameters. TypeError for an invalid call."""
     signature = inspect.signature(function)
     signature.bind(*args, **kwargs)
     return {**signature.bind_partial(*args).arguments, **kwargs}
 
 
 def open_leaves(named: dict[str, Any], shapes: Any) -> Iterator[OpenSizes]:
-    """The tensors for which `shapes`, a dict by name or a sequence, has entries. UserError where it does not fit."""
+    """The tensors for which `shapes`, a dict by name or a sequence, has entries. UserError where it does not match."""
     if isinstance(shapes, ShapesCollection | AdditionalInputs):
         raise TypeError("call dynamic_shapes() of the collection first")
     if isinstance(shapes, tuple | list):

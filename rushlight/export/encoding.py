@@ -1,7 +1,7 @@
 """Values of exported graphs as JSON: arguments of nodes, sizes with symbols, trees, specs. And back.
 
-Plain numbers, strings and None stand for themselves, lists for lists; everything else is an object with one key, its kind.
-Nothing that is read here can name Python code: functions are operators by name, or of the short table `FUNCTIONS`.
+Plain numbers, strings, None and lists are encoded as themselves; other values are an object with one key, its kind. The content
+cannot refer to Python code: functions are operators by name, or of the short table `FUNCTIONS`.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _CONTAINERS = {kind.__name__: kind for kind in (list, tuple, dict, OrderedDict)}
 
 
 class FormatError(ValueError):
-    """What was read is not what was written."""
+    """The content was not written by `encode` and its counterparts."""
 
 
 # Arguments
 
 
 def encode(value: Any) -> Any:
-    """A value among the arguments of a node. TypeError where a file cannot hold it."""
+    """Encode an argument of a node. TypeError where a file cannot hold it."""
     if value is None or isinstance(value, str) or type(value) in (bool, int):
         return value
     if type(value) is SymInt:
@@ -53,7 +53,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(found: Any, nodes: dict[str, Node]) -> Any:
-    """The value that `encode` wrote."""
+    """The inverse of `encode`."""
     if isinstance(found, list):
         return [decode(item, nodes) for item in found]
     if not isinstance(found, dict):
@@ -109,7 +109,7 @@ def encode_target(target: Any) -> str:
 
 
 def decode_target(name: str) -> Callable:
-    """What `encode_target` wrote the name of."""
+    """The inverse of `encode_target`."""
     if name in FUNCTIONS:
         return FUNCTIONS[name]
     base, _, overload = name.partition(".")
@@ -140,7 +140,7 @@ def encode_size(value: Any) -> Any:
 
 
 def decode_size(found: Any, symbols: dict[str, Var]) -> Expr:
-    """The expression that `encode_size` wrote."""
+    """The inverse of `encode_size`."""
     if isinstance(found, str):
         return symbols[found]
     if isinstance(found, int):
@@ -161,7 +161,7 @@ def encode_relation(relation: Relation) -> list:
 
 
 def decode_relation(found: list, symbols: dict[str, Var]) -> Relation:
-    """The relation that `encode_relation` wrote."""
+    """The inverse of `encode_relation`."""
     kind, expression = found
     if kind not in (EQUAL, DIFFERENT, NOT_NEGATIVE):
         raise FormatError(f"no relation is called {kind!r:.50}")
@@ -172,7 +172,7 @@ def decode_relation(found: list, symbols: dict[str, Var]) -> Relation:
 
 
 def encode_tree(spec: TreeSpec) -> Any:
-    """A tree's shape. TypeError for containers whose class has no name in files."""
+    """Encode a tree's spec. TypeError for containers whose class has no serialized name."""
     if spec.kind is None:
         return None
     children = [encode_tree(child) for child in spec.children]
@@ -184,7 +184,7 @@ def encode_tree(spec: TreeSpec) -> Any:
 
 
 def decode_tree(found: Any) -> TreeSpec:
-    """The shape that `encode_tree` wrote. FormatError for a class that is not registered in this process."""
+    """The inverse of `encode_tree`. FormatError for a class that is not registered in this process."""
     if found is None:
         return LEAF
     name, context, children = found

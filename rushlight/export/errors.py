@@ -1,7 +1,7 @@
-"""The error of `export` for what a user got wrong."""
+"""The error of `export` for mistakes of the user."""
 
 from __future__ import annotations
 
 
 class UserError(RuntimeError):
-    """The arguments of `export`, or what the program does with open sizes, are not what can be exported."""
+    """The arguments of `export`, or the program's use of open sizes, cannot be exported."""

@@ -1,4 +1,4 @@
-"""`ExportedProgram`: a graph without state, its signature, and the state beside it."""
+"""`ExportedProgram`: a stateless graph, its signature, and the state."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ModuleCallEntry:
 
 @dataclass
 class ExportedProgram:
-    """A program without Python: `graph_module` takes state and inputs flat, `module()` is called like the original.
+    """A program without Python: `graph_module` takes flattened state and inputs, `module()` is called like the original.
 
     `state_dict` has parameters and persistent buffers, `constants` other tensors that the graph reads, `range_constraints` the
     range of each open size. `dialect` is "TRAINING" where the graph may write to its inputs, "ATEN" after `run_decompositions`.
@@ -65,7 +65,7 @@ class ExportedProgram:
     example_inputs: tuple[tuple, dict] | None = None
     dialect: str = "TRAINING"
     _relations: list[Relation] = field(default_factory=list)
-    _size_names: dict[str, str] = field(default_factory=dict)  # each symbol's name, as the user gave it to a Dim
+    _size_names: dict[str, str] = field(default_factory=dict)  # the user's name of each symbol, from its Dim
 
     @property
     def graph(self) -> Graph:
@@ -79,7 +79,7 @@ class ExportedProgram:
 
     @property
     def module_call_graph(self) -> list[ModuleCallEntry]:
-        """The program's own call; those of submodules are not kept."""
+        """The program's own call; those of submodules are not recorded."""
         signature = self.graph_signature
         inputs, outputs = list(signature.user_inputs), list(signature.user_outputs)
         return [ModuleCallEntry("", ModuleCallSignature(inputs, outputs, self.call_spec.in_spec, self.call_spec.out_spec))]
@@ -106,14 +106,14 @@ class ExportedProgram:
             yield name, (self.constants if name in hidden else self.state_dict)[name]
 
     def module(self, check_guards: bool = True) -> ExportedModule:
-        """A module that is called like the original. It checks its inputs: ValueError for another structure, AssertionError
-        that names the input for another size, dtype or constant, unless `check_guards` is False."""
+        """A module that is called like the original. Unless `check_guards` is False, it checks its inputs: ValueError for
+        another structure, AssertionError that names the input for another size, dtype or constant."""
         return unlift(self, check_guards)
 
     def run_decompositions(self, decomp_table: Mapping[OpOverload, Callable] | None = None) -> ExportedProgram:
-        """The program with composite operators taken apart and without writes: new contents of buffers and inputs are outputs.
+        """The program with composites decomposed and without writes: new contents of buffers and inputs are outputs.
 
-        `decomp_table` has functions to put in the place of operators. UserError where a write cannot be taken out.
+        `decomp_table` maps operators to replacement functions. UserError where a write cannot be removed.
         """
         module, signature = to_functional(self.graph_module, self.graph_signature, decomp_table or {})
         made = copy.copy(self)
@@ -144,5 +144,5 @@ class ExportedProgram:
 
 
 def default_decompositions() -> dict[OpOverload, Callable]:
-    """An empty table: `run_decompositions` takes composite operators apart anyway."""
+    """An empty table: `run_decompositions` always decomposes composites."""
     return {}

@@ -1,4 +1,4 @@
-"""`export`: a module and example arguments become an `ExportedProgram`."""
+"""`export`: capture a module with example arguments as an `ExportedProgram`."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def export(
     mod: Module, args: tuple, kwargs: dict[str, Any] | None = None, *, dynamic_shapes: Any = None, strict: bool = False,
     preserve_module_call_signature: tuple[str, ...] = (), prefer_deferred_runtime_asserts_over_guards: bool = False,
 ) -> ExportedProgram:  # fmt: skip
-    """Record what a module does with example arguments, as a graph that runs without its Python.
+    """Record a module's operations on example arguments, as a graph that runs without its Python source.
 
-    Sizes are fixed to the example's but where `dynamic_shapes` opens them: a tree like the arguments, by name or in order, with
-    a `Dim`, a hint (`Dim.AUTO`), or None for each size. With `strict`, dynamo must be able to capture the whole call. The last
-    two arguments have no effect, and warn.
+    Sizes are fixed to the example's, except where `dynamic_shapes` opens them: a tree like the arguments, by name or in order,
+    with a `Dim`, a hint (`Dim.AUTO`), or None for each size. With `strict`, dynamo must be able to capture the whole call. The
+    last two arguments have no effect, and warn.
 
     ValueError: not a module, or a compiled or scripted one. TypeError: args is no tuple. UserError: the program depends on the
-    values of tensors (the error names the line), or needs more of open sizes than was said (it suggests fixes).
+    values of tensors (the error names the line), or needs tighter constraints on open sizes (it suggests fixes).
     """
     kwargs = kwargs or {}
     _check_arguments(mod, args)
@@ -53,11 +53,11 @@ def _check_arguments(mod: Any, args: Any) -> None:
 
 
 class _Captured(Exception):
-    """The whole call was captured, so that nothing is left to run."""
+    """Stops the run, because the whole call was captured."""
 
 
 def _check_capturable(mod: Module, args: tuple, kwargs: dict) -> None:
-    """Let dynamo capture a call without running it: its error where it cannot take the whole."""
+    """Let dynamo capture a call without running it; raises its error if it cannot capture the whole call."""
 
     def backend(module: Any, inputs: list) -> Any:
         def run(*_: Any) -> Any:

@@ -1,7 +1,7 @@
-"""The functional form of an exported graph: what `run_decompositions` makes.
+"""The functional form of an exported graph, the result of `run_decompositions`.
 
-In: a graph that may write to its inputs, with its signature. Out: a graph of primitive operators that writes to nothing; new
-contents of buffers and inputs are outputs in front of the user's.
+In: a graph that may write to its inputs, with its signature. Out: a graph of primitive operators without writes; new contents
+of buffers and inputs are outputs before the user's.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from rushlight.fx.symbolic_sizes import name_symbols
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import aten
 
-_BATCH_NORM = aten("native_batch_norm")  # it writes to running statistics, and has no functional form
+_BATCH_NORM = aten("native_batch_norm")  # writes to running statistics, and has no functional form
 _MUTATIONS = {
     InputKind.BUFFER: OutputKind.BUFFER_MUTATION,
     InputKind.PARAMETER: OutputKind.PARAMETER_MUTATION,
@@ -44,9 +44,9 @@ _MUTATIONS = {
 def to_functional(
     module: GraphModule, signature: ExportGraphSignature, table: Mapping[OpOverload, Callable]
 ) -> tuple[GraphModule, ExportGraphSignature]:
-    """The functional form of a graph and its signature. `table` has functions to put in the place of operators.
+    """The functional form of a graph and its signature. `table` maps operators to replacement functions.
 
-    UserError where a write cannot be taken out of the graph.
+    UserError where a write cannot be removed from the graph.
     """
     made = _decomposed(module, {_BATCH_NORM: TRAINING[_BATCH_NORM], **table})
     functionalize(made)
@@ -61,7 +61,7 @@ def to_functional(
 
 
 def _decomposed(module: GraphModule, table: Mapping[OpOverload, Callable]) -> GraphModule:
-    """The graph recorded again, below autograd: composite operators are taken apart."""
+    """The graph recorded again, below autograd, which decomposes composites."""
     fakes = FakeTensorMode()
     mode = ProxyMode(Graph(), fakes, {}, table)
     values = [_input(mode, node) for node in module.graph.nodes if node.op == "placeholder"]
@@ -86,7 +86,7 @@ def _input(mode: ProxyMode, node: Node) -> object:
 
 
 def _take_out_writes(graph: Graph) -> dict[str, Node]:
-    """Erase the write-backs at the end of a functional graph. Their new contents, by the name of the input."""
+    """Remove the write-backs at the end of a functional graph. Returns the new contents, by input name."""
     written: dict[str, Node] = {}
     for node in list(graph.nodes):
         if node.op == "call_function" and node.target is aten("copy_") and node.args[0].op == "placeholder":
@@ -99,7 +99,7 @@ def _take_out_writes(graph: Graph) -> dict[str, Node]:
 
 
 def _read_instead(graph: Graph, root: Node, new: Node, behind: Node) -> None:
-    """Let the nodes behind one read the new contents of an input."""
+    """Make the nodes after one read the new contents of an input."""
     seen = False
     for node in graph.nodes:
         if seen:

@@ -1,7 +1,7 @@
-"""The signature of an exported graph: what each of its inputs and outputs stands for.
+"""The signature of an exported graph: the role of each input and output.
 
-An exported graph has no state: parameters, buffers and constant tensors are inputs in front of the user's, and new contents of
-buffers and inputs are outputs in front of the user's.
+An exported graph has no state: parameters, buffers and constant tensors are inputs before the user's, and new contents of
+buffers and inputs are outputs before the user's.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class CustomObjArgument:
 
 @dataclass
 class ConstantArgument:
-    """A Python value that the program is fixed to."""
+    """A Python value that is fixed in the program."""
 
     name: str
     value: int | float | bool | str | None
@@ -76,7 +76,7 @@ Argument = (
 
 
 class InputKind(Enum):
-    """What an input stands for."""
+    """The role of an input."""
 
     USER_INPUT = auto()
     PARAMETER = auto()
@@ -87,7 +87,7 @@ class InputKind(Enum):
 
 
 class OutputKind(Enum):
-    """What an output stands for."""
+    """The role of an output."""
 
     USER_OUTPUT = auto()
     LOSS_OUTPUT = auto()
@@ -101,7 +101,8 @@ class OutputKind(Enum):
 
 @dataclass
 class InputSpec:
-    """One input. `target` is the qualified name of what it holds; `persistent` says of a buffer whether it is saved."""
+    """One input. `target` is the qualified name of its parameter, buffer or constant; `persistent` says whether a buffer is in
+    the state dict."""
 
     kind: InputKind
     arg: Argument
@@ -120,7 +121,7 @@ class InputSpec:
 
 @dataclass
 class OutputSpec:
-    """One output. `target` names the buffer, parameter or input whose new contents it is."""
+    """One output. `target` names the buffer, parameter or input that it updates."""
 
     kind: OutputKind
     arg: Argument
@@ -133,7 +134,7 @@ class OutputSpec:
 
 @dataclass
 class ExportBackwardSignature:
-    """Which outputs of a joint graph are gradients. `export` makes no joint graphs."""
+    """The gradients among the outputs of a joint graph. `export` makes no joint graphs."""
 
     gradients_to_parameters: dict[str, str]
     gradients_to_user_inputs: dict[str, str]
@@ -199,37 +200,37 @@ class ExportGraphSignature:
 
     @property
     def inputs_to_parameters(self) -> Mapping[str, str]:
-        """From input to parameter."""
+        """Maps inputs to parameters."""
         return self._inputs_to(InputKind.PARAMETER)
 
     @property
     def inputs_to_buffers(self) -> Mapping[str, str]:
-        """From input to buffer."""
+        """Maps inputs to buffers."""
         return self._inputs_to(InputKind.BUFFER)
 
     @property
     def inputs_to_lifted_tensor_constants(self) -> Mapping[str, str]:
-        """From input to constant tensor."""
+        """Maps inputs to constant tensors."""
         return self._inputs_to(InputKind.CONSTANT_TENSOR)
 
     @property
     def inputs_to_lifted_custom_objs(self) -> Mapping[str, str]:
-        """From input to object of a script class: none."""
+        """Maps inputs to objects of script classes: none."""
         return self._inputs_to(InputKind.CUSTOM_OBJ)
 
     @property
     def buffers_to_mutate(self) -> Mapping[str, str]:
-        """From output to the buffer whose new contents it is."""
+        """Maps outputs to the buffers that they update."""
         return self._mutations(OutputKind.BUFFER_MUTATION)
 
     @property
     def parameters_to_mutate(self) -> Mapping[str, str]:
-        """From output to the parameter whose new contents it is."""
+        """Maps outputs to the parameters that they update."""
         return self._mutations(OutputKind.PARAMETER_MUTATION)
 
     @property
     def user_inputs_to_mutate(self) -> Mapping[str, str]:
-        """From output to the user's input whose new contents it is."""
+        """Maps outputs to the user's inputs that they update."""
         return self._mutations(OutputKind.USER_INPUT_MUTATION)
 
     @property
@@ -243,7 +244,7 @@ class ExportGraphSignature:
         return None
 
     def replace_all_uses(self, old: str, new: str) -> None:
-        """Follow a node that was renamed, or replaced by another."""
+        """Rename a node in all specs."""
         for spec in (*self.input_specs, *self.output_specs):
             if getattr(spec.arg, "name", None) == old:
                 spec.arg.name = new

@@ -1,4 +1,4 @@
-"""The names of inputs of exported graphs: those of the user's parameters, also where Python has a builtin of that name."""
+"""Names for inputs of exported graphs: those of the user's parameters, even where Python has a builtin of that name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from rushlight.fx.graph import Graph
 from rushlight.fx.node import Node
 
-# Builtins that generated code never calls, so that an input may have their name.
+# Builtins that generated code never calls, so that inputs may have their names.
 _FREE = frozenset(("filter", "format", "hash", "id", "input", "map", "max", "min", "next", "sum", "vars"))
 
 
@@ -17,7 +17,7 @@ def identifier(name: str) -> str:
 
 
 def add_placeholder(graph: Graph, name: str) -> Node:
-    """A placeholder that is called `name` if no other node is."""
+    """Add a placeholder with this name, made unique."""
     node = graph.placeholder(name)
     if node.name != name and name in _FREE and all(other.name != name for other in graph.nodes):
         graph._namespace.reserve(name)

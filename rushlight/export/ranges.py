@@ -1,4 +1,4 @@
-"""The symbols of open sizes: made from the user's dimensions before a trace, checked against what it assumed after it.
+"""The symbols of open sizes: created from the user's dimensions before a trace, and checked against its guards after it.
 
 In: the arguments and `dynamic_shapes`. Out: symbolic sizes of the inputs, then the range of each symbol and the guards.
 """
@@ -23,7 +23,7 @@ from rushlight.fx.symbolic_sizes import Geometry, symbolic_strides
 
 @dataclass(frozen=True)
 class ValueRanges:
-    """The values that a size may have, both ends included."""
+    """The possible values of a size, both ends included."""
 
     lower: float
     upper: float
@@ -34,7 +34,7 @@ class ValueRanges:
 
 @dataclass
 class _Symbol:
-    """A symbol of the trace: the user's Dim or hint, and where it was first met."""
+    """A symbol of the trace: the user's Dim or hint, and its first location."""
 
     value: SymInt
     entry: Dim | DimHint
@@ -108,7 +108,8 @@ class OpenInputs:
     # After the trace
 
     def settle(self) -> tuple[dict[Expr, ValueRanges], list[Relation]]:
-        """The range of each open size, and what must hold besides. UserError: the program needs more than the user said."""
+        """The range of each open size, and the remaining relations. UserError: the program needs tighter constraints than the
+        user specified."""
         ranges = {
             symbol.value.expr: ValueRanges(_least(symbol.entry), symbol.entry.max or INFINITY)
             for symbol in self._symbols.values() if type(symbol.value.expr) is Var
@@ -131,12 +132,12 @@ class OpenInputs:
         return ranges, guards
 
     def names(self) -> dict[str, str]:
-        """What the user calls the symbols."""
+        """The user's names of the symbols."""
         named = (symbol for symbol in self._symbols.values() if isinstance(symbol.entry, Dim))
         return {str(symbol.value.expr): symbol.name for symbol in named}
 
     def _specialized(self) -> tuple[dict[str, str], list[str]]:
-        """Symbols that the program fixed, or found equal to others though the user gave them names of their own."""
+        """Symbols that the program fixed, or equated with others although the user gave them separate names."""
         problems, fixes = {}, []
         for symbol in self._symbols.values():
             name, found = symbol.name, symbol.value.expr
@@ -196,7 +197,7 @@ def _bound(relation: Relation) -> tuple[Var, float, float] | None:
 
 
 def _range_of(expression: Expr, ranges: dict[Expr, ValueRanges]) -> ValueRanges:
-    """The range of an expression that grows with its symbols."""
+    """The range of an expression that increases with its symbols."""
     ends = []
     for end in ("lower", "upper"):
         values = {variable: getattr(ranges[variable], end) for variable in expression.free_variables()}

@@ -1,7 +1,7 @@
 """An exported program as JSON values and tensors by name, and back.
 
-In: a program. Out: what `archive.py` puts into a file. The fake values of nodes are not written: running the graph on fake
-tensors makes them again.
+In: a program. Out: the content of `archive.py`'s files. The fake values of nodes are not written: running the graph on fake
+tensors recreates them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ARGUMENTS = {
 
 
 def tensors_of(program: ExportedProgram) -> dict[str, Tensor]:
-    """All tensors of a program, by names that tell what they are."""
+    """All tensors of a program, by names that encode their role."""
     named = {f"state/{name}": tensor for name, tensor in program.state_dict.items()}
     named |= {f"constant/{name}": tensor for name, tensor in program.constants.items()}
     leaves = tree_flatten(program.example_inputs)[0] if program.example_inputs else []
@@ -60,7 +60,7 @@ def tensors_of(program: ExportedProgram) -> dict[str, Tensor]:
 
 
 def write_program(program: ExportedProgram) -> dict[str, Any]:
-    """A program without its tensors."""
+    """Encode a program without its tensors."""
     environment = _environment(program)
     symbols = environment.symbols if environment is not None else ()
     examples = tree_flatten(program.example_inputs)[0] if program.example_inputs else None
@@ -125,7 +125,7 @@ def _write_spec(spec: InputSpec | OutputSpec) -> dict[str, Any]:
 
 
 def read_program(found: dict[str, Any], tensors: dict[str, Tensor]) -> ExportedProgram:
-    """The program that `write_program` wrote. Errors of many kinds for what it did not write."""
+    """The inverse of `write_program`. Raises errors of many kinds for other content."""
     environment = ShapeEnv()
     symbols = dict(_read_symbol(environment, *record) for record in found["symbols"])
     graph = _read_graph(found["nodes"], environment, symbols)
@@ -208,7 +208,7 @@ def _group(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def _state(tensors: dict[str, Tensor], signature: ExportGraphSignature) -> dict[str, Tensor]:
-    """Parameters and buffers. What is a parameter under two names is one."""
+    """Parameters and buffers. Tensors under several names stay one parameter."""
     made: dict[Tensor, Parameter] = {}
     state = _group(tensors, "state/")
     for name in signature.parameters:
@@ -227,7 +227,7 @@ def _examples(found: list | None, tensors: dict[str, Tensor], spec: Any) -> Any:
 
 
 def _check(program: ExportedProgram) -> None:
-    """FormatError where signature, graph and tensors do not belong together."""
+    """FormatError where signature, graph and tensors do not match."""
     specs = program.graph_signature
     placeholders = [node.name for node in program.graph.nodes if node.op == "placeholder"]
     if placeholders != [spec.arg.name for spec in specs.input_specs]:

@@ -1,7 +1,7 @@
-"""The trace: a module run once on fake tensors, with every operator recorded before composites are taken apart.
+"""The trace: a module run once on fake tensors, with every operator recorded before composites are decomposed.
 
 In: a module, its arguments, the open sizes. Out: a graph whose inputs are the parameters, buffers and constants, then the
-user's inputs. The graph may write to its inputs; `functional.py` makes outputs of such writes.
+user's inputs. The graph may write to its inputs; `functional.py` turns such writes into outputs.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _COPY, _CLONE = aten("copy_"), aten("clone")
 
 @dataclass
 class Traced:
-    """A graph with its signature. `constants` are the tensors that the program met and that are no state of the module's."""
+    """A graph with its signature. `constants` are tensors that the program used and that are not the module's state."""
 
     module: GraphModule
     signature: ExportGraphSignature
@@ -60,7 +60,7 @@ class Traced:
 
 
 class _Recorder(ProxyMode):
-    """Records the calls of a program whose inputs have nodes already."""
+    """Records the calls of a program whose inputs already have nodes."""
 
     def __init__(self, graph: Graph, fakes: FakeTensorMode, geometry: dict[TensorImpl, Geometry]) -> None:
         super().__init__(graph, fakes, {})
@@ -70,13 +70,13 @@ class _Recorder(ProxyMode):
     def record(self, op: OpOverload, key_set: int, args: tuple, kwargs: dict) -> object:
         """Record a call; the operator itself runs on fake tensors, unrecorded."""
         if op._opname == "lift_fresh":
-            op = _CLONE  # a tensor literal is made anew by every call of the program
+            op = _CLONE  # every call of the program creates a tensor literal anew
         with suspended(), self.fakes:
             result = self.call(op, args, kwargs)
         return _faked(result, self)
 
     def add_input(self, name: str, value: object) -> Node:
-        """A placeholder behind the ones that are there."""
+        """Add a placeholder after the existing ones."""
         first = self.last_input.next if self.last_input is not None else next(iter(self.graph.nodes), None)
         with self.graph.inserting_before(first) if first is not None else ExitStack():
             node = self.last_input = add_placeholder(self.graph, name)
@@ -90,7 +90,7 @@ class _Recorder(ProxyMode):
 
 
 def _faked(result: object, recorder: _Recorder) -> object:
-    """The result with fakes in the place of real tensors: a parameter that `contiguous()` returned as it is."""
+    """The result with real tensors replaced by fakes, such as a parameter that `contiguous()` returned unchanged."""
     if isinstance(result, Tensor):
         node = recorder.nodes.get(result._impl)
         fake = recorder.fakes.from_tensor(result)
@@ -101,7 +101,7 @@ def _faked(result: object, recorder: _Recorder) -> object:
 
 
 def trace(module: Module, args: tuple, kwargs: dict, opened: OpenInputs, names: dict[str, Any]) -> Traced:
-    """Run `module(*args, **kwargs)` and record it. `names` are the arguments by name, in the order of their leaves."""
+    """Run `module(*args, **kwargs)` and record it. `names` are the arguments' names, in the order of their leaves."""
     graph, fakes = Graph(), FakeTensorMode()
     recorder = _Recorder(graph, fakes, opened.geometry)
     inputs = [*_add_state(recorder, module), *_add_arguments(recorder, names)]
@@ -133,7 +133,7 @@ def _run(recorder: _Recorder, module: Module, args: tuple, kwargs: dict) -> obje
 
 
 def _check_supposed(recorder: _Recorder, unknown: UnknownSizes) -> None:
-    """Let the graph check what was taken to hold of numbers that it calculates, but for those inside of one operator."""
+    """Add checks to the graph for assumptions about computed numbers, except those internal to one operator."""
     for relation in unknown.supposed:
         if not recorder.symbols.has_symbols_of(relation.expression):
             continue
@@ -143,7 +143,7 @@ def _check_supposed(recorder: _Recorder, unknown: UnknownSizes) -> None:
 
 
 def _user_line(error: Exception) -> str:
-    """The innermost line of the user's that an error came through, as a line of a traceback and its code."""
+    """The innermost line of the user's code that an exception passed, as a traceback line with its code."""
     frames, trace = [], error.__traceback__
     while trace is not None:
         frames.append((trace.tb_frame.f_code, trace.tb_lineno))
@@ -196,7 +196,7 @@ def _add_arguments(recorder: _Recorder, named: dict[str, Any]) -> Iterator[Input
 
 
 def _state_name(name: str) -> str:
-    return identifier(name).removeprefix("self_")  # PyTorch takes it for the name of the module
+    return identifier(name).removeprefix("self_")  # PyTorch drops it as the module's name
 
 
 def _key(entry: Any) -> str:
@@ -204,7 +204,7 @@ def _key(entry: Any) -> str:
 
 
 def _lift_constants(recorder: _Recorder, module: Module, inputs: list[InputSpec]) -> dict[str, Tensor]:
-    """Make inputs of the tensors that the program met: attributes of modules, and literals."""
+    """Turn tensors that the program used into inputs: attributes of modules, and literals."""
     known = _tensor_attributes(module)
     constants: dict[str, Tensor] = {}
     states = [spec for spec in inputs if spec.kind is not InputKind.USER_INPUT]
@@ -247,7 +247,7 @@ def _output(recorder: _Recorder, value: object) -> tuple[object, Any]:
 
 @contextmanager
 def _unchanged_state(module: Module, recorder: _Recorder) -> Iterator[None]:
-    """Put back what the run assigns to attributes. A buffer that is assigned becomes a write to it."""
+    """Restore attributes that the run assigns. An assigned buffer becomes a write to it."""
     before = [(path, owner, dict(vars(owner)), dict(owner._buffers)) for path, owner in module.named_modules()]
     try:
         yield

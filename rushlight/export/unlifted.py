@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ExportedModule(GraphModule):
-    """An exported program as a module. Its graph has the user's inputs only; calls take and return the original's trees."""
+    """An exported program as a module. Its graph has only the user's inputs; calls take and return the original's trees."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves = flatten_inputs(self._in_spec, args, kwargs)
@@ -54,7 +54,7 @@ def unlift(program: ExportedProgram, check_guards: bool = True) -> ExportedModul
 
 
 def _mark_buffers(module: ExportedModule, program: ExportedProgram) -> None:
-    """Keep out of the state dict what the original's leaves out."""
+    """Exclude buffers from the state dict that the original excludes."""
     signature = program.graph_signature
     for name in (*signature.non_persistent_buffers, *signature.lifted_tensor_constants):
         path, _, short = name.rpartition(".")
@@ -77,7 +77,7 @@ def _graph_over_user_inputs(program: ExportedProgram) -> Graph:
 
 
 def _write_back(graph: Graph, program: ExportedProgram, results: tuple, known: dict[Node, Node]) -> None:
-    """Copy the new contents of state and inputs to them, and return what is the user's."""
+    """Copy the new contents back to state and inputs, and return the user's results."""
     specs = program.graph_signature
     targets = {spec.target: spec.arg.name for spec in specs.input_specs if spec.target is not None}
     by_name = {node.name: copied for node, copied in known.items()}
@@ -92,7 +92,7 @@ def _write_back(graph: Graph, program: ExportedProgram, results: tuple, known: d
 
 
 def _write(graph: Graph, target: Node, value: Node, kind: OutputKind) -> None:
-    """Copy new contents to an input. State has no history: statistics of a batch depend on parameters."""
+    """Copy new contents to an input, without history: batch statistics depend on parameters."""
     if kind is not OutputKind.USER_INPUT_MUTATION:
         target, value = (graph.call_function(aten("detach"), (node,)) for node in (target, value))
     graph.call_function(aten("copy_"), (target, value))
@@ -102,7 +102,7 @@ def _write(graph: Graph, target: Node, value: Node, kind: OutputKind) -> None:
 
 
 def flatten_inputs(spec: TreeSpec, args: tuple, kwargs: dict) -> list:
-    """The leaves of arguments. ValueError where their structure is another one than the example's."""
+    """The leaves of arguments. ValueError where their structure differs from the example's."""
     wanted = spec.children[1].keys or ()
     if set(wanted) == set(kwargs):
         kwargs = {name: kwargs[name] for name in wanted}
@@ -117,7 +117,7 @@ def flatten_inputs(spec: TreeSpec, args: tuple, kwargs: dict) -> list:
 
 
 class InputChecks:
-    """What must hold of the leaves of a call's arguments."""
+    """The checks of the leaves of a call's arguments."""
 
     def __init__(self, program: ExportedProgram) -> None:
         names = [spec.arg.name for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
@@ -127,7 +127,7 @@ class InputChecks:
         self.relations = program._relations
 
     def check(self, leaves: list) -> None:
-        """AssertionError that names the input which is not as the program needs it."""
+        """AssertionError that names the input which violates a requirement."""
         symbols: dict[Var, tuple[int, str]] = {}
         later: list[Callable[[], None]] = []
         for (name, wanted), given in zip(self.inputs, leaves, strict=True):
@@ -171,7 +171,7 @@ class InputChecks:
 
 
 def _check_equal(source: str, expression: Any, found: int, symbols: dict) -> None:
-    """Whether a size is what its symbols say; symbols that no input has alone are not checked."""
+    """Check that a size equals its expression; symbols that no input has alone are not checked."""
     if expression.free_variables() <= symbols.keys():
         value = expression.evaluate({symbol: symbols[symbol][0] for symbol in expression.free_variables()})
         if value != found:

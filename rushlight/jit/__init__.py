@@ -1,7 +1,7 @@
 """TorchScript: `script` compiles Python to a typed IR, which runs on a stack machine and as native code.
 
 Order of the data: `frontend/` (source to tree views), `emit/` (trees to typed SSA graphs, in `ir/`), `passes/`, `runtime/`
-(graphs to instructions to results). `module_types.py` and `classes.py` say what modules and classes are.
+(graphs to instructions to results). `module_types.py` and `classes.py` derive the types of modules and classes.
 """
 
 from typing import Final
@@ -9,7 +9,8 @@ from typing import Final
 from rushlight.core.lazy_module import lazy_names
 
 _HOMES = {
-    "rushlight.jit.annotations": (),  # no `from __future__ import annotations` here, which would take its name
+    # No `from __future__ import annotations` in this file: it would hide this submodule's name.
+    "rushlight.jit.annotations": (),
     "rushlight.jit.classes": ("interface",),
     "rushlight.jit.decorators": ("export", "ignore", "unused"),
     "rushlight.jit.errors": ("ScriptWarning",),

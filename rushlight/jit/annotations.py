@@ -1,6 +1,7 @@
-"""Types from annotations: trees of type expressions, and Python's own annotation objects.
+"""Types from annotations: from trees of type expressions, and from Python's own annotation objects.
 
-In: a tree or an object, and what finds classes. Out: a type. ErrorReport or RuntimeError names an annotation that is no type.
+In: a tree or an object, and a function that finds classes. Out: a type. ErrorReport or RuntimeError names an invalid
+annotation.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ FindClass = Callable[[str], Type | None]
 
 
 def type_from_tree(tree: Tree, find: FindClass) -> Type:
-    """The type that a tree says."""
+    """The type that a tree denotes."""
     if isinstance(tree, NoneLiteral):
         return NONE
     if isinstance(tree, StringLiteral):
@@ -119,7 +120,7 @@ def _named(name: str, where: SourceRange, find: FindClass) -> Type:
 
 
 def dotted_name(tree: Tree) -> str | None:
-    """`a.b.c` of a tree of names; None for any other tree."""
+    """The text `a.b.c` of a tree of names; None for any other tree."""
     if isinstance(tree, Var):
         return tree.name
     if isinstance(tree, Select):
@@ -137,7 +138,7 @@ def _parse(text: str, where: SourceRange) -> Tree:
 
 
 def broadcast_length(tree: Tree | None) -> int | None:
-    """How many times one number stands for a list, where an annotation says that: 2 for `BroadcastingList2[int]`."""
+    """The length of the list that a single number stands for in an annotation: 2 for `BroadcastingList2[int]`."""
     if isinstance(tree, Subscript):
         name = (dotted_name(tree.value) or "").rpartition(".")[2]
         if name[:-1] == "BroadcastingList" and name[-1].isdigit():
@@ -190,7 +191,7 @@ def _construct(name: str, parts: list[Type], where: SourceRange | None) -> Type:
 
 
 def type_from_python(annotation: object, find: Callable[[type], Type | None]) -> Type | None:
-    """The type of a Python annotation object; `find` knows classes. None for an annotation that is no type."""
+    """The type of a Python annotation object; `find` looks up classes. None for an annotation that is no type."""
     try:
         if annotation in _OBJECTS:
             return _OBJECTS[annotation]
@@ -251,7 +252,7 @@ def is_enum(kind: object) -> bool:
 
 
 def infer_type(value: object, find: Callable[[type], Type | None]) -> Type | None:
-    """The type of a Python value; None where it has none. Empty containers hold tensors."""
+    """The type of a Python value; None where it has none. Empty containers are inferred to hold tensors."""
     if isinstance(value, Tensor):
         return TENSOR
     simple = _OBJECTS.get(type(value))

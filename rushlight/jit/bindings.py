@@ -1,4 +1,4 @@
-"""Functions of the jit that programs know from `torch._C`: switches of the executors, passes by name, and parsing of graphs.
+"""Functions of the jit in `torch._C`: switches of the executors, passes by name, and parsing of graphs.
 
 In: a name, through `rushlight._C`. Out: the function. `rushlight._C` itself holds the library's C types.
 """
@@ -36,7 +36,7 @@ _AUTODIFF_THRESHOLD = 5
 
 
 def _optimizes(new_settings: bool | None = None) -> bool:
-    """Whether graphs are optimized; with an argument that is changed after asking."""
+    """Whether graphs are optimized. An argument becomes the new setting after the old one was read."""
     before = modes().optimized
     if new_settings is not None:
         change_modes(optimized=bool(new_settings))
@@ -44,7 +44,7 @@ def _optimizes(new_settings: bool | None = None) -> bool:
 
 
 def _setter(field: str) -> Callable[[bool], bool]:
-    """A function that changes a mode and gives what it was."""
+    """A function that changes a mode and returns the old one."""
     return lambda value: getattr(change_modes(**{field: bool(value)}), field)
 
 
@@ -53,7 +53,7 @@ def _getter(field: str) -> Callable[[], object]:
 
 
 def _set_autodiff_inlining(value: bool) -> None:
-    """Whether small differentiable groups go back where they came from."""
+    """Set whether small differentiable groups are inlined again."""
     change_modes(autodiff_threshold=_AUTODIFF_THRESHOLD if value else 1)
 
 
@@ -67,7 +67,7 @@ def _schemas_of(name: str) -> list:
 
 
 def _script_compile(name: str, tree: Def, resolve: Callable[[str], object], defaults: dict[str, object]) -> ScriptFunction:
-    """Compile a function's tree, whose names `resolve` finds; `defaults` are those of its parameters."""
+    """Compile a function's tree; `resolve` looks up names, and `defaults` are those of its parameters."""
     made = compiler.define(tree, name, PythonResolver(resolve, compiler), dict(defaults))
     made.ensure_defined()
     return ScriptFunction(made)
@@ -79,18 +79,18 @@ def _create_function_from_graph(name: str, graph: Graph) -> ScriptFunction:
 
 @dataclass
 class _Flag:
-    """A switch that is kept and given back, for which there is nothing to do here."""
+    """A switch without effect: it is only stored and returned."""
 
     value: bool
 
     def set(self, value: bool) -> bool:
-        """Change it; what it was."""
+        """Change it; returns the old value."""
         with _lock:
             before, self.value = self.value, bool(value)
         return before
 
     def get(self) -> bool:
-        """What it is."""
+        """The current value."""
         return self.value
 
 
@@ -125,7 +125,7 @@ FUNCTIONS: dict[str, object] = {
 
 
 def __getattr__(name: str) -> object:
-    """A function by torch's name. AttributeError for one that is not here."""
+    """A function by torch's name. AttributeError if it does not exist here."""
     if name in FUNCTIONS:
         return FUNCTIONS[name]
     if name.startswith("_jit_") and name in PASSES:

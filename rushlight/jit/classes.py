@@ -1,7 +1,7 @@
 """TorchScript classes and interfaces: the types of the user's own classes.
 
-In: a Python class. Out: a ClassType whose methods are compiled (`__init__` at once, since it says what the attributes are), or
-an InterfaceType with the signatures of its methods. Stage: jit, script.
+In: a Python class. Out: a ClassType whose methods are compiled (`__init__` at once, since it defines the attributes), or an
+InterfaceType with the signatures of its methods. Stage: jit, script.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Lookup = Callable[[str], object]
 
 
 def interface(kind: type) -> type:
-    """Declare a class to be an interface: every class or module that has its methods may stand where it is the type.
+    """Declare a class as an interface: any class or module that has its methods conforms to the type.
 
     RuntimeError where the class has other bases than `object` or `nn.Module`.
     """
@@ -54,16 +54,16 @@ def interface(kind: type) -> type:
 
 
 def compile_class(kind: type) -> Type | None:
-    """The type of an interface, or of a class whose methods are all written in Python; None for any other class."""
+    """The type of an interface, or of a class with all methods in Python; None for any other class."""
     if vars(kind).get(_INTERFACE):
         return _interface(kind, _class_lookup(kind))
     return define_class(kind, _class_lookup(kind)) if _is_compilable(kind) else None
 
 
 def script_class(kind: type, frame: Lookup) -> type:
-    """Compile a class with all its methods; names that its methods' closures lack are looked up by `frame`.
+    """Compile a class with all its methods. Names missing in the methods' closures are looked up in `frame`.
 
-    RuntimeError where it inherits from another class, or is not of a kind that can be compiled.
+    RuntimeError where it inherits from another class, or cannot be compiled.
     """
     if vars(kind).get(_INTERFACE):
         compiler.class_type(kind)
@@ -95,7 +95,7 @@ def _is_compilable(kind: type) -> bool:
 
 
 def _class_lookup(kind: type) -> Lookup:
-    """What finds names for the methods of a class: the class itself, then the closures of its methods."""
+    """The name lookup for the methods of a class: the class itself, then the methods' closures."""
     functions = [each for each in map(_function_of, vars(kind).values()) if each is not None]
     closures = [closure_lookup(each) for each in functions]
 
@@ -133,7 +133,7 @@ def define_class(kind: type, lookup: Lookup) -> ClassType:
 
 
 def _declare_annotated(tree: ClassDef, made: ClassType, resolver: PythonResolver) -> None:
-    """Remember the types that annotations in the class body give to attributes, for `__init__` to use."""
+    """Record the attribute types that annotations in the class body declare, for `__init__`."""
     for statement in tree.assignments:
         if statement.annotation is not None and isinstance(statement.targets[0], Var):
             made.annotations[statement.targets[0].name] = type_from_tree(statement.annotation, resolver.type)
@@ -155,7 +155,7 @@ def _method(
 
 
 def _of_dataclass(kind: type, tree: ClassDef) -> list[Def]:
-    """The methods that `dataclass` made, which have no source: `__init__` and the comparisons."""
+    """The methods that `dataclass` generates without source: `__init__` and the comparisons."""
     if not dataclasses.is_dataclass(kind):
         return []
     written = {each.ident.name for each in tree.body}
@@ -190,19 +190,19 @@ def _annotation(declared: object) -> str:
 
 
 def _different(own: str, theirs: str) -> list[str]:
-    """Statements that return False where two values differ."""
+    """Statements that return False if two values differ."""
     return [f"if {own} != {theirs}:", "    return False"]
 
 
 def _decided_by(operator: str) -> Callable[[str, str], list[str]]:
-    """Statements that return what `<` or `>` says of two values, where they differ."""
+    """Statements that return the result of `<` or `>` for two values that differ."""
     return lambda own, theirs: [f"if {own} {operator} {theirs}:", "    return True", *_different(own, theirs)]
 
 
 def _comparison(
     kind: type, name: str, fields: list, differs: Callable[[str, str], list[str]], missing: str, otherwise: bool
 ) -> str:
-    """A comparison, field by field: `differs` may decide it of two values, `missing` where one of them is None."""
+    """A field-by-field comparison method: `differs` decides by two values, `missing` if one of them is None."""
     lines: list[str] = []
     for field in fields:
         own, theirs = f"self_{field.name}", f"other_{field.name}"

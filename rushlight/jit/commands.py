@@ -28,23 +28,23 @@ from rushlight.jit.serialization.class_printer import Program
 from rushlight.jit.serialization.loading import load
 from rushlight.jit.types.kinds import ClassType
 
-_OF_THE_MACHINE = ("prim::", "aten::wait")
+_INTERPRETER_OPERATORS = ("prim::", "aten::wait")
 """What the interpreter runs by instructions of its own, whether or not an operator of the name is there."""
 
 _EXAMPLE = re.compile(r"(\w+)\[([\d, ]*)\]")
 
 
-_CLOSED_PIPE = 128 + 13  # what shells give for a program that SIGPIPE ends
+_CLOSED_PIPE = 128 + 13  # a shell's exit status for a program killed by SIGPIPE
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run a command; its exit status."""
+    """Run a command; returns its exit status."""
     options = _parser().parse_args(words)
     try:
         options.command(options)
         sys.stdout.flush()
-    except BrokenPipeError:  # nobody reads on
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would say so when it ends
+    except BrokenPipeError:  # the reader has closed the pipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would print an error at exit
         return _CLOSED_PIPE
     except (RuntimeError, OSError, ValueError, TypeError) as error:
         print(f"rushlight: {error}", file=sys.stderr)
@@ -131,7 +131,8 @@ def _print_sizes(module: ScriptModule) -> None:
 
 
 def operators_of(module: ScriptModule) -> tuple[Counter[str], list[str]]:
-    """How often each operator occurs in the methods of a module and all that they call, and why some do not compile."""
+    """The number of uses of each operator in a module's methods and everything they call, and the methods that don't
+    compile."""
     counts: Counter[str] = Counter()
     problems = []
     pending = [method for each in module.modules() for method in each._c.type.methods.values()]
@@ -153,7 +154,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _count(graph: Graph, counts: Counter[str]) -> list[Function]:
-    """Count a graph's nodes; the functions and methods of classes that it calls."""
+    """Count a graph's nodes; returns the functions and methods that it calls."""
     called = []
     for node in graph.all_nodes():
         inner = node.attributes.get("Subgraph")
@@ -169,8 +170,8 @@ def _count(graph: Graph, counts: Counter[str]) -> list[Function]:
 
 
 def is_supported(name: str) -> bool:
-    """Whether an operator is one of the machine's own, or the library has it."""
-    if name.startswith(_OF_THE_MACHINE):
+    """Whether an operator is one of the interpreter's own, or the library has it."""
+    if name.startswith(_INTERPRETER_OPERATORS):
         return True
     found = operators_named(name)
     return bool(found) and not all(each.is_missing for each in found)
@@ -208,8 +209,8 @@ def _bench(options: argparse.Namespace) -> None:
 
 
 def _inputs(word: str) -> list[object]:
-    """The arguments that a word stands for: the array of an .npy file, the arrays of an .npz file, random numbers of a dtype
-    and a size, or a value as JSON."""
+    """The arguments that a word describes: the array of an .npy file, the arrays of an .npz file, random numbers of a dtype and
+    size, or a JSON value."""
     example = _EXAMPLE.fullmatch(word)
     if example is not None:
         return [example_tensor(example[1], [int(size) for size in example[2].split(",") if size.strip()])]
@@ -225,7 +226,7 @@ def _inputs(word: str) -> list[object]:
 
 
 def _tensors(value: object, name: str) -> dict[str, np.ndarray]:
-    """The tensors in a result, by where they stand: `result`, `result.0`, `result.key`."""
+    """The tensors in a result, by path: `result`, `result.0`, `result.key`."""
     if isinstance(value, Tensor):
         return {name: value.detach().numpy()}
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()

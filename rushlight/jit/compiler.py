@@ -1,4 +1,4 @@
-"""Compilation of Python functions and classes, each once per process: what `script` drives, and what compiled code refers to.
+"""Compile Python functions and classes, each once per process, for `script` and for compiled code that refers to them.
 
 In: a Python function, a NamedTuple, enumeration or class. Out: a Function or a type. Stage: jit, from `script` to the emitter.
 """
@@ -38,15 +38,15 @@ def qualified_name(definition: Callable | type) -> str:
     """The name of a function or class in graphs and archives: `__torch__.package.f`."""
     if definition in NAMES:
         return NAMES[definition]
-    module = definition.__module__ or "__main__"  # text that was executed without a module
-    if module.startswith("rushlight."):  # as archives know the library
+    module = definition.__module__ or "__main__"  # code that was executed without a module
+    if module.startswith("rushlight."):  # the library's names in archives
         module = f"torch.{module.removeprefix('rushlight.')}"
     prefix = "__torch__" if module == "__main__" else f"__torch__.{module}"
     return f"{prefix}.{definition.__qualname__.replace('<locals>.', '').replace('<', '_').replace('>', '_')}"
 
 
 def closure_lookup(function: Callable) -> Callable[[str], object]:
-    """What finds the names that a function can see where it was defined: its cells, its globals, the built-ins."""
+    """The name lookup at a function's definition: its cells, its globals, the built-ins."""
     function = inspect.unwrap(function)
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
 
@@ -62,7 +62,7 @@ def closure_lookup(function: Callable) -> Callable[[str], object]:
 
 
 def frame_lookup(frame: types.FrameType | None) -> Callable[[str], object]:
-    """What finds the names of a running frame, which annotations may need beside a closure's."""
+    """The name lookup in a running frame, which annotations may need in addition to a closure's."""
     scope = {} if frame is None else {**frame.f_globals, **frame.f_locals}
     return scope.get
 
@@ -87,7 +87,7 @@ class PythonCompiler:
     def compile_overloads(
         self, function: Callable, lookup: Callable[[str], object], where: SourceRange | None = None
     ) -> list[Function]:
-        """A function for each declared signature of a Python function, or the one that it has itself."""
+        """One function per declared signature of a Python function, or one with its own signature."""
         declared = overloads_of(function)
         if not declared:
             return [self.compile_function(function, lookup, where)]
@@ -103,7 +103,7 @@ class PythonCompiler:
     def compile_function(
         self, function: Callable, lookup: Callable[[str], object], where: SourceRange | None = None
     ) -> Function:
-        """Compile a Python function whose names `lookup` finds; its body when it is first needed."""
+        """Compile a Python function; `lookup` finds names. The body is compiled when it is first needed."""
         try:
             definition = get_jit_def(function)
         except OSError as error:
@@ -117,7 +117,7 @@ class PythonCompiler:
     def define(
         self, definition: Def, name: str, resolver: PythonResolver, defaults: dict[str, object], owner: ClassType | None = None
     ) -> Function:
-        """A function of a tree. Where the return type is declared its schema is known before its body is compiled."""
+        """A function from a tree. With a declared return type its schema is known before its body is compiled."""
         schema = signature(definition.decl, name, resolver.type, defaults, owner)
 
         def emit(function: Function) -> None:
@@ -132,7 +132,7 @@ class PythonCompiler:
         return made
 
     def declared_return(self, function: Callable) -> Type:
-        """The return type that a Python function's annotation says; a tensor if it has none."""
+        """The return type from a Python function's annotation; a tensor if it has none."""
         declared = inspect.signature(function, eval_str=True).return_annotation
         return type_from_python(declared, self.class_type) or TENSOR
 
@@ -147,7 +147,7 @@ class PythonCompiler:
             return found
 
     def known_type(self, kind: type) -> Type | None:
-        """The type of a class that was compiled before; None for any other."""
+        """The type of a class that was compiled before; else None."""
         with _lock:
             return _types.get(kind)
 
@@ -173,7 +173,7 @@ class PythonCompiler:
 
 
 def remember_type(kind: type, made: Type) -> None:
-    """Say what type a class has, before its methods are compiled, which may refer to it."""
+    """Set the type of a class before its methods are compiled, which may refer to it."""
     with _lock:
         _types[kind] = made
 

@@ -1,4 +1,4 @@
-"""Concrete modules: what is known of a module beside its type. Stage: jit, script and loading."""
+"""Concrete modules: the facts about a module beyond its type. Stage: jit, script and loading."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ container, parameter_container = map(LazyModule, ("rushlight.nn.modules.containe
 
 @dataclass
 class ConcreteModule:
-    """What is known of a module when it is compiled: its Python class, its type, its submodules, constants and functions."""
+    """The compile-time facts about a module: its Python class, its type, its submodules, constants and functions."""
 
     python_class: type
     type: ClassType
@@ -27,7 +27,7 @@ class ConcreteModule:
 
     @property
     def is_iterable(self) -> bool:
-        """Whether a loop over it goes through its submodules."""
+        """Whether a loop over it iterates over its submodules."""
         return issubclass(self.python_class, _iterables())
 
 
@@ -37,5 +37,5 @@ def _iterables() -> tuple[type, ...]:
 
 
 def concrete_of_type(kind: ClassType, submodules: dict[str, ConcreteModule], python_class: type = Module) -> ConcreteModule:
-    """The concrete type of a module that was traced or loaded: its type says everything."""
+    """The concrete type of a traced or loaded module, which its type determines completely."""
     return ConcreteModule(python_class, kind, submodules, dict(kind.constants))

@@ -1,7 +1,7 @@
 """Constants of graphs: Python values as `prim::Constant` nodes, and back.
 
-A dtype, a layout and a memory format are numbers in a graph. Lists and dicts stand whole in a constant only where nothing can
-write to them: as defaults of operators, and after constant propagation.
+Dtypes, layouts and memory formats are numbers in a graph. A list or dict is a single constant only where nothing can write to
+it: as an operator's default, and after constant propagation.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ENUM_TYPES: dict[type, Type] = {}
 
 
 def simplified(value: object) -> object:
-    """A Python value as graphs hold it: numbers for dtypes, layouts and memory formats."""
+    """A Python value in a graph's form: numbers for dtypes, layouts and memory formats."""
     if isinstance(value, dtype):
         return dtype_number(value)
     if isinstance(value, layout):
@@ -52,18 +52,18 @@ def simplified(value: object) -> object:
 
 
 def as_number_tensor(value: Tensor) -> Tensor:
-    """Mark a 0-dim tensor as a Python number, which a trace has as a tensor."""
+    """Mark a 0-dim tensor as a Python number, which a trace holds as a tensor."""
     value.is_python_number = True
     return value
 
 
 def is_number(value: object) -> bool:
-    """Whether a constant is a tensor that stands for a Python number."""
+    """Whether a constant is a tensor that represents a Python number."""
     return isinstance(value, Tensor) and getattr(value, "is_python_number", False)
 
 
 def constant_type(value: object) -> Type | None:
-    """The type of a constant; None for what can't be one."""
+    """The type of a constant; None for a value that can't be a constant."""
     found = _SIMPLE.get(type(value))
     if found is not None:
         return found
@@ -86,7 +86,7 @@ def constant_type(value: object) -> Type | None:
 
 
 def insert_constant(graph: Graph, value: object, where: SourceRange | None = None) -> Value | None:
-    """A constant at the insertion point; None for what can't be one."""
+    """Insert a constant at the insertion point; None for a value that can't be a constant."""
     value = simplified(value)
     kind = constant_type(value)
     if kind is None:
@@ -100,5 +100,5 @@ def insert_constant(graph: Graph, value: object, where: SourceRange | None = Non
 
 
 def constant_value(value: Value) -> object:
-    """What a constant holds; NotImplemented for a value that is none."""
+    """The value of a constant; NotImplemented for a value that is not constant."""
     return value.node.attributes.get("value") if value.node.kind == "prim::Constant" else NotImplemented

@@ -18,14 +18,14 @@ def export(function: Callable) -> Callable:
 
 
 def ignore(drop: bool | Callable = False, **kwargs: object) -> Callable:
-    """Leave a function to Python; with `drop`, replace it by an error instead. Such a function can't be saved."""
+    """Leave a function to Python; with `drop`, calling it raises instead. Code that calls it can't be saved."""
     if callable(drop):
         return _mark(drop, "ignore")
     return functools.partial(_mark, mark="unused" if drop else "ignore")
 
 
 def unused(function: Callable) -> Callable:
-    """Replace a function by an error in scripted code; it stays as it is in Python."""
+    """Make a function raise in scripted code; in eager it is unchanged."""
     if isinstance(function, property):
         return property(_mark(function.fget, "unused"))
     return _mark(function, "unused")
@@ -42,7 +42,7 @@ def mark_of(function: object) -> str | None:
 
 
 def is_ignored(function: object) -> bool:
-    """Whether a function stays Python's."""
+    """Whether a function is left to Python."""
     return mark_of(function) == "ignore"
 
 

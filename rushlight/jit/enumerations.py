@@ -1,4 +1,4 @@
-"""Dtypes, layouts and memory formats as numbers, which is what graphs and archives hold (c10's enumerations)."""
+"""Dtypes, layouts and memory formats as numbers, the form of graphs and archives (c10's enumerations)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def layout_of_number(number: int | layout) -> layout:
 
 
 def memory_format_of_number(number: int | memory_format) -> memory_format:
-    """The memory format of a number; RuntimeError for one that there is not."""
+    """The memory format of a number; RuntimeError for an unknown one."""
     return number if isinstance(number, memory_format) else _of(MEMORY_FORMATS, number, "memory format")
 
 

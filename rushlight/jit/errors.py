@@ -1,4 +1,4 @@
-"""What goes wrong in the jit, each error with the user's source."""
+"""Errors of the jit, each with the user's source."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rushlight.jit.source import SourceRange
 
 
 class ErrorReport(RuntimeError):
-    """A program that does not compile: what is wrong, and the source with the place marked."""
+    """A compilation error: the message, and the source with the position marked."""
 
     def __init__(self, source_range: SourceRange, message: str):
         self.source_range = source_range
@@ -15,7 +15,7 @@ class ErrorReport(RuntimeError):
 
 
 class FrontendError(ErrorReport):
-    """Python that has no tree view; the message starts at once, as the frontend's do."""
+    """Python syntax without a tree view; the message starts without a prefix, as the frontend's do."""
 
     def __init__(self, source_range: SourceRange, message: str):
         super().__init__(source_range, message)
@@ -23,15 +23,15 @@ class FrontendError(ErrorReport):
 
 
 class NotSupportedError(FrontendError):
-    """Python that TorchScript does not have."""
+    """A Python feature that TorchScript lacks."""
 
 
 class UnsupportedNodeError(NotSupportedError):
-    """A kind of Python syntax that TorchScript does not have."""
+    """A kind of Python syntax that TorchScript lacks."""
 
 
 class ScriptWarning(Warning):
-    """Something about a program or module that is scripted, which may not be as it was meant."""
+    """A warning about a scripted program or module that may not do what was intended."""
 
 
 class JitException(RuntimeError):

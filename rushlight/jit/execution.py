@@ -1,4 +1,4 @@
-"""What programs may say about the execution of scripted functions, and ask of it, under torch's names."""
+"""Settings and queries of scripted functions' execution, under torch's names."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _FUSERS: dict[str, dict[str, bool]] = {
 
 
 def get_profiling_executor() -> bool:
-    """Whether functions that are called from now on are profiled."""
+    """Whether functions are profiled from now on."""
     return modes().profiling
 
 
 def get_num_profiled_runs() -> int:
-    """How many runs are watched before a function is specialized."""
+    """The number of profiled runs before a function is specialized."""
     return modes().profiled_runs
 
 
@@ -44,7 +44,7 @@ def last_graph() -> Graph | None:
 
 @contextmanager
 def fuser(name: str) -> Iterator[None]:
-    """A context in which one of the fusers works: "fuser0" (guards that bail out of graphs), "fuser1" and "fuser3" (groups
+    """A context in which one of the fusers is active: "fuser0" (guards that bail out of graphs), "fuser1" and "fuser3" (groups
     behind checks, in the profiling executor), or none ("fuser2", which was nvFuser, and "none"): then no native code is made.
 
     Exception for another name.
@@ -60,11 +60,11 @@ def fuser(name: str) -> Iterator[None]:
 
 
 def set_fusion_strategy(strategy: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Say how many plans the profiling executor may make of a function, one for what the other does not fit, and of what kind:
-    pairs of "STATIC" (for the sizes that were seen) or "DYNAMIC" (for any sizes), and a number. The strategy before.
+    """Set the number and kinds of plans that the profiling executor may make of a function, each the fallback of the one
+    before: pairs of "STATIC" (for observed sizes) or "DYNAMIC" (for any sizes), and a number. Returns the old strategy.
 
-    It holds for functions that are called for the first time from now on. ValueError for another word or a negative number,
-    TypeError for what is no sequence of pairs.
+    It applies to functions first called from now on. ValueError for another word or a negative number, TypeError for anything
+    but a sequence of pairs.
     """
     if isinstance(strategy, str) or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in strategy):
         raise TypeError(f"set_fusion_strategy(): expected a list of pairs of a word and a number, got {strategy!r}")
@@ -77,24 +77,24 @@ def set_fusion_strategy(strategy: Sequence[tuple[str, int]]) -> list[tuple[str, 
 
 
 def set_bailout_depth(depth: int) -> int:
-    """How many static plans there may be: an older word for `set_fusion_strategy`; the number of plans before."""
+    """Set the number of static plans: an older form of `set_fusion_strategy`. Returns the old number of plans."""
     warnings.warn(f"Use _jit_set_fusion_strategy, bailout depth is deprecated. Setting to (STATIC, {depth})", stacklevel=2)
     before = set_fusion_strategy([("STATIC", depth)])
     return sum(count for _, count in before)
 
 
 def enable_onednn_fusion(enabled: bool) -> None:
-    """Remember whether oneDNN's fusion is wanted. Groups are compiled by the same compiler with and without it."""
+    """Store whether oneDNN's fusion is enabled. It has no effect: groups have a single compiler."""
     change_modes(onednn=bool(enabled))
 
 
 def onednn_fusion_enabled() -> bool:
-    """Whether oneDNN's fusion was asked for."""
+    """Whether oneDNN's fusion is enabled."""
     return modes().onednn
 
 
 class ExecutorState:
-    """What a function's executor has: the graph as it was scripted, and the plan by which the next run goes."""
+    """The state of a function's executor: the scripted graph, and the plan of the next run."""
 
     def __init__(self, executor: SimpleExecutor):
         plan = executor.current_plan()

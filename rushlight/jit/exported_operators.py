@@ -1,4 +1,4 @@
-"""`export_opnames`: which operators a scripted module needs, as builds of a runtime with few operators ask."""
+"""`export_opnames`: the operators that a scripted module needs, for builds of a runtime with selected operators."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rushlight.jit.passes.inline import inline
 
 
 def export_opnames(m: ScriptModule) -> list[str]:
-    """The operators of all methods of a scripted module and its submodules, and of what they call, each once with its overload
-    ("aten::add.Tensor"), in order."""
+    """The operators of all methods of a scripted module and its submodules, and of everything they call: each once with its
+    overload ("aten::add.Tensor"), in order."""
     names: set[str] = set()
     for module in m.modules():
         if isinstance(module, ScriptModule):
@@ -24,5 +24,5 @@ def export_opnames(m: ScriptModule) -> list[str]:
 def _operators(function: Function) -> set[str]:
     graph = function.graph.copy()
     inline(graph)
-    constant_propagation_immutable_types(graph)  # branches that constants of modules decide
+    constant_propagation_immutable_types(graph)  # decides branches on constants of modules
     return {full_name(node) for node in graph.all_nodes() if operator_of(node) is not None}

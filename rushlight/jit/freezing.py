@@ -1,6 +1,6 @@
 """`freeze` and `optimize_for_inference`: modules in evaluation whose weights are constants of their code.
 
-In: a ScriptModule. Out: another, which has only the attributes that are still read, assigned or asked for. Stage: jit, after
+In: a ScriptModule. Out: another, with only the attributes that are still read, assigned or preserved. Stage: jit, after
 scripting; the passes are `passes/freeze_module.py` and `passes/fold_frozen_layers.py`.
 """
 
@@ -31,8 +31,8 @@ from rushlight.nn import Module
 
 
 def freeze(mod: ScriptModule, preserved_attrs: Sequence[str] | None = None, optimize_numerics: bool = True) -> ScriptModule:
-    """A copy of a scripted module whose parameters and attributes are constants. It holds for evaluation: RuntimeError for a
-    module that trains, unless `training` is preserved.
+    """A copy of a scripted module whose parameters and attributes are constants. It is for evaluation: RuntimeError for a
+    module in training mode, unless `training` is preserved.
 
     `preserved_attrs` names attributes, dotted inside submodules, and methods that the copy keeps. `optimize_numerics` also
     folds batch norms and arithmetic into the layers before them, which changes results by rounding.
@@ -82,7 +82,7 @@ def _frozen(mod: ScriptModule, methods: Sequence[str], attributes: Sequence[str]
 
 
 def _assigned(graph: Graph) -> list[str]:
-    """The attributes that a method assigns, dotted from the module."""
+    """The attributes that a method assigns, as dotted paths from the module."""
     paths = {graph.inputs[0]: ""}
     found = []
     for node in graph.all_nodes():
@@ -130,7 +130,7 @@ def _schema_for(schema: FunctionSchema, name: str, kind: ClassType) -> FunctionS
 def run_frozen_optimizations(
     mod: ScriptModule, optimize_numerics: bool = True, preserved_methods: Sequence[str] | None = None
 ) -> None:
-    """Fold layers of a frozen module together, in place."""
+    """Fold adjacent layers of a frozen module, in place."""
     for name in ("forward", *(preserved_methods or ())):
         method = mod._c.type.methods.get(name)
         if method is not None:
@@ -139,7 +139,7 @@ def run_frozen_optimizations(
 
 
 def optimize_frozen_graph(graph: Graph, optimize_numerics: bool = True) -> None:
-    """What can be done to a graph whose weights are constant."""
+    """Apply the optimizations for graphs with constant weights."""
     remove_dropout_in_evaluation(graph)
     if optimize_numerics:
         changed = True
@@ -151,15 +151,15 @@ def optimize_frozen_graph(graph: Graph, optimize_numerics: bool = True) -> None:
 
 
 def remove_dropout_in_evaluation(graph: Graph) -> None:
-    """Drop dropout if all of it is known to do nothing."""
+    """Drop dropout if all of it is known to be inactive."""
     kinds = ("aten::dropout", "aten::dropout_", "aten::feature_dropout", "aten::feature_dropout_")
     if all(node.input(2).constant() is False for kind in kinds for node in graph.find_all_nodes(kind)):
         remove_dropout(graph)
 
 
 def optimize_for_inference(mod: ScriptModule, other_methods: Sequence[str] | None = None) -> ScriptModule:
-    """A frozen module, optimised further: activations work in place where nothing can tell. A module that is not frozen yet is
-    frozen first."""
+    """A frozen module, optimised further: activations work in place where nothing can observe it. A module that is not frozen
+    yet is frozen first."""
     made = mod
     if any(attribute.is_parameter or attribute.is_buffer for attribute in mod._c.type.attributes.values()) or mod._modules:
         made = freeze(mod.eval(), list(other_methods or ()))

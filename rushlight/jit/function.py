@@ -1,4 +1,4 @@
-"""Functions of a compilation unit: compiled when they are first needed, then run by an executor."""
+"""Functions of a compilation unit: compiled on demand, and run by an executor."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RecursionInCompilation(RuntimeError):
 
 
 class Function:
-    """A function with a graph. `define(function)` fills in graph and schema when they are first asked for."""
+    """A function with a graph. `define(function)` fills in graph and schema on demand."""
 
     def __init__(self, name: str, graph: Graph | None = None, define: Callable[[Function], None] | None = None):
         self.name = name
@@ -50,7 +50,7 @@ class Function:
         return self.name.rpartition(".")[2]
 
     def ensure_defined(self) -> None:
-        """Compile it, if that is still to be done. RuntimeError where it calls itself without a declared return type."""
+        """Compile the function if it is not compiled yet. RuntimeError where it calls itself without a declared return type."""
         if self._define is None:
             return
         with _compiling:
@@ -69,7 +69,7 @@ class Function:
                 self._is_defining = False
 
     def set_graph(self, graph: Graph, schema: FunctionSchema) -> None:
-        """Give it its body and signature. An executor that code kept elsewhere has served so far goes on."""
+        """Set the body and signature. If an executor from the code cache has served so far, it stays."""
         is_first = self._graph is None
         self._graph, self.schema_ = graph, schema
         if not is_first:
@@ -83,7 +83,7 @@ class Function:
         return self._graph
 
     def prepared_graph(self) -> Graph:
-        """A graph of its own for an executor: what it calls is inlined, and nothing is assumed of the arguments."""
+        """A new graph for an executor: calls are inlined, and nothing is assumed about the arguments."""
         with making_objects_that_stay():
             return preparation.prepared(self.graph)
 

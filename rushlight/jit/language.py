@@ -1,4 +1,4 @@
-"""The functions of TorchScript's language, as they act in eager code; the compiler gives each its meaning in scripted code."""
+"""Functions of TorchScript's language in eager code; the compiler has its own rule for each."""
 
 from __future__ import annotations
 
@@ -14,31 +14,32 @@ from rushlight.jit.runtime.type_checks import is_instance
 
 
 def annotate(the_type: object, the_value: object) -> object:
-    """The value; scripted code takes it to be of the type, for instance `annotate(List[int], [])`."""
+    """Returns the value; scripted code assumes that it has the type, for instance `annotate(List[int], [])`."""
     return the_value
 
 
 def is_scripting() -> bool:
-    """Whether this is scripted code: False in eager; a condition in scripted code that decides what is compiled."""
+    """False in eager; True in scripted code, where a condition on it selects the compiled branch."""
     return False
 
 
 def fork(func: Callable, *args: object, **kwargs: object) -> Future:
-    """Call a function, in scripted code beside what follows; the Future holds the result. In eager it is called at once."""
+    """Call a function; scripted code may run it concurrently with the code after it. The Future holds the result. In eager it
+    is called at once."""
     future = Future()
     future.set_result(func(*args, **kwargs))
     return future
 
 
 def wait(future: Future) -> object:
-    """The result of a forked call, once there is one."""
+    """Wait for the result of a forked call."""
     return future.wait()
 
 
 def jit_isinstance(obj: object, target_type: object) -> bool:
-    """Whether an object is of a type that may say what containers hold: `isinstance(x, List[int])`.
+    """Whether an object has a type, also a container's with its element type: `isinstance(x, List[int])`.
 
-    RuntimeError for what is no type of TorchScript, such as a container without the type of its elements.
+    RuntimeError for anything but a TorchScript type, such as a container without an element type.
     """
     kinds = target_type if isinstance(target_type, tuple) else (target_type,)
     return any(is_instance(obj, _type_of(each)) for each in kinds)

@@ -1,4 +1,5 @@
-"""What `rushlight info --native` and `rushlight bench` find out: which parts of a method run natively, and how long calls take.
+"""The reports of `rushlight info --native` and `rushlight bench`: the natively compiled parts of a method, and the time of
+calls.
 
 In: a loaded module, a method and arguments. Out: lines of text. Calls are made without gradients.
 """
@@ -19,22 +20,22 @@ from rushlight.jit.runtime.executor import SimpleExecutor, executor_of
 from rushlight.jit.runtime.native import Native, Part
 from rushlight.ops.packet import find_packet
 
-_MOST_CALLS = 40  # until what is native stays as it is: each call may cut the code once more
-_STEADY = 4  # calls after which nothing was compiled
+_MAX_CALLS = 40  # calls until compilation settles: each one may split the code once more
+_SETTLED_CALLS = 4  # consecutive calls without compilation that count as settled
 _TIMED = 10
 _AFTER = "RUSHLIGHT_JIT_NATIVE_AFTER"
 
 
 def method_of(module: ScriptModule, name: str) -> Callable:
-    """A method by its name. RuntimeError names those that there are."""
+    """A method by its name. RuntimeError lists the existing ones."""
     if module._c.type.find_method(name) is None:
         raise RuntimeError(f"there is no method '{name}'; the module has {', '.join(module._c.type.methods) or 'none'}")
     return module if name == "forward" else module._method(name)
 
 
 def example_tensor(name: str, size: Sequence[int]) -> Tensor:
-    """Random numbers of a dtype and size: from the normal distribution, of ints 0 and 1, which any table has an entry for.
-    ValueError for unknown dtypes."""
+    """Random numbers of a dtype and size: normal for floats, 0 and 1 for ints, which are valid indices of any table. ValueError
+    for unknown dtypes."""
     kind = getattr(dtypes, "bool_" if name == "bool" else name, None)
     if not isinstance(kind, dtype):
         raise ValueError(f"'{name}' is no dtype, such as float32 or int64")
@@ -44,8 +45,7 @@ def example_tensor(name: str, size: Sequence[int]) -> Tensor:
 
 
 def native_report(module: ScriptModule, name: str, arguments: Sequence[object]) -> list[str]:
-    """How a method runs once it is compiled: a line for each part, with its time, its first line of source, and why it is not
-    native."""
+    """How a compiled method runs: a line for each part, with its time, its first source line, and why it is not native."""
     method, function = method_of(module, name), module._c.type.find_method(name)
     function.ensure_defined()
     executor = executor_of(function)
@@ -84,12 +84,12 @@ def _until_steady(method: Callable, executor: SimpleExecutor, module: ScriptModu
     os.environ[_AFTER] = "0"
     try:
         seen: object = None
-        for _ in range(_MOST_CALLS):
+        for _ in range(_MAX_CALLS):
             method(*arguments)
             now = [_shape(native) for native in executor.natives([module._c])]
             steady = steady + 1 if now == seen else 0
             seen = now
-            if steady == _STEADY:
+            if steady == _SETTLED_CALLS:
                 return
     finally:
         if before is None:
@@ -118,7 +118,7 @@ def timing_report(module: ScriptModule, name: str, arguments: Sequence[object], 
 
 
 def _calls(method: Callable, arguments: Sequence[object], seconds: float, most: int) -> Iterator[float]:
-    """The times of calls, for some seconds or until there are enough, at least one."""
+    """The times of calls: at least one, until the time is up or there are enough."""
     begin = time.perf_counter()
     for count in range(most):
         start = time.perf_counter()

@@ -1,8 +1,7 @@
 """Scripted modules: nn.Modules whose methods run as TorchScript.
 
-A ScriptModule holds parameters, buffers and submodules as any module does, so that it trains, moves and saves like one.
-Scripted code
-reaches them through an object whose slots are the module's own attributes.
+A ScriptModule holds parameters, buffers and submodules like any module, so that it trains, moves and saves like one. Scripted
+code reaches them through an object whose slots are the module's own attributes.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from rushlight.nn import Module
 if TYPE_CHECKING:
     from rushlight.jit.graph_api import Graph
 
-# What compiles, and a module that was loaded may do without.
+# The compiler, which a loaded module may not need.
 compiler, definitions, language, module_types, module_values, overloads = map(LazyModule, (
     "rushlight.jit.compiler", "rushlight.jit.frontend.definitions", "rushlight.jit.language", "rushlight.jit.module_types",
     "rushlight.jit.emit.module_values", "rushlight.jit.overloads",
@@ -39,12 +38,13 @@ compiler, definitions, language, module_types, module_values, overloads = map(La
 
 
 class ModuleSlots(ModuleSlotsBase, MutableMapping):
-    """A module's parameters, buffers, submodules and attributes, by name, as scripted code sees them. They are read in C."""
+    """A module's parameters, buffers, submodules and attributes by name, for scripted code. C code reads them."""
 
     __slots__ = ()
 
     def entry(self, name: str) -> tuple[dict, str, object]:
-        """Where an attribute lies: the module's dict, its name there, and what it holds, a module for a submodule."""
+        """The location of an attribute: the module's dict, its name there, and the kind of its content (a module for a
+        submodule)."""
         module = self._module
         tables = (module._parameters, module._buffers, module._modules, module.__dict__)
         table = next(table for table in tables if name in table)
@@ -73,7 +73,7 @@ class ModuleSlots(ModuleSlotsBase, MutableMapping):
 
 
 class _CompilesWhenMade(type(Module)):
-    """The metaclass of ScriptModule: an instance of a subclass is compiled when its `__init__` is done."""
+    """The metaclass of ScriptModule: compiles an instance of a subclass after its `__init__`."""
 
     def __call__(cls, *args: object, **kwargs: object) -> ScriptModule:
         made = super().__call__(*args, **kwargs)
@@ -100,7 +100,7 @@ class ScriptModule(Savable, Module, metaclass=_CompilesWhenMade):
     def _become(self, concrete: ConcreteModule) -> None:
         inner = ScriptObject(concrete.type)
         inner.slots = ModuleSlots(self)
-        self.__dict__.setdefault("_is_full_backward_hook", None)  # an attribute of the type, which archives hold
+        self.__dict__.setdefault("_is_full_backward_hook", None)  # part of the type, which archives store
         object.__setattr__(self, "_c", inner)
         object.__setattr__(self, "_concrete", concrete)
         object.__setattr__(self, "original_name", concrete.type.short_name)
@@ -116,14 +116,14 @@ class ScriptModule(Savable, Module, metaclass=_CompilesWhenMade):
         return made
 
     def _add_scripted_hooks(self) -> None:
-        """Have calls from Python run the hooks that are methods of the type."""
+        """Make calls from Python run the hooks that are methods of the type."""
         for hook in self._concrete.pre_hooks:
             self.register_forward_pre_hook(lambda module, args, name=hook: module._method(name)(args))
         for hook in self._concrete.hooks:
             self.register_forward_hook(lambda module, args, result, name=hook: module._method(name)(args, result))
 
     def _compile(self) -> None:
-        """Script the methods that are marked, and the submodules."""
+        """Script the marked methods, and the submodules."""
         for name, child in self._modules.items():
             if child is not None:
                 self._modules[name] = script_module(child)
@@ -152,7 +152,7 @@ class ScriptModule(Savable, Module, metaclass=_CompilesWhenMade):
 
     @property
     def code_with_constants(self) -> tuple[str, object]:
-        """`forward` as TorchScript's Python, and the constants that it names."""
+        """`forward` as TorchScript's Python, and the constants that it refers to."""
         return self._method("forward").code_with_constants
 
     def graph_for(self, *args: object, **kwargs: object) -> Graph:
@@ -166,7 +166,7 @@ class ScriptModule(Savable, Module, metaclass=_CompilesWhenMade):
 
     @property
     def inlined_graph(self) -> Graph:
-        """The graph of `forward` with everything it calls."""
+        """The graph of `forward` with all calls inlined."""
         return self._method("forward").inlined_graph
 
     def _method(self, name: str) -> ScriptMethod:
@@ -204,7 +204,7 @@ class ScriptModule(Savable, Module, metaclass=_CompilesWhenMade):
 
 
 class RecursiveScriptModule(ScriptModule):
-    """A module that `script` made of another."""
+    """A module that `script` made from an nn.Module."""
 
 
 class ScriptMethod(ScriptFunction):
@@ -248,7 +248,7 @@ def _compile_exported(module: Module, made: ScriptModule) -> None:
 
 
 def exported_methods(kind: type) -> list[str]:
-    """The methods that are compiled at once: `forward`, unless it is Python's, and those marked with `export`."""
+    """The methods that are compiled at once: `forward`, unless it is left to Python, and those marked with `export`."""
     names = [name for name, each in inspect.getmembers_static(kind, inspect.isfunction) if is_exported(each)]
     forward = getattr(kind, "forward", None)
     is_own = forward is not None and not getattr(forward, "_is_unimplemented", False) and not is_ignored(forward)
@@ -275,7 +275,7 @@ def _wrap(module: Module, concrete: ConcreteModule, seen: dict[Module, ScriptMod
 
 
 class ScriptMethodStub:
-    """A method of a ScriptModule subclass that is compiled when an instance is made."""
+    """A method of a ScriptModule subclass, to be compiled when an instance is created."""
 
     def __init__(self, function: Callable):
         self.function = function

@@ -1,8 +1,7 @@
-"""The types of modules: what `script` makes of an nn.Module's attributes, and the compilation of its methods.
+"""The types of modules: `script` derives them from an nn.Module's attributes, and compiles its methods.
 
-In: a module. Out: a ConcreteModule: a ClassType that modules of the same shape share, and what its Python object tells
-beside it.
-Stage: jit, script.
+In: a module. Out: a ConcreteModule: a ClassType shared by modules of the same structure, and further facts from the Python
+object. Stage: jit, script.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def concrete_module(module: Module) -> ConcreteModule:
         scripted = module.__dict__.get("_concrete")
         if scripted is not None:
             return scripted
-        getattr(module, "forward", None)  # a GraphModule writes it when it is asked for
+        getattr(module, "forward", None)  # a GraphModule generates it on first access
         attributes, constants, functions, failed = _inspect(module)
         submodules = {name: concrete_module(child) for name, child in module._modules.items() if child is not None}
         key = _key(module, attributes, constants, functions, submodules)
@@ -76,7 +75,8 @@ def _frozen(value: object) -> object:
 
 
 def _inspect(module: Module) -> tuple[dict, dict, dict, dict]:
-    """A module's attributes with their types, its constants, its functions, and what has no type and why."""
+    """A module's attributes with their types, its constants, its functions, and the attributes without a type, with the
+    reasons."""
     annotations = _annotations(type(module))
     constant_names = set(getattr(module, "__constants__", ()))
     constant_names |= {name for name, each in annotations.items() if typing.get_origin(each) is typing.Final}
@@ -119,7 +119,7 @@ def _is_plain(value: object) -> bool:
 def _annotations(kind: type) -> dict[str, object]:
     try:
         return typing.get_type_hints(kind)
-    except Exception:  # annotations that name what only type checkers see
+    except Exception:  # annotations may name things that exist only for type checkers
         return {}
 
 
@@ -184,7 +184,7 @@ def _add_hook(concrete: ConcreteModule, hook: Callable) -> str:
 
 
 def unique_name(name: str) -> str:
-    """The name, mangled if a different type has it already."""
+    """The name, mangled if another type already has it."""
     if name not in _names:
         _names.add(name)
         return name
@@ -193,7 +193,7 @@ def unique_name(name: str) -> str:
 
 
 def _compile_method(concrete: ConcreteModule, name: str) -> Function | None:
-    """A method of a module, compiled when it is first asked for; None if there is none."""
+    """A method of a module, compiled on demand; None if there is none."""
     with _lock:
         kind = concrete.type
         if name in kind.methods:
@@ -206,7 +206,7 @@ def _compile_method(concrete: ConcreteModule, name: str) -> Function | None:
 
 
 def _define_named(concrete: ConcreteModule, name: str) -> tuple[Function | None, bool]:
-    """The method of a name, and whether it is static. `name__1` is the second declared signature of `name`."""
+    """The method called `name`, and whether it is static. `name__1` is the second declared signature of `name`."""
     method, is_static = method_of(concrete.python_class, name)
     if method is not None:
         return _define_method(concrete, method, name, is_static), is_static
@@ -223,7 +223,7 @@ def _define_named(concrete: ConcreteModule, name: str) -> tuple[Function | None,
 
 
 def method_of(kind: type, name: str) -> tuple[Callable | None, bool]:
-    """The Python function that is compiled as a method of a class, and whether it is static; None for what is not compiled."""
+    """The Python function to compile as a method of a class, and whether it is static; None if it is not compiled."""
     method = script_methods(kind).get(name)
     if method is None:
         method = inspect.getattr_static(kind, name, None)
@@ -235,7 +235,7 @@ def method_of(kind: type, name: str) -> tuple[Callable | None, bool]:
 
 
 def property_of(concrete: ConcreteModule, name: str) -> tuple[Function, Function | None]:
-    """The getter and setter of a property, compiled when they are first asked for."""
+    """The getter and setter of a property, compiled on demand."""
     with _lock:
         found = concrete.type.properties.get(name)
         if found is None:

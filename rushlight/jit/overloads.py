@@ -1,7 +1,7 @@
 """`_overload`: several signatures for one Python function or method, each compiled from the one body.
 
-In: declarations, which are functions whose bodies do not count, then the implementation under the same name. Out: the
-definitions to compile.
+In: declarations, which are functions with ignored bodies, then the implementation under the same name. Out: the definitions to
+compile.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def overload(function: Callable) -> Callable:
     with _lock:
         found = _declared.setdefault(_key(function), [])
         if found and found[0].__code__.co_firstlineno >= function.__code__.co_firstlineno:
-            found.clear()  # the module is imported anew
+            found.clear()  # the module is being reloaded
         found.append(function)
     return function
 
@@ -43,9 +43,9 @@ def overloads_of(function: Callable) -> list[Callable]:
 
 
 def overloaded_definition(declared: Callable, implementation: Def, self_name: str | None = None) -> Def:
-    """The implementation with the signature that a declaration gives; parameters that it leaves out keep their own.
+    """The implementation with the signature of a declaration; omitted parameters keep their own.
 
-    RuntimeError where the names of parameters differ, and where one that is left out has no annotation.
+    RuntimeError where parameter names differ, and where an omitted one has no annotation.
     """
     wanted: Decl = get_jit_def(declared, implementation.ident.name, self_name).decl
     own = implementation.decl.params
@@ -69,7 +69,7 @@ def overloaded_definition(declared: Callable, implementation: Def, self_name: st
 
 
 def check_defaults(declared: Callable, implementation: Callable) -> None:
-    """RuntimeError where a declaration of a function gives another default than the implementation, whose defaults count."""
+    """RuntimeError where a declaration gives another default than the implementation, whose defaults apply."""
     theirs = {name: each.default for name, each in inspect.signature(implementation).parameters.items()}
     for name, each in inspect.signature(declared).parameters.items():
         own = theirs.get(name, each.empty)
@@ -81,7 +81,7 @@ def check_defaults(declared: Callable, implementation: Callable) -> None:
 
 
 def _check_body(function: Callable) -> None:
-    """RuntimeError for a declaration that has code: `pass` or `...` stands where a body would."""
+    """RuntimeError for a declaration with code: its body must be `pass` or `...`."""
     for each in dis.get_instructions(function):
         is_code = each.opname not in _NO_CODE or (each.opname in ("LOAD_CONST", "RETURN_CONST") and each.argval is not None)
         if is_code:

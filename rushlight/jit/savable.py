@@ -1,4 +1,4 @@
-"""What scripted functions and modules share: they can be saved."""
+"""The base of scripted functions and modules: saving."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from rushlight.core.lazy_module import LazyModule
 
-saving = LazyModule("rushlight.jit.serialization.saving")  # it knows functions and modules
+saving = LazyModule("rushlight.jit.serialization.saving")  # imports functions and modules
 
 
 class Savable:

@@ -39,8 +39,8 @@ NO_DEFAULT = _NoDefault()
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A parameter or a result: name, type, default (or NO_DEFAULT), and how it aliases: "a" reads, "a!" writes, "a -> *" is put
-    into a container. `length`: of a list that one number may stand for."""
+    """A parameter or result: name, type, default (or NO_DEFAULT), and its aliasing: "a" reads, "a!" writes, "a -> *" is put
+    into a container. `length`: that of a list for which a single number may be passed."""
 
     name: str
     type: Type
@@ -51,7 +51,7 @@ class Argument:
 
     @property
     def has_default(self) -> bool:
-        """Whether it may be left out."""
+        """Whether it may be omitted."""
         return self.default is not NO_DEFAULT
 
     @property
@@ -93,7 +93,7 @@ class FunctionSchema:
 
     @property
     def return_type(self) -> Type:
-        """The result's type: a tuple of several, None for nothing."""
+        """The result's type: a tuple for several results, None for none."""
         if len(self.returns) == 1:
             return self.returns[0].type
         return TupleType(tuple(result.type for result in self.returns)) if self.returns else NONE
@@ -108,7 +108,7 @@ class FunctionSchema:
         return replace(self, returns=(Argument("", kind),), positions={})
 
     def without_self(self) -> FunctionSchema:
-        """The schema as it looks to callers of a method."""
+        """The schema from the view of a method's callers."""
         return replace(self, arguments=self.arguments[1:], positions={})
 
     def __str__(self) -> str:
@@ -139,7 +139,7 @@ _MEANING = {
 
 
 def parse_schema(text: str, resolve: Callable[[str], Type | None] = no_class) -> FunctionSchema:
-    """Parse a schema; RuntimeError names what does not fit."""
+    """Parse a schema; RuntimeError names the offending part."""
     tokens = Tokens(text)
     full = tokens.expect_kind("name")
     name, _, overload = full.partition(".")
@@ -214,7 +214,7 @@ def _parse_returns(tokens: Tokens, resolve: Callable) -> tuple[tuple[Argument, .
 
 
 def _is_return_list(tokens: Tokens) -> bool:
-    """Whether a bracket begins here that holds several results; not a tuple type that is optional or in a list."""
+    """Whether the bracket here begins a list of results, instead of a tuple type that is optional or in a list."""
     if tokens.token != "(":
         return False
     depth = 0

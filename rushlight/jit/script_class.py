@@ -1,4 +1,4 @@
-"""Objects of scripted classes as Python sees them where the class is only known to scripted code, as in a loaded archive."""
+"""Python proxies for objects whose class exists only in scripted code, as in a loaded archive."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _MAGIC = (
 
 
 class RecursiveScriptClass:
-    """An object of a scripted class: its attributes, its methods, and the operators that it defines. Scripted code takes it for
-    the object itself, so that writes are seen there. AttributeError names what it does not have."""
+    """An object of a scripted class: its attributes, its methods, and its special methods. Scripted code receives the object
+    itself, so that writes are shared. AttributeError for unknown names."""
 
     _c: ScriptObject
 
@@ -23,7 +23,7 @@ class RecursiveScriptClass:
         object.__setattr__(self, "_c", scripted)
 
     def forward_magic_method(self, method_name: str, *args: object) -> object:
-        """Call a special method that the class defines. NotImplementedError where it does not."""
+        """Call a special method of the class. NotImplementedError if it is not defined."""
         if self._c.type.find_method(method_name) is None:
             raise NotImplementedError(f"{self._c.type.name} has no method {method_name}")
         return self._c.call(method_name, *args)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rushlight.jit.schema import FunctionSchema
     from rushlight.jit.serialization.class_printer import ConstantMap
 
-# What compiles, shows and prints, and a function that only runs does without.
+# Modules for compiling and printing, which running a function does not need.
 class_printer, compiler, execution, graph_api, inlining = map(LazyModule, (
     "rushlight.jit.serialization.class_printer", "rushlight.jit.compiler", "rushlight.jit.execution", "rushlight.jit.graph_api",
     "rushlight.jit.passes.inline",
@@ -56,7 +56,7 @@ class ScriptFunction(Savable):
 
     @property
     def inlined_graph(self) -> Graph:
-        """Its graph, with the bodies of what it calls in the place of the calls."""
+        """Its graph with all calls inlined."""
         graph = self._function.graph.copy()
         inlining.inline(graph)
         return graph_api.Graph(graph)
@@ -73,7 +73,7 @@ class ScriptFunction(Savable):
 
     @property
     def code_with_constants(self) -> tuple[str, ConstantMap]:
-        """Its graph as TorchScript's Python, and the constants that the code names, as in `constants.c0`."""
+        """Its graph as TorchScript's Python, and the constants that the code refers to, such as `constants.c0`."""
         text, constants = class_printer.code_of(self._function)
         return text, class_printer.ConstantMap(constants)
 
@@ -83,7 +83,7 @@ class ScriptFunction(Savable):
         return graph_api.Graph(executor_of(self._function).current_plan().graph)
 
     def get_debug_state(self) -> ExecutorState:
-        """What its executor has made of it."""
+        """The executor's state."""
         return execution.ExecutorState(executor_of(self._function))
 
     def __call__(self, *args: object, **kwargs: object) -> object:
@@ -92,7 +92,7 @@ class ScriptFunction(Savable):
                 bound = bind_arguments(function.schema, args, kwargs)
                 return from_script(run_function(function, bound), function.schema.return_type)
             except CannotBind:
-                continue  # the next declared signature may fit
+                continue  # try the next declared signature
         function = self._rushlight_functions[-1]
         binding = function.binding
         if binding is None or binding.schema is not function.schema_:
@@ -109,7 +109,8 @@ class CannotBind(RuntimeError):
 
 
 class Binding:
-    """What each call from Python needs to know of a signature. `of_method`: the first argument is not Python's."""
+    """The precomputed facts about a signature that each call from Python needs. `of_method`: the first argument does not come
+    from Python."""
 
     def __init__(self, schema: FunctionSchema, of_method: bool = False):
         self.schema = schema
@@ -121,7 +122,7 @@ class Binding:
         self._forms = None if None in forms or any(argument.kwarg_only for argument in arguments) else forms
 
     def bind(self, args: tuple, kwargs: dict[str, object]) -> list:
-        """Python's arguments in the schema's order, converted; CannotBind says which does not fit."""
+        """Python's arguments in the schema's order, converted; CannotBind names the one that does not fit."""
         if not kwargs and self._forms is not None:
             bound = machine_bind_exactly(self._forms, args)
             if bound is not None:
@@ -130,13 +131,13 @@ class Binding:
 
 
 def bind_arguments(schema: FunctionSchema, args: Sequence[object], kwargs: dict[str, object]) -> list:
-    """Python's arguments in a schema's order, converted; CannotBind says which does not fit."""
+    """Python's arguments in a schema's order, converted; CannotBind names the one that does not fit."""
     arguments = schema.arguments
     if not kwargs and len(args) == len(arguments) and not (arguments and arguments[-1].kwarg_only):
         try:
             return [to_script(value, argument.type) for value, argument in zip(args, arguments, strict=True)]
         except CannotConvert:
-            pass  # said below, with the argument's name
+            pass  # reported below, with the argument's name
     positional = sum(not each.kwarg_only for each in arguments)
     name = schema.name.rpartition(".")[2]
     if len(args) > positional:
@@ -170,7 +171,7 @@ def bind_arguments(schema: FunctionSchema, args: Sequence[object], kwargs: dict[
 
 
 def script_function(function: Callable, frame: Callable[[str], object]) -> ScriptFunction:
-    """Script a Python function; names that its closure lacks are looked up by `frame`."""
+    """Script a Python function; names missing in its closure are looked up in `frame`."""
     closure = compiler.closure_lookup(function)
 
     def lookup(name: str) -> object:

@@ -30,9 +30,9 @@ def script(
 ) -> object:  # fmt: skip
     """Compile a function, a class or a module, with everything that it calls.
 
-    A function becomes a ScriptFunction; a module a ScriptModule that shares its parameters; a class is compiled and returned
-    as it is. `_rcb` finds names that the function's own scope lacks. ErrorReport marks what can't be compiled, RuntimeError
-    says what can't be scripted at all. With RUSHLIGHT_JIT=0 everything is returned as it was given.
+    A function becomes a ScriptFunction; a module a ScriptModule that shares its parameters; a class is compiled and returned as
+    it is. `_rcb` looks up names that are missing in the function's own scope. ErrorReport marks the code that can't be
+    compiled, RuntimeError names an object that can't be scripted at all. With RUSHLIGHT_JIT=0 everything is returned unchanged.
     """
     if not is_enabled() or isinstance(obj, ScriptModule | ScriptFunction):
         return obj
@@ -54,7 +54,7 @@ def script(
 
 
 class _UnitResolver(PythonResolver):
-    """Functions of the unit first, then what the frame that defined them sees."""
+    """Resolves names: functions of the unit first, then names visible in the defining frame."""
 
     def __init__(self, unit: CompilationUnit, lookup: Callable[[str], object]):
         super().__init__(lookup, compiler)
@@ -77,7 +77,7 @@ class CompilationUnit:
             self.define(lang, None, _frames_up + 1)
 
     def define(self, lang: str, rcb: Callable[[str], object] | None = None, _frames_up: int = 0) -> None:
-        """Compile the functions of a text; they see one another, and the names of the calling frame."""
+        """Define the functions of a text; they can use one another, and the names of the calling frame."""
         resolver = _UnitResolver(self, rcb or frame_lookup(sys._getframe(_frames_up + 1)))
         added = []
         for definition in definitions_of_text(lang):

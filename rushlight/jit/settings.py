@@ -1,4 +1,4 @@
-"""Settings of the jit that the environment gives."""
+"""Settings of the jit from the environment."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ def is_enabled() -> bool:
 
 
 def native_seconds() -> float:
-    """How long the interpreter may take for one kind of arguments before native code is made for it, all runs together.
+    """The total interpreter time for one kind of arguments after which native code is compiled for it.
 
-    RUSHLIGHT_JIT_NATIVE_AFTER says so in seconds; RUSHLIGHT_JIT_NATIVE=0: it is never made.
+    RUSHLIGHT_JIT_NATIVE_AFTER sets it in seconds; RUSHLIGHT_JIT_NATIVE=0 disables native code.
     """
     if os.environ.get("RUSHLIGHT_JIT_NATIVE") == "0":
         return float("inf")

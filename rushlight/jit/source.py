@@ -1,6 +1,6 @@
-"""Source text and ranges in it: where each piece of a scripted program comes from.
+"""Source text, and ranges in it for each piece of a scripted program.
 
-In: the text of a function, class or archive. Out: `SourceRange`s, which every tree view, node and instruction keeps, and which
+In: the text of a function, class or archive. Out: `SourceRange`s, which every tree view, node and instruction stores, and which
 errors highlight. Stage: jit, from the frontend to the interpreter.
 """
 
@@ -14,8 +14,8 @@ _CONTEXT = 3  # lines shown before and after the marked one
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A text and where it stands: `first_line` is the number, from 0, of its first line in the file. `origin` says, for a place
-    of an archive's code, which place of the user's source it was made from."""
+    """A text and its position: `first_line` is the number, from 0, of its first line in the file. `origin` maps positions of an
+    archive's code to the user's source."""
 
     text: str
     filename: str | None = None
@@ -28,7 +28,7 @@ class Source:
         object.__setattr__(self, "line_starts", tuple(starts))
 
     def line_of(self, offset: int) -> int:
-        """The line, from 0 and within this text, that an offset lies in."""
+        """The line, from 0 and within this text, of an offset."""
         low, high = 0, len(self.line_starts)
         while high - low > 1:
             middle = (low + high) // 2
@@ -65,11 +65,11 @@ class SourceRange:
 
     @property
     def original(self) -> SourceRange | None:
-        """The place of the user's source that this place of an archive's code comes from, where that is known."""
+        """The range of the user's source behind this range of an archive's code, if known."""
         return None if self.source.origin is None else self.source.origin(self.start)
 
     def file_line_column(self) -> tuple[str, int, int] | None:
-        """(file, line from 1, column from 0) of the beginning, in the user's file if it is known; None for text of no file."""
+        """(file, line from 1, column from 0) of the beginning, in the user's file if known; None for text without a file."""
         original = self.original
         if original is not None and original.source.filename is not None:
             return original.file_line_column()
@@ -79,7 +79,7 @@ class SourceRange:
         return self.source.filename, self.source.first_line + line + 1, self.start - self.source.line_starts[line]
 
     def __str__(self) -> str:
-        """`file:line:column`, as printed graphs say it."""
+        """`file:line:column`, the form in printed graphs."""
         place = self.file_line_column()
         return "" if place is None else f"{place[0]}:{place[1]}:{place[2]}"
 
@@ -93,7 +93,7 @@ class SourceRange:
         return f'File "{place[0]}", line {place[1]}, in TorchScript\n    {code}'
 
     def highlight(self) -> str:
-        """The lines around the range, with the range marked by a line below it; for an archive's code the user's lines, too."""
+        """The lines around the range, with the range underlined; for an archive's code also the user's lines."""
         original = self.original
         return self._highlighted() + ("" if original is None else f"The original code:\n{original.highlight()}")
 
@@ -117,7 +117,7 @@ class SourceRange:
         return " " * column + "~" * width + " <--- HERE"
 
     def merged(self, other: SourceRange) -> SourceRange:
-        """The least range that holds both, which are of one source."""
+        """The smallest range that contains both, which have the same source."""
         return SourceRange(self.source, min(self.start, other.start), max(self.end, other.end))
 
 

@@ -6,14 +6,14 @@ import warnings
 
 
 class strict_fusion:
-    """A context for scripted code: RuntimeError names the operators in it that the profiling executor did not put into groups,
-    for fusion or, where gradients are needed, for differentiation. No effect in eager code, and without that executor."""
+    """A context for scripted code: RuntimeError names the operators in it that the profiling executor did not group, for fusion
+    or, where gradients are needed, for differentiation. No effect in eager code, and without that executor."""
 
     def __init__(self) -> None:
         warnings.warn("Only works in script mode", stacklevel=2)
 
     def __enter__(self) -> None:
-        """Nothing, in eager code."""
+        """Does nothing in eager code."""
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        """Nothing, in eager code."""
+        """Does nothing in eager code."""

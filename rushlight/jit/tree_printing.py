@@ -1,4 +1,4 @@
-"""The base of tree views, and how they print: as s-expressions, a small one on one line.
+"""The base of tree views, and their printer: s-expressions, with small ones on one line.
 
 In: a tree. Out: text. The kinds of trees are in `tree_views.py`.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 
 from rushlight.jit.source import SourceRange
 
-_WIDTH = 40  # columns in which a subtree is printed on one line
+_WIDTH = 40  # limits the width of a subtree on one line
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ class Tree:
     kind = "tree"
 
     def children(self) -> Iterator[object]:
-        """What prints inside the brackets, in order: trees, atoms (str), lists, and options."""
+        """The contents of the brackets, in order: trees, atoms (str), lists, and options."""
         for each in fields(self):
             if each.name != "range":
                 yield getattr(self, each.name)
@@ -39,7 +39,7 @@ class Tree:
 
 @dataclass(slots=True)
 class Option:
-    """A place that may be empty, as it prints: `(option)` or `(option (...))`."""
+    """An optional child in print: `(option)` or `(option (...))`."""
 
     value: Tree | TreeList | None
 
@@ -53,7 +53,7 @@ class Option:
 
 @dataclass(slots=True)
 class TreeList:
-    """A list of trees, as it prints: `(list ...)`."""
+    """A list of trees in print: `(list ...)`."""
 
     items: Sequence[Tree]
 

@@ -43,7 +43,7 @@ class Param(Tree):
 
 @dataclass(slots=True)
 class Decl(Tree):
-    """What a function takes and returns."""
+    """The parameters and the return type of a function."""
 
     params: list[Param]
     return_type: Tree | None
@@ -81,7 +81,7 @@ class Property(Tree):
 
 @dataclass(slots=True)
 class ClassDef(Tree):
-    """A class: its name and base, its body, and what the frontend finds about it beside the methods."""
+    """A class: its name and base, its body, and further facts from the frontend."""
 
     ident: Ident
     body: list[Tree]
@@ -255,7 +255,7 @@ class With(Tree):
 
 @dataclass(slots=True)
 class Closure(Tree):
-    """A function inside a function, without parameters, as the code of archives has them for `fork`."""
+    """A nested function without parameters, as in archives' code for `fork`."""
 
     ident: Ident
     body: list[Tree]
@@ -350,7 +350,7 @@ class NoneLiteral(Tree):
 
 @dataclass(slots=True)
 class Const(Tree):
-    """A number; `text` is how Python writes it."""
+    """A number; `text` is its Python source."""
 
     text: str
 
@@ -376,7 +376,7 @@ class StringLiteral(Tree):
 
 @dataclass(slots=True)
 class BinOp(Tree):
-    """`left operator right`; its kind is the operator, as `+`, `eq` or `and`."""
+    """`left operator right`; its kind is the operator, such as `+`, `eq` or `and`."""
 
     operator: str
     left: Tree
@@ -384,7 +384,7 @@ class BinOp(Tree):
 
     @property
     def kind(self) -> str:
-        """The operator, as it prints."""
+        """The operator's name in print."""
         return _PRINTED.get(self.operator, self.operator)
 
     def children(self) -> Iterator[object]:
@@ -400,7 +400,7 @@ class UnaryOp(Tree):
 
     @property
     def kind(self) -> str:
-        """The operator, as it prints."""
+        """The operator's name in print."""
         return "unary minus" if self.operator == "-" else self.operator
 
     def children(self) -> Iterator[object]:

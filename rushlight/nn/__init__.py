@@ -1,4 +1,4 @@
-"""`torch.nn`: modules, their functional forms, starting values and utilities."""
+"""`torch.nn`: modules, their functional forms, initialisation and utilities."""
 
 from __future__ import annotations
 

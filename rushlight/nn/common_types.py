@@ -1,4 +1,4 @@
-"""`torch.nn.common_types`: types of the arguments of layers, for annotations."""
+"""`torch.nn.common_types`: argument types of layers, for annotations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How layers make their parameters and buffers: uninitialised, then filled by `nn.init`."""
+"""Create parameters and buffers of layers: uninitialised, to be filled by `nn.init`."""
 
 from __future__ import annotations
 

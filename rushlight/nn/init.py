@@ -1,4 +1,4 @@
-"""`torch.nn.init`: fill tensors in place with starting values, without recording gradients.
+"""`torch.nn.init`: initialise tensors in place, without recording gradients.
 
 Numbers are drawn in torch's order, so that the same seed gives the same weights.
 """
@@ -98,7 +98,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def _fans(tensor: Tensor) -> tuple[int, int]:
-    """How many inputs an output of the layer sees, and how many outputs an input feeds."""
+    """The number of inputs per output (fan in), and of outputs per input (fan out)."""
     if tensor.dim() < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     field = math.prod(tensor.shape[2:])
@@ -175,7 +175,7 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Numbers from the normal distribution as far as it lies in [a, b]."""
+    """Numbers from the normal distribution truncated to [a, b]."""
     if tensor.is_meta:
         return tensor
     if mean < a - 2 * std or mean > b + 2 * std:
@@ -187,7 +187,7 @@ def trunc_normal_(
     propose = _normal_proposals if _normal_share(mean, std, a, b) > 0.3 else _uniform_proposals
     values, accepted = propose(tensor, mean, std, a, b, generator)
     while not accepted.all():
-        # Whole tensors are drawn, as torch draws them, to fill what is missing.
+        # Draw whole tensors to fill the rejected places, as torch does.
         more, accepted_now = propose(tensor, mean, std, a, b, generator)
         values = np.where(accepted, values, more)
         accepted = accepted | accepted_now
@@ -195,7 +195,7 @@ def trunc_normal_(
 
 
 def _normal_share(mean: float, std: float, a: float, b: float) -> float:
-    """How much of the normal distribution lies in [a, b]."""
+    """The probability mass of the normal distribution in [a, b]."""
     low, high = ((1.0 + math.erf((bound - mean) / std / math.sqrt(2.0))) / 2.0 for bound in (a, b))
     return high - low
 
@@ -206,7 +206,7 @@ def _normal_proposals(tensor: Tensor, mean, std, a, b, generator) -> tuple[np.nd
 
 
 def _uniform_proposals(tensor: Tensor, mean, std, a, b, generator) -> tuple[np.ndarray, np.ndarray]:
-    """Uniform numbers, accepted as often as the density there is of its highest value in [a, b]."""
+    """Rejection sampling from uniform numbers: accept with the density there relative to its maximum in [a, b]."""
     values = tensor.new_empty(tensor.shape).uniform_(a, b, generator=generator).numpy()
     heights = tensor.new_empty(tensor.shape).uniform_(generator=generator).numpy()
     peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
@@ -232,7 +232,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
 
 @no_grad()
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
-    """Normal numbers, of which a share of `sparsity` in each column is set to 0 (Martens 2010)."""
+    """Normal numbers, with a share of `sparsity` in each column set to 0 (Martens 2010)."""
     if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, columns = tensor.shape

@@ -1,6 +1,6 @@
-"""Parameter and Buffer: tensors that a Module registers by itself when they are assigned to an attribute.
+"""Parameter and Buffer: tensors that a Module registers when they are assigned to an attribute.
 
-Their uninitialised forms stand in lazy modules until the shape is known from the first input.
+Lazy modules hold their uninitialised forms until the first input determines the shape.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ aten = namespaces.namespace("aten")
 
 
 class _ParameterType(type):
-    """Parameters are also those tensors of other classes that `Parameter(tensor)` has marked."""
+    """The metaclass of Parameter: tensors of other classes that `Parameter(tensor)` has marked are instances, too."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         if super().__instancecheck__(instance):
@@ -33,7 +33,7 @@ class _ParameterType(type):
 
 
 class Parameter(Tensor, metaclass=_ParameterType):
-    """A tensor that a module learns: a leaf over the memory of `data`.
+    """A trainable tensor of a module: a leaf over the memory of `data`.
 
     Raises TypeError if `data` is no tensor, RuntimeError if `requires_grad` is asked for an integer or bool dtype.
     """
@@ -66,7 +66,7 @@ class Parameter(Tensor, metaclass=_ParameterType):
 
 
 class Buffer(Tensor):
-    """A tensor that belongs to a module's state but is not learned; in its state dict only if `persistent`."""
+    """A tensor that is part of a module's state but not trained; it is in the state dict only if `persistent`."""
 
     __torch_function__ = staticmethod(disabled_torch_function)
 
@@ -89,7 +89,7 @@ class Buffer(Tensor):
 
 
 def _marked(data: Tensor, requires_grad: bool) -> Any:
-    """A parameter of the class of `data`, which sees operators and may have no memory."""
+    """A parameter of the class of `data`, which has `__torch_dispatch__` and may have no memory."""
     made = data.detach().requires_grad_(requires_grad)
     if type(made) is not type(data):
         raise RuntimeError(
@@ -116,7 +116,7 @@ def _rebuild_buffer(data: Tensor, persistent: bool) -> Buffer:
 
 
 class UninitializedTensorMixin:
-    """A tensor without a shape: `materialize` gives it one, and makes it a tensor of class `cls_to_become`."""
+    """A tensor without a shape: `materialize` sets the shape, and the class becomes `cls_to_become`."""
 
     cls_to_become: type
 
@@ -136,7 +136,7 @@ class UninitializedTensorMixin:
 
     @property
     def shape(self) -> Size:
-        """RuntimeError: there is none yet."""
+        """Raises RuntimeError: there is no shape yet."""
         raise RuntimeError(
             "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
             "`load_state_dict` when trying to load an uninitialized parameter into an initialized module. Call "
@@ -148,7 +148,7 @@ class UninitializedTensorMixin:
         return self
 
     def share_memory_(self) -> None:
-        """RuntimeError: there is no memory to share."""
+        """Raises RuntimeError: there is no memory to share."""
         raise RuntimeError(
             "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters "
             "before calling `module.share_memory()`."

@@ -36,19 +36,19 @@ _VARIADIC = {
          "broadcast_to"), 1,
     ),
 }  # fmt: skip
-# Operators of one dimension, which take several as separate ints as well.
-_OF_DIMENSIONS = frozenset({"squeeze"})
-# Operators of two tensors, the first of which may be a number.
-_OF_NUMBERS = frozenset("add sub subtract mul multiply div divide true_divide floor_divide".split())
-# Operators that are not methods under their own name, because the class or `methods` defines them.
+# Operators with a `dim` argument that also accept several dimensions as separate ints.
+_SEVERAL_DIMENSIONS = frozenset({"squeeze"})
+# Operators of two tensors that accept a number as the first one.
+_FIRST_MAY_BE_NUMBER = frozenset("add sub subtract mul multiply div divide true_divide floor_divide".split())
+# Operators that are no methods under their own name, because the class Tensor or `methods` defines them.
 _NO_METHOD = frozenset({"detach_", "numpy_T", "to", "mT", "mH"})
 
 
-# Finds in a schema's text that the first argument is a tensor called `self`.
+# Matches a schema whose first argument is a tensor called `self`.
 _TAKES_SELF = re.compile(r"[^(]*\(Tensor(\([^)]*\))? self[,)]").match
-# Prefixes of operators that are public in a package of their own, as `linalg_inv` in `rushlight.linalg`.
+# Prefixes of operators that are public in a subpackage: `linalg_inv` in `rushlight.linalg`.
 _PACKAGES = ("linalg_", "fft_", "special_", "sparse_")
-# In-place operators that are functions, too; all others are methods only.
+# In-place operators that are public functions, too; all others are methods only.
 _IN_PLACE_FUNCTIONS = frozenset(
     "abs_ acos_ acosh_ addmv_ alpha_dropout_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ as_strided_ asin_ asinh_ "
     "atan_ atanh_ ceil_ celu_ clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ cos_ cosh_ deg2rad_ detach_ dropout_ erf_ "
@@ -56,8 +56,7 @@ _IN_PLACE_FUNCTIONS = frozenset(
     "ldexp_ log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_ resize_ resize_as_ round_ "
     "rrelu_ rsqrt_ selu_ sigmoid_ sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ threshold_ trunc_ xlogy_ zero_".split()
 )
-# Operators that are no functions of the library: those only methods reach, the network's, which are in `nn.functional`, and
-# those that other operators are made of.
+# Operators that are no public functions: methods only, those in `nn.functional`, and internal parts of others.
 _NO_FUNCTION = frozenset(
     "contiguous expand expand_as index mH mT new_empty new_empty_strided new_full new_ones new_zeros repeat reshape_as "
     "sum_to_size to type_as unfold values view view_as adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d "
@@ -67,7 +66,7 @@ _NO_FUNCTION = frozenset(
     "nll_loss2d nll_loss_nd one_hot pad pad_sequence relu6 scaled_dot_product_attention silu smooth_l1_loss "
     "soft_margin_loss softplus softshrink alias lift_fresh matrix_H nll_loss_forward numpy_T slice unique_dim".split()
 )
-# A backward operator that is a function all the same: programs with a dropout of their own call it.
+# Backward operators that are public functions nevertheless: programs with their own dropout call this one.
 _BACKWARD_FUNCTIONS = frozenset({"native_dropout_backward"})
 # Functions that make tensors on the default device.
 _ON_DEFAULT_DEVICE = frozenset(
@@ -80,7 +79,7 @@ _ALIASES = {"_segment_reduce": "segment_reduce"}
 
 
 def functions() -> dict[str, Callable]:
-    """All public operator functions by name, less those of the packages."""
+    """All public operator functions by name, except those in subpackages."""
     found = {}
     for name in dir(aten):
         packet = getattr(aten, name)
@@ -92,7 +91,7 @@ def functions() -> dict[str, Callable]:
 
 
 def is_function(name: str) -> bool:
-    """Whether the library has the operator `name` as a function; `ops.aten` has all, Tensor those on a tensor."""
+    """Whether operator `name` is a public function. `ops.aten` has all operators, Tensor those on a tensor."""
     if name in functional.PUBLIC or name in _IN_PLACE_FUNCTIONS or name in _BACKWARD_FUNCTIONS:
         return True
     inner = name.endswith("_backward") or name.startswith("upsample_") or name in _NO_FUNCTION
@@ -100,7 +99,7 @@ def is_function(name: str) -> bool:
 
 
 def functions_of(package: str) -> dict[str, Callable]:
-    """The public functions of a package by name: "linalg" gives those of the operators `linalg_*`, without the prefix."""
+    """The public functions of a subpackage by name: "linalg" gives those of the operators `linalg_*`, without the prefix."""
     found = {}
     for name in dir(aten):
         packet = getattr(aten, name)
@@ -159,9 +158,9 @@ def make_function(packet: OpOverloadPacket) -> Callable:
         return plain_function(*args, **kwargs)
 
     made = packet.public = function if special else plain_function
-    if packet.__name__ in _OF_DIMENSIONS:
+    if packet.__name__ in _SEVERAL_DIMENSIONS:
         made = packet.public = function_of_dimensions
-    elif packet.__name__ in _OF_NUMBERS:
+    elif packet.__name__ in _FIRST_MAY_BE_NUMBER:
         made = packet.public = function_of_numbers
     if packet.__name__ in _ON_DEFAULT_DEVICE:
         made = packet.public = _on_default_device(made)
@@ -174,14 +173,14 @@ def make_function(packet: OpOverloadPacket) -> Callable:
 
 
 def _first_operand(number: complex, other: object = None, *_: object) -> Tensor:
-    """A number, beside which another operand stands, as a tensor that promotes as the number does."""
+    """A number as the first operand, as a tensor that takes part in type promotion like a number."""
     if isinstance(other, Tensor):
         return as_wrapped_operand(number, other)
     return aten.full.default((), number)
 
 
 def _on_default_device(function: Callable) -> Callable:
-    """`function`, which makes tensors on the thread's default device unless it is given one."""
+    """Wrap a factory `function` so that it uses the thread's default device unless one is given."""
 
     def factory(*args, **kwargs):
         if function_modes.entered and asks_modes():

@@ -1,7 +1,7 @@
-"""Operators that a capture records as others, because what they take or give is nothing that a graph holds.
+"""Operators that a capture replaces by others, because a graph cannot hold their arguments or results.
 
-A rule gets the operator's arguments and calls others in its place; it returns NotImplemented where the operator itself is to be
-recorded. Rules stand where the operators are defined.
+A rule gets the operator's arguments and calls the replacements. It returns NotImplemented where the operator itself is to be
+recorded. Rules are defined next to their operators.
 """
 
 from __future__ import annotations

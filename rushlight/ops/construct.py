@@ -71,7 +71,7 @@ def _array_of(data: object) -> np.ndarray:
 
 
 def _items(data: Any) -> list:
-    """The items of an object that is a sequence by its methods; ValueError where they can't be read."""
+    """The items of an object with sequence methods; ValueError where they can't be read."""
     try:
         return [data[index] for index in range(len(data))]
     except (TypeError, IndexError, KeyError):
@@ -79,7 +79,7 @@ def _items(data: Any) -> list:
 
 
 def _plain(data: object) -> object:
-    """`data` with the tensors in nested sequences as arrays."""
+    """`data` with tensors inside nested sequences converted to arrays."""
     if isinstance(data, Tensor):
         return data.numpy(force=True)
     return [_plain(item) for item in data] if isinstance(data, list | tuple) else data
@@ -122,7 +122,7 @@ def _inferred(array: np.ndarray, data: object) -> dtype:
 
 
 def _kinds_of_elements(data: object) -> list[dtype]:
-    """The dtypes of what is in nested sequences, when tensors, arrays or NumPy numbers are among it."""
+    """The dtypes of the tensors, arrays and NumPy numbers in nested sequences, if there are any."""
     while isinstance(data, list | tuple) and data and isinstance(data[0], list | tuple):
         data = [item for part in data for item in part]
     if not isinstance(data, list | tuple) or not any(isinstance(v, Tensor | np.ndarray | np.generic) for v in data):
@@ -139,14 +139,14 @@ def _kind_of(value: object) -> dtype:
 
 
 def requiring_gradient(made: Tensor) -> Tensor:
-    """A new tensor, which requires a gradient; RuntimeError for a dtype that has none."""
+    """A new tensor that requires grad; RuntimeError for a dtype that cannot."""
     if not (made.dtype.is_floating_point or made.dtype.is_complex):
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     return made.requires_grad_()
 
 
-def _given(**arguments: object) -> dict[str, object]:
-    """The arguments whose values are not their defaults."""
+def _non_defaults(**arguments: object) -> dict[str, object]:
+    """The arguments that differ from their defaults."""
     return {name: value for name, value in arguments.items() if value is not None and value is not False}
 
 
@@ -164,16 +164,16 @@ def tensor(
     for anything that is not a number.
     """
     if function_modes.entered and asks_modes():
-        named = _given(dtype=dtype, device=device, requires_grad=requires_grad, pin_memory=pin_memory)
+        named = _non_defaults(dtype=dtype, device=device, requires_grad=requires_grad, pin_memory=pin_memory)
         return ask(tensor, (data,), named)
     if pin_memory:
         raise RuntimeError(NO_PINNED_MEMORY)
     if state.include & _TRACER and (isinstance(data, Tensor) or (isinstance(data, int) and hasattr(data, "as_tensor"))):
-        return _copied(data if isinstance(data, Tensor) else data.as_tensor(), dtype, device, requires_grad)
+        return _copy_recorded(data if isinstance(data, Tensor) else data.as_tensor(), dtype, device, requires_grad)
     if isinstance(data, TypedStorage | UntypedStorage):
         data = tensor_of_storage(data, PYTHON_TYPES.get(dtype, dtype))
     array = _array_of(data)
-    if array.dtype.kind == "O" and state.include & _TRACER:  # sizes that a trace follows
+    if array.dtype.kind == "O" and state.include & _TRACER:  # sizes that a trace records
         numbers = [each if type(each) in (bool, float, complex) else int(each) for each in array.flat]
         array = np.array(numbers).reshape(array.shape)
     if array.dtype.kind == "O" and all(isinstance(value, int | float) for value in array.flat):
@@ -195,7 +195,7 @@ def tensor(
 
 
 def _within_64_bits(array: np.ndarray, kind: dtype | None) -> np.ndarray:
-    """Integers that no NumPy dtype holds, as what a wanted dtype can do with them; OverflowError where it can't."""
+    """Convert integers that no NumPy dtype holds to the wanted dtype; OverflowError where it can't hold them."""
     if kind is bool_:
         return array.astype(bool)
     has_floats = kind is None and any(isinstance(value, float) for value in array.flat)
@@ -204,8 +204,8 @@ def _within_64_bits(array: np.ndarray, kind: dtype | None) -> np.ndarray:
     return array.astype(np.float64)
 
 
-def _copied(data: Tensor, kind: dtype | None, device: device | str | None, requires_grad: bool) -> Tensor:
-    """A copy of a tensor, by operators that a trace records."""
+def _copy_recorded(data: Tensor, kind: dtype | None, device: device | str | None, requires_grad: bool) -> Tensor:
+    """A copy of a tensor through operators, so that traces record it."""
     kind = PYTHON_TYPES.get(kind, kind) if kind is not None else data.dtype
     copied = aten.to.dtype_layout(aten.detach(data), dtype=kind, device=device or data.device, copy=True)
     made = aten.detach(copied)
@@ -213,7 +213,8 @@ def _copied(data: Tensor, kind: dtype | None, device: device | str | None, requi
 
 
 def _check_range(array: np.ndarray, kind: dtype) -> None:
-    """RuntimeError for numbers that the dtype does not hold; unsigned ones take negative integers of their magnitude, too."""
+    """RuntimeError for numbers out of the dtype's range; unsigned dtypes also accept negative integers of the same
+    magnitude."""
     if array.dtype.kind not in "iuf" or not array.size or kind.numpy.kind == "b" or array.dtype == kind.numpy:
         return
     limits = np.iinfo(kind.numpy)
@@ -227,7 +228,7 @@ def _check_range(array: np.ndarray, kind: dtype) -> None:
 def as_tensor(data: object, dtype: dtype | None = None, device: device | str | None = None) -> Tensor:
     """`data` as a tensor, sharing memory with arrays and tensors where no conversion is needed."""
     if function_modes.entered and asks_modes():
-        return ask(as_tensor, (data,), _given(dtype=dtype, device=device))
+        return ask(as_tensor, (data,), _non_defaults(dtype=dtype, device=device))
     device = state.default_device if device is None else device
     if isinstance(data, Tensor):
         return data.to(dtype=dtype, device=device)
@@ -246,13 +247,15 @@ def asarray(
 ) -> Tensor:
     """`obj` as a tensor: one that shares memory with tensors, arrays, buffers and storages, where that needs no conversion.
 
-    `copy` says that the memory must be another's (True) or must be shared (False): ValueError where it cannot be.
+    `copy=True` forces new memory, `copy=False` forces sharing: ValueError where it cannot be shared.
     """
     if function_modes.entered and asks_modes():
-        named = {**_given(dtype=dtype, device=device, requires_grad=requires_grad), **({} if copy is None else {"copy": copy})}
+        named = _non_defaults(dtype=dtype, device=device, requires_grad=requires_grad)
+        if copy is not None:
+            named["copy"] = copy
         return ask(asarray, (obj,), named)
     device = state.default_device if device is None else device
-    source = _aliased(obj, dtype)
+    source = _alias(obj, dtype)
     if source is None:
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
@@ -266,7 +269,7 @@ def asarray(
     return made if requires_grad or not made.requires_grad else made.detach()
 
 
-def _aliased(obj: object, kind: dtype | None) -> Tensor | None:
+def _alias(obj: object, kind: dtype | None) -> Tensor | None:
     """A tensor over the memory of `obj`; None where there is none to share."""
     if isinstance(obj, Tensor):
         return obj

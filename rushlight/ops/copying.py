@@ -1,4 +1,4 @@
-"""Copying and pickling of tensors: tensors that shared a storage before share one afterwards."""
+"""Copying and pickling of tensors: tensors that share a storage still share one afterwards."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _deepcopy(self: Tensor, memo: dict) -> Tensor:
 
 
 def _clones_itself(kind: type) -> bool:
-    """Whether only the class knows how its tensors are copied: their values may be in other tensors."""
+    """Whether the class defines its own copying, because its values may be in other tensors."""
     return dispatches(kind) or kind.clone is not Tensor.clone
 
 
@@ -104,13 +104,13 @@ def _rebuild_wrapper(kind: type, size: tuple, strides: tuple, offset: int, optio
 
 
 def rebuild_subclass(function: Callable, kind: type, args: tuple, saved: Any) -> Tensor:
-    """The tensor that `function` makes of `args`, as one of class `kind` with the state of another one."""
+    """Rebuild a tensor with `function(*args)`, as an instance of class `kind` with the saved state."""
     made = function(*args)
     return with_state(made if type(made) is kind else made.as_subclass(kind), saved)
 
 
 def with_state(made: Any, saved: Any) -> Any:
-    """Set a state as pickle does: by `__setstate__`, or a dict of attributes, or a pair of that and one of slots."""
+    """Restore a state as pickle does: by `__setstate__`, or from a dict of attributes, or a pair of that and slots."""
     if hasattr(made, "__setstate__"):
         made.__setstate__(saved)
         return made
@@ -121,18 +121,18 @@ def with_state(made: Any, saved: Any) -> Any:
 
 
 def is_wrapper(tensor: Tensor) -> bool:
-    """Whether a tensor sees operators and has no memory of its own."""
+    """Whether a tensor has `__torch_dispatch__` and no memory of its own."""
     return sees_operators(tensor) and tensor._impl.storage.buffer is None
 
 
 def _reduce(self: Tensor, protocol: int) -> tuple:
-    function, args = _reduced(self)
+    function, args = _rebuild_recipe(self)
     saved = self.__getstate__()
     return (rebuild_subclass, (function, type(self), args, saved)) if saved or type(self) is not Tensor else (function, args)
 
 
-def _reduced(self: Tensor) -> tuple:
-    """What makes a tensor of these values, without its class and attributes."""
+def _rebuild_recipe(self: Tensor) -> tuple:
+    """The function and arguments that rebuild a tensor of these values, without its class and attributes."""
     if is_wrapper(self):
         options = {name: getattr(self, name) for name in ("dtype", "layout", "device", "requires_grad")}
         return _rebuild_wrapper, (type(self), tuple(self.shape), self.stride(), self.storage_offset(), options)

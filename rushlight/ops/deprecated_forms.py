@@ -1,6 +1,6 @@
-"""Calls with a number between the tensors, as torch's first years wrote them: `x.add(2, y)` for `x.add(y, alpha=2)`.
+"""Calls in torch's oldest form, with a number between the tensors: `x.add(2, y)` for `x.add(y, alpha=2)`.
 
-In: the arguments of a call that no overload fits. Out: the same call as it is written today, with a warning, once per operator.
+In: the arguments of a call that no overload fits. Out: the same call in today's form, with a warning once per operator.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ import warnings
 
 from rushlight.core.tensor import Tensor
 
-_SCALED = {"add": "alpha", "sub": "alpha", "addcmul": "value", "addcdiv": "value"}  # the second argument is the scale
-_PRODUCTS = frozenset({"addmm", "addbmm", "addmv", "addr", "baddbmm"})  # beta, alpha or both stand before a tensor
+# Operators whose scale may precede the last tensors.
+_SCALED = {"add": "alpha", "sub": "alpha", "addcmul": "value", "addcdiv": "value"}
+# Operators where beta, alpha or both may precede a tensor.
+_PRODUCTS = frozenset({"addmm", "addbmm", "addmv", "addr", "baddbmm"})
 _warned: set[str] = set()
 
 
 def as_written_today(name: str, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
-    """Positional arguments and keywords for today's overloads; None for a call that was never allowed."""
+    """Positional arguments and keywords for today's overloads; None for a call that was never valid."""
     plain = name.removesuffix("_")
     given = _scaled(plain, args) if plain in _SCALED else _product(args) if plain in _PRODUCTS else None
     if given is None or given[1].keys() & kwargs.keys():
@@ -45,7 +47,8 @@ def _scaled(name: str, args: tuple) -> tuple[tuple, dict] | None:
 
 def _product(args: tuple) -> tuple[tuple, dict] | None:
     numbers = [isinstance(value, int | float | complex) for value in args]
-    if numbers in ([True, False, False, False], [False, True, False, False]):  # a function's beta, a method's
+    # Beta of the function form, or of the method form.
+    if numbers in ([True, False, False, False], [False, True, False, False]):
         beta, first = (args[0], args[1]) if numbers[0] else (args[1], args[0])
         return (first, *args[2:]), {"beta": beta}
     if numbers == [True, False, True, False, False]:

@@ -1,8 +1,8 @@
 """The dispatcher: operators, the kernels registered for them by dispatch key, and the choice of one at each call.
 
-A call computes a key set: the union of its tensor arguments' key sets and the thread's included keys, less the thread's
-excluded keys. The highest key that is not a fallthrough for the operator selects the kernel. The chain of kernels that a
-key set leads to is resolved once and kept per operator, so a call costs one dictionary look-up.
+A call computes a key set: the union of its tensor arguments' key sets and the thread's included keys, minus the thread's
+excluded keys. The highest key that is not a fallthrough for the operator selects the kernel. Each operator caches the resolved
+chain of kernels per key set, so a call costs one dictionary look-up.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from rushlight.core.overrides import call_override, overriding_arguments
 from rushlight.ops.schema import FunctionSchema, parse_schema, split_declaration
 
 _lock = threading.RLock()
-# Kernels at these keys see composites whole: autocast would cast their parts otherwise, and some have a rule of their own for a
-# batch.
+# Kernels at these keys see composites whole: autocast would otherwise cast their parts, and some composites have a batching
+# rule.
 _BEFORE_COMPOSITES = (DispatchKey.VmapMode, DispatchKey.Autocast, DispatchKey.Batched)
 _fallbacks: dict[DispatchKey, list[Kernel]] = {}
 _operators: dict[tuple[str, str], OpOverload] = {}
@@ -29,8 +29,8 @@ _operators: dict[tuple[str, str], OpOverload] = {}
 class Kernel:
     """A function that computes an operator for one dispatch key.
 
-    Unboxed kernels are called like the operator, after `bind(op, key_set)` if they need the keys below theirs; boxed ones
-    get `(op, key_set, stack)` and replace the arguments on the stack by the results.
+    Unboxed kernels have the operator's signature; if they need the keys below theirs, `bind(op, key_set)` returns the function
+    to call. Boxed ones get `(op, key_set, stack)` and replace the arguments on the stack by the results.
     """
 
     __slots__ = ("function", "boxed", "linked")
@@ -41,14 +41,14 @@ class Kernel:
         self.linked = linked
 
     def bind(self, op: OpOverload, key_set: int) -> Callable:
-        """The callable that runs this kernel with the operator's own arguments."""
+        """The function that runs this kernel with the operator's own arguments."""
         if self.linked:
             return self.function(op, key_set)
         if self.boxed:
             return _unbox(self.function, op, key_set)
         code = getattr(self.function, "__code__", None)
         if code is not None and code.co_flags & inspect.CO_VARARGS and not code.co_flags & inspect.CO_VARKEYWORDS:
-            return _by_position(self.function, op)
+            return _accept_keywords(self.function, op)
         return self.function
 
 
@@ -61,8 +61,8 @@ def _unbox(function: Callable, op: OpOverload, key_set: int) -> Callable:
     return unboxed
 
 
-def _by_position(function: Callable, op: OpOverload) -> Callable:
-    """A kernel that does not know the names of its operands, for calls that give them."""
+def _accept_keywords(function: Callable, op: OpOverload) -> Callable:
+    """Adapt a kernel with other parameter names, so that it accepts keyword arguments."""
 
     def positional(*args, **kwargs):
         if not kwargs:
@@ -80,8 +80,8 @@ def _by_position(function: Callable, op: OpOverload) -> Callable:
 FALLTHROUGH = Kernel(lambda *args: None)
 
 
-class _Name(str):
-    """A name that is also the method which gives it, as `op.name()` does in torch."""
+class _CallableName(str):
+    """A string that returns itself when called, so that both `op.name` and torch's `op.name()` work."""
 
     def __call__(self) -> str:
         return str(self)
@@ -90,15 +90,15 @@ class _Name(str):
 class OpOverload(_C.OperatorBase):
     """One operator with one schema, as `ops.aten.add.Tensor`. Calling it dispatches.
 
-    The look-up of a call is `csrc/dispatch.c`: the union of the key sets of all tensor arguments and of what
-    `_factory_keys` adds, with the thread's keys, names the chain of kernels in `_chains`, or else `resolve` finds it.
+    `csrc/dispatch.c` does the look-up of a call. The key set is the union of the tensor arguments' keys, of those from
+    `_factory_keys` and of the thread's keys. It indexes `_chains`, and `resolve` fills a missing entry.
     """
 
     def __init__(self, namespace: str, declaration: str):
         self.namespace = namespace
         self.declaration = declaration
         self._opname, self._overloadname, arguments = split_declaration(declaration)
-        self.name = _Name(f"{namespace}::{self._opname}" + (f".{self._overloadname}" if self._overloadname else ""))
+        self.name = _CallableName(f"{namespace}::{self._opname}" + (f".{self._overloadname}" if self._overloadname else ""))
         self.overload = self._overloadname or "default"
         self.kernels: dict[DispatchKey, Kernel] = {}
         self._registered: dict[DispatchKey, list[Kernel]] = {}
@@ -115,7 +115,7 @@ class OpOverload(_C.OperatorBase):
 
     @cached_property
     def _schema(self) -> FunctionSchema:
-        # Read when it is first asked for: reading all of them would take most of the time of importing the library.
+        # Parsed lazily: parsing all schemas would dominate the import time of the library.
         return parse_schema(self.declaration)
 
     @cached_property
@@ -131,15 +131,15 @@ class OpOverload(_C.OperatorBase):
         return 1 << _backend_of_factory(self, args, kwargs)
 
     def _ask_types(self, args: tuple, kwargs: dict) -> object:
-        """What the types of arguments that are no tensors, as traced proxies, make of a call."""
+        """Offer the call to arguments that are no tensors but override operators, such as traced proxies."""
         return call_override(self, overriding_arguments(args, kwargs), args, kwargs)
 
     def redispatch(self, key_set: int, *args, **kwargs):
-        """Run the kernel of the highest key in `key_set`, whatever the thread's state."""
+        """Run the kernel of the highest key in `key_set`, ignoring the thread's state."""
         return self.resolve(key_set)(*args, **kwargs)
 
     def resolve(self, key_set: int) -> Callable:
-        """The callable for a key set; NotImplementedError when no kernel serves it."""
+        """The function for a key set; NotImplementedError when no kernel serves it."""
         chain = self._chains.get(key_set)
         if chain is None:
             with _lock:
@@ -166,7 +166,7 @@ class OpOverload(_C.OperatorBase):
         batched = key_set >> DispatchKey.Batched & 1
         traced = key_set >> DispatchKey.Tracer & 1 and not batched
         if traced and _fallbacks.get(DispatchKey.Tracer) and DispatchKey.Tracer not in self.kernels:
-            # Composites are recorded whole.
+            # The tracer records composites whole.
             return DispatchKey.Tracer, _fallbacks[DispatchKey.Tracer][-1], key_set & ~(1 << DispatchKey.Tracer)
         implicit = self.kernels.get(DispatchKey.CompositeImplicitAutograd)
         if implicit is not None and (batched or not self._has_backend_kernel(key_set)):
@@ -211,7 +211,7 @@ class OpOverload(_C.OperatorBase):
             self._chains = {}
 
     def unregister(self, key: DispatchKey, kernel: Kernel) -> None:
-        """Take a kernel away again; the one that it hid comes back."""
+        """Remove a kernel; an earlier one that it hid becomes active again."""
         with _lock:
             stack = self._registered[key]
             stack.remove(kernel)
@@ -222,7 +222,7 @@ class OpOverload(_C.OperatorBase):
             self._chains = {}
 
     def normalize(self, args: tuple, kwargs: dict) -> list:
-        """All arguments in schema order, with defaults filled in and a number for a list of fixed length repeated.
+        """All arguments in schema order, with defaults filled in; a number for a fixed-length list is repeated.
 
         TypeError when they do not fit the schema.
         """
@@ -255,23 +255,23 @@ class OpOverload(_C.OperatorBase):
 
     @property
     def is_view(self) -> bool:
-        """Whether results alias arguments."""
+        """Whether results alias arguments that are not written to."""
         return self._schema.is_view
 
     @property
     def is_mutable(self) -> bool:
-        """Whether arguments are written to."""
+        """Whether the operator writes to an argument."""
         return self._schema.is_mutable
 
     @property
     def writes_self(self) -> bool:
-        """Whether the first result is the first argument, written to in place."""
+        """Whether the operator writes to its first argument and returns it."""
         returns = self._schema.returns
         return bool(returns) and returns[0].is_write
 
     @property
     def is_composite(self) -> bool:
-        """Whether the operator is always replaced by others."""
+        """Whether the operator is always decomposed."""
         return DispatchKey.CompositeImplicitAutograd in self.kernels
 
     def __str__(self) -> str:
@@ -297,16 +297,16 @@ def _backend_of_factory(op: OpOverload, args: tuple, kwargs: dict) -> DispatchKe
         where = args[position] if position < len(args) else None
     if where is None:
         return DispatchKey.CPU
-    found = present_device(where) if op._opname in _COPYING else device_for_operator(where, _maker(op._opname))
+    found = present_device(where) if op._opname in _COPYING else device_for_operator(where, _allocating_operator(op._opname))
     return DispatchKey.Meta if found.type == "meta" else DispatchKey.CPU
 
 
-# Operators that copy between devices, or take indices that are on the CPU.
+# Operators that copy between devices, or accept CPU indices.
 _ACROSS_DEVICES = frozenset(("copy_", "_to_copy", "index", "index_put_", "_index_put_impl_", "set_", "resize_as_"))
 
 
 def _on_one_device(kernel: Callable) -> Callable:
-    """A kernel of the meta device, which refuses tensors with dimensions that are on the CPU."""
+    """Wrap a kernel of the meta device so that it rejects CPU tensors with dimensions."""
 
     def checked(*args, **kwargs):
         impls = [value._impl for value in _tensors_in((*args, *kwargs.values()))]
@@ -330,8 +330,8 @@ def _tensors_in(values: tuple) -> Iterator[_C.TensorBase]:
 _COPYING = frozenset(("to", "_to_copy"))
 
 
-def _maker(name: str) -> str:
-    """The operator that makes the result of `name` in torch, as its error says where a device is absent."""
+def _allocating_operator(name: str) -> str:
+    """The operator that allocates the result of `name` in torch, as the error for an absent device names it."""
     if name in ("tril_indices", "triu_indices"):
         return f"aten::{name}"
     return "aten::empty_strided" if name.endswith("_like") or name == "empty_strided" else "aten::empty.memory_format"
@@ -340,7 +340,7 @@ def _maker(name: str) -> str:
 def define(namespace: str, declaration: str) -> OpOverload:
     """Add the operator of a schema's text; RuntimeError when one of this name and overload exists.
 
-    The text is read, and a mistake in it found, when something asks for the schema.
+    The text is parsed lazily, and so are mistakes found.
     """
     op = OpOverload(namespace, declaration)
     key = (f"{namespace}::{op._opname}", op._overloadname)
@@ -365,7 +365,7 @@ def all_operators() -> list[OpOverload]:
 
 
 def undefine(op: OpOverload) -> None:
-    """Remove an operator (a Library that goes away)."""
+    """Remove an operator (its Library was destroyed)."""
     with _lock:
         _operators.pop((f"{op.namespace}::{op._opname}", op._overloadname), None)
 
@@ -378,7 +378,7 @@ def register_fallback(key: DispatchKey, kernel: Kernel) -> None:
 
 
 def unregister_fallback(key: DispatchKey, kernel: Kernel) -> None:
-    """Take a fallback away again; the one that it hid comes back."""
+    """Remove a fallback; an earlier one that it hid becomes active again."""
     with _lock:
         _fallbacks[key].remove(kernel)
         _forget_chains()

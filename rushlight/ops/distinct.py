@@ -1,4 +1,4 @@
-"""Public functions that find distinct values: `unique` and `unique_consecutive`, which return as many results as asked for."""
+"""The public functions `unique` and `unique_consecutive`, whose number of results depends on their flags."""
 
 from __future__ import annotations
 

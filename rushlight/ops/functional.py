@@ -19,12 +19,12 @@ from rushlight.ops.packet import namespaces
 from rushlight.ops.promotion import result_type as _result_type
 
 aten = namespaces.namespace("aten")
-_LETTERS = ascii_uppercase + ascii_lowercase  # the letters of einsum's equations that stand for the numbers 0 to 51
+_LETTERS = ascii_uppercase + ascii_lowercase  # einsum's letters for the subscripts 0 to 51
 result_type = overridable(_result_type)
 
 
 def _spread(tensors: tuple) -> tuple | list:
-    """The tensors of a call that may give them one by one or in one sequence."""
+    """Tensors given one by one or in one sequence, as a sequence."""
     return tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
 
 
@@ -43,12 +43,12 @@ def einsum(*args: str | Tensor | Sequence) -> Tensor:
     if isinstance(args[0], Tensor):
         return aten.einsum.default(_equation_of(args), list(args[: len(args) // 2 * 2 : 2]))
     if len(args) == 2 and isinstance(args[1], list | tuple):
-        return einsum(args[0], *args[1])  # the call in full, which asks the operands' types for an override
+        return einsum(args[0], *args[1])  # start over, so that operands inside a list are asked for overrides
     return aten.einsum.default(args[0], list(args[1:]))
 
 
 def _equation_of(args: tuple) -> str:
-    """The equation of operands that are followed by lists of subscripts each, and perhaps one of the result."""
+    """The equation for operands that are each followed by a list of subscripts, with an optional list for the result."""
     inputs = ",".join(map(_subscripts, args[1::2]))
     return f"{inputs}->{_subscripts(args[-1])}" if len(args) % 2 else inputs
 
@@ -134,7 +134,7 @@ PUBLIC = functional_linalg.PUBLIC | {
         unique, unique_consecutive, atleast_1d, atleast_2d, atleast_3d, meshgrid,
     )
 }  # fmt: skip
-# Those of them that are methods of Tensor, too.
+# Functions here that are also methods of Tensor.
 METHODS = (*functional_linalg.METHODS, "nonzero", "unique", "unique_consecutive")
 
 

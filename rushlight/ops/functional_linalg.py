@@ -107,7 +107,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: tuple[Tensor
 
 
 def _orthonormal_range(A: Tensor, size: int, iterations: int) -> Tensor:
-    """An orthonormal basis (*, m, size) of about the range of A, by subspace iteration on random vectors.
+    """An orthonormal basis (*, m, size) that approximates the range of A, by subspace iteration on random vectors.
 
     Source: N. Halko, P.-G. Martinsson and J. Tropp, "Finding structure with randomness" (2011), algorithm 4.4.
     """
@@ -151,7 +151,7 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
 
 
 def _removed(name: str, instead: str) -> Callable[..., NoReturn]:
-    """A function that earlier versions of torch had: it raises a RuntimeError that names its successor."""
+    """A stub for a function that torch has removed: it raises a RuntimeError that names the successor."""
 
     def removed(*args: object, **kwargs: object) -> NoReturn:
         raise RuntimeError(
@@ -176,5 +176,5 @@ PUBLIC = {
         eig, lstsq, matrix_rank, solve, symeig,
     )
 }  # fmt: skip
-# Those of them that are methods of Tensor, too.
+# Functions here that are also methods of Tensor.
 METHODS = ("norm", "lu", "eig", "lstsq", "solve", "symeig")

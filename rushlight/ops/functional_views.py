@@ -1,4 +1,4 @@
-"""Public functions that take tensors one by one or in a sequence: meshgrid, and the views of a least rank."""
+"""Public functions that take tensors one by one or in a sequence: meshgrid and the `atleast` views."""
 
 from __future__ import annotations
 

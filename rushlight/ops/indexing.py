@@ -37,7 +37,7 @@ def getitem(self: Tensor, index: object) -> Tensor:
     elif kind is Tensor and _is_plain_index(self, index):
         return aten.index.Tensor(self, [index])
     elif kind is tuple and len(index) <= len(self._impl.sizes) and _NUMBERS_AND_SLICES.issuperset(map(type, index)):
-        view, advanced = _of_numbers_and_slices(self, index), None
+        view, advanced = _basic_fast(self, index), None
     else:
         view, advanced = _basic(self, index)
     if not advanced:
@@ -49,15 +49,15 @@ _NUMBERS_AND_SLICES = {int, slice}
 
 
 def _is_plain_index(self: Tensor, index: Tensor) -> bool:
-    """Whether a tensor selects along the first dimensions of `self`, and stands as it is for an index of them."""
+    """Whether a tensor indexes the first dimensions of `self`, and needs no conversion."""
     impl = index._impl
     if not impl.sizes or not self._impl.sizes:
         return False
     return impl.dtype is int64 or (impl.dtype is bool_ and len(impl.sizes) <= len(self._impl.sizes))
 
 
-def _of_numbers_and_slices(self: Tensor, index: tuple[int | slice, ...]) -> Tensor:
-    """What `_basic` gives for the most frequent indices."""
+def _basic_fast(self: Tensor, index: tuple[int | slice, ...]) -> Tensor:
+    """A fast path of `_basic` for ints and slices."""
     view, dim = self, 0
     for source_dim, item in enumerate(index):
         if type(item) is int:
@@ -104,7 +104,7 @@ def _array_for(value: object, kind: dtype) -> np.ndarray:
 
 
 def _basic(self: Tensor, index: object) -> tuple[Tensor, dict[int, Tensor]]:
-    """The view that the basic parts of an index select, and the tensors among the rest by dimension of that view."""
+    """The view that the basic parts of an index select, and the index tensors by dimension of that view."""
     items = tuple(index) if isinstance(index, tuple) or _is_nested_index(index) else (index,)
     items = _expand_ellipsis(self, items)
     view, dim, source_dim, advanced = self, 0, 0, {}
@@ -134,14 +134,14 @@ def _basic(self: Tensor, index: object) -> tuple[Tensor, dict[int, Tensor]]:
 
 
 def _known_positions(item: list, tensor: Tensor, size: int) -> Tensor:
-    """A list of booleans as the positions of the true ones, so that the result's size is known without a tensor's values."""
+    """A list of booleans as the positions of the true ones, so that the result's size does not depend on tensor values."""
     if tensor.dtype is bool_ and tensor.dim() == 1 and len(item) == size:
         return tensor_from_array(np.flatnonzero(item))
     return tensor
 
 
 def _is_nested_index(index: object) -> bool:
-    """Whether a list stands for a tuple of indices, because something other than numbers is in it."""
+    """Whether a list acts as a tuple of indices, because it holds something other than numbers."""
     if not isinstance(index, list):
         return False
     return any(isinstance(item, slice | Tensor | list | tuple) or item is None or item is Ellipsis for item in index)
@@ -160,7 +160,7 @@ def _is_scalar_index(item: object) -> bool:
 
 
 def _expand_ellipsis(self: Tensor, items: Sequence) -> list:
-    """The indices with each Ellipsis as the full slices that the others leave over."""
+    """The indices with each Ellipsis expanded to full slices over the dimensions left."""
     used = sum(_consumed(item) for item in items)
     if used and not self.dim():
         raise IndexError(ZERO_DIM)
@@ -169,7 +169,7 @@ def _expand_ellipsis(self: Tensor, items: Sequence) -> list:
     filler = [slice(None)] * (self.dim() - used)
     expanded = [part for item in items for part in (filler if item is Ellipsis else (item,))]
     while sum(_consumed(item) for item in expanded) > self.dim() and expanded[-1] == slice(None):
-        # A second Ellipsis, past the last dimension, stands for nothing.
+        # A second Ellipsis beyond the last dimension expands to nothing.
         expanded.pop()
     return expanded
 

@@ -1,9 +1,9 @@
-"""Views that stand for the conjugate or the negative of what their memory holds: `conj()` of complex tensors, and the imaginary
-part of such a view.
+"""Lazy views: tensors that represent the conjugate or the negative of their memory, made by `conj()` and by the imaginary part
+of such a view.
 
-The dispatch keys Conjugate and Negative are the state: a tensor carries one, both or none, views inherit them, `_conj` and
-`_neg_view` turn them over. They lie below autograd. Their kernel lets views through and has every other operator see what is
-meant: arguments that are read are computed first, and what an operator writes is turned back before it is stored.
+The dispatch keys Conjugate and Negative are the state: a tensor has one, both or none, views inherit them, `_conj` and
+`_neg_view` toggle them. They are below autograd. Their kernel passes views through. For every other operator it materialises
+the arguments that are read, and converts written results back before they are stored.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ CONJUGATE, NEGATIVE = bit(DispatchKey.Conjugate), bit(DispatchKey.Negative)
 
 _NAMES = {"conj": CONJUGATE, "neg": NEGATIVE}
 
-# They change what a tensor views, and nothing that it holds.
-_OF_LAYOUT = frozenset((
+# Operators that change the view of a tensor but not its elements.
+_CHANGE_VIEW_ONLY = frozenset((
     "detach_", "t_", "transpose_", "squeeze_", "unsqueeze_", "swapaxes_", "swapdims_", "as_strided_", "set_", "resize_",
     "record_stream", "requires_grad_",
 ))  # fmt: skip
@@ -51,31 +51,31 @@ def _turned(self: Tensor, key: int) -> Tensor:
 
 
 def lazy_bits(tensor: Tensor) -> int:
-    """`CONJUGATE` and `NEGATIVE`, as far as a tensor stands for the conjugate or the negative of its memory."""
+    """The bits `CONJUGATE` and `NEGATIVE` that are set on a tensor."""
     return tensor._impl.key_set & LAZY_BITS
 
 
 def turned_over(tensor: Tensor, bits: int) -> Tensor:
-    """The view of a tensor whose conjugation and negation differ from it by `bits`."""
+    """A view of the tensor with the lazy `bits` toggled."""
     if bits & CONJUGATE:
         tensor = aten("_conj")(tensor)
     return aten("_neg_view")(tensor) if bits & NEGATIVE else tensor
 
 
 def metadata_of(tensor: Tensor) -> dict[str, bool]:
-    """What a pickle says beside a tensor's memory: `{"conj": True}`, `{"neg": True}`, both or nothing."""
+    """The lazy bits in the form that pickles use: `{"conj": True}`, `{"neg": True}`, both or nothing."""
     bits = lazy_bits(tensor)
     return {name: True for name, bit in _NAMES.items() if bits & bit}
 
 
 def with_metadata(tensor: Tensor, metadata: Mapping[str, bool]) -> Tensor:
-    """The tensor over the memory of `tensor` of which a pickle said `metadata`."""
+    """The tensor with the lazy bits that a pickle's `metadata` sets."""
     tensor._impl.key_set |= sum(bit for name, bit in _NAMES.items() if metadata.get(name))
     return tensor
 
 
 def computed(tensor: Tensor, bits: int) -> Tensor:
-    """The conjugate and negative of a tensor as `bits` say, in new memory where they say anything."""
+    """The conjugate and negative of a tensor according to `bits`, in new memory unless `bits` is 0."""
     if bits & CONJUGATE:
         tensor = aten("conj_physical")(tensor)
     return aten("neg")(tensor) if bits & NEGATIVE else tensor
@@ -83,7 +83,7 @@ def computed(tensor: Tensor, bits: int) -> Tensor:
 
 def _kernel(op: OpOverload, below: int) -> Callable:
     chain = op.resolve(below & ~LAZY_BITS)
-    if op._opname in _OF_LAYOUT or (op.is_view and not op.is_mutable):
+    if op._opname in _CHANGE_VIEW_ONLY or (op.is_view and not op.is_mutable):
         return chain
     written = [position for position, argument in enumerate(op._schema.arguments) if argument.is_write]
     names = [op._schema.arguments[position].name for position in written]

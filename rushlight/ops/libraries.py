@@ -1,7 +1,7 @@
 """`torch.ops.load_library`: libraries of compiled operators.
 
-Those that are built against libtorch call PyTorch's C++ interface, which is not here, and cannot be loaded. torchvision's
-operators are the library's own, so that its library counts as loaded.
+Libraries built against libtorch need PyTorch's C++ API, which does not exist here, so they cannot be loaded. torchvision's
+operators are built in, so its library counts as loaded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ loaded_libraries: set[str] = set()
 _OWN = {("torchvision", "_C"): "torchvision"}
 """Libraries, by folder and name, whose operators are defined here: the namespace of these."""
 
-# What torchvision asks its library for beyond the operators that have kernels here.
+# torchvision's operators that have no kernels here.
 for _schema in (
     "_deform_conv2d_backward(Tensor grad, Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, "
     "SymInt stride_h, SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, "
@@ -37,12 +37,12 @@ def _cuda_version():
 
 
 def has_own_rules(op: OpOverload) -> bool:
-    """Whether an operator's shapes, gradients and precision are the library's: what its package registers has no use."""
+    """Whether an operator's shapes, gradients and precision are built in, so that its package's registrations are ignored."""
     return op.namespace in _OWN.values()
 
 
 def load_library(path: str | os.PathLike) -> None:
-    """Load a library that registers operators when it is loaded. OSError: it cannot be, as all built against libtorch."""
+    """Load a library that registers operators. OSError if it cannot be loaded, such as all those built against libtorch."""
     place = os.path.realpath(path)
     folder, name = os.path.split(place)
     if (os.path.basename(folder), name.partition(".")[0]) not in _OWN:
@@ -58,7 +58,7 @@ def load_library(path: str | os.PathLike) -> None:
 
 
 def _needs_libtorch(place: str) -> bool:
-    """Whether a shared library names one of PyTorch's among those it needs."""
+    """Whether a shared library depends on one of PyTorch's."""
     with open(place, "rb") as file:
         content = file.read()
     return any(name in content for name in (b"libtorch", b"libc10", b"torch_cpu"))

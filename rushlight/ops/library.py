@@ -21,16 +21,16 @@ from rushlight.ops.packet import namespaces
 from rushlight.ops.schema import parse_schema
 
 fallthrough_kernel = FALLTHROUGH
-_changed: list[str] = []  # operators of the project, and keys, for which kernels were registered from outside
+_changed: list[str] = []  # built-in operators, and keys, whose kernels were overridden from outside
 
 
 def has_foreign_kernels() -> bool:
-    """Whether operators of the project do, or did, something else than it says, because kernels were registered for them."""
+    """Whether kernels of built-in operators are, or were, overridden from outside, so that their behaviour is unknown."""
     return bool(_changed)
 
 
 class OperatorHandle:
-    """Something of Python's that stands for an operator: to call it is to call the operator."""
+    """A Python object that wraps an operator: calling it calls the operator."""
 
     def __init__(self, op: OpOverload) -> None:
         self._opoverload = op
@@ -65,7 +65,7 @@ class Library:
     ) -> None:
         """Register `fn` for an operator at a dispatch key. Boxed kernels take `(op, key_set, stack)`.
 
-        torchvision's operators have their rules here already: what is registered for one is left out.
+        Registrations for torchvision's operators are ignored, because these are built in.
         """
         key = _key(dispatch_key or self.dispatch_key or "CompositeImplicitAutograd")
         op = op_name if isinstance(op_name, OpOverload) else self._find(op_name)
@@ -92,7 +92,7 @@ class Library:
         return find_operator(f"{self.ns}::{plain}", overload)
 
     def _destroy(self) -> None:
-        """Take back all that this library defined and registered."""
+        """Undo all definitions and registrations of this library."""
         for undo in reversed(self._undo):
             undo()
         for op in self._defined:

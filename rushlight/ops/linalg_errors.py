@@ -1,4 +1,4 @@
-"""The error of factorizations and solvers whose input is singular or does not let them converge."""
+"""LinAlgError: the input of a factorization or solver is singular, or the algorithm did not converge."""
 
 from __future__ import annotations
 

@@ -32,16 +32,16 @@ def item(self: Tensor) -> bool | int | float | complex:
     return aten._local_scalar_dense.default(self)
 
 
-def _only(self: Tensor) -> bool | int | float | complex:
-    """The value for `int()`, `float()` and `complex()`; ValueError for more or fewer elements."""
+def _single_value(self: Tensor) -> bool | int | float | complex:
+    """The value for `int()`, `float()` and `complex()`; ValueError unless there is exactly one element."""
     if self.numel() != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
     return item(self)
 
 
 def _real_number(self: Tensor, kind: str) -> bool | int | float:
-    """The value as a real number; RuntimeError where it has an imaginary part."""
-    value = _only(self)
+    """The value as a real number; RuntimeError if it has an imaginary part."""
+    value = _single_value(self)
     if isinstance(value, complex):
         if value.imag:
             raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
@@ -69,7 +69,7 @@ def _iterate(self: Tensor) -> Iterator[Tensor]:
 
 
 def _reversed(self: Tensor) -> Tensor:
-    """A copy with the first dimension turned round, for `reversed`; a 0-dim tensor as it is."""
+    """A copy with the first dimension reversed, for `reversed`; a 0-dim tensor as it is."""
     return aten.flip.default(self, (0,)) if self._impl.sizes else self
 
 
@@ -82,7 +82,7 @@ def _contains(self: Tensor, element: object) -> bool:
 
 
 def _wrap_array(self: Tensor, array: np.ndarray, context: object = None, return_scalar: bool = False) -> Tensor:
-    """What NumPy's functions return when they are given a tensor: a tensor."""
+    """Called by NumPy's functions on their result when they were given a tensor: wraps it in a tensor."""
     return tensor_from_array(np.asarray(array))
 
 
@@ -105,7 +105,7 @@ def to(self: Tensor, *args: object, **kwargs: object) -> Tensor:
 
 
 def _target_of(argument: object) -> dict:
-    """What one positional argument of `to` asks for."""
+    """The dtype, device or tensor that one positional argument of `to` stands for."""
     if isinstance(argument, Tensor):
         return {"dtype": argument.dtype, "device": argument.device}
     if isinstance(argument, dtype | type):
@@ -134,7 +134,7 @@ def type_(self: Tensor, dtype: object = None) -> str | Tensor:
         return to(self, _type_named(dtype))
     if dtype is Tensor:
         return to(self, dtypes.get_default_dtype())
-    # A legacy type, as FloatTensor, carries its dtype.
+    # A legacy type such as FloatTensor carries its dtype.
     return to(self, getattr(dtype, "dtype", dtype))
 
 
@@ -164,10 +164,10 @@ def new_tensor(
 
 
 def new(self: Tensor, *arguments: Any, size: Sequence[int] | None = None, device: object = None) -> Tensor:
-    """A tensor of this one's dtype and device: of some sizes, uninitialised, or with the elements of a sequence, or one that
-    shares the memory of a tensor of the same dtype.
+    """A tensor of this one's dtype and device: uninitialised, of the given sizes; with the elements of a sequence; or sharing
+    the memory of a tensor of the same dtype.
 
-    `new_empty` and `new_tensor` say which. TypeError for anything else.
+    `new_empty` and `new_tensor` are less ambiguous. TypeError for anything else.
     """
     where = self.device if device is None else device
     arguments = arguments if size is None else (*arguments, Size(size))
@@ -201,5 +201,5 @@ def install() -> None:
     Tensor.__reversed__ = _reversed
     Tensor.__int__ = lambda self: int(_real_number(self, "int64_t"))
     Tensor.__float__ = lambda self: float(_real_number(self, "double"))
-    Tensor.__complex__ = lambda self: complex(_only(self))
+    Tensor.__complex__ = lambda self: complex(_single_value(self))
     Tensor.__array_wrap__ = _wrap_array

@@ -1,5 +1,5 @@
-"""The key Python: what sees operators below autograd. Dispatch modes of the thread, innermost first, then subclasses of Tensor
-that define `__torch_dispatch__`."""
+"""Kernels at the key Python, which intercept operators below autograd. The thread's dispatch modes come first, innermost first,
+then subclasses of Tensor that define `__torch_dispatch__`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class DispatchMode:
 
 
 class SuspendModes:
-    """Context manager under which no dispatch mode of this thread is active."""
+    """Context manager that deactivates all dispatch modes of this thread."""
 
     def __enter__(self):
         self._modes, self._include = state.modes, state.include
@@ -53,7 +53,7 @@ class SuspendModes:
 
 
 def as_torch_passes(op: OpOverload, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-    """A call as torch's handlers get it: in schema order, lists as lists, and nothing that is the default of its argument."""
+    """A call in the form that torch passes to handlers: in schema order, lists as lists, without default arguments."""
     arguments, positional = op._schema.arguments, op._schema.positional_count
     named = {argument.name: value for argument, value in zip(arguments, args, strict=False)} | kwargs
     given = [_as_declared(argument, named.get(argument.name, argument.default)) for argument in arguments[:positional]]
@@ -92,8 +92,8 @@ def _flat(values: tuple) -> Iterator[Any]:
             yield value
 
 
-def _deciding(args: tuple, kwargs: dict) -> list[Tensor]:
-    """The arguments whose classes see operators, one per class: subclasses before their bases."""
+def _overriding_arguments(args: tuple, kwargs: dict) -> list[Tensor]:
+    """The arguments whose classes override operators, one per class: subclasses before their bases."""
     found: list[Tensor] = []
     for value in _flat((*args, *kwargs.values())):
         kind = type(value)
@@ -107,7 +107,7 @@ _answers: dict[tuple[OpOverload, type], Callable] = {}
 
 
 def answer_for(op: OpOverload, kind: type, function: Callable) -> None:
-    """Have a function answer for a class of tensors or modes when an operator is called, not their `__torch_dispatch__`."""
+    """Register a function that handles an operator for a class of tensors or modes, instead of their `__torch_dispatch__`."""
     _answers[op, kind] = function
 
 
@@ -123,7 +123,7 @@ def _mode_kernel(op: OpOverload, below: int):
         try:
             if mode.as_called:
                 return mode.__torch_dispatch__(op, (), args, kwargs)
-            types = tuple(type(value) for value in _deciding(args, kwargs))
+            types = tuple(type(value) for value in _overriding_arguments(args, kwargs))
             answer = _answers.get((op, type(mode)))
             given = as_torch_passes(op, args, kwargs)
             result = answer(mode, op, types, *given) if answer else mode.__torch_dispatch__(op, types, *given)
@@ -135,13 +135,13 @@ def _mode_kernel(op: OpOverload, below: int):
 
 
 def _ask_classes(op: OpOverload, below: int, args: tuple, kwargs: dict) -> Any:
-    if not _deciding(args, kwargs):
+    if not _overriding_arguments(args, kwargs):
         return op.redispatch(below, *args, **kwargs)
     return _answer_of_classes(op, args, kwargs)
 
 
 def _answer_of_classes(op: OpOverload, args: tuple, kwargs: dict) -> Any:
-    deciding = _deciding(args, kwargs)
+    deciding = _overriding_arguments(args, kwargs)
     given, named = as_torch_passes(op, args, kwargs)
     types = tuple(map(type, deciding))
     for value in deciding:
@@ -154,7 +154,7 @@ def _answer_of_classes(op: OpOverload, args: tuple, kwargs: dict) -> Any:
 
 
 def show_factories_whole() -> None:
-    """Let classes see `zeros_like`, `new_full` and their like, which are made of operators without a tensor argument."""
+    """Let classes see `zeros_like`, `new_full` and their kin whole; their decompositions have no tensor argument."""
     for op in all_operators():
         composite = op.kernels.get(DispatchKey.CompositeImplicitAutograd)
         if composite is not None and (op._opname.endswith("_like") or op._opname.startswith("new_")):
@@ -168,7 +168,7 @@ def _asking_first(composite: Kernel):
             return replaced
 
         def ask(*args, **kwargs):
-            return _answer_of_classes(op, args, kwargs) if _deciding(args, kwargs) else replaced(*args, **kwargs)
+            return _answer_of_classes(op, args, kwargs) if _overriding_arguments(args, kwargs) else replaced(*args, **kwargs)
 
         return ask
 

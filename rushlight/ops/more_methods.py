@@ -1,5 +1,5 @@
-"""Methods that programs ask of a tensor beside the operators: another class over the same memory, Python functions applied
-elementwise, and questions about memory that have one answer on the CPU.
+"""Less common methods of Tensor: conversion to a subclass, Python functions applied elementwise, and questions about memory
+that have a fixed answer on the CPU.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ aten = namespaces.namespace("aten")
 
 
 def as_subclass(self: Tensor, cls: type) -> Any:
-    """An alias of this tensor as an instance of `cls`, through which gradients flow; TypeError if that is no tensor class."""
+    """An alias of this tensor as an instance of `cls`, through which gradients flow; TypeError if `cls` is no tensor class."""
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. "
@@ -29,7 +29,7 @@ def as_subclass(self: Tensor, cls: type) -> Any:
 
 
 def apply_(self: Tensor, callable: Callable) -> Tensor:
-    """Replace each element by what a Python function makes of it; slow. RuntimeError if this tensor requires grad."""
+    """Replace each element by `callable(element)`; slow. RuntimeError if this tensor requires grad."""
     return _filled(self, "apply_", map(callable, self.detach().flatten().tolist()))
 
 
@@ -54,7 +54,7 @@ def _filled(self: Tensor, name: str, values: Any) -> Tensor:
 
 
 def is_nonzero(self: Tensor) -> bool:
-    """Whether the only element is not zero; RuntimeError if there is not exactly one."""
+    """Whether the only element is nonzero; RuntimeError if there is not exactly one."""
     return bool(self)
 
 
@@ -66,8 +66,8 @@ def is_same_size(self: Tensor, other: Tensor) -> bool:
 def dim_order(self: Tensor, *, ambiguity_check: bool | list = False) -> tuple[int, ...]:
     """The dimensions from the one with the largest stride to the one with the smallest.
 
-    With `ambiguity_check` RuntimeError where several orders would do: dimensions of size 1 or of equal strides. A list of
-    memory formats allows the orders that these leave open, where the tensor is in exactly one of them. TypeError for others.
+    With `ambiguity_check`, RuntimeError where the order is ambiguous: dimensions of size 1 or with equal strides. With a list
+    of memory formats, an ambiguous order is allowed if the tensor is in exactly one of them. TypeError for other values.
     """
     formats = [] if isinstance(ambiguity_check, bool) else ambiguity_check
     if not isinstance(formats, list) or not all(isinstance(each, memory_format) for each in formats):

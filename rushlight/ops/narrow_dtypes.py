@@ -1,7 +1,7 @@
-"""Tensors of dtypes that are stored and cast: floats of 8 bits, `complex32`, and bits without a meaning.
+"""Kernels for storage-only dtypes: 8-bit floats, `complex32`, and bit strings.
 
-They carry the key Narrow, above all others. Its kernel lets operators through that only move or cast elements, computes some
-others in a wider dtype and casts the result back, and refuses the rest with torch's error.
+Such tensors carry the key Narrow, above all others. Its kernel passes operators that only move or cast elements, computes some
+others in a wider dtype and casts the result back, and rejects the rest with torch's error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rushlight.ops.dispatcher import Kernel, OpOverload, register_fallback
 from rushlight.ops.meta.checks import not_implemented
 from rushlight.ops.registry import aten
 
-# Operators that move elements as they are. `copy_` and `_to_copy` cast them.
+# Operators that move elements unchanged. `copy_` and `_to_copy` also cast them.
 _MOVING = frozenset((
     "alias", "cat", "clone", "copy_", "_to_copy", "detach", "detach_", "empty_like", "equal", "fill_", "index", "index_put_",
     "_index_put_impl_", "index_select", "lift_fresh", "_local_scalar_dense", "resize_", "set_", "where", "constant_pad_nd",
@@ -36,7 +36,7 @@ _MOVING = frozenset((
 ))  # fmt: skip
 _OF_FLOAT8 = frozenset(("abs", "addmm", "all", "any", "bmm", "eq", "isinf", "isnan", "mm", "mul", "ne"))
 _PROMOTING = frozenset(("add", "sub", "mul", "div", "pow", "eq", "ne", "lt", "le", "gt", "ge", "maximum", "minimum"))
-_OF_BITS = frozenset(("alias", "detach", "lift_fresh", "set_", "resize_"))
+_ALLOWED_ON_BITS = frozenset(("alias", "detach", "lift_fresh", "set_", "resize_"))
 _WIDE = frozenset((float32, float64, complex64))
 
 
@@ -52,7 +52,7 @@ def _kernel(op: OpOverload, below: int) -> Callable:
         computed = op._opname in _OF_FLOAT8 or (op._opname in ("sum", "prod") and kwargs.get("dtype") is not None)
         if kind is complex32 or (computed and kind in FLOAT8_TYPES):
             return _in_wider(op, kind, args, kwargs)
-        if op._opname in _OF_BITS or kind is None:
+        if op._opname in _ALLOWED_ON_BITS or kind is None:
             return chain(*args, **kwargs)
         name = op._opname.rstrip("_")
         if name in _PROMOTING and all(isinstance(value, Tensor) for value in args[:2]):
@@ -69,7 +69,7 @@ _NAMES = {"add": "add_stub", "sub": "add_stub", "_local_scalar_dense": "_local_s
 
 
 def _in_wider(op: OpOverload, kind: dtype, args: tuple, kwargs: dict) -> Any:
-    """Compute in float32 or complex64; what is of these dtypes in the result is cast to `kind`, or to its parts' dtype."""
+    """Compute in float32 or complex64, and cast results of those dtypes back to `kind`, or to its parts' dtype."""
     wide = complex64 if kind is complex32 else float32
     others = [tensor for tensor in _tensors((args, tuple(kwargs.values()))) if tensor._impl.dtype in _WIDE]
     if kind is not complex32 and others:

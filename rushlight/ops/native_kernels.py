@@ -1,4 +1,4 @@
-"""Operators whose plain cases native code does by itself: names of kernels, and how registered kernels are wrapped.
+"""Native fast paths of operators: the kernels' names, and wrappers around registered kernels.
 
 In: the kernel of an operator, as it is registered. Out: an ElementwiseKernel (`csrc/elementwise.c`), which runs a native kernel
 on contiguous tensors of one shape and dtype, a ViewKernel (`csrc/view_kernel.c`), which makes views, a ConcatenateKernel
@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from rushlight._C import ConcatenateKernel, CreationKernel, ElementwiseKernel, ViewKernel
 
-# Operators under the name of their kernel, and those under another.
+# Operators whose native kernel has the same name, and those where the names differ.
 _NATIVE = {
     **dict.fromkeys(
         "neg abs relu floor ceil round trunc sqrt rsqrt reciprocal exp exp2 expm1 log log1p log2 log10 sin cos tan tanh erf "
@@ -33,12 +33,12 @@ _CREATIONS = {
     **{name: name for name in ("empty_strided", "full", "copy_")},
     "empty.memory_format": "empty", "fill_.Scalar": "fill_", "arange.start_step": "arange",
 }  # fmt: skip
-# How many numbers follow the operands.
+# The number of numeric arguments after the operands.
 _PARAMETERS = {"threshold_backward": 1}
 
 
 def with_native(name: str, general: Callable, in_place: bool = False) -> Callable:
-    """The CPU kernel `general` of the operator `name`, behind a native one where there is one; `in_place` for `name_`."""
+    """The CPU kernel `general` of operator `name`, wrapped in a native fast path where there is one; `in_place` for `name_`."""
     if name == "cat":
         return ConcatenateKernel(general)
     if name in _CREATIONS:
@@ -49,5 +49,5 @@ def with_native(name: str, general: Callable, in_place: bool = False) -> Callabl
 
 
 def with_native_view(name: str, general: Callable) -> Callable:
-    """The kernel `general` of the view operator `name`, behind a native one where there is one."""
+    """The kernel `general` of view operator `name`, wrapped in a native fast path where there is one."""
     return ViewKernel(_VIEWS[name], general) if name in _VIEWS else general

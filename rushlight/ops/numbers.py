@@ -1,4 +1,4 @@
-"""Python numbers where an operator needs a tensor."""
+"""Convert Python numbers for operators that need a tensor."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ aten = namespaces.namespace("aten")
 
 
 def as_operand(value: object, beside: Tensor | complex | float | int | bool, like: Tensor | None = None) -> Tensor:
-    """A number as a 0-dim tensor of the dtype in which an operator computes on it and the operand `beside` it.
+    """A number as a 0-dim tensor of the common dtype of it and the operand `beside` it.
 
-    So it loses no digits before that. It lies on the device of `like`, or of `beside`. Tensors are returned as they are.
-    RuntimeError for a number that the dtype does not hold; halves are infinite then.
+    The tensor is on the device of `like`, or of `beside`. Tensors are returned as they are. RuntimeError for a number that
+    overflows the dtype; halves become infinite instead.
     """
     if isinstance(value, Tensor):
         return value
@@ -22,12 +22,12 @@ def as_operand(value: object, beside: Tensor | complex | float | int | bool, lik
 
 
 def as_real_operand(value: object, beside: Tensor) -> Tensor:
-    """`as_operand` for functions whose results are floating point: a whole number beside whole numbers keeps its value."""
+    """`as_operand` for functions with floating results: an integer beside an integer tensor keeps its value."""
     return as_wrapped_operand(float(value) if isinstance(value, int) else value, beside)
 
 
 def as_wrapped_operand(value: object, beside: Tensor) -> Tensor:
-    """`as_operand` where a number that the dtype does not hold wraps around, or is infinite, as in arithmetic."""
+    """`as_operand`, but an overflowing number wraps around or becomes infinite, as in arithmetic."""
     if type(value) in (int, float):
         value = wrapped(value, result_type(value, beside))
     return as_operand(value, beside)

@@ -16,7 +16,7 @@ aten = namespaces.namespace("aten")
 NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 
 
-# The methods that types and modes are asked about in the place of operators, where these have another name.
+# The function that types and modes receive for an operator, where its name differs from the operator's.
 _ASKED = {
     "truediv": "div", "floordiv": "floor_divide", "mod": "remainder", "and": "bitwise_and", "or": "bitwise_or",
     "xor": "bitwise_xor",
@@ -24,7 +24,8 @@ _ASKED = {
 
 
 def unknown(other: object) -> object:
-    """NotImplemented for a value that these operators do not know; TypeError for PyTorch's tensors, which go on asking."""
+    """NotImplemented for an unknown operand; TypeError for PyTorch's tensors, whose reflected operator would fail
+    confusingly."""
     refuse_foreign_tensor(other, "an operator")
     return NotImplemented
 
@@ -41,10 +42,10 @@ def _binary(op: Callable) -> Callable:
 
 
 def _reflected(name: str, op: Callable) -> Callable:
-    """The method for `other op self`. Subclasses of Tensor are asked first."""
+    """The method for `other op self`. Subclasses of Tensor may override it first."""
     packet = getattr(aten, op._opname)
 
-    @_named(name)
+    @_rename(name)
     def operate(self, other):
         if _decides(self, other):
             return _ask(operate, self, other)
@@ -66,8 +67,8 @@ def _in_place(op: Callable) -> Callable:
     return update
 
 
-def _named(name: str) -> Callable:
-    """Give a method the name that those see who are asked about it."""
+def _rename(name: str) -> Callable:
+    """Set a method's name, which overriding types see."""
 
     def decorate(method: Callable) -> Callable:
         method.__name__, method.__qualname__ = name, f"Tensor.{name}"
@@ -84,7 +85,7 @@ def _ask(method: Callable, *operands: object) -> object:
     return call_override(method, overriding_arguments(operands, {}), operands, {})
 
 
-@_named("__rdiv__")
+@_rename("__rdiv__")
 def _divide_number(self: Tensor, other: object) -> Tensor:
     if _decides(self, other):
         return _ask(_divide_number, self, other)
@@ -95,7 +96,7 @@ def _divide_number(self: Tensor, other: object) -> Tensor:
     return unknown(other)
 
 
-@_named("__rpow__")
+@_rename("__rpow__")
 def _raise_number(self: Tensor, other: object) -> Tensor:
     if _decides(self, other):
         return _ask(_raise_number, self, other)
@@ -104,7 +105,7 @@ def _raise_number(self: Tensor, other: object) -> Tensor:
     return aten.pow(other, self) if isinstance(other, NUMBERS) or isinstance(other, Tensor) else unknown(other)
 
 
-@_named("__invert__")
+@_rename("__invert__")
 def _invert(self: Tensor) -> Tensor:
     if _decides(self):
         return _ask(_invert, self)
@@ -113,10 +114,10 @@ def _invert(self: Tensor) -> Tensor:
     return aten.bitwise_not(self)
 
 
-def _set(name: str, op: Callable, otherwise: Callable, asked: str | None = None) -> None:
+def _set_operator(name: str, op: Callable, otherwise: Callable, asked: str | None = None) -> None:
     """Make a method of Tensor: `op` for a tensor and a tensor or Python number, `otherwise` for anything else.
 
-    Subclasses of Tensor are asked first: about the method named `asked`, as in PyTorch, or about this one.
+    Subclasses of Tensor may override it first; they receive the method named `asked`, as in PyTorch, or this one.
     """
 
     def asking(self: Tensor, other: object) -> object:
@@ -145,14 +146,14 @@ def install() -> None:
     }  # fmt: skip
     for name, op in binary.items():
         own = name in ("floordiv", "eq", "and", "or", "xor", "lshift", "rshift")
-        _set(f"__{name}__", op, _binary(op), None if own else _ASKED.get(name, name))
+        _set_operator(f"__{name}__", op, _binary(op), None if own else _ASKED.get(name, name))
     for name in ("add", "mul", "and", "or", "xor"):
-        _set(f"__r{name}__", binary[name], _binary(binary[name]), _ASKED.get(name, name))
+        _set_operator(f"__r{name}__", binary[name], _binary(binary[name]), _ASKED.get(name, name))
     for name in ("sub", "floordiv", "mod", "matmul", "lshift", "rshift"):
         setattr(Tensor, f"__r{name}__", _reflected(f"__r{name}__", binary[name]))
     for name, op in in_place.items():
         own = name in ("and", "or", "xor", "lshift", "rshift")
-        _set(f"__i{name}__", op, _in_place(op), None if own else f"{_ASKED.get(name, name)}_")
+        _set_operator(f"__i{name}__", op, _in_place(op), None if own else f"{_ASKED.get(name, name)}_")
     Tensor.__div__, Tensor.__idiv__, Tensor.__rdiv__ = Tensor.__truediv__, Tensor.__itruediv__, _divide_number
     Tensor.__rtruediv__, Tensor.__rpow__, Tensor.__invert__ = _divide_number, _raise_number, _invert
     Tensor.__neg__ = lambda self: aten.neg(self)

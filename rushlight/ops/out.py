@@ -14,33 +14,34 @@ from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.ops.meta.checks import check_writable, shared_memory
 
-# Operators that want the very dtype of their result; all others cast.
+# Operators that require `out` to have exactly the result's dtype; all others cast.
 _SAME_DTYPE = frozenset(
     {"gather", "mm", "bmm", "addmm", "baddbmm", "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "topk",
      "sort", "linear", "multinomial", "nonzero", "take", "msort", "aminmax", "kthvalue", "max", "min", "median", "nanmedian",
      "mode"}
 )  # fmt: skip
-# Operators that read elements of their inputs after they have written others: no input may share memory with a target.
+# Operators that read inputs after they have started to write: no input may share memory with a target.
 _READS_LATER = frozenset(
     {"gather", "index_select", "masked_select", "cat", "concat", "concatenate", "take", "scatter", "scatter_add", "index_copy",
      "index_add", "scatter_reduce", "index_reduce"}
 )  # fmt: skip
 
 
-# Operators that write their values one after the other to a target of any shape that has room for just these.
+# Operators that fill a target of any shape with the right number of elements, in order.
 _SEQUENCES = frozenset({"arange", "linspace", "logspace", "range"})
 
 
 def check_target(name: str, out: object) -> None:
-    """Refuse, before anything runs, a target that the operator can never write: `multinomial` gives int64 alone."""
+    """Reject early a target that the operator can never write: `multinomial` gives only int64."""
     if name == "multinomial" and isinstance(out, Tensor) and out.dtype is not int64:
         raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.scalar_name}")
 
 
 def write_out(name: str, out: Tensor | Sequence[Tensor], results: Tensor | tuple, inputs: Sequence[object]) -> Tensor | tuple:
-    """Copy the results of the operator `name` to `out`, given what it was called with; an `out` of another shape is resized.
+    """Copy the results of the operator `name` to `out`, which is resized if its shape differs; `inputs` are the call's
+    arguments.
 
-    TypeError where `out` is no tensor or not as many as there are results, RuntimeError where it can't take the result.
+    TypeError where `out` is no tensor or has the wrong number of tensors, RuntimeError where it can't hold the result.
     """
     several = isinstance(results, tuple)
     targets = tuple(out) if several and isinstance(out, list | tuple) else (out,)

@@ -19,7 +19,7 @@ from rushlight.ops.schema import Argument, Type
 
 _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 _INTEGERS = (int, np.integer)
-# Operators whose first operand may be a number as well.
+# Operators whose first operand may be a number.
 _NUMBER_FIRST = frozenset("add sub mul div floor_divide true_divide subtract multiply divide".split())
 _SIMPLE = {
     "int": _INTEGERS,
@@ -71,7 +71,7 @@ class OpOverloadPacket(_C.PacketBase):
         self.__name__ = name
         self._name = f"{namespace}::{name}"
         self._declared: list[OpOverload] = []
-        # What stands for the packet where an argument's type decides: the public function, once there is one.
+        # The object passed to `__torch_function__` for this packet: the public function, once there is one.
         self.public: Callable = self
         self._forget_choices()
 
@@ -83,7 +83,7 @@ class OpOverloadPacket(_C.PacketBase):
         setattr(self, op.overload, op)
 
     def remove(self, op: OpOverload) -> None:
-        """Take an overload away again."""
+        """Remove an overload."""
         self._declared.remove(op)
         self._forget_choices()
         delattr(self, op.overload)
@@ -92,7 +92,8 @@ class OpOverloadPacket(_C.PacketBase):
         self.__dict__.pop("_overloads", None)
         self.__dict__.pop("argument_names", None)
         self._resolved: dict[tuple, OpOverload] = {}
-        # Calls in which types that decide are passed over for once. `_resolved` knows plain types only: they are not asked.
+        # A separate cache for calls that bypass overriding types once; `_resolved` must hold only plain types, which have no
+        # overrides.
         self._resolved_passing_over: dict[tuple, OpOverload] = {}
 
     def _known(self, key: tuple) -> OpOverload | None:
@@ -135,7 +136,7 @@ class OpOverloadPacket(_C.PacketBase):
         return op(*args, **{name: _as_schema_says(kwargs[name], arguments[positions[name]]) for name in kwargs})
 
     def _resolved_by_elements(self, args: tuple) -> OpOverload | None:
-        """The overload for positional arguments, kept by their types and those of the elements of lists.
+        """The overload for positional arguments, cached by their types and the types of list elements.
 
         None where the types do not decide.
         """
@@ -151,7 +152,7 @@ class OpOverloadPacket(_C.PacketBase):
         return op
 
     def _resolved_with_keywords(self, args: tuple, kwargs: dict) -> OpOverload | None:
-        """The overload for arguments some of which are named, kept by their names and types; None where these do not decide."""
+        """The overload for a call with keyword arguments, cached by names and types; None where these do not decide."""
         values = tuple(kwargs.values())
         key = (_C.argument_types(args), tuple(kwargs), _C.argument_types(values))
         if key[0] is None or key[2] is None:
@@ -203,8 +204,8 @@ class OpOverloadPacket(_C.PacketBase):
 
 
 def _specificity(op: OpOverload) -> tuple:
-    # Tensor overloads before those that take numbers, those without `out` first; otherwise in the order of declaration (sort
-    # is stable).
+    # Tensor overloads before those that take numbers, and those without `out` first; otherwise in order of declaration (sort is
+    # stable).
     scalars = sum(argument.type.base in ("Scalar", "float") and not argument.has_default for argument in op._schema.arguments)
     return ("out" in op._schema.positions, scalars)
 
@@ -214,7 +215,7 @@ def _decided_by_types(op: OpOverload, args: tuple) -> bool:
 
 
 def _decide_by_types(arguments: Iterable[Argument], values: tuple) -> bool:
-    # A tensor stands for a number only when it is 0-dim, which does not show in the type.
+    # A tensor can stand for a number only if it is 0-dim, which its type does not show.
     for value, argument in zip(values, arguments, strict=False):
         values = value if isinstance(value, list | tuple) else (value,)
         if argument.type.base != "Tensor" and any(isinstance(item, Tensor | list | tuple) for item in values):
@@ -223,7 +224,7 @@ def _decide_by_types(arguments: Iterable[Argument], values: tuple) -> bool:
 
 
 def _as_schema_says(value: object, argument: Argument) -> object:
-    """`value` with 0-dim tensors turned into numbers where the schema says number."""
+    """`value` with 0-dim tensors turned into numbers where the schema has a number."""
     if argument.type.base == "Tensor":
         return value
     if isinstance(value, Tensor):
@@ -254,7 +255,7 @@ def _accepts(op: OpOverload, args: tuple, kwargs: dict, numbers_as_tensors: bool
 
 
 def _takes_numbers(op: OpOverload) -> bool:
-    # Here one overload serves what ATen calls `add.Tensor` and `add.Scalar`.
+    # Here a single overload serves as ATen's `add.Tensor` and `add.Scalar`.
     return op.overload.startswith("Tensor") or op._schema.name.startswith("floor_divide")
 
 
@@ -317,10 +318,10 @@ class Namespace:
 
 
 class Ops:
-    """`rushlight.ops`'s namespaces: `ops.aten`, and those that libraries add."""
+    """The namespaces of `rushlight.ops`: `ops.aten`, and those that libraries add."""
 
     def namespace(self, name: str) -> Namespace:
-        """The namespace `name`, made when it does not exist."""
+        """The namespace `name`, created if it does not exist."""
         found = self.__dict__.get(name)
         if found is None:
             found = self.__dict__[name] = Namespace(name)

@@ -46,12 +46,12 @@ def result_type(*operands: Tensor | bool | int | float | complex) -> dtype:
 
 
 def rounded(value: float | int, kind: dtype) -> float:
-    """A number as the floating `kind` stores it."""
+    """A number rounded to the floating dtype `kind`."""
     with np.errstate(over="ignore"):
         return float(kind.numpy.type(value))
 
 
-# What C++ calls the element types, as messages do.
+# C++'s names of the element types, for messages.
 _C_NAMES = {
     "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "uint16": "uint16_t",
     "uint32": "uint32_t", "uint64": "uint64_t", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float",
@@ -68,12 +68,12 @@ def check_int(value: int) -> int:
 
 
 def rounded_to_half(value: float, kind: dtype) -> float:
-    """A number that becomes a tensor of `kind`: halves are infinite where they do not hold it."""
+    """A number that becomes a tensor of `kind`; it becomes infinite where it overflows a half."""
     return rounded(value, kind) if kind in HALVES and type(value) in (int, float) else value
 
 
 def wrapped(value: float, kind: dtype) -> float:
-    """The number that an element of `kind` holds after a conversion as in C: integers wrap around, floats overflow."""
+    """The number after C conversion to `kind`: integers wrap around, floats overflow."""
     if kind.is_integral and kind is not bool_ and isinstance(value, int):
         bits = 8 * kind.itemsize
         value = check_int(value) & ((1 << bits) - 1)
@@ -82,9 +82,8 @@ def wrapped(value: float, kind: dtype) -> float:
 
 
 def check_number(value: complex, kind: dtype) -> None:
-    """RuntimeError unless elements of `kind` hold the number: integers up to their limits, floats all but finite numbers
-    beyond theirs. Unsigned integers hold negative integers, which wrap around, down to minus their greatest. Symbolic numbers
-    are not known."""
+    """RuntimeError unless the number fits `kind`: integers up to their limits, finite floats up to theirs. Unsigned integers
+    also accept negative integers down to minus their maximum, which wrap around. Symbolic numbers are not checked."""
     if type(value) not in _CATEGORY_OF_NUMBER and not isinstance(value, np.number):
         return
     if type(value) is int:
@@ -128,7 +127,7 @@ _CATEGORY_OF_NUMBER = {bool: BOOLEAN, int: INTEGRAL, float: FLOATING, complex: C
 
 
 def _of_pair(first: object, second: object) -> dtype | None:
-    """The result type in the frequent cases: two tensors of one dtype, or a tensor and a number that it can hold."""
+    """The result type in the common cases: two tensors of one dtype, or a tensor and a number that fits it."""
     if isinstance(first, Tensor):
         kind = first._impl.dtype
         if isinstance(second, Tensor):
@@ -158,5 +157,5 @@ def _combine(higher: dtype | None, lower: dtype | None) -> dtype:
 
 
 def float_type(kind: dtype) -> dtype:
-    """`kind`, or the default dtype where `kind` is an integer or bool: what functions like exp return."""
+    """`kind`, or the default dtype where `kind` is an integer or bool: the result dtype of functions like exp."""
     return get_default_dtype() if kind.is_integral else kind

@@ -1,4 +1,4 @@
-"""The scale and the zero point for a range of real numbers: the arithmetic of ATen's `ChooseQuantizationParams`."""
+"""Choose the scale and the zero point for a range of real numbers, like ATen's `ChooseQuantizationParams`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ _SMALLEST_SCALE = 6.1e-5
 
 
 def choose(low: float, high: float, smallest: int, largest: int, preserve_sparsity: bool = False) -> tuple[float, int]:
-    """The scale and the zero point by which integers from `smallest` to `largest` reach from `low` to `high`, and 0 exactly.
+    """The scale and the zero point with which integers from `smallest` to `largest` cover `low` to `high` and represent 0
+    exactly.
 
-    The zero point is that of the end of the range whose error is less, rounded; where `preserve_sparsity`, a range of both
-    signs is made symmetric. As in the reference of gemmlowp, and so in fbgemm.
+    The zero point is computed from the end of the range with the smaller error, and rounded. With `preserve_sparsity`, a range
+    of both signs is made symmetric. This follows gemmlowp's reference, as fbgemm does.
     """
     low, high = min(float(np.float32(low)), 0.0), max(float(np.float32(high)), 0.0)
     if preserve_sparsity and low < 0 < high:
@@ -35,13 +36,13 @@ def choose(low: float, high: float, smallest: int, largest: int, preserve_sparsi
 
 
 def _is_usable(scale: float) -> bool:
-    """Whether a scale and its inverse are finite float32 numbers, and not 0."""
+    """Whether a scale and its inverse are finite, nonzero float32 numbers."""
     with np.errstate(divide="ignore", over="ignore"):
         return 0 < abs(float(np.float32(scale))) and math.isfinite(float(np.float32(1) / np.float32(scale)))
 
 
 def _widened(low: float, high: float, scale: float, smallest: int, largest: int) -> tuple[float, float, float]:
-    """A range that is too narrow for its scale, with the smallest scale that is used."""
+    """A range that is too narrow for its scale, widened for the smallest scale allowed."""
     if low == 0:
         return low, _SMALLEST_SCALE * (largest - smallest), _SMALLEST_SCALE
     if high == 0:

@@ -1,4 +1,4 @@
-"""The key Tracer: what sees every operator call of a thread before autograd, with composites whole.
+"""Kernels at the key Tracer, which intercept every operator call of a thread before autograd, with composites whole.
 
 In: a function `record(op, key_set, args, kwargs)`. Out: inside `recording(record)`, each call of this thread goes through it.
 TorchScript's tracing (`jit.tracing`) and `torch.export` record programs this way.
@@ -19,7 +19,7 @@ TRACER = bit(DispatchKey.Tracer)
 
 @contextmanager
 def recording(record: Callable[[OpOverload, int, tuple, dict], object]) -> Iterator[None]:
-    """Hand each operator call of this thread to `record`, which returns the call's result."""
+    """Pass each operator call of this thread to `record`, which returns the call's result."""
     before, include = state.recorder, state.include
     state.recorder, state.include = record, include | TRACER
     try:
@@ -30,7 +30,7 @@ def recording(record: Callable[[OpOverload, int, tuple, dict], object]) -> Itera
 
 @contextmanager
 def suspended() -> Iterator[None]:
-    """Record nothing in this context."""
+    """A context without recording."""
     include = state.include
     state.include = include & ~TRACER
     try:
@@ -43,7 +43,7 @@ def _kernel(op: OpOverload, key_set: int) -> Callable:
     def run(*args: object, **kwargs: object) -> object:
         record = state.recorder
         if record is None or constants_of_graphs((*args, *kwargs.values())):
-            # Of tensors that graphs hold as constants, what they do with those that they are made of is recorded.
+            # A constant of graphs is not recorded itself; its operators on inner tensors are.
             return op.redispatch(key_set, *args, **kwargs)
         return record(op, key_set, args, kwargs)
 

@@ -1,4 +1,4 @@
-"""How the project's own operators enter the dispatcher: schema lists, and decorators that fill the per-stage tables."""
+"""Registration of built-in operators: schema lists, and decorators that fill the per-stage tables."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ explicit = _registers(DispatchKey.CompositeExplicitAutograd)
 
 
 def composite(*schemas: str, namespace: str = "aten") -> Callable:
-    """Define operators that are always replaced by the calls in the decorated function, for every backend and autograd."""
+    """Define operators that are always decomposed into the calls of the decorated function, for every backend and autograd."""
 
     def decorate(function: Callable) -> Callable:
         for schema in schemas:
@@ -70,7 +70,7 @@ INPLACE_OF: dict[OpOverload, OpOverload] = {}
 def define_inplace(names: Iterable[str], overloads: dict[str, str] | None = None) -> None:
     """For each functional operator, define `name_`, which computes it and copies the result into `self`.
 
-    `overloads` renames overloads, where ATen calls those of the two variants differently.
+    `overloads` maps overload names where ATen's differ between the two variants.
     """
     for name in names:
         functional = aten(name)
@@ -99,7 +99,7 @@ def _write_back(functional: OpOverload, key: DispatchKey) -> Callable:
 
 
 def elementwise(*names: str) -> Callable:
-    """Register a CPU kernel with a keyword `out`, and make of it the CPU kernels of the in-place variants.
+    """Register a CPU kernel with a keyword `out`, and derive the CPU kernels of the in-place variants from it.
 
     The kernel writes into `out` when that fits its result; otherwise it returns a new tensor.
     """
@@ -140,7 +140,7 @@ def store_result(functional: OpOverload, self: Tensor, result: Tensor) -> Tensor
 
 
 def check_inplace_result(functional: OpOverload, self: Tensor, result: Tensor) -> None:
-    """RuntimeError unless `result` fits into `self`: the same shape, and a dtype that casts to its dtype."""
+    """RuntimeError unless `result` fits into `self`: the same shape, and a castable dtype."""
     from_dtype, to_dtype = result._impl.dtype, self._impl.dtype
     if result._impl.sizes != self._impl.sizes:
         raise RuntimeError(

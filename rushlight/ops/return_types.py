@@ -1,6 +1,6 @@
 """Named tuples for operators with several named results: `torch.max(x, 0).values`.
 
-One class per operator name, made from the names of the results in its schema when it is first asked for.
+One class per operator name, created lazily from the names of the results in its schema.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _made: dict[str, type] = {}
 
 
 def has_named_results(packet: OpOverloadPacket) -> bool:
-    """Whether the public function of an operator returns a named tuple, from the texts of its schemas."""
+    """Whether the public function of an operator returns a named tuple, by the texts of its schemas."""
     for op in packet._declared:
         _, several, results = op.declaration.rpartition("-> (")
         if several and all(" " in result.strip() for result in results.split(",")):
@@ -22,7 +22,7 @@ def has_named_results(packet: OpOverloadPacket) -> bool:
 
 
 def return_type_of(packet: OpOverloadPacket) -> type | None:
-    """The named tuple that the public function of an operator returns; None where its results have no names."""
+    """The named tuple of an operator's public function; None where its results have no names."""
     found = _made.get(packet.__name__)
     if found is not None:
         return found
@@ -36,7 +36,7 @@ def return_type_of(packet: OpOverloadPacket) -> type | None:
 def _named_tuple(name: str, fields: tuple[str, ...]) -> type:
     base = namedtuple(name, fields)
     body = {"__slots__": (), "__repr__": _repr, "__module__": __name__, "__doc__": f"What {name} returns: {fields}."}
-    return _made.setdefault(name, type(name, (base,), body))  # another thread may have made it
+    return _made.setdefault(name, type(name, (base,), body))  # another thread may have created it first
 
 
 def _repr(self: tuple) -> str:

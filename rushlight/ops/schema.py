@@ -1,6 +1,6 @@
 """Operator schemas in ATen's notation: text such as `add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`.
 
-Comes in: a schema string. Goes out: a FunctionSchema whose `str` is the same text again.
+In: a schema string. Out: a FunctionSchema whose `str` is the same text.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class Type(NamedTuple):
 
     @property
     def is_tensor(self) -> bool:
-        """Whether a single tensor is meant."""
+        """Whether this is a single tensor."""
         return self.base == "Tensor" and not self.is_list
 
     @property
     def is_tensor_list(self) -> bool:
-        """Whether a list of tensors is meant."""
+        """Whether this is a list of tensors."""
         return self.base == "Tensor" and self.is_list
 
 
@@ -67,7 +67,7 @@ class Argument(NamedTuple):
 
     @property
     def has_default(self) -> bool:
-        """Whether the argument may be left out."""
+        """Whether the argument may be omitted."""
         return self.default is not NO_DEFAULT
 
     def __str__(self) -> str:
@@ -91,7 +91,7 @@ def _default_text(value: object, kind: Type) -> str:
         return f'"{value}"'
     if isinstance(value, tuple):
         if kind.length is not None and len(value) == kind.length and len(set(value)) == 1:
-            # A number stands for a list of that number in each place.
+            # A number as the default of a list stands for that number in each place.
             return _default_text(value[0], kind)
         return "[" + ", ".join(_default_text(item, kind) for item in value) + "]"
     if isinstance(value, memory_format):
@@ -149,14 +149,14 @@ class FunctionSchema:
 
 
 def split_declaration(text: str) -> tuple[str, str, str]:
-    """The name, the overload and the argument part, from "(" on, of a schema's text, cut out without reading the rest."""
+    """The name, the overload, and the text from "(" on, cut out without parsing the rest."""
     head, opened, rest = text.partition("(")
     name, _, overload = head.strip().partition(".")
     return name, overload, opened + rest.rpartition("->")[0].rstrip()
 
 
 def in_place_declaration(text: str, overload: str | None = None) -> str:
-    """The schema's text of the variant `name_`, which writes its result to `self`; ValueError where none can be.
+    """The schema text of the in-place variant `name_`; ValueError where there can be none.
 
     `overload` is the variant's overload, where ATen calls it differently.
     """
@@ -185,7 +185,7 @@ def parse_schema(text: str) -> FunctionSchema:
 
 
 def _without_strings(text: str) -> str:
-    """The text with strings, which are defaults, blanked out: what they hold is no part of the schema's form."""
+    """The text with string defaults blanked out, whose contents would confuse the parser."""
     return _STRING.sub(lambda found: " " * len(found[0]), text) if '"' in text or "'" in text else text
 
 
@@ -225,7 +225,7 @@ def _parse_arguments(text: str, schema: str) -> tuple[Argument, ...]:
     return tuple(arguments)
 
 
-# Every type by its text, with what it aliases. Threads that read the same text at once write equal values.
+# A cache of types and their alias annotations by text. Threads that parse the same text at once store equal values.
 _types: dict[str, tuple[Type, str]] = {}
 
 

@@ -1,6 +1,6 @@
-"""What `help()` and editors show of operators: a signature read off the schemas, and a docstring.
+"""Signatures and docstrings of operators for `help()` and editors, derived from the schemas.
 
-In: the packet of an operator. Out: an `inspect.Signature`, which is made when somebody looks, and a text.
+In: the packet of an operator. Out: an `inspect.Signature`, created lazily, and a text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PUBLIC_NAMES = {"self": "input"}
 
 
 class OperatorSignature(inspect.Signature):
-    """The signature of an operator's function, made at the first look at it."""
+    """The signature of an operator's function, created at first use."""
 
     __slots__ = ("_packet",)
 
@@ -45,12 +45,12 @@ class OperatorSignature(inspect.Signature):
 
 
 def general_overload(packet: OpOverloadPacket) -> OpOverload:
-    """The overload with the most arguments, the first of these."""
+    """The overload with the most arguments; the first of several."""
     return max(packet._declared, key=lambda op: len(op._schema.arguments))
 
 
 def parameters_of(packet: OpOverloadPacket) -> list[inspect.Parameter]:
-    """The parameters of an operator's function: those that not all overloads have are optional."""
+    """The parameters of an operator's function. Those that some overloads lack are optional."""
     chosen = general_overload(packet)
     schema = chosen._schema
     made, optional = [], False
@@ -70,7 +70,7 @@ def parameters_of(packet: OpOverloadPacket) -> list[inspect.Parameter]:
 
 
 def takes_out(op: OpOverload) -> bool:
-    """Whether the function of an operator writes its result where `out=` says."""
+    """Whether an operator's function accepts `out=`."""
     returns = op.declaration.rpartition("-> ")[2]
     return "out" not in op._schema.positions and not op.is_mutable and returns == "Tensor"
 
@@ -90,7 +90,7 @@ def _returned(op: OpOverload) -> str:
 
 
 def documentation(packet: OpOverloadPacket) -> str:
-    """The docstring of an operator's function; where there is none, its schemas."""
+    """The docstring of an operator's function, or else its schemas."""
     name = packet.__name__
     text = DOCSTRINGS.get(name)
     if text is not None:

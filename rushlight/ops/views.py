@@ -84,14 +84,14 @@ def _change_of_size(kind: dtype, wanted: dtype) -> str:
 
 
 def _divided(impl: TensorImpl, wanted: dtype) -> tuple[tuple, tuple, int]:
-    """Sizes, strides and offset when each element becomes several smaller ones."""
+    """Sizes, strides and offset when each element is split into several smaller ones."""
     ratio = impl.dtype.itemsize // wanted.itemsize
     strides = tuple(stride * ratio for stride in impl.strides[:-1])
     return (*impl.sizes[:-1], impl.sizes[-1] * ratio), (*strides, 1), impl.storage_offset * ratio
 
 
 def _multiplied(impl: TensorImpl, wanted: dtype) -> tuple[tuple, tuple, int]:
-    """Sizes, strides and offset when several elements become a larger one; RuntimeError where they do not divide."""
+    """Sizes, strides and offset when several elements are merged into a larger one; RuntimeError where they do not divide."""
     ratio = wanted.itemsize // impl.dtype.itemsize
     facts = {"size(-1)": impl.sizes[-1], "storage_offset()": impl.storage_offset}
     facts.update({f"stride({dim})": stride for dim, stride in enumerate(impl.strides[:-1])})
@@ -136,7 +136,7 @@ def select(self, dim, index):
 
 
 def _bound(position: int | None, size: int, otherwise: int) -> int:
-    """One end of a slice as 0 <= position <= size."""
+    """One end of a slice, clamped to 0 <= position <= size."""
     if position is None:
         return otherwise
     position = whole_number(position)

@@ -1,4 +1,4 @@
-"""Views between complex numbers and pairs of real ones, the same for every backend: they share storage and version."""
+"""Views between complex numbers and pairs of real ones, for every backend; they share storage and version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimizers, learning-rate schedules, and averages of weights."""
+"""Optimizers, learning-rate schedules, and weight averaging."""
 
 from __future__ import annotations
 

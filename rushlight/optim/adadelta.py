@@ -14,7 +14,7 @@ from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new
 class Adadelta(PerParameterOptimizer):
     """p = p - lr * d, where d = g * rms(d) / rms(g) with running means of rate `rho`; g includes weight_decay * p.
 
-    `foreach` chooses among equal ways of computing in torch. Raises ValueError for options outside of their range.
+    `foreach` is accepted and has no effect. Raises ValueError for options outside of their range.
     """
 
     def __init__(

@@ -26,9 +26,9 @@ from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new
 class Adam(PerParameterOptimizer):
     """p = p - lr * m' / (sqrt(v') + eps), where m' and v' are bias-corrected running means of g and g * g.
 
-    g includes weight_decay * p, unless `decoupled_weight_decay`, where p shrinks by lr * weight_decay first. With
-    `amsgrad`, v' is the largest so far. With `differentiable` the step is recorded. `foreach` and `fused` choose among equal
-    ways of computing in torch; they are accepted and change nothing. Raises ValueError for options outside of their range.
+    g includes weight_decay * p, unless `decoupled_weight_decay`, where p shrinks by lr * weight_decay first. With `amsgrad`, v'
+    is the largest so far. With `differentiable` the step is recorded. `foreach` and `fused` are accepted and have no effect.
+    Raises ValueError for options outside of their range.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Adam(PerParameterOptimizer):
         square.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
         if group["amsgrad"]:
             largest = state["max_exp_avg_sq"]
-            # The graph of a recorded step keeps what was the largest before.
+            # The graph of a differentiable step saves the previous maximum, so don't overwrite it.
             before = largest.clone() if group["differentiable"] else largest
             square = largest.copy_(aten.maximum(before, square))
         scale, size = square.sqrt(), -lr / (1 - beta1**step)

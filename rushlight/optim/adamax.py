@@ -14,8 +14,7 @@ from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new
 class Adamax(PerParameterOptimizer):
     """p = p - lr * m' / u, where m' is the bias-corrected mean of g and u = max(beta2 * u, |g| + eps).
 
-    g includes weight_decay * p. `foreach` chooses among equal ways of computing in torch.
-    Raises ValueError for options outside of their range.
+    g includes weight_decay * p. `foreach` is accepted and has no effect. Raises ValueError for options outside of their range.
     """
 
     def __init__(

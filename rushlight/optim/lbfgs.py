@@ -16,8 +16,8 @@ from rushlight.optim.line_search import Point, strong_wolfe
 from rushlight.optim.optimizer import Optimizer, Parameters
 from rushlight.optim.options import check_learning_rate, number
 
-# A step is remembered only where the curvature along it is larger than this.
-_LEAST_CURVATURE = 1e-10
+# A step is remembered only if the curvature along it exceeds this.
+_MIN_CURVATURE = 1e-10
 
 
 class LBFGS(Optimizer):
@@ -62,7 +62,7 @@ class LBFGS(Optimizer):
 
 
 class _Step:
-    """One call of `step`: the closure, the options, and the state that outlives it."""
+    """One call of `step`: the closure, the options, and the state that persists between calls."""
 
     def __init__(self, optimizer: LBFGS, closure: Callable[[], Any]):
         self.closure = closure
@@ -122,7 +122,7 @@ class _Step:
     def _remember(self, memory: dict[str, Any], gradient: Tensor) -> None:
         change, moved = gradient - memory["prev_flat_grad"], memory["d"] * memory["t"]
         curvature = change.dot(moved)
-        if curvature.item() <= _LEAST_CURVATURE:
+        if curvature.item() <= _MIN_CURVATURE:
             return
         for name, value in (("old_dirs", change), ("old_stps", moved), ("ro", 1.0 / curvature)):
             if len(memory[name]) == self.options["history_size"]:
@@ -137,7 +137,8 @@ class _Step:
     def _move(
         self, memory: dict[str, Any], loss: float, gradient: Tensor, slope: float, is_last: bool
     ) -> tuple[float, Tensor]:
-        """Go along the direction; the loss and the gradient there. The last iteration without a search evaluates nothing."""
+        """Move along the direction; returns the loss and the gradient there. Without a line search, the last iteration
+        evaluates nothing."""
         direction, length = memory["d"], memory["t"]
         if self.options["line_search_fn"] is None:
             self._add(length, direction)

@@ -1,4 +1,4 @@
-"""A line search for steps that meet the strong Wolfe conditions, with cubic interpolation.
+"""A line search that satisfies the strong Wolfe conditions, with cubic interpolation.
 
 Nocedal and Wright, "Numerical Optimization" (2006), algorithms 3.5 and 3.6; the safeguards are those of M. Schmidt's minFunc
 (2005), as in torch.
@@ -15,12 +15,12 @@ from rushlight.core.tensor import Tensor
 _SUFFICIENT_DECREASE = 1e-4
 _CURVATURE = 0.9
 _LEAST_BRACKET = 1e-9
-_MOST_ITERATIONS = 25
+_MAX_ITERATIONS = 25
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """A point on the line: how far along, the function's value and gradient there, and the slope along the line."""
+    """A point on the line: its distance, the function's value and gradient there, and the slope along the line."""
 
     length: float
     value: float
@@ -29,17 +29,17 @@ class Point:
 
 
 def strong_wolfe(evaluate: Callable[[float], Point], start: Point, length: float, scale: float) -> tuple[Point, int]:
-    """A point that meets the strong Wolfe conditions, or the best that was found, and how many were evaluated.
+    """A point that satisfies the strong Wolfe conditions, or the best one found, and the number of evaluations.
 
-    `start` is where the line begins, `length` the first to try, `scale` the largest element of the direction.
+    `start` is the line's first point, `length` the first distance to try, `scale` the largest element of the direction.
     """
     bracket, iterations, done = _bracket(evaluate, start, length)
     evaluations = iterations + 1
     if len(bracket) == 1:
         return bracket[0], evaluations
-    low, high = sorted(bracket, key=lambda point: point.value)  # stable: the first of two equals is the low one
+    low, high = sorted(bracket, key=lambda point: point.value)  # stable: of two equal points, the first is the low one
     stuck = False
-    while not done and iterations < _MOST_ITERATIONS and abs(high.length - low.length) * scale >= _LEAST_BRACKET:
+    while not done and iterations < _MAX_ITERATIONS and abs(high.length - low.length) * scale >= _LEAST_BRACKET:
         length, stuck = _next_length(bracket, stuck)
         point = evaluate(length)
         evaluations += 1
@@ -57,9 +57,10 @@ def strong_wolfe(evaluate: Callable[[float], Point], start: Point, length: float
 
 
 def _bracket(evaluate: Callable, start: Point, length: float) -> tuple[list[Point], int, bool]:
-    """Two points around one that meets the conditions, or that one; how often the length grew; whether all is done."""
+    """Two points that bracket one that satisfies the conditions, or that one; the number of growing steps; whether the search
+    is done."""
     previous, point = start, evaluate(length)
-    for iteration in range(_MOST_ITERATIONS):
+    for iteration in range(_MAX_ITERATIONS):
         if not _decreases(start, point) or (iteration > 1 and point.value >= previous.value):
             return [previous, point], iteration, False
         if abs(point.slope) <= -_CURVATURE * start.slope:
@@ -68,16 +69,16 @@ def _bracket(evaluate: Callable, start: Point, length: float) -> tuple[list[Poin
             return [previous, point], iteration, False
         bounds = (point.length + 0.01 * (point.length - previous.length), point.length * 10)
         previous, point = point, evaluate(interpolate(previous, point, bounds))
-    return [start, point], _MOST_ITERATIONS, False
+    return [start, point], _MAX_ITERATIONS, False
 
 
 def _decreases(start: Point, point: Point) -> bool:
-    # Written so that NaN does not count as a decrease's failure, as in torch.
+    # Written so that a NaN value does not count as insufficient decrease, as in torch.
     return not point.value > start.value + _SUFFICIENT_DECREASE * point.length * start.slope
 
 
 def _next_length(bracket: list[Point], stuck: bool) -> tuple[float, bool]:
-    """Where to try next, away from the ends of the bracket when the last try was near one already."""
+    """The next distance to try, kept away from the bracket's ends if the last try was close to one already."""
     lengths = [point.length for point in bracket]
     least, most = min(lengths), max(lengths)
     length, margin = interpolate(*bracket), 0.1 * (most - least)
@@ -89,7 +90,7 @@ def _next_length(bracket: list[Point], stuck: bool) -> tuple[float, bool]:
 
 
 def interpolate(first: Point, second: Point, bounds: tuple[float, float] | None = None) -> float:
-    """The minimum, within bounds, of the cubic through two points with their slopes; the middle where there is none."""
+    """The minimum, within bounds, of the cubic through two points with their slopes; the midpoint if there is none."""
     if first.length > second.length:
         first, second = second, first
     low, high = bounds or (first.length, second.length)

@@ -1,4 +1,4 @@
-"""Muon: momentum whose steps are made orthogonal. K. Jordan et al., https://kellerjordan.github.io/posts/muon (2024)."""
+"""Muon: momentum with orthogonalised steps. K. Jordan et al., https://kellerjordan.github.io/posts/muon (2024)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rushlight.optim.optimizer import Parameters
 from rushlight.optim.options import check_learning_rate, check_not_negative, number
 from rushlight.optim.per_parameter import PerParameterOptimizer
 
-# How a learning rate is scaled to the shape (rows, columns) of its parameter.
+# The scaling of the learning rate by the shape (rows, columns) of the parameter.
 _ADJUSTMENTS = {
     "original": lambda rows, columns: math.sqrt(max(1, rows / columns)),
     "match_rms_adamw": lambda rows, columns: 0.2 * math.sqrt(max(rows, columns)),
 }
 _MOST_ITERATIONS = 100
-# Matrices of one shape are made orthogonal together up to this many elements; for larger ones it gains nothing.
-_MOST_TOGETHER = 1 << 20
+# Matrices of one shape are batched up to this many elements; batching larger ones is no faster.
+_MAX_BATCHED = 1 << 20
 
 
 class Muon(PerParameterOptimizer):
@@ -61,14 +61,14 @@ class Muon(PerParameterOptimizer):
                     )
 
     def _update_together(self, parameters: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
-        """One step of the parameters that have others of their shape, batch by batch; the others."""
+        """One step of the parameters that share their shape with others, batch by batch; returns the other parameters."""
         if len({id(parameter) for parameter in parameters}) < len(parameters):
             return parameters
         alike, left = defaultdict(list), []
         for parameter in parameters:
             alike[tuple(parameter.shape), parameter.grad.is_sparse or parameter.is_complex()].append(parameter)
         for (shape, is_other), found in alike.items():
-            together = max(1, _MOST_TOGETHER // max(1, math.prod(shape)))
+            together = max(1, _MAX_BATCHED // max(1, math.prod(shape)))
             if is_other or together == 1 or len(found) == 1:
                 left += found
                 continue
@@ -108,8 +108,8 @@ class Muon(PerParameterOptimizer):
 
 
 def orthogonalized(matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
-    """About the nearest semi-orthogonal matrix to each of [..., rows, columns], in bfloat16: `steps` iterations of a polynomial
-    drive singular values to 1."""
+    """The nearest semi-orthogonal matrix to each of [..., rows, columns], approximately and in bfloat16: `steps` iterations of
+    a polynomial drive singular values to 1."""
     if steps >= _MOST_ITERATIONS:
         raise ValueError(f"Number of steps must be less than {_MOST_ITERATIONS} for computational efficiency, but got {steps}")
     if len(coefficients) != 3:
@@ -127,5 +127,5 @@ def orthogonalized(matrix: Tensor, coefficients: tuple[float, float, float], ste
 
 
 def _rounded_once(added: Tensor, first: Tensor, second: Tensor, beta: float, alpha: float) -> Tensor:
-    """beta * added + alpha * first @ second of bfloat16 matrices, computed in float32."""
+    """beta * added + alpha * first @ second of bfloat16 matrices, computed in float32 and rounded once."""
     return (beta * added.float() + alpha * (first.float() @ second.float())).to(bfloat16)

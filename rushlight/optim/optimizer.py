@@ -27,7 +27,7 @@ GLOBAL_STEP_POST_HOOKS: OrderedDict[int, Callable] = OrderedDict()
 Parameters = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 
 
-# The hooks of an optimizer, by the attribute that holds them.
+# The attributes that hold an optimizer's hooks.
 _HOOKS = frozenset((
     "_step_pre_hooks", "_step_post_hooks", "_state_pre_hooks", "_state_post_hooks", "_load_pre_hooks", "_load_post_hooks",
 ))  # fmt: skip
@@ -65,18 +65,18 @@ class Optimizer:
             cls.step = _with_hooks(cls.__dict__["step"])
 
     def __getattr__(self, name: str) -> Any:
-        """Dicts for hooks are made when they are asked for: a class that wraps optimizers may not call `__init__`."""
+        """Create hook dicts lazily: a class that wraps optimizers may not call `__init__`."""
         if name in _HOOKS:
             return self.__dict__.setdefault(name, OrderedDict())
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update the parameters from their gradients. `closure` computes the loss anew, which is then returned."""
+        """Update the parameters from their gradients. `closure` recomputes the loss, which is then returned."""
         raise NotImplementedError(f"{type(self).__name__} does not define step()")
 
     @runs_as_it_is("it sets gradients, which belong to parameters and not to a graph")
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters, or fill them with zeros when `set_to_none` is False."""
+        """Set the gradients of all parameters to None, or to zeros when `set_to_none` is False."""
         with no_grad():
             for parameter in self._parameters():
                 if set_to_none:
@@ -85,7 +85,7 @@ class Optimizer:
                     parameter.grad = parameter.grad.detach().zero_()
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add a group: a dict with the key "params" and options; the rest of the options are the defaults."""
+        """Add a group: a dict with the key "params" and options; the defaults supply missing options."""
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         group = {**param_group, **_named_parameters(param_group["params"])}
@@ -110,7 +110,7 @@ class Optimizer:
             warnings.warn("optimizer contains a parameter group with duplicate parameters", stacklevel=4)
 
     def state_dict(self) -> dict[str, Any]:
-        """The state and the groups, with parameters numbered in the order in which they were added.
+        """The state and the groups, with parameters replaced by their numbers, in the order in which they were added.
 
         {"state": {number: {...}}, "param_groups": [{..., "params": [numbers]}]}; the tensors are the optimizer's own.
         """
@@ -127,7 +127,7 @@ class Optimizer:
         return packed
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a state that `state_dict` gave; its tensors are copied, floating ones to the parameters' dtypes.
+        """Restore a state from `state_dict`; its tensors are copied, floating ones to the parameters' dtypes.
 
         Raises ValueError, and changes nothing, when the groups differ in number or size from this optimizer's.
         """
@@ -197,7 +197,7 @@ def _with_hooks(step: Callable) -> Callable:
             replaced = hook(self, args, kwargs)
             if replaced is not None:
                 args, kwargs = _checked_arguments(replaced)
-        # A step is recorded where it is itself to be differentiated.
+        # Autograd records a step only if it is to be differentiated.
         with set_grad_enabled(bool(self.__dict__.get("defaults", {}).get("differentiable"))):
             result = step(self, *args, **kwargs)
         self._opt_called = True
@@ -223,7 +223,7 @@ def _register(hooks: OrderedDict[int, Callable], hook: Callable, prepend: bool =
 
 
 def _named_parameters(params: Any) -> dict[str, list]:
-    """The list of parameters of a group, and the list of their names when they have them."""
+    """The parameters of a group as a list, and the list of their names if they have names."""
     if isinstance(params, Tensor):
         return {"params": [params]}
     if isinstance(params, set):
@@ -247,7 +247,7 @@ def _check_parameter(parameter: Any, differentiable: bool) -> None:
 
 
 def evaluate(closure: Callable[[], Any] | None) -> Any:
-    """The loss that a closure computes with gradients; None without a closure."""
+    """The loss from a closure that computes gradients; None without a closure."""
     if closure is None:
         return None
     with enable_grad():
@@ -264,7 +264,7 @@ def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
     return _register(GLOBAL_STEP_POST_HOOKS, hook)
 
 
-# Names that optimizers of other packages import.
+# Private names that other packages import.
 
 ParamsT = _params_t = Parameters
 required = object()
@@ -272,7 +272,7 @@ required = object()
 
 
 def _use_grad_for_differentiable(step: Callable) -> Callable:
-    """A decorator of `step` methods: gradients are recorded if the option `differentiable` is true."""
+    """A decorator of `step` methods: records gradients if the option `differentiable` is true."""
 
     @functools.wraps(step)
     def wrapped(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
@@ -285,10 +285,10 @@ def _use_grad_for_differentiable(step: Callable) -> Callable:
 def _default_to_fused_or_foreach(
     params: list[Tensor], differentiable: bool, use_fused: bool = False
 ) -> tuple[bool, bool]:
-    """Which of the fused and the foreach step a CPU tensor's optimizer takes by default: neither."""
+    """Whether a CPU optimizer takes the fused or the foreach step by default: neither."""
     return False, False
 
 
 def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
-    """Devices whose optimizer steps can be captured into a graph of the device: none is here."""
+    """Devices whose graphs can capture optimizer steps: none here."""
     return []

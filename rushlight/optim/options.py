@@ -1,4 +1,4 @@
-"""Checks of the options that optimizers share, in torch's words, and options as numbers."""
+"""Checks of options that optimizers share, with torch's messages, and options as numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rushlight.core.tensor import Tensor
 def check_learning_rate(lr: float | Tensor, *, foreach: bool | None = False, capturable: bool = True) -> None:
     """ValueError unless `lr` is a number, or a tensor of one element, that is not negative.
 
-    With `foreach`, torch takes a tensor only together with `capturable`.
+    With `foreach`, torch accepts a tensor only together with `capturable`.
     """
     if isinstance(lr, Tensor):
         if foreach and not capturable:
@@ -20,7 +20,7 @@ def check_learning_rate(lr: float | Tensor, *, foreach: bool | None = False, cap
 
 
 def check_not_negative(options: dict[str, float | Tensor]) -> None:
-    """ValueError for the first option that is negative or no number; the keys are names as messages call them."""
+    """ValueError for the first option that is negative or no number; keys are the names in messages."""
     for name, value in options.items():
         if not value >= 0.0:
             raise ValueError(f"Invalid {name}: {value}")
@@ -48,7 +48,7 @@ def check_tensor_betas(betas: tuple, foreach: bool | None, capturable: bool) -> 
 
 
 def check_implementation(*, foreach: bool | None = None, fused: bool | None = None, differentiable: bool = False) -> None:
-    """RuntimeError for flags that exclude each other. They choose among equal ways of computing in torch."""
+    """RuntimeError for flags that exclude each other. They select torch's equivalent implementations."""
     if fused and differentiable:
         raise RuntimeError("`fused` does not support `differentiable`")
     if fused and foreach:
@@ -56,18 +56,18 @@ def check_implementation(*, foreach: bool | None = None, fused: bool | None = No
 
 
 def check_capturable(group: dict) -> None:
-    """AssertionError, torch's type, for a step with `capturable` that no compiled function called: there, and for graphs of
-    accelerators, the flag has a meaning, but nothing depends on it."""
+    """AssertionError, as in torch, for an eager step with `capturable`. The flag is meant for compiled functions and graphs of
+    accelerators; here it has no other effect."""
     if group.get("capturable") and not in_region():
         raise AssertionError("If capturable=True, params and state_steps must be on supported devices: an accelerator, not cpu")
 
 
 def number(value: float | Tensor) -> float:
-    """An option that may be a one-element tensor, as a number."""
+    """A number from an option that may be a one-element tensor."""
     return value.item() if isinstance(value, Tensor) else value
 
 
 def hyperparameter(group: dict, name: str) -> float | Tensor:
-    """An option as a number, or as it is where the step itself is differentiated and so may lead back to a tensor."""
+    """An option as a number; unchanged if the step is differentiable, because it may be a tensor with history."""
     value = group[name]
     return value if group.get("differentiable") else number(value)

@@ -1,4 +1,4 @@
-"""PerParameterOptimizer: the base of optimizers that update every parameter from its own gradient and state alone.
+"""PerParameterOptimizer: the base of optimizers that update each parameter only from its own gradient and state.
 
 In: groups with options, gradients in `.grad`. Subclasses give `_initial_state`, and `_update`, which writes to the
 parameter and to the tensors of its state in place; complex parameters reach it as pairs of real numbers.
@@ -19,8 +19,8 @@ from rushlight.optim.options import check_capturable
 
 
 class NativeStep(NamedTuple):
-    """How one native call steps all parameters of a group: an optimizer of `csrc/kernels/kernels.h`, the names of its states
-    and scalars (None for one that the options leave out), and its options."""
+    """The arguments of one native call that steps all parameters of a group: an optimizer of `csrc/kernels/kernels.h`, the
+    names of its states and scalars (None for one that the options leave out), and its options."""
 
     kernel: str
     states: tuple[str | None, ...]
@@ -36,7 +36,7 @@ class PerParameterOptimizer(Optimizer):
         for group in self.param_groups:
             for name, value in self.defaults.items():
                 group.setdefault(name, value)
-        # Old checkpoints count steps in numbers.
+        # Old checkpoints store step counts as numbers.
         for values in self.state.values():
             if "step" in values and not isinstance(values["step"], Tensor):
                 values["step"] = tensor(float(values["step"]))
@@ -54,7 +54,7 @@ class PerParameterOptimizer(Optimizer):
         return loss
 
     def _update_together(self, parameters: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
-        """One step of parameters by one native call; those that it does not take, which have to go one by one."""
+        """Step parameters in one native call; returns those that it does not support, to be stepped one by one."""
         native = None if group.get("differentiable") else self._native_step(group)
         if native is None:
             return parameters
@@ -70,19 +70,19 @@ class PerParameterOptimizer(Optimizer):
         return left + sparse
 
     def _native_step(self, group: dict[str, Any]) -> NativeStep | None:
-        """How a native call steps the parameters of a group; None where there is no kernel."""
+        """The native step of a group's parameters; None where there is no kernel."""
         return None
 
     def _row(self, parameter: Tensor, gradient: Tensor, native: NativeStep, group: dict[str, Any]) -> tuple:
-        """What the native call takes of one parameter."""
+        """The native call's arguments for one parameter."""
         state = self._state_of(parameter, group)
         return (parameter, gradient, *[None if name is None else state[name] for name in native.states])
 
     def _note_stepped(self, rows: list[tuple], left: list[Tensor]) -> None:
-        """Called after the native call, with the parameters that it did not take."""
+        """Called after the native call, with the parameters that it did not step."""
 
     def _state_of(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        """The state of a parameter, made where there is none."""
+        """The state of a parameter, created if there is none."""
         state = self.state[parameter]
         if not state:
             state.update(self._initial_state(parameter, group))
@@ -95,7 +95,7 @@ class PerParameterOptimizer(Optimizer):
             return
         state = self._state_of(parameter, group)
         if group.get("differentiable"):
-            # The graph of earlier steps holds the state of that time.
+            # The graph of earlier differentiable steps holds the old state, so don't overwrite it.
             state.update({name: value.clone() for name, value in state.items() if isinstance(value, Tensor)})
         if parameter.is_complex():
             parameter, gradient = aten.view_as_real(parameter), aten.view_as_real(gradient)
@@ -110,17 +110,17 @@ class PerParameterOptimizer(Optimizer):
         raise NotImplementedError
 
     def _update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-        """One step of one parameter. `gradient` may be written to by nobody."""
+        """One step of one parameter. `gradient` must not be modified."""
         raise NotImplementedError
 
 
 def new_step_count() -> Tensor:
-    """The count of steps before the first one."""
+    """The step count before the first step."""
     return tensor(0.0)
 
 
 def next_step(state: dict[str, Any]) -> float:
-    """Count one step, and say which it is, from 1."""
+    """Increment the step count, and return it; the first step is 1."""
     return state["step"].add_(1).item()
 
 

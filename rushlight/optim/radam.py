@@ -11,12 +11,12 @@ from rushlight.optim.optimizer import Parameters
 from rushlight.optim.options import check_betas, check_learning_rate, check_not_negative, hyperparameter
 from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_step_count, next_step, with_decay
 
-# Below this length of the approximated moving average its variance is intractable, and a plain momentum step is taken.
+# For shorter approximated moving averages the variance is intractable, and a plain momentum step is taken.
 _TRACTABLE = 5.0
 
 
 class RAdam(PerParameterOptimizer):
-    """Adam whose adaptive step is scaled by a rectification term, or left out while too few gradients were seen.
+    """Adam whose adaptive step is scaled by a rectification term, and skipped while too few gradients were seen.
 
     g includes weight_decay * p unless `decoupled_weight_decay`, where p shrinks by lr * weight_decay first. Raises ValueError
     for options outside of their range.

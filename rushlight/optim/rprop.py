@@ -14,7 +14,7 @@ from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new
 class Rprop(PerParameterOptimizer):
     """p = p - sign(g) * size, where a size grows by etas[1] while the sign stays, and shrinks by etas[0] when it turns.
 
-    An element whose sign turned is left alone for that step. Sizes start at `lr` and stay within `step_sizes`. Raises
+    An element whose sign changed is not updated in that step. Sizes start at `lr` and stay within `step_sizes`. Raises
     ValueError unless 0 < etas[0] < 1 < etas[1].
     """
 

@@ -19,9 +19,9 @@ from rushlight.optim.sparse_rows import indexable, places_and_values
 class SGD(PerParameterOptimizer):
     """v = momentum * v + (1 - dampening) * g; p = p - lr * v, where g includes weight_decay * p.
 
-    With `nesterov`, p moves by g + momentum * v. `maximize` climbs. With `differentiable` the step is recorded. `foreach` and
-    `fused` choose among equal ways of computing in torch; they are accepted and change nothing. A sparse gradient touches
-    only its rows. Raises ValueError for options outside of their range.
+    With `nesterov`, p moves by g + momentum * v. `maximize` ascends. With `differentiable` the step is recorded. `foreach` and
+    `fused` are accepted and have no effect. A sparse gradient touches only its rows. Raises ValueError for options outside of
+    their range.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class SGD(PerParameterOptimizer):
                 self.state[parameter]["momentum_buffer"] = velocity
 
     def _update_parameter(self, parameter: Tensor, group: dict[str, Any]) -> None:
-        """One step of one parameter; all of it is linear, so complex parameters need no care of their own."""
+        """One step of one parameter. Every operation is linear, so complex parameters need no special case."""
         gradient = -parameter.grad if group["maximize"] else parameter.grad
         if group["weight_decay"] != 0:
             gradient = gradient.add(parameter, alpha=number(group["weight_decay"]))

@@ -1,4 +1,5 @@
-"""SparseAdam: Adam for sparse gradients, such as those of embeddings. What has no gradient stays, moments included."""
+"""SparseAdam: Adam for sparse gradients, such as those of embeddings. Elements without a gradient stay, and so do their
+moments."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from rushlight.optim.sparse_rows import indexable, places_and_values
 
 
 class SparseAdam(PerParameterOptimizer):
-    """Adam (Kingma and Ba, 2015) on the elements that a sparse COO gradient names; parameters are dense.
+    """Adam (Kingma and Ba, 2015) on the elements of a sparse COO gradient; parameters are dense.
 
     Raises ValueError for options outside of their range and for sparse or complex parameters, RuntimeError for dense gradients.
     """
@@ -39,7 +40,7 @@ class SparseAdam(PerParameterOptimizer):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        # Here, as in torch, the count is a number.
+        # Here the count is a number, as in torch.
         for values in self.state.values():
             if isinstance(values.get("step"), Tensor):
                 values["step"] = int(values["step"].item())

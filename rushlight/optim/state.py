@@ -1,4 +1,4 @@
-"""The state dicts of optimizers: groups packed by number, and states unpacked and copied to their parameters."""
+"""State dicts of optimizers: pack groups by parameter number, and restore states to parameters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rushlight.core.tensor import Tensor
 
 
 def pack_groups(groups: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[int, int]]:
-    """The groups with numbers in place of parameters, and the numbers by the parameters' ids."""
+    """The groups with parameters replaced by numbers, and the numbers by parameter id."""
     numbers: dict[int, int] = {}
     packed = []
     for group in groups:
@@ -23,7 +23,7 @@ def pack_groups(groups: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dic
 
 
 def check_compatible(groups: list[dict[str, Any]], saved: list[dict[str, Any]]) -> None:
-    """ValueError unless saved groups have the number and the sizes of an optimizer's groups."""
+    """ValueError unless saved groups match an optimizer's groups in number and sizes."""
     if len(groups) != len(saved):
         raise ValueError(
             "loaded state dict has a different number of parameter groups: "
@@ -38,7 +38,7 @@ def check_compatible(groups: list[dict[str, Any]], saved: list[dict[str, Any]]) 
 
 
 def restore_state(saved: dict[Hashable, Any], by_number: dict[Hashable, Tensor]) -> defaultdict[Hashable, Any]:
-    """A copy of a saved state, keyed by parameters; entries of no parameter keep their key."""
+    """A copy of a saved state, keyed by parameters; entries without a parameter keep their key."""
     restored: defaultdict[Hashable, Any] = defaultdict(dict)
     for key, value in saved.items():
         if key in by_number:
@@ -49,7 +49,7 @@ def restore_state(saved: dict[Hashable, Any], by_number: dict[Hashable, Tensor])
 
 
 def _copied(value: Any, parameter: Tensor, name: Hashable) -> Any:
-    """A copy of a state in which floating tensors have the dtype of their parameter. The step count keeps its own."""
+    """A copy of a state, with floating tensors cast to the dtype of their parameter. The step count keeps its dtype."""
     if isinstance(value, Tensor):
         made = value.detach().clone()
         return made.to(parameter.dtype) if parameter.is_floating_point() and name != "step" else made

@@ -1,4 +1,4 @@
-"""Averages of weights over training, and their schedule.
+"""Averages of weights over training, and a schedule for them.
 
 Stochastic weight averaging is Izmailov et al. (2018), https://arxiv.org/abs/1803.05407; exponential averages are Polyak's.
 """
@@ -76,7 +76,7 @@ def _in_place(average: AverageFunction) -> MultiAverageFunction:
 class AveragedModel(Module):
     """A copy of `model` whose parameters are averages: equal ones, or `avg_fn` of each, or `multi_avg_fn` of all in place.
 
-    The first `update_parameters` takes the parameters over. Buffers are averaged with `use_buffers`, else taken over each time.
+    The first `update_parameters` copies the parameters. Buffers are averaged with `use_buffers`, else copied each time.
     ValueError when both functions are given.
     """
 
@@ -107,7 +107,7 @@ class AveragedModel(Module):
 
     @no_grad()
     def update_parameters(self, model: Module) -> None:
-        """Take the present parameters of `model` into the averages."""
+        """Add the current parameters of `model` to the averages."""
         mine, others = self._averaged(self.module), self._averaged(model)
         if self.n_averaged == 0:
             for mean, value in zip(mine, others, strict=True):
@@ -126,14 +126,15 @@ class AveragedModel(Module):
 
 @no_grad()
 def update_bn(loader: Iterable[Any], model: Module, device: int | device | None = None) -> None:
-    """Compute running statistics of batch normalisations anew, in one pass over `loader`: inputs, or tuples that begin so."""
+    """Recompute the running statistics of batch normalisations in one pass over `loader`: inputs, or tuples that start with
+    them."""
     norms = [module for module in model.modules() if isinstance(module, _BatchNorm)]
     if not norms:
         return
     was_training, momenta = model.training, [module.momentum for module in norms]
     for module in norms:
         module.reset_running_stats()
-        # Without a momentum the statistics are equal averages.
+        # With momentum None, the statistics are equal averages.
         module.momentum = None
     model.train()
     for batch in loader:
@@ -171,7 +172,7 @@ class SWALR(LRScheduler):
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)
-        before, now = self._share(step - 1), self._share(step)
+        before, now = self._progress(step - 1), self._progress(step)
         made = []
         for group in self.optimizer.param_groups:
             target, rate = group["swa_lr"], group["lr"]
@@ -179,7 +180,7 @@ class SWALR(LRScheduler):
             made.append(target * now + first * (1 - now))
         return made
 
-    def _share(self, step: int) -> float:
-        """How much of the way is gone after a step, from 0 to 1."""
+    def _progress(self, step: int) -> float:
+        """The progress after a step, from 0 to 1."""
         part = max(0.0, min(1.0, step / max(1, self.anneal_epochs)))
         return part if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * part)) / 2

@@ -2,7 +2,7 @@
 
 `PackageExporter` writes such a file and `PackageImporter` reads it; PyTorch reads what this library wrote, and the other way
 round. **A package is code**: unlike `load`, which reads weights only, its importer runs what the file holds. Open only packages
-of people whom you trust.
+that you trust.
 """
 
 from __future__ import annotations

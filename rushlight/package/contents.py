@@ -1,6 +1,6 @@
-"""Contents: which modules a package has, by the paths of its files and the list of its external modules.
+"""Contents: the modules of a package, by the paths of its files and the list of its external modules.
 
-In: paths and names. Out: of a module's name where its source lies, or that it is external.
+In: paths and names. Out: for a module's name, the location of its source, or that it is external.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rushlight.package.records import HIDDEN
 
 
 class Place(NamedTuple):
-    """Where a module comes from. `source` is a path; None for a folder without `__init__.py`, and for external modules."""
+    """The location of a module. `source` is a path; None for a folder without `__init__.py`, and for external modules."""
 
     source: str | None
     is_package: bool
@@ -20,7 +20,7 @@ class Place(NamedTuple):
 
 
 class Contents:
-    """The modules of a package. Folders without code are packages, too; what lies in an external module is external."""
+    """The modules of a package. Folders without code are packages, too; submodules of an external module are external."""
 
     def __init__(self, paths: Iterable[str], extern_modules: Iterable[str]):
         self._external = set(extern_modules)
@@ -30,7 +30,8 @@ class Contents:
                 self._add(path)
 
     def is_external(self, name: str) -> bool:
-        """Whether a module comes from the environment: it is listed, or lies in one that is, or holds some and no files."""
+        """Whether a module comes from the environment: it or a parent is listed, or a listed module is inside it and no
+        file."""
         above = name
         while above:
             if above in self._external:
@@ -39,7 +40,7 @@ class Contents:
         return name not in self._places and any(each.startswith(f"{name}.") for each in self._external)
 
     def find(self, name: str) -> Place | None:
-        """Where a module comes from; None: the package neither has nor needs it."""
+        """The location of a module; None if the package neither has nor needs it."""
         return Place(None, False, is_external=True) if self.is_external(name) else self._places.get(name)
 
     def _add(self, path: str) -> None:

@@ -1,7 +1,7 @@
-"""What becomes of each module that a package's code needs, and which modules those are.
+"""Find the modules that a package's code needs, and decide what happens to each.
 
 In: the patterns of the user, the sources of modules, an importer. Out: a graph whose nodes are modules, with their `action`
-and, where they are copied, their `source`; or with the `error` for which they can't be.
+and, if copied, their `source`; or with an `error`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOCK_MODULE = "_mock"
 
 
 class Action(Enum):
-    """What becomes of a module."""
+    """What happens to a module."""
 
     INTERN = 1
     EXTERN = 2
@@ -46,7 +46,7 @@ class Pattern:
 
 
 class Dependencies:
-    """The graph of one package, and the rules that have been given so far; the first rule that matches a module holds."""
+    """The graph of one package, and the rules given so far; the first rule that matches a module applies."""
 
     def __init__(self, importer: Importer):
         self.importer = importer
@@ -54,7 +54,7 @@ class Dependencies:
         self.patterns: list[Pattern] = []
 
     def add(self, name: str, follow: bool = True) -> None:
-        """Decide on a module, and on what it needs in turn if `follow`."""
+        """Decide on a module, and on its dependencies if `follow`."""
         if name == IMPORTER_MODULE or "provided" in self.graph.nodes.get(name, ()):
             return
         if name == MOCK_MODULE:
@@ -79,7 +79,7 @@ class Dependencies:
             self._settle(name, Action.EXTERN)
 
     def intern(self, name: str, follow: bool) -> None:
-        """Copy a module of the importer. ImportError: it can't be imported."""
+        """Copy a module of the importer. ImportError if it can't be imported."""
         module = self.importer.import_module(name)
         source = _source_of(module)
         if source is None:
@@ -89,7 +89,7 @@ class Dependencies:
             self.add_source(name, source, hasattr(module, "__path__"), follow)
 
     def add_source(self, name: str, source: str, is_package: bool, follow: bool) -> None:
-        """Add a module of a source, and what it needs if `follow`."""
+        """Add a module with this source, and its dependencies if `follow`."""
         self._settle(name, Action.INTERN, source=source, is_package=is_package)
         if not follow:
             return
@@ -103,7 +103,7 @@ class Dependencies:
             self.add(each)
 
     def add_pickle(self, node: str, package: str, resource: str, names: dict[str, list[str]]) -> None:
-        """Add the pickle of a resource, and the modules that it names with the names in them."""
+        """Add the pickle of a resource, and the modules that it refers to, with the names in them."""
         self.graph.add_node(node, action=Action.INTERN, provided=True, is_pickle=True)
         for module, used in names.items():
             self.graph.add_edge(node, module)
@@ -115,12 +115,12 @@ class Dependencies:
                 ))  # fmt: skip
 
     def with_action(self, *actions: Action) -> list[str]:
-        """The modules of which one of these becomes, in the order in which they were met."""
+        """The modules with one of these actions, in the order in which they were found."""
         return [name for name, known in self.graph.nodes.items()
                 if known.get("action") in actions and not known.get("is_pickle")]  # fmt: skip
 
     def check_patterns(self) -> None:
-        """EmptyMatchError: a rule that has to match something has matched nothing."""
+        """EmptyMatchError: a rule that must match something has matched nothing."""
         for each in self.patterns:
             if not each.allow_empty and not each.was_matched:
                 raise EmptyMatchError(
@@ -134,7 +134,7 @@ class Dependencies:
         self.graph.add_node(name, error=reason, error_context=context)
 
     def _needed_by(self, name: str, source: str, is_package: bool) -> list[str]:
-        """The modules that a source imports, of those that the importer has."""
+        """The modules that a source imports and that the importer has."""
         package = name if is_package else name.rpartition(".")[0]
         found: dict[str, None] = {}
         for module, attribute in find_files_source_depends_on(source, package):
@@ -145,7 +145,7 @@ class Dependencies:
         return list(found)
 
     def _is_package(self, name: str) -> bool:
-        """Whether a module may have submodules; so may one that can't be imported."""
+        """Whether a module may have submodules, which is assumed if it can't be imported."""
         module = self._imported(name)
         return module is None or hasattr(module, "__path__")
 
@@ -155,7 +155,7 @@ class Dependencies:
     def _imported(self, name: str) -> ModuleType | None:
         try:
             return self.importer.import_module(name)
-        except Exception:  # whatever its code raises, it can't be used here either
+        except Exception:  # any exception of the module's code: it can't be used here either
             return None
 
 

@@ -1,6 +1,6 @@
-"""DiGraph: which module needs which, and what is known of each.
+"""DiGraph: the dependency graph of modules, with attributes.
 
-In: nodes with attributes, and edges from a node to what it needs. Out: neighbours, reachable nodes, paths.
+In: nodes with attributes, and edges from a node to its dependencies. Out: neighbours, reachable nodes, paths.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ class DiGraph:
         self._predecessors: dict[str, dict[str, None]] = {}
 
     def add_node(self, name: str, **attributes: Any) -> None:
-        """Add a node, or attributes to one that is there."""
+        """Add a node, or add attributes to an existing one."""
         if name not in self.nodes:
             self.nodes[name], self._successors[name], self._predecessors[name] = {}, {}, {}
         self.nodes[name].update(attributes)
 
     def add_edge(self, source: str, target: str) -> None:
-        """Add an edge, and its nodes where they are missing."""
+        """Add an edge, and missing nodes."""
         self.add_node(source)
         self.add_node(target)
         self._successors[source][target] = None
@@ -43,23 +43,23 @@ class DiGraph:
         return ((source, target) for source, targets in self._successors.items() for target in targets)
 
     def successors(self, name: str) -> list[str]:
-        """What a node needs. ValueError: the graph has no such node."""
+        """The dependencies of a node. ValueError for an unknown node."""
         return list(self._successors[self._checked(name)])
 
     def predecessors(self, name: str) -> list[str]:
-        """What needs a node. ValueError: the graph has no such node."""
+        """The dependents of a node. ValueError for an unknown node."""
         return list(self._predecessors[self._checked(name)])
 
     def forward_transitive_closure(self, source: str) -> set[str]:
-        """The node, and all that it needs, directly or not."""
+        """The node, and all its direct and indirect dependencies."""
         return self._closure(source, self.successors)
 
     def backward_transitive_closure(self, source: str) -> set[str]:
-        """The node, and all that need it, directly or not."""
+        """The node, and all its direct and indirect dependents."""
         return self._closure(source, self.predecessors)
 
     def all_paths(self, source: str, target: str) -> str:
-        """The part of the graph that lies on a path from one node to another, as `to_dot` writes it."""
+        """The subgraph of all paths from one node to another, in the form of `to_dot`."""
         between = self.forward_transitive_closure(source) & self.backward_transitive_closure(target)
         part = DiGraph()
         for edge in self.edges:
@@ -68,7 +68,7 @@ class DiGraph:
         return part.to_dot()
 
     def first_path(self, target: str) -> list[str]:
-        """One way to a node from one that nothing needs; a node of a circle is taken where the way back ends in it."""
+        """A path to a node from one without dependents; in a cycle, from where the way back ends."""
         path, seen = [self._checked(target)], {target}
         while before := [name for name in self._predecessors[path[0]] if name not in seen][:1]:
             path[:0] = before

@@ -19,14 +19,14 @@ class Directory:
         self.children: dict[str, Directory] = {}
 
     def has_file(self, filename: str) -> bool:
-        """Whether there is a file or folder of a path with slashes."""
+        """Whether there is a file or folder with this path."""
         place: Directory | None = self
         for part in filename.split("/"):
             place = place.children.get(part) if place is not None else None
         return place is not None
 
     def add(self, path: str) -> None:
-        """Add the file of a path, and the folders on the way."""
+        """Add a file by its path, and its folders."""
         *folders, name = path.split("/")
         place = self
         for folder in folders:
@@ -45,7 +45,7 @@ class Directory:
 
 
 def directory_of(name: str, paths: Iterable[str], include: GlobPattern, exclude: GlobPattern) -> Directory:
-    """The tree called `name` of those paths that the patterns select."""
+    """The tree called `name` of the paths that the patterns select."""
     selected = GlobGroup(include, exclude=exclude, separator="/")
     root = Directory(name, True)
     for path in paths:

@@ -1,7 +1,6 @@
-"""Which modules a file imports, found in its text without running it.
+"""Find the modules that a file imports, from its text, without running it.
 
-In: Python source, and the package that it lies in. Out: pairs of a module and the name that is imported from it, None for the
-module itself.
+In: Python source, and its package. Out: pairs of a module and the name that is imported from it, None for the module itself.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ _ARGUMENTS = ("name", "globals", "locals", "fromlist", "level")
 def find_files_source_depends_on(src: str, package: str) -> list[tuple[str, str | None]]:
     """The imports of a source: of statements, wherever they stand, and of calls of `__import__` with literals.
 
-    SyntaxError: the source is none. ImportError: a relative import leads out of the top-level package.
+    SyntaxError for invalid source. ImportError for a relative import beyond the top-level package.
     """
     found: dict[tuple[str, str | None], None] = {}
     nodes = [node for node in ast.walk(ast.parse(src)) if hasattr(node, "lineno")]

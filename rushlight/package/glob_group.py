@@ -15,7 +15,7 @@ GlobPattern = str | Iterable[str]
 class GlobGroup:
     """The names that match one of the patterns `include` and none of `exclude`; segments stand between `separator`.
 
-    ValueError: `**` stands beside other characters of a segment. TypeError: a pattern is no string.
+    ValueError if `**` is combined with other characters in a segment, TypeError if a pattern is no string.
     """
 
     def __init__(self, include: GlobPattern, *, exclude: GlobPattern = (), separator: str = "."):
@@ -25,7 +25,7 @@ class GlobGroup:
         self._text = f"GlobGroup(include={_shown(include)}, exclude={_shown(exclude)})"
 
     def matches(self, candidate: str) -> bool:
-        """Whether a name is among them."""
+        """Whether a name is selected."""
         name = self.separator + candidate
         return any(each.fullmatch(name) for each in self.include) and not any(each.fullmatch(name) for each in self.exclude)
 

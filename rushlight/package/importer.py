@@ -1,4 +1,4 @@
-"""Importers: where modules and the names of objects come from, the environment or packages.
+"""Importers: find modules and the names of objects, in the environment or in packages.
 
 In: the name of a module, or an object. Out: the module; the module and name under which an importer has the object.
 """
@@ -18,26 +18,26 @@ from rushlight.package.torch_modules import own_name
 
 
 class ObjNotFoundError(Exception):
-    """An importer doesn't have an object under the name that the object says."""
+    """An importer has no object under the object's own name."""
 
 
 class ObjMismatchError(Exception):
-    """An importer has another object under the name that the object says."""
+    """An importer has a different object under the object's own name."""
 
 
 class Importer(ABC):
-    """Finds modules, and says under which names it has objects."""
+    """Finds modules, and the names of objects in them."""
 
     modules: dict[str, ModuleType]
 
     @abstractmethod
     def import_module(self, module_name: str) -> ModuleType:
-        """The module of a name. ModuleNotFoundError: there is none."""
+        """Import a module by name. ModuleNotFoundError if there is none."""
 
     def get_name(self, obj: Any, name: str | None = None) -> tuple[str, str]:
-        """The module and the name in it under which this importer has an object; the module's name without a prefix.
+        """The module and the name in it of an object in this importer; the module's name has no mangling prefix.
 
-        ObjNotFoundError: it has nothing under these names. ObjMismatchError: what it has there is another object.
+        ObjNotFoundError if there is nothing under these names, ObjMismatchError if there is another object.
         """
         name = name or _own_name_of(obj)
         module_name = self.whichmodule(obj, name)
@@ -54,7 +54,7 @@ class Importer(ABC):
         return plain, name
 
     def whichmodule(self, obj: Any, name: str) -> str:
-        """The name of the module that an object says, or else of one of this importer that has it under `name`."""
+        """The object's own module name, or else a module of this importer that has it under `name`."""
         said = getattr(obj, "__module__", None)
         if said is not None:
             return said
@@ -65,7 +65,7 @@ class Importer(ABC):
 
 
 def _own_name_of(obj: Any) -> str:
-    """What an object is called: a class or function by its qualified name, others as their `__reduce__` says."""
+    """An object's own name: a class's or function's qualified name, for others the one from `__reduce__`."""
     name = getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None)
     if isinstance(name, str):
         return name
@@ -97,7 +97,7 @@ def _origin(module_name: str) -> str:
 
 
 class _SysImporter(Importer):
-    """The modules of the environment, as `import` finds them; those of PyTorch are Rushlight's."""
+    """The environment's modules, as `import` finds them; Rushlight replaces those of PyTorch."""
 
     @property
     def modules(self) -> dict[str, ModuleType]:
@@ -111,7 +111,7 @@ sys_importer = _SysImporter()
 
 
 class OrderedImporter(Importer):
-    """Several importers, asked in their order. TypeError: one of them is none."""
+    """Several importers, tried in order. TypeError if one is no importer."""
 
     def __init__(self, *args: Importer):
         for each in args:
@@ -120,14 +120,14 @@ class OrderedImporter(Importer):
         self._importers = list(args)
 
     def import_module(self, module_name: str) -> ModuleType:
-        """The module of the first that has it. A folder of a package without an `__init__.py` counts where no other has one."""
+        """Import a module from the first importer that has it. A package folder without `__init__.py` has lowest priority."""
         folder, error = None, None
         for each in self._importers:
             try:
                 module = each.import_module(module_name)
             except ModuleNotFoundError as missing:
                 if missing.name not in (None, module_name) and not module_name.startswith(f"{missing.name}."):
-                    raise  # the module is there, and imports another that is not
+                    raise  # the module exists, but imports a missing one
                 error = missing
                 continue
             if not _is_folder(module):
@@ -138,7 +138,7 @@ class OrderedImporter(Importer):
         raise error or ModuleNotFoundError(f"No module named {module_name!r}", name=module_name)
 
     def get_name(self, obj: Any, name: str | None = None) -> tuple[str, str]:
-        """The name of the first that has the object. The error, where none has it, is the last one's."""
+        """The name from the first importer that has the object; else the last error."""
         last: Exception = ObjNotFoundError(f"there are no importers that could have {obj}")
         for each in self._importers:
             try:
@@ -151,7 +151,7 @@ class OrderedImporter(Importer):
         raise last
 
     def whichmodule(self, obj: Any, name: str) -> str:
-        """The module that the first says which knows one."""
+        """The module name from the first importer that knows it."""
         return next((found for each in self._importers if (found := each.whichmodule(obj, name)) != "__main__"), "__main__")
 
 

@@ -13,7 +13,7 @@ _PREFIX = re.compile(r"(<torch_package_\d+>)(?:\.|$)")
 
 
 class PackageMangler:
-    """The prefix of one importer, which no other of this process has."""
+    """The prefix of one importer, unique in this process."""
 
     def __init__(self) -> None:
         self.prefix = f"<torch_package_{next(_numbers)}>"
@@ -23,12 +23,12 @@ class PackageMangler:
         return f"{self.prefix}.{name}"
 
     def demangle(self, name: str) -> str:
-        """The name without this prefix; others stay as they are."""
+        """The name without this prefix; other names are unchanged."""
         return name.removeprefix(f"{self.prefix}.")
 
 
 def is_mangled(name: str) -> bool:
-    """Whether a name begins with a package's prefix."""
+    """Whether a name has a package's prefix."""
     return _PREFIX.match(name) is not None
 
 
@@ -39,6 +39,6 @@ def demangle(name: str) -> str:
 
 
 def mangle_prefix(name: str) -> str:
-    """The package's prefix of a name; "" where it has none."""
+    """The package's prefix of a name; "" if it has none."""
     found = _PREFIX.match(name)
     return "" if found is None else found[1]

@@ -1,4 +1,4 @@
-"""Stands for what a package was told to leave out. This file's text is `_mock.py` in packages, so that it imports nothing."""
+"""Stubs for modules that a package mocks. Packages contain this file's text as `_mock.py`, so it imports nothing."""
 
 _OPERATORS = """
     add and divmod floordiv lshift matmul mod mul or pow rshift sub truediv xor
@@ -10,7 +10,7 @@ _METHODS = """
 
 
 class MockedObject:
-    """An object of a module that was mocked; every use of it raises NotImplementedError."""
+    """An object of a mocked module; every use of it raises NotImplementedError."""
 
     def __init__(self, name, _suppress_err):
         self.__dict__["_name"] = name

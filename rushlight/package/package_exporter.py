@@ -57,10 +57,10 @@ class PackageExporter:
         f: a path, or a binary file with `write`.
         importer: where modules are found, one or several in their order. The environment by default; the importer of another
             package before it lets objects of that package be packaged again.
-        debug: say in a PackagingError, for each module that is at fault, a way on which it was reached.
+        debug: PackagingError shows, for each broken module, a path on which it was reached.
 
     A source's imports are found without running it. The standard library (but for `sys` and `io`), `torch` and `rushlight` are
-    always external. For every other module the first pattern holds that matches it, and one is needed.
+    always external. For every other module the first matching pattern applies, and there must be one.
     """
 
     importer: Importer
@@ -86,10 +86,10 @@ class PackageExporter:
         self._next_id = 0
         self._is_closed = False
 
-    # What goes in
+    # Content
 
     def save_source_file(self, module_name: str, file_or_directory: str | os.PathLike, dependencies: bool = True) -> None:
-        """Add a file's code as a module, or those of a folder as a package; with what they need, unless told otherwise."""
+        """Add a file as a module, or a folder as a package; with its dependencies, unless told otherwise."""
         path = Path(file_or_directory)
         if not path.is_dir():
             self.save_source_string(module_name, path.read_text(), path.name == "__init__.py", dependencies)
@@ -101,12 +101,12 @@ class PackageExporter:
             self.save_source_string(name, file.read_text(), is_package, dependencies)
 
     def save_source_string(self, module_name: str, src: str, is_package: bool = False, dependencies: bool = True) -> None:
-        """Add code as a module. `is_package`: it is the `__init__.py` of a package."""
+        """Add code as a module. `is_package`: it is a package's `__init__.py`."""
         _check_module_name(module_name)
         self._dependencies.add_source(module_name, src, is_package, dependencies)
 
     def save_module(self, module_name: str, dependencies: bool = True) -> None:
-        """Copy a module of the importer. ImportError: it can't be imported."""
+        """Copy a module of the importer. ImportError if it can't be imported."""
         if not isinstance(module_name, str):
             raise TypeError("save_module() expects a string input, did you perhaps mean to pass `__name__`?")
         _check_module_name(module_name)
@@ -115,11 +115,11 @@ class PackageExporter:
     def save_pickle(
         self, package: str, resource: str, obj: Any, dependencies: bool = True, pickle_protocol: int = 3
     ) -> None:
-        """Pickle an object into a file of a package, with the modules that it needs, unless told otherwise.
+        """Pickle an object into a file of a package, with the modules that it depends on, unless told otherwise.
 
         Storages are shared between all pickles of a package; scripted modules, and objects whose class has a method
-        `__reduce_package__(exporter)`, have ways of their own. What is written is a pickle of protocol 2, which readers of
-        protocol 3 take; another `pickle_protocol` is answered by a warning. PicklingError: the object can't be pickled.
+        `__reduce_package__(exporter)`, are handled separately. The pickle has protocol 2, which readers of protocol 3 accept;
+        another `pickle_protocol` causes a warning. PicklingError if the object can't be pickled.
         """
         if pickle_protocol not in _PROTOCOLS:
             text = f"packages hold pickles of protocol 2; pickle_protocol={pickle_protocol} changes nothing"
@@ -143,45 +143,46 @@ class PackageExporter:
         self._write(_filename(package, resource), memoryview(binary))
 
     def add_dependency(self, module_name: str, dependencies: bool = True) -> None:
-        """Add a module as the patterns say that match it."""
+        """Add a module by the patterns that match it."""
         self._dependencies.add(module_name, dependencies)
 
     def get_unique_id(self) -> str:
-        """A number that this exporter gives once, to name things by."""
+        """A number that this exporter returns only once, for unique names."""
         self._next_id += 1
         return str(self._next_id - 1)
 
-    # What becomes of modules
+    # Rules for modules
 
     def intern(self, include: GlobPattern, *, exclude: GlobPattern = (), allow_empty: bool = True) -> None:
-        """Copy the modules that match into the package. EmptyMatchError at the end: none does, and `allow_empty` is False."""
+        """Copy the modules that match into the package. EmptyMatchError at the end if none matches and `allow_empty` is
+        False."""
         self._add_pattern(Action.INTERN, include, exclude, allow_empty)
 
     def extern(self, include: GlobPattern, *, exclude: GlobPattern = (), allow_empty: bool = True) -> None:
-        """Have the modules that match imported from the environment in which the package is loaded."""
+        """Import matching modules from the environment when the package is loaded."""
         self._add_pattern(Action.EXTERN, include, exclude, allow_empty)
 
     def mock(self, include: GlobPattern, *, exclude: GlobPattern = (), allow_empty: bool = True) -> None:
-        """Replace the modules that match by stubs, which can be imported, and whose objects raise when they are used."""
+        """Replace matching modules by stubs, which can be imported, and whose objects raise on use."""
         self._add_pattern(Action.MOCK, include, exclude, allow_empty)
 
     def deny(self, include: GlobPattern, *, exclude: GlobPattern = ()) -> None:
-        """Refuse to write a package that needs a module that matches."""
+        """Refuse to write a package that depends on a matching module."""
         self._add_pattern(Action.DENY, include, exclude, True)
 
     def _add_pattern(self, action: Action, include: GlobPattern, exclude: GlobPattern, allow_empty: bool) -> None:
         self._dependencies.patterns.append(Pattern(GlobGroup(include, exclude=exclude), action, allow_empty))
 
     def register_extern_hook(self, hook: Hook) -> RemovableHandle:
-        """Have `hook(exporter, name)` called for each external module that a pattern matched, when the package is closed."""
+        """Call `hook(exporter, name)` for each external module that a pattern matched, when the package is closed."""
         return self._register(Action.EXTERN, hook)
 
     def register_mock_hook(self, hook: Hook) -> RemovableHandle:
-        """The same for modules that are replaced by stubs."""
+        """The same for mocked modules."""
         return self._register(Action.MOCK, hook)
 
     def register_intern_hook(self, hook: Hook) -> RemovableHandle:
-        """The same for modules that are copied."""
+        """The same for copied modules."""
         return self._register(Action.INTERN, hook)
 
     def _register(self, action: Action, hook: Hook) -> RemovableHandle:
@@ -189,11 +190,11 @@ class PackageExporter:
         self._hooks[action][handle.id] = hook
         return handle
 
-    # What is known of them
+    # Queries
 
     @property
     def dependency_graph(self) -> DiGraph:
-        """Modules and pickles, and what each needs."""
+        """The graph of modules and pickles, with their dependencies."""
         return self._dependencies.graph
 
     def dependency_graph_string(self) -> str:
@@ -217,11 +218,11 @@ class PackageExporter:
         return sorted(self._dependencies.with_action(Action.DENY))
 
     def get_rdeps(self, module_name: str) -> list[str]:
-        """What needs a module directly; nothing for one that is not known."""
+        """The direct dependents of a module; none for an unknown module."""
         return self.dependency_graph.predecessors(module_name) if module_name in self.dependency_graph else []
 
     def all_paths(self, src: str, dst: str) -> str:
-        """The ways from one module to another, in the language of Graphviz. ValueError: one is not known."""
+        """All paths from one module to another, in the language of Graphviz. ValueError for an unknown module."""
         return self.dependency_graph.all_paths(src, dst)
 
     # The end
@@ -236,8 +237,8 @@ class PackageExporter:
             self.close()
 
     def close(self) -> None:
-        """Write the file; the exporter is of no use afterwards. PackagingError: a module can't be packaged, or none of the
-        patterns says how. EmptyMatchError: a pattern that has to match something has not."""
+        """Write the file; the exporter can't be used afterwards. PackagingError: a module can't be packaged, or matches no
+        pattern. EmptyMatchError: a pattern that must match something has not."""
         if self._is_closed:
             return
         try:
@@ -311,7 +312,7 @@ class PackageExporter:
             self._write(name, data)
 
     def _describe(self, value: Any) -> tuple | None:
-        """The persistent id of an object that is not pickled as others are: how to make it again, in all pickles the same."""
+        """The persistent id of an object with its own pickling: its recipe, the same in all pickles."""
         if isinstance(value, ScriptFunction):
             raise PicklingError("ScriptFunction cannot be pickled; make it the method of a scripted module")
         is_script = isinstance(value, ScriptModule)
@@ -329,7 +330,7 @@ def _release(archive: ZipWriter, file: BinaryIO) -> None:
 
 
 def _filename(package: str, resource: str) -> str:
-    """The record of a resource. ValueError: it is no file's name, or the package's is none."""
+    """The record of a resource. ValueError for an invalid file name or package name."""
     if PurePath(resource).name != resource or "\\" in resource or "\0" in resource:
         raise ValueError(f"'{resource}' must be only a file name")
     _check_module_name(package)

@@ -1,4 +1,4 @@
-"""PackageImporter: the modules, objects and files of a package, apart from the environment's modules of the same names.
+"""PackageImporter: the modules, objects and files of a package, isolated from the environment's modules of the same names.
 
 In: a package that `PackageExporter` or PyTorch wrote. Out: modules, run from the package's sources; objects; texts and bytes.
 """
@@ -36,14 +36,14 @@ _ORIGIN = "<package_importer>"
 
 
 class PackageImporter(Importer):
-    """Imports from a package: `modules` are those that were imported, by their names in it.
+    """Imports from a package: `modules` maps names in the package to imported modules.
 
-    **A package is code.** Importing a module runs it, and unpickling an object may run anything: open only packages of people
-    whom you trust. (What the archive itself says, such as sizes and paths, is checked.)
+    **A package is code.** Importing a module runs it, and unpickling an object may run anything: open only packages that you
+    trust. (The archive's own metadata, such as sizes and paths, is checked.)
 
     Args:
-        file_or_buffer: the path of a package, or of the folder of one that was unpacked; or a binary file that can seek.
-        module_allowed: says of each external module whether the package may import it.
+        file_or_buffer: the path of a package, or of an unpacked package's folder; or a seekable binary file.
+        module_allowed: a predicate of the external modules that the package may import.
 
     Modules that the package calls external come from the environment; `torch` is Rushlight there. RuntimeError: the file is
     damaged or no package. ImportError: it needs a module that `module_allowed` refuses.
@@ -73,9 +73,9 @@ class PackageImporter(Importer):
     # Modules
 
     def import_module(self, name: str, package: str | None = None) -> ModuleType:
-        """A module of the package, or an external one. `package` is what a name with leading dots is relative to.
+        """Import a module of the package, or an external one. `package` is the base of a relative name.
 
-        ModuleNotFoundError: there is none, and it isn't among the external ones.
+        ModuleNotFoundError if it is neither in the package nor external.
         """
         return self._import(resolve_name(name, package) if name.startswith(".") else self._mangler.demangle(name))
 
@@ -117,12 +117,12 @@ class PackageImporter(Importer):
         )  # fmt: skip
 
     def _run(self, name: str, source: str | None, is_package: bool) -> None:
-        """Make a module and run its code. A module that fails is forgotten."""
+        """Create a module and run its code. A module that fails is removed again."""
         module = self._new_module(name, source, is_package)
         self.modules[name] = module
         if source is None:
             return
-        sys.modules[module.__name__] = module  # classes that are being made look up their module there
+        sys.modules[module.__name__] = module  # class creation looks the module up there
         try:
             exec(compile(self._text(source), module.__file__, "exec", dont_inherit=True), vars(module))
             linecache.lazycache(module.__file__, vars(module))
@@ -148,7 +148,7 @@ class PackageImporter(Importer):
         self, name: str, globals: dict[str, Any] | None = None, locals: Any = None, fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:  # fmt: skip
-        """What import statements in the package's code call."""
+        """The `__import__` of the package's code."""
         if level:
             package = (globals or {}).get("__package__") or ""
             if not package:
@@ -161,7 +161,7 @@ class PackageImporter(Importer):
         return module if level else self._import(name.partition(".")[0])
 
     def _import_members(self, name: str, module: ModuleType, members: Sequence[str]) -> None:
-        """Import those of a package's members that are modules and not there yet."""
+        """Import those of a package's members that are modules and not imported yet."""
         if not hasattr(module, "__path__"):
             return
         if "*" in members:
@@ -178,7 +178,7 @@ class PackageImporter(Importer):
     # Objects and files
 
     def load_binary(self, package: str, resource: str) -> bytes:
-        """The bytes of a file of a package. RuntimeError: there is none. TypeError: it is a module that holds no files."""
+        """The bytes of a file of a package. RuntimeError if there is none, TypeError if it is a module that holds no files."""
         return self.records.content(self._path(package, resource))
 
     def load_text(self, package: str, resource: str, encoding: str = "utf-8", errors: str = "strict") -> str:
@@ -186,7 +186,7 @@ class PackageImporter(Importer):
         return self.load_binary(package, resource).decode(encoding, errors)
 
     def load_pickle(self, package: str, resource: str, map_location: MapLocation = None) -> Any:
-        """The object that `save_pickle` wrote. `map_location` is where storages go, as for `rushlight.load`.
+        """Load an object from `save_pickle`. `map_location` places storages, as for `rushlight.load`.
 
         Runs the code of the object's classes. RuntimeError, UnpicklingError: the pickle or a storage is malformed.
         """
@@ -198,7 +198,7 @@ class PackageImporter(Importer):
             raise UnpicklingError(f"'{self.filename}': the pickle {package}.{resource} ends too early") from error
 
     def id(self) -> str:
-        """What the names of this importer's modules begin with: `<torch_package_0>`."""
+        """The prefix of this importer's module names: `<torch_package_0>`."""
         return self._mangler.prefix
 
     def file_structure(self, *, include: GlobPattern = "**", exclude: GlobPattern = ()) -> Directory:
@@ -206,11 +206,11 @@ class PackageImporter(Importer):
         return directory_of(self.filename, self.records.names(""), include, exclude)
 
     def python_version(self) -> str | None:
-        """The version of Python that wrote the package; None where it doesn't say."""
+        """The version of Python that wrote the package; None if it is not recorded."""
         return self._text(PYTHON_VERSION).strip() if self.records.has(PYTHON_VERSION) else None
 
     def get_resource_reader(self, fullname: str) -> PackageResourceReader | None:
-        """What `importlib.resources` reads a package's files by; None where there is no such package."""
+        """The resource reader of a package for `importlib.resources`; None if there is no such package."""
         try:
             self._folder(fullname)
         except ModuleNotFoundError:
@@ -230,7 +230,7 @@ class PackageImporter(Importer):
         return f"{folder}/{resource}"
 
     def _folder(self, package: str) -> str:
-        """The folder of a package, which is imported."""
+        """Import a package, and return its folder."""
         module = self.import_module(package)
         if not getattr(module, "__torch_package__", False) or not hasattr(module, "__path__"):
             raise TypeError(f"{package!r} is not a package")
@@ -245,17 +245,17 @@ class PackageResourceReader:
         self._name = name
 
     def open_resource(self, resource: str) -> io.BytesIO:
-        """A file, opened. FileNotFoundError: there is none."""
+        """Open a file. FileNotFoundError if there is none."""
         if not self.is_resource(resource):
             raise FileNotFoundError(f"{resource!r} in the package {self._name!r}")
         return io.BytesIO(self._importer.load_binary(self._name, resource))
 
     def resource_path(self, resource: str) -> str:
-        """FileNotFoundError: no file lies in a folder of the disk."""
+        """Raises FileNotFoundError: the files are not on disk."""
         raise FileNotFoundError(f"{resource!r} lies in the package {self._importer.filename!r} and has no path")
 
     def is_resource(self, name: str) -> bool:
-        """Whether there is a file of a name."""
+        """Whether there is a file with this name."""
         return self._importer.records.has(f"{self._name.replace('.', '/')}/{name}")
 
     def contents(self) -> Iterator[str]:

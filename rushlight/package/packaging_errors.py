@@ -1,4 +1,4 @@
-"""Why a package can't be written: the modules that are at fault, with reasons.
+"""The errors for a package that can't be written: the broken modules, with reasons.
 
 In: the graph of dependencies, whose nodes have an `error` where something is wrong. Out: an error that lists them.
 """
@@ -12,7 +12,7 @@ from rushlight.package.standard_library import is_standard
 
 
 class PackagingErrorReason(Enum):
-    """What is wrong with a module."""
+    """The problem with a module."""
 
     IS_EXTENSION_MODULE = "Module is a C extension module. torch.package supports Python modules only."
     NO_DUNDER_FILE = "Module had no __file__ defined."
@@ -30,13 +30,13 @@ class PackagingErrorReason(Enum):
 
 
 class EmptyMatchError(Exception):
-    """A pattern that was marked by `allow_empty=False` matched no module."""
+    """A pattern with `allow_empty=False` matched no module."""
 
 
 class PackagingError(Exception):
-    """Modules can't be packaged; `dependency_graph` says of each by its `error` why.
+    """Modules can't be packaged; each one's `error` in `dependency_graph` says why.
 
-    With `debug`, the text says a way on which each was reached.
+    With `debug`, the text shows a path on which each was reached.
     """
 
     def __init__(self, dependency_graph: DiGraph, debug: bool = False):

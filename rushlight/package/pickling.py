@@ -1,7 +1,7 @@
-"""PackagePickler: an object to a pickle of a package, with the names that its modules have there.
+"""PackagePickler: pickle an object for a package, with the names of its modules there.
 
-In: an object, and an importer that says where classes and functions are from. Out: pickle bytes of protocol 2, and the modules
-that they name. This library's own classes are written under the names that PyTorch has for them.
+In: an object, and an importer that names classes and functions. Out: pickle bytes of protocol 2, and the modules that they
+refer to. This library's classes are written under PyTorch's names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rushlight.serialization.pickler import Pickler
 
 
 class GlobalName(NamedTuple):
-    """A global that a pickle names, and that exists in PyTorch only."""
+    """A global of a pickle that exists only in PyTorch."""
 
     module: str
     name: str
@@ -32,9 +32,9 @@ Describe = Callable[[Any], tuple | None]
 
 
 class PackagePickler(Pickler):
-    """Writes one object. `describe(object)` gives the persistent id of those that describe themselves, None for others.
+    """Writes one object. `describe(object)` returns the persistent id of objects with their own pickling, else None.
 
-    `names` are the modules that the pickle names, with the names in them.
+    `names` are the modules that the pickle refers to, with the names in them.
     """
 
     def __init__(self, importer: Importer, keys: StorageKeys, describe: Describe):
@@ -67,7 +67,7 @@ class PackagePickler(Pickler):
         return int(super().storage_key(storage, element_type))
 
     def module_of(self, value: Any, qualified: str) -> str:
-        """The module of a class or function in the package; PicklingError where the importer doesn't have it."""
+        """The module of a class or function in the package; PicklingError if the importer doesn't have it."""
         said = getattr(value, "__module__", None) or ""
         if said == "builtins" or is_library(said):
             return module_of(value, qualified)
@@ -78,7 +78,7 @@ class PackagePickler(Pickler):
         return module
 
     def find_named(self, module: str, qualified: str) -> Any:
-        """What a name stands for."""
+        """The object of a qualified name."""
         if is_library(module) or module == "__builtin__":
             return find_named(module, qualified)
         found: Any = self.importer.import_module(module)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rushlight.core.storage import UntypedStorage
-from rushlight.jit.serialization.archive import LARGEST_TEXT, Archive
+from rushlight.jit.serialization.archive import MAX_TEXT, Archive
 from rushlight.serialization.errors import CheckpointError
 from rushlight.serialization.source import ByteSource
 from rushlight.serialization.storages import StorageClaim, swap_bytes
@@ -28,16 +28,16 @@ class PackageArchive(Archive):
     kind = "package"
 
     def __init__(self, source: ByteSource):
-        self._reading = threading.RLock()  # a file has one position for all threads
+        self._reading = threading.RLock()  # serialises reads: all threads share the file's position
         super().__init__(source)
 
     def bytes(self, name: str, limit: int) -> bytes:
-        """A record's bytes, inflated if need be; CheckpointError where there are more than `limit`."""
+        """A record's bytes, inflated if necessary; CheckpointError for more than `limit` bytes."""
         with self._reading:
             return super().bytes(name, limit)
 
     def storage(self, folder: str, claim: StorageClaim, where: str) -> UntypedStorage:
-        """The storage of a claim, from a record in a folder; its size must be the record's."""
+        """The storage of a claim, from a record in a folder; its size must match the record's."""
         with self._reading:
             return super().storage(folder, claim, where)
 
@@ -55,7 +55,7 @@ class PackageArchive(Archive):
         """All bytes of a record, as many as there are."""
         if not self.has(name):
             raise CheckpointError(f"failed locating file {name}: file not found")
-        return self.bytes(name, max(self.source.size, LARGEST_TEXT))
+        return self.bytes(name, max(self.source.size, MAX_TEXT))
 
     def close(self) -> None:
         """Close the file, if it was opened by its path."""
@@ -97,7 +97,7 @@ class PackageFolder:
             raise CheckpointError(f"record '{name}' has more than {limit} bytes, which are accepted")
         return self.content(name)
 
-    def text(self, name: str, limit: int = LARGEST_TEXT) -> str:
+    def text(self, name: str, limit: int = MAX_TEXT) -> str:
         """A record as text; CheckpointError where it is not UTF-8."""
         try:
             return self.bytes(name, limit).decode()

@@ -1,7 +1,7 @@
-"""Scripted modules in packages: all share the code under `.data/ts_code/code`, and each has a folder for its objects.
+"""Scripted modules in packages: they share the code under `.data/ts_code/code`, and each has a folder for its objects.
 
-In: modules, or the folders' numbers. Out: records, or modules. Constants are one table, of which every folder holds those
-that were known when it was written.
+In: modules, or the folders' numbers. Out: records, or modules. There is one table of constants; every folder holds those known
+when it was written.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from rushlight.jit.module import ScriptModule
 from rushlight.jit.runtime.objects import ScriptObject
-from rushlight.jit.serialization.archive import LARGEST_TEXT
+from rushlight.jit.serialization.archive import MAX_TEXT
 from rushlight.jit.serialization.class_printer import Program
 from rushlight.jit.serialization.importer import Importer
 from rushlight.jit.serialization.module_objects import module_of
@@ -29,7 +29,7 @@ _CODE = f"{_FOLDER}/code/"
 
 
 class _ScriptPickler(ArchivePickler):
-    """Writes values whose storages are records of the package."""
+    """Pickles values whose storages are records of the package."""
 
     def __init__(self, program: Program, keys: StorageKeys):
         super().__init__(program.types)
@@ -50,7 +50,7 @@ class ScriptWriter:
         self._numbers: dict[int, tuple[str, ScriptModule]] = {}
 
     def add(self, module: ScriptModule) -> str:
-        """Write a module's objects, once; the number of their folder. RuntimeError: an archive can't hold them."""
+        """Write a module's objects, once; returns the number of their folder. RuntimeError if an archive can't hold them."""
         if id(module) not in self._numbers:
             number = str(len(self._numbers))
             root = module._c
@@ -68,7 +68,7 @@ class ScriptWriter:
         return _ScriptPickler(self._program, self._keys).dump_typed(tuple(value for value, _ in held), kind)
 
     def finish(self) -> int:
-        """Write the code of all modules; the version of its operators."""
+        """Write the code of all modules; returns the version of its operators."""
         debug = self._program.debug_files()
         for name, text in self._program.files().items():
             self._write(_CODE + name, text.encode())
@@ -109,4 +109,4 @@ class ScriptReader:
 
     def _debug(self, name: str) -> bytes | None:
         name = f"{_FOLDER}/{name}"
-        return self._records.bytes(name, LARGEST_TEXT) if self._records.has(name) else None
+        return self._records.bytes(name, MAX_TEXT) if self._records.has(name) else None

@@ -1,4 +1,4 @@
-"""Which modules are Python's own: packages find them in every environment, so that they are never copied."""
+"""The modules of Python itself: they exist in every environment, so packages never copy them."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def is_standard(name: str) -> bool:
 
 
 def is_always_external(name: str) -> bool:
-    """Whether a module comes from the environment without a pattern that says so."""
+    """Whether a module is external without a matching pattern."""
     return is_library(name) or (is_standard(name) and name.partition(".")[0] not in _ASKED_FOR)

@@ -22,11 +22,11 @@ class StorageKeys:
         self._written = 0
 
     def share(self, pickler: Pickler) -> None:
-        """Let a pickler number its storages in this table."""
+        """Make a pickler number its storages in this table."""
         pickler.storages, pickler.storage_keys = self._storages, self._keys
 
     def unwritten(self) -> Iterator[tuple[str, memoryview]]:
-        """The records of the storages that came since the last call."""
+        """The records of the storages added since the last call."""
         while self._written < len(self._storages):
             key, storage = self._written, self._storages[self._written]
             self._written += 1

@@ -1,4 +1,4 @@
-"""PyTorch's modules in packages: code that imports `torch` gets Rushlight.
+"""Map PyTorch's modules in packages to Rushlight: code that imports `torch` gets Rushlight.
 
 In: the name of a module. Out: the name of the module that stands for it here.
 """
@@ -9,7 +9,7 @@ OWN, TORCH = "rushlight", "torch"
 
 
 def own_name(name: str) -> str:
-    """The module of Rushlight in place of one of PyTorch; every other name as it is."""
+    """The module of Rushlight for one of PyTorch; other names are unchanged."""
     return OWN + name[len(TORCH) :] if name.partition(".")[0] == TORCH else name
 
 

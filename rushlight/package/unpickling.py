@@ -1,4 +1,4 @@
-"""The pickles of a package, read: classes come from the package's modules, storages from its records.
+"""Read the pickles of a package: classes come from the package's modules, storages from its records.
 
 In: the bytes of a pickle and the importer. Out: the object. Such a pickle may run any code, as the package's modules do.
 """
@@ -41,7 +41,7 @@ class PackageUnpickler(WholeUnpickler):
         self._reduced: dict[int, Any] = {}
 
     def persistent_load(self, identity: Any) -> Any:
-        """A storage, or an object that its class's `__reduce_package__` has described."""
+        """A storage, or an object described by its class's `__reduce_package__`."""
         if type(identity) is not tuple or len(identity) < 4:
             raise UnpicklingError("the pickle refers to an external object in an unknown form")
         if identity[0] == "reduce_package":
@@ -58,7 +58,7 @@ class PackageUnpickler(WholeUnpickler):
         return self._reduced[key]
 
     def find_class(self, module: str, name: str) -> Any:
-        """A class or function of the package, or of a module that it may import."""
+        """A class or function of the package, or of an allowed module."""
         if (module, name) == UNPACK_SCRIPT:
             return lambda importer, number: self._scripts.read(number)
         if module.partition(".")[0] == TORCH:

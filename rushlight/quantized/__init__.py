@@ -1,7 +1,7 @@
-"""Quantized tensors: integers with a scale and a zero point, with operators for quantized models; and weights in blocks.
+"""Quantized tensors: integers with a scale and a zero point, with operators for quantized models; and block-quantized weights.
 
-Importing this package attaches the methods to Tensor; what computes is in `operators`, which is imported when the first
-quantized tensor is made or the first of its operators is asked for.
+Importing this package attaches the methods to Tensor. The kernels are in `operators`, which is imported when the first
+quantized tensor is created or one of its operators is first looked up.
 """
 
 from rushlight.core.lazy_module import lazy_names

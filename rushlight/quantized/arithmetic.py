@@ -20,7 +20,7 @@ from rushlight.quantized.registration import aten, operator
 
 
 def requantized(values: np.ndarray, kind: dtype, scale: float, zero_point: int, relu: bool = False) -> Tensor:
-    """float32 numbers as a quantized tensor; negative ones as 0 where `relu`."""
+    """Quantize float32 numbers; with `relu`, negative ones become 0."""
     check_zero_point(zero_point, kind, "quantize_tensor_per_tensor_affine")
     target = TensorQuantizer(float(scale), int(zero_point))
     values = np.maximum(values, 0, out=values) if relu else values
@@ -49,7 +49,7 @@ def _native(code: int, qa: Tensor, qb: Tensor, inverse: np.ndarray, zero_point: 
 
 
 def _multiplied(qa: Tensor, qb: Tensor, scale: float, zero_point: int, relu: bool) -> Tensor:
-    """The product of the integers less their zero points, by one multiplier, as ATen's kernel has it."""
+    """The product of the integers minus their zero points, with a single multiplier, as in ATen's kernel."""
     kind, pair = qa.dtype, (one_scale(qa), one_scale(qb))
     check_zero_point(zero_point, kind, "quantize_tensor_per_tensor_affine")
     quantum = np.float32(pair[0].scale * pair[1].scale * (1 / scale))
@@ -89,7 +89,7 @@ _pairs("mul", _multiplied)
 
 
 def _add_number(qa: Tensor, b: float, relu: bool) -> Tensor:
-    """The same integers where the zero point can move far enough; a wider scale where it can't."""
+    """Keep the integers and shift the zero point where it can move far enough; else use a wider scale."""
     held, kind = one_scale(qa), qa.dtype
     low, high = limits(kind)
     steps = round(float(b) / held.scale)
@@ -138,7 +138,7 @@ _with_numbers("add", _add_number)
 _with_numbers("mul", _multiply_number)
 
 
-# Concatenation and products of matrices
+# Concatenation and matrix products
 
 
 def _concatenated(qx: list[Tensor], dim: int, target: TensorQuantizer, relu: bool) -> Tensor:

@@ -1,4 +1,4 @@
-"""Weights in blocks of few bits as tensors, which linear layers and embeddings take in place of floats.
+"""Block-quantized weights as tensors, which linear layers and embeddings accept in place of floats.
 
 In: rows of bytes in a layout of GGUF (`rushlight.core.blocks`), or floats. Out: `BlockTensor`, whose bytes stay as they are.
 """
@@ -21,18 +21,18 @@ aten, own = namespaces.namespace("aten"), namespaces.namespace("rushlight")
 
 
 class BlockTensor(WrappedWeight):
-    """A weight (..., rows, width) in blocks of few bits.
+    """A block-quantized weight (..., rows, width).
 
-    `F.linear` and `F.embedding`, and so `nn.Linear` and `nn.Embedding`, read the blocks as they lie; every other function gets
-    the numbers that they stand for, in `dtype`. It has no gradient.
+    `F.linear` and `F.embedding`, and so `nn.Linear` and `nn.Embedding`, read the blocks directly; every other function gets the
+    dequantized numbers, in `dtype`. It has no gradient.
 
     Args:
         blocks: rows of bytes, uint8 (..., rows, bytes of a row), which are not copied.
         format: the layout: q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k or q6_k of GGUF; int4_32, int4_64, int4_128 or int4_256,
             groups of so many with a scale and an offset in float32.
-        dtype: of the numbers that they stand for: float32, bfloat16 or float16.
+        dtype: the dtype of the dequantized numbers: float32, bfloat16 or float16.
 
-    RuntimeError where rows are not of whole blocks, ValueError for an unknown layout.
+    RuntimeError for partial blocks, ValueError for an unknown layout.
 
     Example:
         >>> import rushlight as torch
@@ -55,8 +55,7 @@ class BlockTensor(WrappedWeight):
 
     @classmethod
     def quantize(cls, tensor: Tensor, format: str) -> BlockTensor:
-        """The blocks nearest to a floating tensor (..., rows, width). ValueError where blocks don't fill a row, or numbers are
-        not finite."""
+        """Quantize a floating tensor (..., rows, width). ValueError for partial blocks, and for numbers that are not finite."""
         if not tensor.is_floating_point():
             raise RuntimeError(f"BlockTensor.quantize: expected a floating tensor, got {tensor.dtype}")
         rows = tensor.detach().to(float32).contiguous()
@@ -64,7 +63,7 @@ class BlockTensor(WrappedWeight):
         return cls(tensor_from_array(made), format, tensor.dtype if tensor.dtype in (bfloat16, float16) else float32)
 
     def dequantize(self) -> Tensor:
-        """The numbers that the blocks stand for, in `dtype`."""
+        """The dequantized numbers, in `dtype`."""
         return own.dequantize_blocks(self.blocks, self.format).to(self.dtype)
 
     def _parts(self) -> tuple[Tensor, str, dtype]:
@@ -75,12 +74,13 @@ class BlockTensor(WrappedWeight):
 
 
 def rebuild_block_tensor(blocks: Tensor, format: str, dtype: dtype, is_parameter: bool) -> BlockTensor:
-    """A saved tensor."""
+    """Rebuild a saved tensor."""
     return rebuilt(BlockTensor, (blocks, format, dtype), is_parameter)
 
 
 class TurnedBlocks(WrappedWeight):
-    """The transposed of a matrix in blocks. Products with it read the blocks as they lie; all else gets the numbers."""
+    """The transpose of a block-quantized matrix. Products read the blocks directly; other functions get the dequantized
+    numbers."""
 
     turned: BlockTensor
 
@@ -96,7 +96,7 @@ class TurnedBlocks(WrappedWeight):
         return super().__torch_dispatch__(func, types, args, kwargs) if made is None else made
 
     def dequantize(self) -> Tensor:
-        """The numbers that the blocks stand for."""
+        """The dequantized numbers."""
         return self.turned.dequantize().t()
 
     def _parts(self) -> tuple[BlockTensor]:
@@ -112,7 +112,7 @@ class TurnedBlocks(WrappedWeight):
         return self.dequantize().__reduce_ex__(protocol)
 
 
-# Functions that read blocks
+# Functions that read blocks directly
 
 
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -137,7 +137,7 @@ BlockTensor._functions = {
     Tensor.dequantize: BlockTensor.dequantize,
 }
 
-# Operators that keep a tensor in blocks
+# Operators that keep the blocks
 
 
 def _to(self: BlockTensor, *, dtype: dtype | None = None, device: Any = None, **options: Any) -> Tensor:

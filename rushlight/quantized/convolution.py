@@ -1,8 +1,7 @@
 """Convolutions with quantized weights, plain and transposed, in one to three dimensions.
 
-The convolution of the integers, less their zero points, is exact: in float32 over so many channels that sums stay below 2^24,
-or in float64. Its result becomes integers as that of a linear layer does. One dimension is computed as two, the first of
-size 1.
+The convolution of the integers minus their zero points is exact: in float32 over few enough channels that sums stay below 2^24,
+or in float64. Its result is requantized as in a linear layer. 1-D convolutions are computed as 2-D ones with a first size of 1.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _CLASS = "__torch__.torch.classes.quantized.Conv{}dPackedParamsBase"
 
 
 def _of_rank(x: np.ndarray, rank: int, packed: ConvPackedParams, name: str) -> np.ndarray:
-    """The input with a batch and as many dimensions as the packed weight, which a convolution of one lacks."""
+    """The input with a batch, and with the packed weight's dimensions, which a 1-D convolution lacks."""
     if x.ndim != rank + 2:
         raise RuntimeError(f"quantized::{name}: Expected activation of {rank + 2} dimensions, got {x.ndim}")
     if rank < packed.rank:
@@ -35,10 +34,10 @@ def _of_rank(x: np.ndarray, rank: int, packed: ConvPackedParams, name: str) -> n
 
 
 def _sums(x: np.ndarray, zero_point: int, packed: ConvPackedParams) -> np.ndarray:
-    """The convolution of the integers less their zero points: exact integers, rounded to float32."""
+    """The convolution of the integers minus their zero points: exact integers, rounded to float32."""
     values = x.astype(np.float32)
     values -= zero_point
-    # The sums of a transposed convolution are over the weight's first dimension, those of groups over parts of the input.
+    # Split at the weight's input dimension: its first one for a transposed convolution, and per group for grouped ones.
     parts = [] if packed.transpose else packed.exact_parts(reach_of(x, zero_point))
     if len(parts) == 1:
         return _convolution(values, parts[0][1], packed)
@@ -57,12 +56,12 @@ def _convolution(values: np.ndarray, weight: Tensor, packed: ConvPackedParams) -
 
 
 def _along_channels(values: np.ndarray | None, packed: ConvPackedParams) -> np.ndarray | None:
-    """Numbers of the channels, to broadcast against (batch, channels, ...)."""
+    """Per-channel numbers, shaped to broadcast against (batch, channels, ...)."""
     return values if values is None or not values.ndim else values.reshape(1, -1, *(1,) * packed.rank)
 
 
 def _scales(packed: ConvPackedParams) -> np.ndarray:
-    """The weight's scales by channel of the result, of which a transposed convolution has a set for each group."""
+    """The weight's scales per output channel; a transposed convolution repeats them for each group."""
     scales = packed.scales
     return _along_channels(np.tile(scales, packed.groups) if packed.transpose and scales.ndim else scales, packed)
 
@@ -91,7 +90,7 @@ def convolve(
 def _native(
     x: np.ndarray, held: TensorQuantizer, packed: ConvPackedParams, relu: bool, target: TensorQuantizer | None = None
 ) -> np.ndarray | None:
-    """Images of bytes through a convolution to bytes of `target`, or to float32 without one; None where no kernel does it."""
+    """A convolution of bytes by a native kernel, to bytes of `target`, or to float32 if None; None if no kernel supports it."""
     if packed.native is None:
         return None
     sizes = sizes_after(x.shape[2:], packed.native.settings)
@@ -100,7 +99,7 @@ def _native(
 
 
 def convolve_dynamic(x: Tensor, packed: object, reduce_range: bool, rank: int, name: str) -> Tensor:
-    """A float32 tensor through a convolution, for which it is quantized to 8 bits."""
+    """A convolution of a float32 tensor, which is quantized dynamically to 8 bits."""
     packed, values = unwrapped(packed, ConvPackedParams, name), x.detach()._impl.array
     held = TensorQuantizer(*choose(*limits(values), 0, 127 if reduce_range else 255))
     images = _of_rank(held.quantize(values, quint8), rank, packed, name)
@@ -138,7 +137,7 @@ def _define(rank: int, transposed: bool) -> None:
 
 
 def _define_old(name: str, packed: str, rank: int, relu: bool) -> None:
-    """The former signature, in which settings that the packed weight has are given again."""
+    """The deprecated signature, which repeats settings of the packed weight."""
 
     def static(qx, weight, stride, padding, dilation, groups, output_scale, output_zero_point):
         return convolve(qx, weight, output_scale, output_zero_point, relu, rank, name)

@@ -1,4 +1,4 @@
-"""Operators that make quantized tensors, and those that take them apart again."""
+"""Operators that create quantized tensors, and those that take them apart."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _checked_values(values: Tensor) -> np.ndarray:
 
 
 def check_zero_point(zero_point: int, kind: dtype, name: str) -> None:
-    """RuntimeError for a zero point that the dtype does not hold."""
+    """RuntimeError for a zero point out of the dtype's range."""
     low, high = limits(kind)
     if zero_point < low:
         raise RuntimeError(f"{name} zero_point {zero_point} is below lower bound.")
@@ -69,7 +69,7 @@ def quantize_per_channel(self, scales, zero_points, axis, dtype):
 
 
 def channel_quantizer(sizes: tuple[int, ...], scales: Tensor, zero_points: Tensor, axis: int) -> ChannelQuantizer:
-    """The quantizer of a tensor of some sizes; RuntimeError where scales, zero points and axis do not fit them."""
+    """The per-channel quantizer for a tensor's sizes; RuntimeError where scales, zero points and axis do not fit."""
     if scales.dim() != 1 or zero_points.dim() != 1:
         raise RuntimeError("scale and zero_point tensors must have dimension 1")
     if scales.numel() != zero_points.numel():
@@ -158,11 +158,11 @@ def empty_per_channel(
     return make_quantized(np.zeros(tuple(size), kind.numpy), kind, quantizer)
 
 
-# And apart
+# Taking apart
 
 
 def values_of(tensor: Tensor) -> np.ndarray:
-    """The float32 numbers of a quantized tensor."""
+    """The dequantized numbers of a tensor, float32."""
     return quantizer_of(tensor).dequantize(tensor._impl.array)
 
 

@@ -1,5 +1,5 @@
-"""Functions of one element on quantized tensors. An 8-bit tensor has at most 256 different elements: each function is computed
-for all of them, and its values are looked up.
+"""Elementwise functions on quantized tensors. An 8-bit tensor has at most 256 different values, so each function becomes a
+table look-up.
 
 In: a quantized tensor, a function of float32 arrays, and the scale and zero point of the result. Out: a quantized tensor.
 """
@@ -23,7 +23,7 @@ Function = Callable[[Tensor], Tensor]
 
 
 def mapped(source: Tensor, function: Function, scale: float | None = None, zero_point: int | None = None) -> Tensor:
-    """A function of each element; the result has the given scale and zero point, those of `source` if there are none."""
+    """A function of each element; the result has the given scale and zero point, by default those of `source`."""
     held, kind = one_scale(source), source.dtype
     target = held if scale is None else TensorQuantizer(float(scale), int(zero_point))
     check_zero_point(target.zero_point, kind, "quantize_tensor_per_tensor_affine")
@@ -40,7 +40,7 @@ def _computed(
 
 
 def clipped(source: Tensor, low: float | None, high: float | None) -> Tensor:
-    """The elements within bounds, which are rounded to the tensor's quanta first."""
+    """The elements clamped to bounds, which are first rounded to the tensor's quanta."""
     held, kind = one_scale(source), source.dtype
     bounds = [None if each is None else held.quantize(np.full((), each, np.float32), kind) for each in (low, high)]
     integers = source._impl.array
@@ -105,7 +105,7 @@ def prelu(self, weight):
 
 
 def _onto_unit(name: str, reach: float, middle: bool) -> None:
-    """A function with values in [0, 1] or [-1, 1], on which the quanta of the result are spread evenly."""
+    """Define a function with values in [0, 1] or [-1, 1], whose result has a fixed scale that covers this range."""
     general = find(name)
 
     def kernel(self):

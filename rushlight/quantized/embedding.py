@@ -1,4 +1,4 @@
-"""Embeddings whose table is quantized by rows, to 8, 4 or 2 bits: rows are dequantized as they are looked up.
+"""Embeddings with a table quantized per row, to 8, 4 or 2 bits: rows are dequantized on look-up.
 
 In: a packed table, indices, and for bags their offsets. Out: float32. A row's element is q * scale + bias, where the bias is
 -zero point * scale.
@@ -65,7 +65,7 @@ def _bags(
     packed: EmbeddingPackedParams, indices: np.ndarray, offsets: Tensor | None, weights: Tensor | None, has_last: bool,
     name: str,
 ) -> Tensor:  # fmt: skip
-    """The sums of the rows of each bag: between offsets, or of a row of indices of two dimensions."""
+    """The sums of the rows of each bag: between offsets, or per row of 2-dimensional indices."""
     rows = _rows(packed, indices, name)
     if weights is not None:
         rows *= weights.detach()._impl.array[..., None]

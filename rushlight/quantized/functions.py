@@ -1,4 +1,4 @@
-"""The functions of the library on quantized tensors: `quantize_per_tensor`, `dequantize`, and so on, as in torch."""
+"""The public functions on quantized tensors: `quantize_per_tensor`, `dequantize`, and so on, as in torch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Element = dtype
 def quantize_per_tensor(
     input: Tensor | Sequence[Tensor], scale: float | Tensor, zero_point: int | Tensor, dtype: _Element
 ) -> Tensor | list[Tensor]:
-    """A float32 tensor as integers: round(input / scale + zero_point), halves to even, at the limits where it lies beyond.
+    """Quantize a float32 tensor: round(input / scale + zero_point), halves to even, clamped to the dtype's limits.
 
     `dtype` is quint8, qint8 or qint32. A list of tensors takes scales and zero points as tensors, one for each. RuntimeError
     for another dtype and for a zero point that it does not hold. Of ATen: `quantize_per_tensor`.
@@ -27,17 +27,16 @@ def quantize_per_tensor(
 
 @overridable
 def quantize_per_tensor_dynamic(input: Tensor, dtype: _Element, reduce_range: bool) -> Tensor:
-    """A float32 tensor as integers, with the scale and the zero point that its least and its largest element ask for.
+    """Quantize a float32 tensor, with the scale and the zero point computed from its minimum and maximum.
 
-    `dtype` is quint8 or qint8; float16 converts only. `reduce_range` leaves out one bit. Of ATen:
-    `quantize_per_tensor_dynamic`.
+    `dtype` is quint8 or qint8; float16 converts only. `reduce_range` uses one bit less. Of ATen: `quantize_per_tensor_dynamic`.
     """
     return aten.quantize_per_tensor_dynamic(input, dtype, reduce_range)
 
 
 @overridable
 def quantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor, axis: int, dtype: _Element) -> Tensor:
-    """A float32 tensor as integers, with a scale and a zero point for each index of dimension `axis`.
+    """Quantize a float32 tensor, with a scale and a zero point for each index of dimension `axis`.
 
     Floating zero points give the scheme `per_channel_affine_float_qparams`. RuntimeError where the lengths don't fit. Of ATen:
     `quantize_per_channel`.
@@ -47,7 +46,7 @@ def quantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor, axi
 
 @overridable
 def dequantize(tensor: Tensor | Sequence[Tensor]) -> Tensor | list[Tensor]:
-    """The float32 numbers that a quantized tensor, or each of a list, stands for: (q - zero point) * scale."""
+    """Dequantize a tensor, or each tensor of a list, to float32: (q - zero point) * scale."""
     return aten.dequantize(tensor)
 
 
@@ -88,7 +87,7 @@ def q_per_channel_axis(input: Tensor) -> int:
 
 
 def _make_per_tensor_quantized_tensor(input: Tensor, scale: float, zero_point: int) -> Tensor:
-    """A quantized tensor of given integers (uint8, int8 or int32), which are copied."""
+    """A quantized tensor over a copy of the given integers (uint8, int8 or int32)."""
     return aten._make_per_tensor_quantized_tensor(input, scale, zero_point)
 
 
@@ -100,7 +99,7 @@ def _make_per_channel_quantized_tensor(input: Tensor, scale: Tensor, zero_point:
 def _empty_affine_quantized(
     size: Sequence[int], *, scale: float = 1.0, zero_point: int = 0, dtype: _Element | None = None, device: str = "cpu"
 ) -> Tensor:
-    """A quantized tensor of a size, whose integers are 0."""
+    """A quantized tensor of this size, with integers 0."""
     device_for_operator(device, "aten::_empty_affine_quantized")
     return aten._empty_affine_quantized(list(size), scale=scale, zero_point=zero_point, dtype=dtype)
 

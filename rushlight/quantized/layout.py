@@ -1,7 +1,7 @@
-"""How a quantized tensor is kept: integers in a storage that knows by which quantizer they stand for real numbers.
+"""The layout of quantized tensors: integers in a storage that also holds their quantizer.
 
-It is a `Tensor` like any other, whose dispatch key is QuantizedCPU: operators without a kernel for that key refuse it. Views
-share the storage, and so the quantizer. Elements of less than a byte take a byte each.
+It is a `Tensor` with the dispatch key QuantizedCPU: operators without a kernel for that key reject it. Views share the storage,
+and so the quantizer. Elements of less than a byte take a byte each.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ QUANTIZED_BIT = bit(DispatchKey.QuantizedCPU)
 
 
 class QuantizedStorage(StorageImpl):
-    """The memory of quantized tensors."""
+    """The storage of quantized tensors."""
 
     __slots__ = ("quantizer",)
 
@@ -31,11 +31,11 @@ class QuantizedStorage(StorageImpl):
         self.quantizer = quantizer
 
     def reduced(self, tensor: Tensor) -> tuple:
-        """How Python's pickle makes a tensor over this storage again."""
+        """The pickle recipe of a tensor over this storage."""
         return (_unpickled, (np.array(tensor._impl.array), tensor._impl.dtype, self.quantizer))
 
     def copied(self) -> QuantizedStorage:
-        """The same quantizer over a copy of the memory."""
+        """A copy of the memory with the same quantizer."""
         memory = UntypedStorage.from_buffer(self.bytes())._impl
         return QuantizedStorage(memory.buffer, memory.nbytes, self.quantizer)
 
@@ -46,7 +46,8 @@ def _unpickled(integers: np.ndarray, kind: dtype, quantizer: Quantizer) -> Tenso
 
 
 def make_quantized(integers: np.ndarray, kind: dtype, quantizer: Quantizer) -> Tensor:
-    """A quantized tensor over an array of `kind.numpy`, row-major or channels-last, which it shares; over a copy of another."""
+    """A quantized tensor over an array of `kind.numpy`. It shares the array if that is row-major or channels-last, else copies
+    it."""
     memory = integers.transpose(0, 2, 3, 1) if is_channels_last(integers) else integers
     if not memory.flags.c_contiguous:
         memory = integers = np.ascontiguousarray(integers)
@@ -96,5 +97,5 @@ def one_scale(tensor: Tensor) -> TensorQuantizer:
 
 
 def like(source: Tensor, integers: np.ndarray) -> Tensor:
-    """A tensor of other integers with the dtype and the quantizer of `source`."""
+    """A tensor with other integers, and the dtype and quantizer of `source`."""
     return make_quantized(integers, source._impl.dtype, quantizer_of(source))

@@ -1,7 +1,7 @@
-"""Linear layers with quantized weights: from quantized to quantized tensors, and on float32 tensors, quantized on the way.
+"""Linear layers with quantized weights: from quantized to quantized tensors, and on float32 tensors, quantized dynamically.
 
-Products of the integers, less their zero points, are summed exactly. The sums, with the bias in units of their quantum, times
-the quotient of the scales, round half to even; this is the arithmetic of ATen with fbgemm.
+Products of the integers minus their zero points are summed exactly. The sums, plus the bias in their quanta, are multiplied by
+the quotient of the scales and rounded half to even, as in ATen with fbgemm.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def rescaled(
     sums: np.ndarray, input_scale: float, scales: np.ndarray, bias: np.ndarray | None, target: TensorQuantizer, kind: dtype,
     relu: bool = False,
 ) -> np.ndarray:  # fmt: skip
-    """Sums of products as integers of the result. `scales` (of the weight) and `bias` broadcast against the sums."""
+    """Requantize sums of products. `scales` (of the weight) and `bias` broadcast against the sums."""
     quantum = np.float32(input_scale) * scales
     made = sums.astype(np.float32, copy=False)
     if bias is not None:
@@ -40,8 +40,8 @@ def rescaled(
 
 
 def _products(integers: np.ndarray, zero_point: int, packed: LinearPackedParams, reach: int) -> np.ndarray:
-    """The sums of products, (rows, out features): exact integers, rounded to float32. No input is further than `reach` from the
-    zero point."""
+    """The sums of products, (rows, out features): exact integers, rounded to float32. `reach` bounds the inputs' distance from
+    the zero point."""
     rows = integers.reshape(-1, integers.shape[-1]).astype(np.float32)
     rows -= zero_point
     parts = packed.exact_parts(reach)
@@ -56,7 +56,7 @@ def _product(rows: np.ndarray, weight: Tensor) -> np.ndarray:
 
 
 def reach_of(integers: np.ndarray, zero_point: int) -> int:
-    """How far integers of a dtype can be from a zero point."""
+    """The maximal distance of a dtype's integers from the zero point."""
     info = np.iinfo(integers.dtype)
     return max(zero_point - int(info.min), int(info.max) - zero_point)
 
@@ -80,7 +80,7 @@ def _check_input(x: Tensor, packed: object, name: str) -> LinearPackedParams:
 
 
 def unwrapped(packed: object, kind: type, name: str) -> object:
-    """Packed weights, also out of the object that stands for them in scripted code."""
+    """Packed weights, also from inside an object of scripted code."""
     held = getattr(packed, "held", packed)
     if not isinstance(held, kind):
         raise RuntimeError(f"quantized::{name} takes packed weights of {kind.class_name}, got {type(held).__name__}")
@@ -105,14 +105,14 @@ def linear(x: Tensor, packed: object, scale: float, zero_point: int, relu: bool,
 def _native(
     integers: np.ndarray, held: TensorQuantizer, packed: LinearPackedParams, relu: bool, target: TensorQuantizer | None = None
 ) -> np.ndarray | None:
-    """Bytes (..., in features) through a layer to bytes of `target`, or to float32 without one; None without a kernel."""
+    """Apply a layer to bytes by a native kernel, to bytes of `target`, or to float32 if None; None if no kernel supports it."""
     rows = native.contiguous(integers).reshape(1, 1, -1, integers.shape[-1])
     made = packed.applied(rows, rows.shape[1:3], integers.dtype, held, target, relu)
     return None if made is None else made.reshape(*integers.shape[:-1], made.shape[-1])
 
 
 def linear_dynamic(x: np.ndarray, packed: LinearPackedParams, reduce_range: bool, relu: bool = False) -> np.ndarray:
-    """A float32 array (..., in features) through a layer, for which it is quantized to 8 bits (7 if `reduce_range`)."""
+    """Apply a layer to a float32 array (..., in features), which is quantized dynamically to 8 bits (7 if `reduce_range`)."""
     largest = 127 if reduce_range else 255
     held = TensorQuantizer(*choose(*limits_of(x), 0, largest))
     made = _native(held.quantize(x, quint8), held, packed, relu)
@@ -122,8 +122,8 @@ def linear_dynamic(x: np.ndarray, packed: LinearPackedParams, reduce_range: bool
 def _dynamic_by_parts(
     x: np.ndarray, packed: LinearPackedParams, held: TensorQuantizer, largest: int, relu: bool
 ) -> np.ndarray:  # fmt: skip
-    """The same where there is no kernel."""
-    reach = 255  # rounded up to few values, for each of which the weight's parts are kept
+    """The dynamic layer without a native kernel."""
+    reach = 255  # rounded up to a few values, because the weight's parts are cached per value
     if max(held.zero_point, largest - held.zero_point) < 128:
         reach = 128
     sums = _products(held.quantize(x, quint8), held.zero_point, packed, reach).astype(np.float32, copy=False)
@@ -135,7 +135,7 @@ def _dynamic_by_parts(
 
 
 def linear_float16(x: np.ndarray, packed: LinearPackedParams, relu: bool = False) -> np.ndarray:
-    """A float32 array through a layer whose weight was rounded to float16."""
+    """Apply a layer whose weight was rounded to float16 to a float32 array."""
     made = _product(x.reshape(-1, x.shape[-1]), packed.weight)
     if packed.bias_array is not None:
         made += packed.bias_array

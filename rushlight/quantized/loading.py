@@ -1,4 +1,4 @@
-"""When the operators of quantized tensors are defined: at the first use of one, because few programs need them.
+"""Define the operators of quantized tensors lazily, because few programs need them.
 
 In: an operator's name. Out: whether it is one of them; `ensure_operators` defines all.
 """
@@ -19,7 +19,7 @@ NAMESPACES = ("quantized", "_quantized")
 
 
 def ensure_operators() -> None:
-    """Define the operators of quantized tensors, unless that has been done."""
+    """Define the operators of quantized tensors if they are not defined yet."""
     import_module("rushlight.quantized.operators")
 
 
@@ -30,7 +30,7 @@ def is_quantized_operator(name: str) -> bool:
 
 
 class QuantizedNamespace(Namespace):
-    """`ops.quantized`, whose operators are defined when one is asked for."""
+    """`ops.quantized`, whose operators are defined on first access."""
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
         if not name.startswith("__"):

@@ -1,4 +1,4 @@
-"""What quantized tensors add to Tensor's methods, and how they print."""
+"""Methods of Tensor for quantized tensors, and their printed form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _is_quantized(self: Tensor) -> bool:
 
 
 def dequantize(self: Tensor) -> Tensor:
-    """The real numbers of a quantized tensor, float32; a floating tensor as float32."""
+    """The dequantized numbers, float32; a floating tensor is converted to float32."""
     return operators.aten.dequantize(self)
 
 

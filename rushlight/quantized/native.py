@@ -1,8 +1,8 @@
-"""The native kernels of bytes, behind the operators of quantized tensors.
+"""Native byte kernels for the operators of quantized tensors.
 
-In: arrays of bytes with their scales and zero points. Out: an array, or None where no kernel takes them (other dtypes, weights
-whose zero points need more than a byte, empty arrays, a build without kernels); the caller computes with NumPy then, to the
-same integers. Images lie channels-last in the kernels; an array in another order is copied.
+In: arrays of bytes with their scales and zero points. Out: an array, or None if no kernel supports the arguments (other dtypes,
+weights whose zero points need more than a byte, empty arrays, a build without kernels). The caller then computes the same
+integers with NumPy. Images lie channels-last in the kernels; an array in another order is copied.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ def channels_last(x: np.ndarray) -> np.ndarray:
 
 
 def channels_first(x: np.ndarray) -> np.ndarray:
-    """The view (batch, channels, height, width) of images that lie channels-last."""
+    """The view (batch, channels, height, width) of channels-last images."""
     return x.transpose(0, 3, 1, 2)
 
 
 def is_channels_last(x: np.ndarray) -> bool:
-    """Whether images lie channels-last and not row-major."""
+    """Whether images are channels-last and not row-major."""
     return x.ndim == 4 and not x.flags.c_contiguous and x.transpose(0, 2, 3, 1).flags.c_contiguous
 
 
 def elementwise(run: Callable[..., bool], kind: np.dtype, *inputs: np.ndarray) -> np.ndarray | None:
-    """The array that run(out, *inputs) fills, which lies like the first input; None where it says that it did nothing."""
+    """The array filled by run(out, *inputs), with the layout of the first input; None if it did nothing."""
     if native.kernels is None:
         return None
     last = is_channels_last(inputs[0])
@@ -60,7 +60,7 @@ def elementwise(run: Callable[..., bool], kind: np.dtype, *inputs: np.ndarray) -
 
 @dataclass(frozen=True, eq=False)
 class LayerWeight:
-    """A weight as kernels read it: packed bytes, or int16 (taps, channels) of a depthwise convolution; and its settings:
+    """A weight in the kernels' form: packed bytes, or int16 (taps, channels) for a depthwise convolution; and its settings:
     kernel sizes, strides, paddings and dilations, two each, and groups."""
 
     data: np.ndarray
@@ -69,7 +69,8 @@ class LayerWeight:
 
 
 def pack(weight: np.ndarray, settings: Sequence[int]) -> LayerWeight | None:
-    """A weight (outputs, channels / groups, height, width) of float32 integers, less their zero points, for the kernels."""
+    """Pack a weight (outputs, channels / groups, height, width) of float32 integers, minus their zero points, for the
+    kernels."""
     if native.kernels is None or not weight.size or weight.min() < -128 or weight.max() > 127:
         return None
     outputs, channels, groups = weight.shape[0], weight.shape[1], settings[8]
@@ -87,7 +88,7 @@ def layer(
     x: np.ndarray, weight: LayerWeight, sizes: Sequence[int], kind: np.dtype, bias: np.ndarray, multiplier: np.ndarray,
     zero_point: int, out_zero: int, relu: bool,
 ) -> np.ndarray | None:  # fmt: skip
-    """x (batch, height, width, channels) through a layer, to (batch, *sizes, outputs) of `kind`, bytes or float32."""
+    """Apply a layer to x (batch, height, width, channels): (batch, *sizes, outputs) of `kind`, bytes or float32."""
     out = native.scratch((x.shape[0], *sizes, weight.outputs), kind)
     numbers = (*weight.settings, zero_point, out_zero, int(relu))
     done = native.kernels.byte_layer(out, native.contiguous(x), weight.data, bias, multiplier, numbers)
@@ -103,18 +104,18 @@ def sizes_after(sizes: Sequence[int], settings: Sequence[int]) -> list[int]:
     ]
 
 
-# Element by element
+# Elementwise
 
 
 def quantize(values: np.ndarray, inverse: float, zero_point: int, kind: np.dtype) -> np.ndarray | None:
-    """float32 numbers times the inverse of a scale, plus the zero point, as bytes."""
+    """Quantize to bytes: float32 numbers times the inverse of a scale, plus the zero point."""
     if kind not in BYTES:
         return None
     return elementwise(lambda out, x: native.kernels.quantize_bytes(out, x, inverse, zero_point), kind, values)
 
 
 def dequantize(integers: np.ndarray, scale: float, zero_point: int) -> np.ndarray | None:
-    """The float32 numbers of bytes."""
+    """Dequantize bytes to float32."""
     if integers.dtype not in BYTES:
         return None
     return elementwise(lambda out, x: native.kernels.dequantize_bytes(out, x, scale, zero_point), FLOAT, integers)
@@ -136,7 +137,7 @@ def combine(
 def rescale(
     integers: np.ndarray, scale: float, zero: int, inverse: float, zero_point: int, relu: bool
 ) -> np.ndarray | None:  # fmt: skip
-    """Bytes dequantized, negative numbers made 0 if `relu`, and quantized anew."""
+    """Bytes dequantized, clamped at 0 if `relu`, and quantized again."""
     if integers.dtype not in BYTES:
         return None
     numbers = (scale, zero, inverse, zero_point, int(relu))
@@ -144,10 +145,10 @@ def rescale(
 
 
 def look_up(integers: np.ndarray, table: np.ndarray) -> np.ndarray | None:
-    """The elements of a table of 256 bytes, which begins with that of the least integer."""
+    """Look up elements in a table of 256 bytes, which starts with the entry of the smallest integer."""
     if integers.dtype not in BYTES:
         return None
-    # The kernel takes the bits of a signed byte for an unsigned one.
+    # The kernel reads a signed byte as unsigned.
     by_bits = np.roll(table, 128) if integers.dtype.kind == "i" else table
     plain = by_bits.view(np.uint8)
     made = elementwise(lambda out, x: native.kernels.look_up_bytes(out, x, plain), BYTES[0], integers.view(np.uint8))
@@ -155,7 +156,7 @@ def look_up(integers: np.ndarray, table: np.ndarray) -> np.ndarray | None:
 
 
 def limits(values: np.ndarray) -> tuple[float, float]:
-    """The smallest and the largest number; zeros of an empty array."""
+    """The minimum and maximum; zeros for an empty array."""
     if not values.size:
         return 0.0, 0.0
     found = None if native.kernels is None else native.kernels.float_limits(values)
@@ -166,7 +167,7 @@ def limits(values: np.ndarray) -> tuple[float, float]:
 
 
 def pool(x: np.ndarray, sizes: Sequence[int], numbers: Sequence[int]) -> np.ndarray | None:
-    """Images (batch, channels, height, width) of bytes, pooled to `sizes`; they keep their order in memory. `numbers`: those of
+    """Images (batch, channels, height, width) of bytes, pooled to `sizes`; the memory order is kept. `numbers` are those of
     `pool_bytes`."""
     if native.kernels is None or x.ndim != 4 or x.dtype not in BYTES:
         return None

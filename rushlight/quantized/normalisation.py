@@ -1,4 +1,4 @@
-"""Normalisation of quantized tensors: computed in float32, with the result's scale and zero point given."""
+"""Normalisation of quantized tensors: computed in float32, with the given scale and zero point for the result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _batch_norm(
     qx: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, var: Tensor, eps: float, scale: float,
     zero_point: int, relu: bool, ranks: tuple[int, ...], name: str,
 ) -> Tensor:  # fmt: skip
-    """x * factor + shift per channel, of the batch's statistics."""
+    """Batch normalisation by stored statistics: x * factor + shift per channel."""
     one_scale(qx)
     if qx.dim() not in ranks:
         raise RuntimeError(f"quantized::{name}: expected an input of {' or '.join(map(str, ranks))} dimensions, got {qx.dim()}")

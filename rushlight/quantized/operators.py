@@ -1,6 +1,6 @@
 """All operators of quantized tensors: importing this module defines them.
 
-Nothing imports it at start; `loading.ensure_operators` does, and methods of Tensor that need it.
+It is not imported at start-up; `loading.ensure_operators` and methods of Tensor import it on demand.
 """
 
 from importlib import import_module
@@ -26,5 +26,5 @@ _DEFINING = (
 
 __all__ = ["aten", "quantized_text", "scheme_of"]
 
-# The rules of captures look operators up by name, so they come after the definitions.
+# Capture rules look operators up by name, so they come after the definitions.
 import_module("rushlight.quantized.captures")

@@ -1,9 +1,8 @@
-"""Weights ready for the operators that take them, and the form in which archives hold them.
+"""Packed weights for the operators, and their serialized state in archives.
 
 In: a quantized weight with its bias and settings, or the state that an archive has. Out: objects with the weight's integers as
-float32, in which sums of products of bytes are exact, and what they need to be written again. Each `class_name` is torch's,
-below `__torch__.torch.classes`; `state_types` are the types that its state has in archives, that of new ones first, as
-schemas write them.
+float32, which sums products of bytes exactly, and everything needed to write them again. Each `class_name` is torch's, below
+`__torch__.torch.classes`; `state_types` are the possible types of its state in archives, newest first, as schema text.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from rushlight.quantized.layout import is_quantized, quantizer_of
 from rushlight.quantized.native import FLOAT, LayerWeight, layer, pack
 from rushlight.quantized.quantizer import ChannelQuantizer, TensorQuantizer
 
-LONGEST_SUM = 32768  # so many products of two bytes stay below 2^31
+MAX_SUM_LENGTH = 32768  # at most this many products of two bytes stay below 2^31
 
 
 class PackedError(RuntimeError):
@@ -49,7 +48,7 @@ def _check_weight(weight: Tensor, dims: int, axis: int, name: str) -> None:
 
 
 class GraphConstants:
-    """Base of packed weights of which captured graphs hold tensors, which are made once. `derived` gives their elements, by a
+    """Base of packed weights with tensors for captured graphs, which are created once. `derived` computes their elements, by a
     name and numbers."""
 
     def derived(self, name: str, *numbers: float) -> np.ndarray:
@@ -62,7 +61,7 @@ class GraphConstants:
         return {}
 
     def constant(self, *recipe: str | float) -> Tensor:
-        """A tensor by its name and numbers, the same at each call."""
+        """A tensor by its name and numbers; the same object at each call."""
         found = self.constants.get(recipe)
         if found is None:
             made = tensor_from_array(np.array(self.derived(*recipe), order="C"))
@@ -78,12 +77,12 @@ class PackedWeight(GraphConstants):
     bias: Tensor | None
 
     def less_zero_points(self) -> np.ndarray:
-        """The weight's integers less their zero points, float32."""
+        """The weight's integers minus their zero points, float32."""
         return dequantized_by_one(self.weight._impl.array, quantizer_of(self.weight))
 
     @cached_property
     def integers(self) -> np.ndarray:
-        """The same, kept for products without a kernel."""
+        """The same, cached for products without a kernel."""
         return self.less_zero_points()
 
     @cached_property
@@ -100,35 +99,35 @@ class PackedWeight(GraphConstants):
     @property
     def rows(self) -> tuple[np.ndarray, tuple[int, ...]] | None:
         """The integers as a weight (outputs, channels / groups, height, width), and the settings of `native.LayerWeight`; None
-        for layers of other forms."""
+        for unsupported layers."""
         return None
 
     @cached_property
     def native(self) -> LayerWeight | None:
-        """The weight for native kernels, where they take it."""
+        """The weight for native kernels, if they support it."""
         return None if self.rows is None else pack(*self.rows)
 
     @cached_property
     def geometry(self) -> tuple[list[int], list[int], list[int], int] | None:
-        """Strides, paddings and dilations of height and width, and groups, as captured graphs have them; None where the weight
-        needs more than a byte, sums more than 31 bits, or the layer is of another form."""
+        """Strides, paddings and dilations of height and width, and groups, for captured graphs; None where the weight needs
+        more than a byte, sums more than 31 bits, or the layer is unsupported."""
         if self.rows is None:
             return None
         integers, settings = self.rows
-        if not integers.size or integers[0].size > LONGEST_SUM or integers.min() < -128 or integers.max() > 127:
+        if not integers.size or integers[0].size > MAX_SUM_LENGTH or integers.min() < -128 or integers.max() > 127:
             return None
         return *(list(settings[start : start + 2]) for start in (2, 4, 6)), settings[8]
 
     def derived(self, name: str, *numbers: float) -> np.ndarray:
-        """What captured graphs have of a layer: "weight", int8 (outputs, height, width, channels / groups); the "bias" and the
-        "factor" of sums by an input's scale and a result's; "plain bias" and "scale" for results in float32."""
+        """The constants of a layer in captured graphs: "weight", int8 (outputs, height, width, channels / groups); the "bias"
+        and the "factor" of sums for an input scale and a result scale; "plain bias" and "scale" for float32 results."""
         if name == "weight":
             return self.rows[0].transpose(0, 2, 3, 1).astype(np.int8)
         made = self.rescaling(*numbers) if numbers else self.scaling(1.0)
         return made[0 if name.endswith("bias") else 1]
 
     def rescaling(self, input_scale: float, scale: float) -> tuple[np.ndarray, np.ndarray]:
-        """For results of a scale: the bias in quanta of the sums, and the factor of the sums; float32, one for each output."""
+        """For results with a scale: the bias in quanta of the sums, and the factor of the sums; float32, one per output."""
         if self._rescaling is None or self._rescaling[0] != (input_scale, scale):
             quantum = np.float32(input_scale) * self.scales
             bias = np.float32(0) if self.bias_array is None else self.bias_array / quantum
@@ -136,10 +135,10 @@ class PackedWeight(GraphConstants):
             self._rescaling = (input_scale, scale), (self._for_outputs(bias), self._for_outputs(factors))
         return self._rescaling[1]
 
-    _rescaling: ClassVar[tuple | None] = None  # an instance keeps that of its last call, as scales seldom change
+    _rescaling: ClassVar[tuple | None] = None  # each instance caches its last call, because scales seldom change
 
     def scaling(self, input_scale: float) -> tuple[np.ndarray, np.ndarray]:
-        """For results in float32: the bias and the factor of the sums, one for each output."""
+        """For float32 results: the bias and the factor of the sums, one per output."""
         return self._bias_of_outputs, self._for_outputs(np.float32(input_scale) * self.scales)
 
     @cached_property
@@ -150,8 +149,8 @@ class PackedWeight(GraphConstants):
         self, x: np.ndarray, sizes: Sequence[int], kind: np.dtype, held: TensorQuantizer, target: TensorQuantizer | None,
         relu: bool,
     ) -> np.ndarray | None:  # fmt: skip
-        """Bytes (batch, height, width, channels) of `held` through the layer, to (batch, *sizes, outputs): bytes `kind` of
-        `target`, or float32 without one. None where no kernel does it."""
+        """Apply the layer to bytes (batch, height, width, channels) of `held`: (batch, *sizes, outputs) as bytes `kind` of
+        `target`, or float32 without one. None if no kernel supports it."""
         if self.native is None:
             return None
         if target is None:
@@ -167,8 +166,8 @@ class PackedWeight(GraphConstants):
         return self.weight, self.bias
 
     def exact_parts(self, reach: int) -> list[tuple[slice, Tensor]]:
-        """Ranges of the weight's second dimension, and its integers there, row-major: over each range, sums of products with
-        integers of at most `reach` are exact in float32."""
+        """Ranges of the weight's second dimension, and its integers there, row-major: within each range, float32 sums of
+        products with integers up to `reach` are exact."""
         found = self._parts.get(reach)
         if found is None:
             ranges = self._exact_ranges(reach)
@@ -195,13 +194,13 @@ class PackedWeight(GraphConstants):
 
     @property
     def _running_sums(self) -> np.ndarray:
-        """Sums of the magnitudes of the integers up to each index of the second dimension, for each of the first."""
+        """Cumulative sums of the integers' magnitudes along the second dimension, for each index of the first."""
         flat = np.abs(self.integers).reshape(*self.integers.shape[:2], -1)
         return flat.sum(2, dtype=np.int64).cumsum(1)
 
 
 def dequantized_by_one(integers: np.ndarray, held: object) -> np.ndarray:
-    """Integers less their zero points, float32."""
+    """Integers minus their zero points, float32."""
     if isinstance(held, ChannelQuantizer):
         shape = [1] * integers.ndim
         shape[held.axis] = -1
@@ -246,12 +245,12 @@ class LinearPackedParams(PackedWeight):
         return self.weight.dtype in (float16, float32)
 
     def state(self) -> tuple:
-        """What an archive holds."""
+        """The state for an archive."""
         return self.unpack()
 
     @classmethod
     def of_state(cls, state: object) -> LinearPackedParams:
-        """The layer of an archive's state; PackedError where it is malformed."""
+        """The layer from an archive's state; PackedError where it is malformed."""
         _require(isinstance(state, tuple) and len(state) == 2, "the state of a packed linear layer is a weight and a bias")
         return cls(*state)
 
@@ -260,8 +259,8 @@ class LinearPackedParams(PackedWeight):
 class ConvPackedParams(PackedWeight):
     """The weight (channels out, channels in / groups, ...) of a convolution, and its settings, one int per dimension.
 
-    A transposed one has the weight (channels in, channels out / groups, ...). One dimension is kept as two, the first of
-    size 1.
+    A transposed one has the weight (channels in, channels out / groups, ...). 1-D convolutions are stored as 2-D with a first
+    size of 1.
     """
 
     stride: list[int]
@@ -290,7 +289,7 @@ class ConvPackedParams(PackedWeight):
 
     @property
     def channels(self) -> int:
-        """The channels of the result."""
+        """The number of output channels."""
         return self.weight.size(1) * self.groups if self.transpose else self.weight.size(0)
 
     @property
@@ -301,14 +300,14 @@ class ConvPackedParams(PackedWeight):
         return self.less_zero_points(), tuple(int(each) for each in settings)
 
     def state(self) -> tuple:
-        """What an archive holds: a version, settings and weight, and the bias."""
+        """The state for an archive: a version, settings and weight, and the bias."""
         numbers = (*self.stride, *self.padding, *self.dilation, *self.output_padding)
         settings = np.array([self.rank, *numbers, self.groups, int(self.transpose)], np.int16)
         return ("2", [tensor_from_array(settings, int16), self.weight], [self.bias])
 
     @classmethod
     def of_state(cls, state: object) -> ConvPackedParams:
-        """The convolution of an archive's state, of any version; PackedError where it is malformed."""
+        """The convolution from an archive's state, of any version; PackedError where it is malformed."""
         _require(isinstance(state, tuple) and len(state) > 1, "the state of a packed convolution is a tuple")
         if isinstance(state[0], Tensor):
             return cls._of_first_version(state)
@@ -367,7 +366,7 @@ class EmbeddingPackedParams(GraphConstants):
             )
 
     def derived(self, name: str) -> np.ndarray:
-        """The "table" of integers, or for its rows the "numbers" by which they are multiplied and which are added, float32."""
+        """The "table" of integers, or the "numbers" (factor and offset) of its rows, float32."""
         if name == "table":
             return self.weight._impl.array
         held = quantizer_of(self.weight)
@@ -376,7 +375,7 @@ class EmbeddingPackedParams(GraphConstants):
 
     @property
     def bit_rate(self) -> int:
-        """The bits of an element."""
+        """The bits per element."""
         return {"quint4x2": 4, "quint2x4": 2}.get(self.weight.dtype.name, 8)
 
     def unpack(self) -> Tensor:
@@ -384,12 +383,12 @@ class EmbeddingPackedParams(GraphConstants):
         return self.weight
 
     def state(self) -> tuple:
-        """What an archive holds."""
+        """The state for an archive."""
         return (1, [self.weight], [], [self.bit_rate])
 
     @classmethod
     def of_state(cls, state: object) -> EmbeddingPackedParams:
-        """The table of an archive's state; PackedError where it is malformed."""
+        """The table from an archive's state; PackedError where it is malformed."""
         is_known = isinstance(state, tuple) and len(state) == 4 and state[0] == 1 and len(state[1]) == 1
         _require(is_known, "the state of a packed embedding is of an unknown version")
         return cls(state[1][0])
@@ -397,8 +396,8 @@ class EmbeddingPackedParams(GraphConstants):
 
 @dataclass(eq=False)
 class CellParams:
-    """What a step of a recurrent layer multiplies by: packed linear layers, whose biases are added, for the input and the
-    state. `kind`: "quantized_dynamic", or "quantized_fp16" for weights in float16."""
+    """The weights of a recurrent step: packed linear layers, with biases, for the input and the state. `kind`:
+    "quantized_dynamic", or "quantized_fp16" for float16 weights."""
 
     kind: str
     input_layer: LinearPackedParams
@@ -411,14 +410,14 @@ class CellParams:
     state_types = ("(str, Tensor[], float[], int[], __torch__.torch.classes.quantized.LinearPackedParamsBase[])",)
 
     def state(self) -> tuple:
-        """What an archive holds."""
+        """The state for an archive."""
         is_dynamic = self.kind == "quantized_dynamic"
         biases, flags = ([self.input_bias, self.state_bias], [int(self.reduce_range)]) if is_dynamic else ([], [])
         return (self.kind, biases, [], flags, [self.input_layer, self.state_layer])
 
     @classmethod
     def of_state(cls, state: object) -> CellParams:
-        """The cell of an archive's state; PackedError where it is malformed or of a kind that dynamic layers do not have."""
+        """The cell from an archive's state; PackedError where it is malformed or of an unsupported kind."""
         _require(isinstance(state, tuple) and len(state) == 5, "the state of a cell has 5 parts")
         kind, biases, _, flags, layers = state
         _require(kind in ("quantized_dynamic", "quantized_fp16"), f"cells of kind {str(kind)[:40]!r} are not supported")

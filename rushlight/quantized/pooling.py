@@ -1,7 +1,7 @@
 """Pooling and resizing of quantized tensors: the result keeps dtype, scale and zero point.
 
-Maxima are those of the integers. Means are of the integers less the zero point, whose sums are exact in float32; with the zero
-point they round half to even.
+Maxima are computed on the integers. Means are computed on the integers minus the zero point, with exact float32 sums; they
+round half to even after adding the zero point.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rushlight.quantized.registration import aten, operator, quantized
 
 
 def _numbers(source: Tensor, less: int = 0) -> Tensor:
-    """The integers as float32 numbers, less one."""
+    """The integers as float32 numbers, minus one number."""
     values = source._impl.array.astype(np.float32)
     values -= less
     return tensor_from_array(values, float32)

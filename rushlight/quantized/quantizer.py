@@ -1,7 +1,7 @@
-"""From real numbers to the integers of a quantized tensor and back, in the arithmetic of ATen's quantizers.
+"""Quantize and dequantize arrays, with the arithmetic of ATen's quantizers.
 
 In: NumPy arrays, scales and zero points. Out: NumPy arrays. An element x becomes round(x / scale + zero point), halves to even,
-at the limits of its dtype where it lies beyond; back it is (q - zero point) * scale, in float32.
+clamped to the dtype's limits; dequantized it is (q - zero point) * scale, in float32.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NARROW = {quint4x2: (0, 15), quint2x4: (0, 3)}
 
 
 def _is_byte(kind: dtype) -> bool:
-    """Whether all integers of a byte are elements."""
+    """Whether a dtype uses all values of a byte."""
     return kind in (quint8, qint8)
 
 
@@ -40,9 +40,9 @@ def limits(kind: dtype) -> tuple[int, int]:
 
 
 def quantize_rounding_first(values: np.ndarray, scale: float, zero_point: int, kind: dtype) -> np.ndarray:
-    """float32 values as integers, to which the zero point is added after rounding: halves fall otherwise if it is odd.
+    """Quantize float32 values, adding the zero point after rounding: halves round differently if it is odd.
 
-    So ATen's vectorized kernels round, those of sums, products and activations; `quantize_per_tensor` and others do as
+    ATen's vectorized kernels of sums, products and activations round in this way; `quantize_per_tensor` and others round as in
     `quantize`.
     """
     with np.errstate(invalid="ignore", over="ignore"):
@@ -51,7 +51,7 @@ def quantize_rounding_first(values: np.ndarray, scale: float, zero_point: int, k
 
 
 def to_integers(values: np.ndarray, kind: dtype) -> np.ndarray:
-    """Real numbers, already scaled and shifted, as integers of a dtype. A NaN becomes the largest."""
+    """Round scaled and shifted numbers to integers of a dtype. NaN becomes the largest integer."""
     low, high = limits(kind)
     rounded = np.asarray(np.rint(values))
     return np.maximum(np.fmin(rounded, high, out=rounded), low, out=rounded).astype(kind.numpy)
@@ -64,7 +64,7 @@ def inverse_of(scale: float | np.ndarray) -> np.ndarray:
 
 
 def by_table(integers: np.ndarray, kind: dtype, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """function(integers), an array of the same dtype; computed for all bytes and looked up where there are more elements."""
+    """function(integers), an array of the same dtype; for arrays larger than a table of all bytes, by look-up."""
     if kind is qint32 or integers.size <= 256:
         return function(integers)
     low, high = limits(kind)
@@ -74,9 +74,9 @@ def by_table(integers: np.ndarray, kind: dtype, function: Callable[[np.ndarray],
 
 
 def quantize(values: np.ndarray, scale: float | np.ndarray, zero_point: float | np.ndarray, kind: dtype) -> np.ndarray:
-    """float32 values as integers. `scale` and `zero_point` may be arrays that broadcast."""
+    """Quantize float32 values. `scale` and `zero_point` may be arrays that broadcast."""
     with np.errstate(invalid="ignore", over="ignore"):
-        # One rounding for the product and the sum, as a fused instruction does it.
+        # Round product and sum once, like a fused multiply-add.
         exact = values.astype(np.float64) * inverse_of(scale).astype(np.float64) + zero_point
         return to_integers(exact if kind is qint32 else exact.astype(np.float32), kind)
 
@@ -110,7 +110,7 @@ class TensorQuantizer:
         return dequantize(integers, self.scale, self.zero_point) if made is None else made
 
     def equals(self, other: Quantizer) -> bool:
-        """Whether equal integers mean equal numbers."""
+        """Whether both map equal integers to equal numbers."""
         return self == other
 
 
@@ -124,7 +124,7 @@ class ChannelQuantizer:
 
     @property
     def scheme(self) -> qscheme:
-        """`per_channel_affine`, or `per_channel_affine_float_qparams` where zero points are no integers."""
+        """`per_channel_affine`, or `per_channel_affine_float_qparams` for floating zero points."""
         return per_channel_affine_float_qparams if self.zero_points.dtype.kind == "f" else per_channel_affine
 
     def _along(self, values: np.ndarray, rank: int) -> np.ndarray:
@@ -145,7 +145,7 @@ class ChannelQuantizer:
         return ChannelQuantizer(self.scales, self.zero_points, axis)
 
     def equals(self, other: Quantizer) -> bool:
-        """Whether equal integers mean equal numbers."""
+        """Whether both map equal integers to equal numbers."""
         if not isinstance(other, ChannelQuantizer) or self.axis != other.axis:
             return False
         return np.array_equal(self.scales, other.scales) and np.array_equal(self.zero_points, other.zero_points)

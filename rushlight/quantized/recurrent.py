@@ -1,7 +1,7 @@
-"""Recurrent layers and cells whose products are with quantized weights, on float32 inputs and states.
+"""Recurrent layers and cells with quantized weights, on float32 inputs and states.
 
-In: inputs, states and packed cells, one for each layer and direction. Out: float32 outputs and states. Each step quantizes the
-input (all steps of a layer at once) and the state.
+In: inputs, states and packed cells, one per layer and direction. Out: float32 outputs and states. Each step quantizes the input
+(all steps of a layer at once) and the state.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def _plain_step(activation: Callable[[np.ndarray], np.ndarray]) -> Step:
 
 
 def _run(x: np.ndarray, state: State, cell: CellParams, step: Step, sizes: Sequence[int], backwards: bool) -> tuple:
-    """A layer in one direction over a packed sequence: rows of all steps, of which step i has `sizes[i]`, falling.
+    """A layer in one direction over a packed sequence: the rows of all steps; step i has `sizes[i]` rows, in decreasing order.
 
-    Out: the outputs, packed alike, and the last state of each sequence.
+    Out: the outputs, packed in the same way, and the last state of each sequence.
     """
     products = _product(x, cell.input_layer, cell.reduce_range)
     starts = np.concatenate([[0], np.cumsum(sizes)])
@@ -117,7 +117,7 @@ def _over_sequence(
     input: Tensor, states: Sequence[Tensor], params: Sequence, step: Step, layers: int, dropout: float, bidirectional: bool,
     batch_first: bool, name: str,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """An input (time, batch, features), or (batch, time, features) if `batch_first`."""
+    """Run over an input (time, batch, features), or (batch, time, features) if `batch_first`."""
     directions = 2 if bidirectional else 1
     x, arrays, cells = _checked(input, states, params, layers, directions, name)
     if x.ndim != 3:
@@ -138,7 +138,7 @@ def _over_packed(
     data: Tensor, batch_sizes: Tensor, states: Sequence[Tensor], params: Sequence, step: Step, layers: int, dropout: float,
     bidirectional: bool, name: str,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """The data of a packed sequence."""
+    """Run over the data of a packed sequence."""
     directions = 2 if bidirectional else 1
     x, arrays, cells = _checked(data, states, params, layers, directions, name)
     sizes = [int(each) for each in batch_sizes.tolist()]

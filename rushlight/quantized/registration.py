@@ -1,4 +1,4 @@
-"""How operators of quantized tensors enter the dispatcher.
+"""Register operators of quantized tensors with the dispatcher.
 
 `quantized` adds a kernel for quantized tensors to an operator that exists; `operator` defines one, with a kernel for each of
 the given keys. An operator without tensor arguments is registered for every backend.
@@ -49,7 +49,8 @@ def operator(*declarations: str, keys: tuple[DispatchKey, ...] = (QUANTIZED,)) -
 
 
 def _refusing(op: OpOverload, below: int) -> Callable:
-    """What runs for an operator without a kernel for quantized tensors: it must not see their integers alone."""
+    """The fallback for an operator without a quantized kernel: it raises, because the operator must not see only the
+    integers."""
 
     def refuse(*args: object, **kwargs: object) -> None:
         raise NotImplementedError(

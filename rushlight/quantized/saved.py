@@ -13,13 +13,13 @@ PREFIX = "__torch__.torch.classes."
 
 
 class ScriptObject:
-    """Packed weights out of a checkpoint: `held`, None until the state is read."""
+    """Packed weights from a checkpoint: `held`, None until the state is read."""
 
     def __init__(self) -> None:
         self.held: Any = None
 
     def __setstate__(self, state: Any) -> None:
-        """Take the state of a checkpoint, and the class's name; PackedError where they don't fit."""
+        """Restore the state of a checkpoint, with the class's name; PackedError where they don't fit."""
         if not isinstance(state, tuple) or len(state) != 2 or not isinstance(state[1], str):
             raise PackedError("the state of packed weights is a tuple of two, the state and the name of the class")
         kind = CLASSES.get(state[1].removeprefix(PREFIX))
@@ -40,7 +40,7 @@ def _unwrapped(value: Any) -> Any:
 
 
 def written_state(packed: Any) -> tuple:
-    """What is written for packed weights: their state and the name of their class."""
+    """The serialized form of packed weights: their state and the name of their class."""
     return packed.state(), PREFIX + packed.class_name
 
 

@@ -1,6 +1,6 @@
-"""aten operators on quantized tensors that work on the integers alone, or on the real numbers they stand for.
+"""aten operators on quantized tensors that work on the integers alone, or on the dequantized numbers.
 
-Those that move elements keep dtype and quantizer. Those that compare look at the real numbers.
+Operators that move elements keep dtype and quantizer. Comparisons use the dequantized numbers.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from rushlight.quantized.registration import aten, quantized
 
 
 def moved(integers: Tensor, source: Tensor) -> Tensor:
-    """A tensor of `source`'s integers in other places."""
+    """A tensor with moved integers and the quantizer of `source`."""
     return of_integers(integers, source.dtype, quantizer_of(source))
 
 
 def _moving(name: str) -> None:
-    """An operator on one tensor with one scale that moves elements."""
+    """Register an operator that moves elements of one tensor with one scale."""
     general = find(name)
 
     def kernel(self, *args, **kwargs):
@@ -163,7 +163,7 @@ def _ordered(self: Tensor) -> Tensor:
 
 
 def _with_indices(name: str) -> None:
-    """An operator that gives values of the tensor and their places."""
+    """Register an operator that returns values of the tensor and their indices."""
     general = find(name)
 
     def kernel(self, *args, **kwargs):

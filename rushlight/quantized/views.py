@@ -1,4 +1,4 @@
-"""Views of quantized tensors: those of any tensor with one scale; with a scale per channel they must keep the channels.
+"""Views of quantized tensors: any view if there is one scale; with a scale per channel, a view must keep the channels.
 
 In: the arguments of a view operator. Out: a view, whose storage shares the memory. RuntimeError where it would mix channels.
 """
@@ -19,7 +19,8 @@ _GENERAL = DispatchKey.CompositeExplicitAutograd
 
 
 def _per_channel(name: str) -> Callable:
-    """Register what gives the quantizer of a view: it takes the tensor, its quantizer, the view and the other arguments."""
+    """Register a function that computes the quantizer of a view, from the tensor, its quantizer, the view and the other
+    arguments."""
     general = find(name).kernels[_GENERAL].function
 
     def decorate(requantizer: Callable) -> Callable:

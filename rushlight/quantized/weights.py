@@ -1,4 +1,4 @@
-"""Weights of 8 bits as tensors, which linear layers take in place of floats.
+"""8-bit weights as tensors, which linear layers accept in place of floats.
 
 In: floats (rows, width). Out: `IntegerWeight`: integers with a scale for each row. Weights of fewer bits are `BlockTensor`s.
 """
@@ -19,15 +19,15 @@ aten = namespaces.namespace("aten")
 KINDS = ("int8", "int8_dynamic")
 _FLOATS = (float32, bfloat16, float16)
 _EPS = 2.0**-23  # the smallest scale
-_LEAST_RANGE = 1e-5  # a row of activations is rounded as if it reached at least so far
+_MIN_RANGE = 1e-5  # the smallest range by which a row of activations is quantized
 
 
 class IntegerWeight(WrappedWeight):
     """A weight (rows, width) as integers.
 
     `F.linear`, and so `nn.Linear`, multiplies by the integers: by `_weight_int8pack_mm` ("int8"), or by `_int_mm` with each row
-    of the input rounded to 8 bits ("int8_dynamic"). Every other function gets the numbers that they stand for, in `dtype`. It
-    has no gradient; where the input wants one, products are of floats.
+    of the input rounded to 8 bits ("int8_dynamic"). Every other function gets the dequantized numbers, in `dtype`. It has no
+    gradient; where the input needs one, products use floats.
 
     Args:
         integers: int8 (rows, width). Not copied.
@@ -49,7 +49,7 @@ class IntegerWeight(WrappedWeight):
 
     @classmethod
     def quantize(cls, tensor: Tensor, kind: str) -> IntegerWeight:
-        """The integers nearest to a floating matrix. RuntimeError for another shape."""
+        """Quantize a floating matrix. RuntimeError for another shape."""
         if kind not in KINDS:
             raise ValueError(f"IntegerWeight: kind is one of {KINDS}, got {kind!r}")
         if not tensor.is_floating_point() or tensor.dim() != 2:
@@ -62,7 +62,7 @@ class IntegerWeight(WrappedWeight):
         return cls(integers, scale.reshape(-1).to(target), kind)
 
     def dequantize(self) -> Tensor:
-        """The numbers that the integers stand for, in `dtype`."""
+        """The dequantized numbers, in `dtype`."""
         return (self.integers.to(float32) * self.scales.to(float32).reshape(-1, 1)).to(self.dtype)
 
     def _parts(self) -> tuple[Tensor, Tensor, str]:
@@ -73,7 +73,7 @@ class IntegerWeight(WrappedWeight):
 
 
 def rebuild_integer_weight(integers: Tensor, scales: Tensor, kind: str, is_parameter: bool) -> IntegerWeight:
-    """A saved tensor."""
+    """Rebuild a saved tensor."""
     return rebuilt(IntegerWeight, (integers, scales, kind), is_parameter)
 
 
@@ -89,7 +89,7 @@ def _check_parts(integers: Tensor, scales: Tensor, kind: str) -> None:
         )
 
 
-# Functions that multiply by integers
+# Functions that multiply by the integers
 
 
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -109,7 +109,7 @@ def _product(rows: Tensor, weight: IntegerWeight) -> Tensor:
     scales = weight.scales.to(rows.dtype)
     if weight.kind == "int8":
         return aten._weight_int8pack_mm.default(rows, weight.integers, scales)
-    scale = rows.abs().amax(1, keepdim=True).to(float32).clamp(min=_LEAST_RANGE) / 127
+    scale = rows.abs().amax(1, keepdim=True).to(float32).clamp(min=_MIN_RANGE) / 127
     rounded = (rows / scale).round().clamp(-127, 127).to(int8)
     sums = aten._int_mm.default(rounded, weight.integers.t())
     return (sums.to(float32) * scale * weight.scales.to(float32)).to(rows.dtype)

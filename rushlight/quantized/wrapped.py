@@ -1,6 +1,6 @@
-"""What tensors have in common that stand for numbers of fewer bits: they are made of other tensors, and only change as a whole.
+"""The base of low-bit weight tensors: they consist of other tensors, and only change as a whole.
 
-In: a subclass that says what it is made of and what it does itself. Out: every other function gets plain numbers.
+In: a subclass that defines its parts and its own functions. Out: every other function gets dequantized numbers.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
-_PRINTED = 1000  # elements; of larger tensors none are shown
+_PRINTED = 1000  # larger tensors are printed without elements
 
 
 class WrappedWeight(Tensor):
     """Base of such tensors. Captured graphs hold them as constants.
 
-    Subclasses define `__new__`, `dequantize`, `_parts` and `_take`, and fill two tables: `_functions`, by what
-    `__torch_function__` gets, and `_operators`, by the operators on such a tensor that keep its form. `_rebuild` makes a saved
-    one of its parts and whether it is a parameter.
+    Subclasses define `__new__`, `dequantize`, `_parts` and `_take`, and fill two tables: `_functions`, by public function, and
+    `_operators`, by operators that keep the tensor's form. `_rebuild` makes a saved one from its parts and whether it is a
+    parameter.
     """
 
     __constant_of_graphs__ = True
@@ -32,12 +32,12 @@ class WrappedWeight(Tensor):
     _operators: ClassVar[Mapping[Any, Callable]] = {}
     _rebuild: ClassVar[Callable[..., Tensor]]
 
-    # `Tensor` takes one argument.
+    # `Tensor.__init__` accepts a single argument.
     def __init__(self, *parts: Any, **options: Any) -> None:
         pass
 
     def dequantize(self) -> Tensor:
-        """The numbers that it stands for, in `dtype`."""
+        """The dequantized numbers, in `dtype`."""
         raise NotImplementedError
 
     def _parts(self) -> tuple:
@@ -45,12 +45,12 @@ class WrappedWeight(Tensor):
         raise NotImplementedError
 
     def _take(self, other: Any) -> None:
-        """Become what another tensor of the class is."""
+        """Take over the content of another tensor of the class."""
         raise NotImplementedError
 
     @property
     def data(self) -> Any:
-        """The same, as a tensor that is no parameter."""
+        """The same tensor, not as a parameter."""
         return type(self)(*self._parts())
 
     @data.setter
@@ -65,11 +65,11 @@ class WrappedWeight(Tensor):
         self._take(value)
 
     def tolist(self) -> list:
-        """The numbers that it stands for, as Python's."""
+        """The dequantized numbers as Python numbers."""
         return self.dequantize().tolist()
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
-        """The numbers that it stands for, in an array of their own."""
+        """The dequantized numbers in a new array."""
         return self.dequantize().numpy(force=force)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -79,14 +79,14 @@ class WrappedWeight(Tensor):
         return numbers if dtype is None else numbers.astype(dtype, copy=False)
 
     def share_memory_(self) -> Any:
-        """Move what it is made of to memory that processes share."""
+        """Move its parts to shared memory."""
         for part in self._parts():
             if isinstance(part, Tensor):
                 part.share_memory_()
         return self
 
     def is_shared(self) -> bool:
-        """Whether all that it is made of is in memory that processes share."""
+        """Whether all its parts are in shared memory."""
         return all(part.is_shared() for part in self._parts() if isinstance(part, Tensor))
 
     def __setitem__(self, *_: Any) -> None:
@@ -125,7 +125,7 @@ class WrappedWeight(Tensor):
 
 
 def rebuilt(kind: type, parts: Sequence[Any], is_parameter: bool) -> Any:
-    """A saved tensor of a class."""
+    """Rebuild a saved tensor of a class."""
     made = kind(*parts)
     if is_parameter:
         made._is_param = True
@@ -165,5 +165,5 @@ KEEPING: dict[Any, Callable] = {
 
 
 def dense(value: Any) -> Any:
-    """A plain tensor in the place of a wrapped one; other values as they are."""
+    """A plain tensor for a wrapped one; other values unchanged."""
     return value.dequantize() if isinstance(value, WrappedWeight) else value

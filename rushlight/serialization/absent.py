@@ -1,4 +1,4 @@
-"""Names of PyTorch's readers and writers of archives that programs only mention."""
+"""Names of PyTorch's archive readers and writers that programs mention without using them."""
 
 from rushlight.core.absent import absent_class
 

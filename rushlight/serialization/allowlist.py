@@ -1,4 +1,4 @@
-"""The allow-list: which globals a checkpoint may name, and what each stands for here.
+"""The allow-list: the globals that a checkpoint may refer to, and their values here.
 
 In: a module and a name from a pickle. Out: a dtype or another inert value, or a `Constructor` that checks its
 arguments. None of them is looked up by import, so a name outside the list costs an UnpicklingError and nothing else.
@@ -34,7 +34,7 @@ sparse = LazyModule("rushlight.serialization.sparse")
 
 
 class StorageKind:
-    """A storage class as a persistent id names it; `dtype` is None for an untyped storage."""
+    """A storage class as named by a persistent id; `dtype` is None for an untyped storage."""
 
     __slots__ = ("name", "dtype")
 
@@ -56,12 +56,12 @@ _UNSUPPORTED = {
 
 
 def find_inert(module: str, name: str) -> Any:
-    """What `module.name` stands for on the allow-list; None when it is not there."""
+    """The allow-list's value of `module.name`; None if it is not there."""
     return _ALLOWED.get(f"{_MODULE_ALIASES.get(module, module)}.{name}")
 
 
 def find_global(module: str, name: str) -> Any:
-    """What `module.name` stands for; UnpicklingError, naming it and what is allowed, when it is not on the list."""
+    """The value of `module.name`; UnpicklingError, naming it and the allowed ones, if it is not on the list."""
     qualified = f"{_MODULE_ALIASES.get(module, module)}.{name}"
     if qualified in _ALLOWED:
         return _ALLOWED[qualified]
@@ -78,8 +78,7 @@ def find_global(module: str, name: str) -> Any:
 
 
 def _expect(name: str, args: tuple, *kinds: type | tuple[type, ...] | None, optional: int = 0) -> None:
-    """UnpicklingError unless `args` have just these types (None admits all); the last `optional` ones may be missing.
-    """
+    """UnpicklingError unless `args` have exactly these types (None admits all); the last `optional` ones may be missing."""
     if not len(kinds) - optional <= len(args) <= len(kinds):
         raise UnpicklingError(f"{name} is given {len(args)} arguments, and takes {len(kinds)}")
     for position, (value, kind) in enumerate(zip(args, kinds, strict=False)):
@@ -179,7 +178,7 @@ def _typed(storage: TypedStorage | UntypedStorage) -> tuple[UntypedStorage, dtyp
 
 
 def _lazy_view(tensor: Tensor, metadata: dict | None = None) -> Tensor:
-    """The view that stands for the conjugate, the negative or both of a tensor, as what is saved beside it says."""
+    """The lazy conjugate or negative view of a tensor, according to the metadata saved with it."""
     if not metadata:
         return tensor
     if any(name not in ("conj", "neg") or type(value) is not bool for name, value in metadata.items()):

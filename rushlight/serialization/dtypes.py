@@ -1,4 +1,4 @@
-"""The storage class names by which torch's files state a dtype, both ways."""
+"""The storage class names that encode a dtype in torch's files, in both directions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two ways in which reading a checkpoint fails, and the one in which writing it fails."""
+"""The errors of reading and writing checkpoints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class ScriptArchiveError(CheckpointError):
 
 
 class UnpicklingError(pickle.UnpicklingError):
-    """The pickle inside a checkpoint is malformed or asks for something that a file of weights may not hold."""
+    """The pickle inside a checkpoint is malformed, or refers to something that a file of weights may not contain."""
 
 
 class PicklingError(pickle.PicklingError):
@@ -22,4 +22,4 @@ class PicklingError(pickle.PicklingError):
 
 
 class SharedStorageError(PicklingError, RuntimeError):
-    """Tensors of several dtypes share memory, which a checkpoint cannot say."""
+    """Tensors of several dtypes share memory, which a checkpoint cannot represent."""

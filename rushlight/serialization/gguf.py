@@ -1,8 +1,8 @@
-"""GGUF files, both ways: named tensors, many of them in blocks of few bits, and metadata.
+"""Read and write GGUF files: named tensors, many of them block-quantized, and metadata.
 
 In: a path. Out: a `GGUFFile`, whose tensors lie in the mapped file; and the reverse. The format is defined at
-https://github.com/ggml-org/ggml (docs/gguf.md). Files are hostile input: every count, offset and size is checked against the
-file's length before anything of that size is made.
+https://github.com/ggml-org/ggml (docs/gguf.md). Files are untrusted: every count, offset and size is checked against the file's
+length before anything of that size is allocated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rushlight.serialization.saving import replace_file
 
 _MAGIC, _VERSIONS, _NEWEST = b"GGUF", (2, 3), 3
 _MOST_DIMS, _MOST_NESTED, _MOST_ALIGNMENT = 4, 4, 1 << 20
-_MOST_ELEMENTS = 1 << 56  # sizes of empty tensors too, with 1 for 0: strides and sizes in bytes must fit 64 bits
+_MOST_ELEMENTS = 1 << 56  # bounds the product of sizes, with 1 for 0, so that strides and sizes in bytes fit 64 bits
 _PLAIN: dict[int, dtype] = {
     0: float32, 1: float16, 24: int8, 25: int16, 26: int32, 27: int64, 28: float64, 30: bfloat16,
 }  # fmt: skip
@@ -36,8 +36,7 @@ _NUMBER_OF = {"str": _STRING, "bool": 7, "float": 6, "int": 11}
 
 
 class GGUFMetadata(Mapping):
-    """What a GGUF file says beside its tensors, by name. Lists, which may be vocabularies of megabytes, are made when they are
-    first asked for."""
+    """The metadata of a GGUF file, by name. Lists, which may be vocabularies of megabytes, are read lazily."""
 
     def __init__(self, values: dict[str, Any], lists: dict[str, Callable[[], list]]):
         self._values, self._lists = values, lists
@@ -59,9 +58,9 @@ class GGUFMetadata(Mapping):
 
 
 class GGUFFile(Mapping):
-    """The tensors of a GGUF file by name, in its order; `metadata` is what else it says.
+    """The tensors of a GGUF file by name, in its order; `metadata` has the other entries.
 
-    Tensors lie in the mapped file until they are written to, which changes memory only. Those in blocks are `BlockTensor`s.
+    Tensors are mapped copy-on-write from the file. Block-quantized ones are `BlockTensor`s.
 
     Example:
         >>> import rushlight as torch, tempfile, os
@@ -98,7 +97,7 @@ def load_gguf(f: str | os.PathLike) -> GGUFFile:
     path = os.fspath(f)
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
-        # Writes to such memory stay in this process.
+        # Mapped copy-on-write: writes stay in this process.
         content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if size else b""
     return _Reader(path, content).file()
 
@@ -113,7 +112,7 @@ class _Reader:
         return CheckpointError(f"{self.path}: is not a valid GGUF file: {problem}")
 
     def take(self, count: int, what: str) -> int:
-        """Where the next bytes begin."""
+        """Consume bytes; returns their offset."""
         begin = self.at
         if count > self.end - begin:
             raise self.fail(f"it ends in {what} at byte {begin}")
@@ -152,7 +151,7 @@ class _Reader:
         return GGUFFile(metadata, found)
 
     def counted(self, count: int, least: int, what: str) -> range:
-        """As many, each of which takes at least so many bytes."""
+        """A count, checked against the remaining bytes for items of at least this many bytes."""
         if count > (self.end - self.at) // least:
             raise self.fail(f"it claims {count} {what}, more than the file has room for")
         return range(count)
@@ -179,7 +178,7 @@ class _Reader:
         return self.number(_SCALARS[kind], f"the value of {name!r}")
 
     def array(self, name: str, depth: int) -> Callable[[], list]:
-        """What makes the list, whose bytes are passed over and found to be there."""
+        """A lazy list: its bytes are skipped and checked to be present."""
         kind, count = self.number("I", f"the type of {name!r}"), self.number("Q", f"the length of {name!r}")
         if depth == _MOST_NESTED:
             raise self.fail(f"{name!r} nests arrays deeper than {_MOST_NESTED}")
@@ -197,7 +196,7 @@ class _Reader:
         return np.frombuffer(self.content, f"<{code}" if code != "?" else "?", count, begin).tolist
 
     def strings(self, places: range, name: str) -> Callable[[], list[str]]:
-        """Many strings: vocabularies have hundreds of thousands."""
+        """Many strings at once: vocabularies have hundreds of thousands."""
         content, begin, at, end = self.content, self.at, self.at, self.end
         unpack = struct.Struct("<Q").unpack_from
         for _ in places:
@@ -217,7 +216,7 @@ class _Reader:
         return make
 
     def entry(self) -> tuple[str, tuple[int, ...], int, int]:
-        """A tensor's name, sizes, type, and where it lies from the first one on."""
+        """A tensor's name, sizes, type, and its offset from the first tensor."""
         name = self.text("a tensor's name")
         dims = self.number("I", f"the dimensions of {name!r}")
         if dims > _MOST_DIMS:

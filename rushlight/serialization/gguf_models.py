@@ -1,7 +1,7 @@
-"""Weights of a GGUF file for models as transformers builds them, without widening them.
+"""Load weights of a GGUF file into transformers' models, without dequantizing them.
 
 In: a module whose parameters have transformers' names, and a file. Out: the same module, whose linear layers and embeddings
-hold the file's blocks. What writers of GGUF files change is undone: names, the rows of Llama's queries and keys, Gemma's norms.
+hold the file's blocks. It undoes the changes of GGUF writers: names, the rows of Llama's queries and keys, Gemma's norms.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _GEMMA3 = _LAYER | {
     "post_attention_norm": "post_attention_layernorm", "ffn_norm": "pre_feedforward_layernorm",
     "post_ffw_norm": "post_feedforward_layernorm",
 }  # fmt: skip
-_UNUSED = ("rope_freqs.weight",)  # a model's config says how positions are scaled
+_UNUSED = ("rope_freqs.weight",)  # derived from the model's config instead
 _HEAD, _TABLE = "lm_head.weight", "model.embed_tokens.weight"
 
 
 def from_gguf(model: Module, file: GGUFFile | str | os.PathLike) -> Module:
-    """Replace a model's weights by those of a GGUF file, whose blocks stay as they are.
+    """Replace a model's weights by those of a GGUF file, keeping its blocks.
 
     Args:
         model: one of transformers' Gemma 3 (text), Llama, Qwen2 or Qwen3 models, with a head or without, with weights or on the
@@ -60,7 +60,7 @@ def from_gguf(model: Module, file: GGUFFile | str | os.PathLike) -> Module:
     own = {prefix + name: parameter for name, parameter in parameters.items()}
     made = _weights(found, own)
     if _HEAD in own and _HEAD not in made and _TABLE in made:
-        made[_HEAD] = made[_TABLE]  # a file without a head shares the table of tokens
+        made[_HEAD] = made[_TABLE]  # a file without a head shares the token table
     _check(model, own, made)
     for name, weight in made.items():
         owner, _, leaf = name.removeprefix(prefix).rpartition(".")
@@ -89,7 +89,7 @@ def _weights(file: GGUFFile, own: Mapping[str, Parameter]) -> dict[str, Paramete
 
 
 def _target(name: str, layer: Mapping[str, str]) -> str | None:
-    """Transformers' name for a tensor of a file; None where there is none."""
+    """Transformers' name for a tensor of a file; None if there is none."""
     match name.split("."):
         case "blk", number, part, kind if part in layer and number.isdecimal():
             return f"model.layers.{number}.{layer[part]}.{kind}"
@@ -110,11 +110,11 @@ def _check(model: Module, own: Mapping[str, Parameter], made: Mapping[str, Param
         )
 
 
-# What writers change
+# Changes made by GGUF writers
 
 
 def _llama(name: str, tensor: Tensor, metadata: Mapping[str, Any]) -> Tensor:
-    """Rows of queries and keys lie pair by pair in a file, and by halves in transformers."""
+    """Files interleave the rows of queries and keys in pairs; transformers stores the two halves one after the other."""
     part = name.split(".")[-2]
     if part not in ("attn_q", "attn_k"):
         return tensor
@@ -131,7 +131,7 @@ def _llama(name: str, tensor: Tensor, metadata: Mapping[str, Any]) -> Tensor:
 
 
 def _gemma(name: str, tensor: Tensor, metadata: Mapping[str, Any]) -> Tensor:
-    """Norms multiply by the weight in a file, and by 1 + weight in transformers."""
+    """Files store norm weights w, transformers w - 1."""
     return tensor - 1 if name.endswith("norm.weight") else tensor
 
 

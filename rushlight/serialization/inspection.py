@@ -1,4 +1,4 @@
-"""What a checkpoint names, without reading it."""
+"""List the globals in a checkpoint, without loading it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from rushlight.serialization.zip_reader import ZipReader
 
 
 def get_unsafe_globals_in_checkpoint(f: str | os.PathLike | BinaryIO) -> list[str]:
-    """The classes and functions that a checkpoint names and that `load` refuses with `weights_only=True`, sorted.
+    """The classes and functions in a checkpoint that `load` rejects with `weights_only=True`, sorted.
 
-    Nothing in the file is run. ValueError for files that are no checkpoints in the zip format, or whose names only running
-    them would tell.
+    Nothing in the file is run. ValueError for files that are no checkpoints in the zip format, or that compute names at run
+    time.
     """
     try:
         with closing(ByteSource(f)) as source:
@@ -42,8 +42,8 @@ def _is_allowed(name: str) -> bool:
 
 
 def _names(content: bytes) -> Iterator[str]:
-    """The dotted names in a pickle. ValueError where one is not written out but made by the pickle's instructions."""
-    pushed: list[str | None] = []  # the texts among the values that instructions push; None for other values
+    """The dotted names in a pickle. ValueError for a name that is computed by the pickle's instructions."""
+    pushed: list[str | None] = []  # the strings among the pushed values; None for other values
     memo: dict[int, str | None] = {}
     for opcode, argument, _ in pickletools.genops(content):
         if opcode.name in ("GLOBAL", "INST"):

@@ -1,8 +1,8 @@
-"""KeyChecker: which objects may be dictionary keys or set elements in a checkpoint.
+"""KeyChecker: restrict dictionary keys and set elements in a checkpoint.
 
-Hashing is where hostile data can make a dictionary slow or overflow the C stack: nested tuples hash recursively and
-without caching, and equal hashes can be manufactured for huge integers, complex numbers and tuples. Keys are therefore
-numbers, strings and small tuples of them, as state dicts have.
+Hashing is where hostile data can make a dictionary slow or overflow the C stack: nested tuples hash recursively and without
+caching, and equal hashes can be manufactured for huge integers, complex numbers and tuples. Keys are therefore limited to
+numbers, strings and small tuples of them, which is enough for state dicts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LARGEST_TUPLE = 64
 
 
 class KeyChecker:
-    """Checks the keys of one pickle, raising `error` for those that are refused."""
+    """Checks the keys of one pickle, raising `error` for rejected ones."""
 
     def __init__(self, error: type[Exception]):
         self.error = error

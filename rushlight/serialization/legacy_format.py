@@ -1,4 +1,4 @@
-"""torch's checkpoints from before 1.6, read: four pickles, a list of storage keys, then the storages one after another.
+"""Read torch's checkpoints from before 1.6: four pickles, a list of storage keys, then the storages one after another.
 
 In: a ByteSource. Out: the object. The pickles are a magic number, a protocol version, facts about the machine that
 wrote the file, and the object; each storage is its element count as 8 bytes and then its elements, always in
@@ -24,7 +24,7 @@ _COUNT_BYTES = 8
 def load_legacy(source: ByteSource, map_location: MapLocation, read: ReadPickle) -> Any:
     """The object in a legacy checkpoint, by `read`.
 
-    The source is left after it, so that several in one file can be read in turn.
+    The source is positioned after it, so that several in one file can be read in turn.
     """
     source.file.seek(source.start)
     _check_magic(source)
@@ -55,7 +55,7 @@ def _check_magic(source: ByteSource) -> None:
 
 
 def _plain_pickle(source: ByteSource) -> Any:
-    """The next pickle of the file, which must name no globals and no storages."""
+    """The next pickle of the file, which must contain no globals and no storages."""
     return Unpickler(source.file, _pickle_end(source), _refuse_global, _refuse_storage).load()
 
 
@@ -76,7 +76,7 @@ def _shown(value: Any) -> str:
 
 
 class _Allocator:
-    """Makes the storages that the pickle declares, together no larger than the file; their bytes follow the pickle."""
+    """Allocates the storages that the pickle declares, in total at most the size of the file; their bytes follow the pickle."""
 
     def __init__(self, source: ByteSource):
         self.size = source.size

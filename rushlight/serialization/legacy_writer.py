@@ -1,4 +1,4 @@
-"""torch's checkpoints from before 1.6, written: see `legacy_format`."""
+"""Write torch's checkpoints from before 1.6: see `legacy_format`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`load`: a checkpoint file to the object in it. The entry of this package's reading half."""
+"""`load`: read the object in a checkpoint file. The entry of this package's reading half."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ def load(
 ) -> Any:
     """Read an object that `torch.save` or `rushlight.save` wrote, in the zip format or the one from before torch 1.6.
 
-    `f` is a path or a binary file that can seek. `map_location` is where storages go: a device, a dict from saved to
-    wanted device strings, or a function (storage, location) -> storage or None. With `mmap=True`, which needs a path
-    and the zip format, storages are pages of the file, copied when written to.
+    `f` is a path or a binary file that can seek. `map_location` places storages: a device, a dict from saved to wanted device
+    strings, or a function (storage, location) -> storage or None. With `mmap=True`, which needs a path and the zip format,
+    storages are pages of the file, copied when written to.
 
-    Only weights are read, unless `weights_only=False`: tensors, parameters, plain containers, numbers, strings, dtypes,
-    devices and sizes, and what `add_safe_globals` was given; nothing else in the file is executed. With
-    `weights_only=False` the file may hold any object, and runs any code: load only files from someone whom you trust. Raises
-    UnpicklingError for a file that holds anything else than allowed and RuntimeError for one that is truncated, damaged, or
-    no checkpoint; both name the file. `pickle_module.Unpickler` reads the pickle, with `pickle_load_args`; of these `encoding`,
-    that of text which Python 2 wrote, holds for weights, too ("bytes" leaves it as it is). `jit.load` loads TorchScript
-    archives, with a warning, where `weights_only=False`. The environment variable TORCH_FORCE_WEIGHTS_ONLY_LOAD=1 reads nothing
-    but weights, whatever a call says; TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 is for calls that don't say.
+    Only weights are read, unless `weights_only=False`: tensors, parameters, plain containers, numbers, strings, dtypes, devices
+    and sizes, and what `add_safe_globals` was given; nothing else in the file is executed. With `weights_only=False` the file
+    may hold any object, and runs any code: load only files that you trust. Raises UnpicklingError for a file that holds
+    anything else than allowed and RuntimeError for one that is truncated, damaged, or no checkpoint; both name the file.
+    `pickle_module.Unpickler` reads the pickle, with `pickle_load_args`; of these `encoding`, that of text which Python 2 wrote,
+    holds for weights, too ("bytes" leaves it as it is). `jit.load` loads TorchScript archives, with a warning, where
+    `weights_only=False`. The environment variable TORCH_FORCE_WEIGHTS_ONLY_LOAD=1 overrides `weights_only=False` in calls;
+    TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 changes the default.
     """
     weights_only = _checked_choice(weights_only, pickle_module)
     if weights_only and pickle_module is not None:
@@ -72,7 +72,7 @@ def load(
 
 
 def _checked_choice(weights_only: bool | None, pickle_module: Any) -> bool:
-    """Whether only weights are read: what the call says, or the environment, or else yes."""
+    """Whether to read only weights: by the call, else by the environment, else True."""
     demanded, unwanted = (os.environ.get(name, "0").lower() in ("1", "y", "yes", "true") for name in _VARIABLES)
     if demanded and unwanted:
         raise RuntimeError(f"Only one of {_VARIABLES[0]} and {_VARIABLES[1]} should be set, but both were set")
@@ -88,14 +88,14 @@ def _checked_choice(weights_only: bool | None, pickle_module: Any) -> bool:
 
 
 def set_script_loader(load_archive: Callable[..., Any]) -> None:
-    """Say what loads TorchScript archives: called with the file and `map_location`."""
+    """Register the loader of TorchScript archives: called with the file and `map_location`."""
     _script_loader[:] = [load_archive]
 
 
 def _load_script_archive(
     f: str | os.PathLike | BinaryIO, source: ByteSource, map_location: MapLocation, weights_only: bool
 ) -> Any:
-    """What `jit.load` makes of an archive. RuntimeError where only weights may be read: an archive holds code."""
+    """Load an archive by `jit.load`. RuntimeError if only weights may be read: an archive contains code."""
     if weights_only:
         raise RuntimeError(
             f"{source.name}: Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``: load it with "
@@ -126,7 +126,7 @@ def _read_weights(encoding: str, stream: BinaryIO, end: int, persistent_load: Pe
 
 
 def _unpickler_of(pickle_module: Any) -> type:
-    """The class that reads pickles: Python's, or that of another module, with storages from the checkpoint."""
+    """The unpickler class: Python's, or that of another module, with storages from the checkpoint."""
     if pickle_module is None or pickle_module is pickle:
         return WholeUnpickler
     return type("WholeUnpickler", (WholeUnpickler, pickle_module.Unpickler), {})

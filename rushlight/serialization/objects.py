@@ -1,7 +1,7 @@
-"""Objects of any class in a checkpoint as Python's pickle writes them: by `__reduce_ex__`, classes and functions by name.
+"""Write objects of any class to a checkpoint, as Python's pickle does: by `__reduce_ex__`, classes and functions by name.
 
-In: an object that the pickler has no instruction for. Out: instructions of protocol 2. A class of this library is written
-under the name that torch's has, where `load` finds it there.
+In: an object that the pickler has no instruction for. Out: instructions of protocol 2. A class of this library is written under
+torch's name if `load` finds it there.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _save_named(machine: Pickler, value: Any, qualified: str) -> None:
             return
     module = machine.module_of(value, qualified)
     outer, _, name = qualified.rpartition(".")
-    if outer:  # protocol 2 has names of modules' attributes only
+    if outer:  # protocol 2 only has names of modules' attributes
         owner = machine.find_named(module, outer)
         machine.write_call("__builtin__", "getattr", (lambda: _save_named(machine, owner, outer), name))
     else:
@@ -56,7 +56,7 @@ def _save_named(machine: Pickler, value: Any, qualified: str) -> None:
 
 
 def module_of(value: Any, qualified: str) -> str:
-    """The module under which a class or function is written; PicklingError where it is not found there."""
+    """The module under which a class or function is written; PicklingError if it is not found there."""
     module = getattr(value, "__module__", None) or pickle.whichmodule(value, qualified)
     if module in ("builtins", "__builtin__"):
         return "__builtin__"
@@ -69,9 +69,9 @@ def module_of(value: Any, qualified: str) -> str:
 
 
 def find_named(module: str, qualified: str) -> Any:
-    """What a name stands for, None where it stands for nothing.
+    """The object of a name; None if there is none.
 
-    Below torch's name there may be modules of others, which are found if somebody has imported them: PyTorch is never imported.
+    Third-party modules below torch's name are found if they have been imported: PyTorch is never imported.
     """
     found = _of_this_library(module, qualified)
     try:

@@ -1,4 +1,4 @@
-"""How `save` and `load` behave where a call does not say: byte order, mapping of files, checksums, files without data."""
+"""Defaults of `save` and `load`: byte order, mapping of files, checksums, files without data."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ _options = _Options()
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
-    """The byte order in which files are read that record none; None, as at first, is little-endian."""
+    """The byte order of files that do not record theirs; None, the default, is little-endian."""
     return _options.endianness
 
 
 def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
-    """Set it for this thread. TypeError for anything else than a `LoadEndianness` or None."""
+    """Set it for this thread. TypeError for anything but a `LoadEndianness` or None."""
     if not isinstance(endianness, LoadEndianness) and endianness is not None:
         raise TypeError("Invalid argument type in function set_default_load_endianness")
     _options.endianness = endianness
 
 
 def byte_order() -> str:
-    """What `get_default_load_endianness` stands for: "little" or "big"."""
+    """The value of `get_default_load_endianness` as "little" or "big"."""
     return {LoadEndianness.NATIVE: sys.byteorder, LoadEndianness.BIG: "big"}.get(_options.endianness, "little")
 
 
 def get_default_mmap_options() -> int:
-    """How `load(mmap=True)` maps files: `mmap.MAP_PRIVATE`, so that writes stay in memory, or `mmap.MAP_SHARED`."""
+    """The flags of `load(mmap=True)`: `mmap.MAP_PRIVATE`, so that writes stay in memory, or `mmap.MAP_SHARED`."""
     return _options.mapping
 
 
 class set_default_mmap_options:  # noqa: N801 - the name that torch users know
-    """Have `load(mmap=True)` map files with `mmap.MAP_PRIVATE` or `mmap.MAP_SHARED` in this thread.
+    """Make `load(mmap=True)` map files with `mmap.MAP_PRIVATE` or `mmap.MAP_SHARED` in this thread.
 
-    With MAP_SHARED, writes to loaded tensors change the file, which must be writable. As a context manager it holds for the
+    With MAP_SHARED, writes to loaded tensors change the file, which must be writable. As a context manager it applies to the
     block. ValueError for other flags.
 
     >>> with torch.serialization.set_default_mmap_options(mmap.MAP_SHARED):
@@ -73,21 +73,21 @@ class set_default_mmap_options:  # noqa: N801 - the name that torch users know
         self._before, _options.mapping = _options.mapping, flags
 
     def __enter__(self) -> None:
-        """Nothing: the flags hold since the call."""
+        """Does nothing: the flags were set by the call."""
 
     def __exit__(self, *error: object) -> None:
         _options.mapping = self._before
 
 
 def get_crc32_options() -> bool:
-    """Whether `save` writes checksums of the records, which it does at first."""
+    """Whether `save` writes checksums of the records, as by default."""
     return _options.has_checksums
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
-    """Have `save` write checksums, or zeros in their place, in this thread.
+    """Make `save` write checksums, or zeros instead, in this thread.
 
-    `load` reads both; programs that unpack zip archives refuse a file without checksums.
+    `load` reads both; other zip programs reject a file without checksums.
     """
     _options.has_checksums = bool(compute_crc32)
 
@@ -95,8 +95,8 @@ def set_crc32_options(compute_crc32: bool) -> None:
 class skip_data:  # noqa: N801 - the name that torch users know
     """A block in which `save` writes zeros for the bytes of storages, and `load` leaves them zero.
 
-    A file made so has its final size, and the places of its storages can be filled later. With `materialize_fake_tensors`,
-    tensors of a `FakeTensorMode` are written like those that they stand for.
+    Such a file has its final size, so that its storages can be filled in later. With `materialize_fake_tensors`, tensors of a
+    `FakeTensorMode` are written like real ones.
 
     >>> with torch.serialization.skip_data():
     ...     torch.save(model.state_dict(), "weights.pt")

@@ -1,8 +1,8 @@
 """Pickler: writes the pickle of a checkpoint, in the form that torch writes and every torch since 1.6 reads.
 
 In: an object made of what checkpoints hold. Out: pickle bytes of protocol 2, and the storages that it refers to by key.
-Standard `pickle` would import the globals that it names, and torch need not be installed; so the instructions are
-written here.
+Standard `pickle` imports the globals that it writes, but torch need not be installed, so this module emits the instructions
+itself.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from rushlight.serialization.sparse import sparse_arguments
 class Pickler:
     """Writes one object. `storages` lists the storages that the pickle refers to; a storage's key is its position.
 
-    `module_of(value, name)` is the module under which a class or function is written, `find_named(module, name)` what it has.
+    `module_of(value, name)` returns the module under which a class or function is written, `find_named(module, name)` the
+    object there.
     """
 
     has_views = False
@@ -56,7 +57,7 @@ class Pickler:
         self.storage_keys: dict[int, tuple[str, dtype | None]] = {}
 
     def dump(self, value: Any) -> bytes:
-        """The pickle of `value`; PicklingError, naming the type, for what a checkpoint cannot hold."""
+        """The pickle of `value`; PicklingError, naming the type, for a value that a checkpoint cannot hold."""
         self.out += pickle.PROTO + b"\x02"
         try:
             self.save(value)
@@ -66,7 +67,7 @@ class Pickler:
         return bytes(self.out)
 
     def save(self, value: Any) -> None:
-        """Write one value, or a reference to it when it was written before."""
+        """Write one value, or a reference if it was written before."""
         position = self.memo.get(id(value))
         if position is not None:
             self._write_get(position)
@@ -77,7 +78,7 @@ class Pickler:
     def memoize(self, value: Any) -> None:
         """Remember the value on top of the stack, so that it is written once."""
         self.memo[id(value)] = self._write_put()
-        # The ids in the memo stay unique only as long as the objects live.
+        # Keep objects alive, so that the ids in the memo stay unique.
         self.kept.append(value)
 
     def write_global(self, module: str, name: str) -> None:
@@ -96,7 +97,7 @@ class Pickler:
         self.out += pickle.REDUCE
 
     def write_tuple(self, values: tuple) -> None:
-        """Write a tuple without remembering it."""
+        """Write a tuple without memoizing it."""
         if not values:
             self.out += pickle.EMPTY_TUPLE
             return
@@ -115,7 +116,7 @@ class Pickler:
     def storage_key(self, storage: StorageImpl, element_type: dtype | None) -> str | int:
         """The key of a storage; PicklingError when it was already saved as another dtype."""
         if not storage.nbytes and self.storage_keys.get(id(storage), (None, element_type))[1] is not element_type:
-            storage = UntypedStorage(0)._impl  # an empty storage has no data to share: each dtype gets its own
+            storage = UntypedStorage(0)._impl  # an empty storage has no data to share, so each dtype gets its own
             self.kept.append(storage)
         if id(storage) not in self.storage_keys:
             self.storage_keys[id(storage)] = (str(len(self.storages)), element_type)
@@ -289,7 +290,7 @@ def _save_tensor(machine: Pickler, value: Tensor) -> None:
 
 
 def _save_with_state(machine: Pickler, value: Tensor, saved: Any) -> None:
-    """Write a tensor of a class of the user's, or one to which Python gave attributes."""
+    """Write a tensor of a user's class, or one with Python attributes."""
     kind = type(value)
     name, write_arguments = _rebuilder(value), partial(_tensor_arguments, machine, value)
     if is_wrapper(value):
@@ -330,7 +331,7 @@ def _save_sparse(machine: Pickler, value: Tensor) -> None:
 
 
 def _rebuilder(value: Tensor) -> str:
-    """The function of torch that makes such a tensor: dtypes without a storage class of their own are an argument."""
+    """torch's function that rebuilds such a tensor; dtypes without a storage class are an argument."""
     if value.is_meta:
         return "_rebuild_meta_tensor_no_storage"
     return "_rebuild_tensor_v2" if value.dtype.name in STORAGE_NAMES else "_rebuild_tensor_v3"
@@ -356,7 +357,7 @@ def _tensor_arguments(machine: Pickler, value: Tensor, requires_grad: bool | Non
 
 
 def write_plain_tensor(machine: Pickler, value: Tensor) -> None:
-    """Write a tensor, or a parameter as one, without the attributes that Python gave it."""
+    """Write a tensor, or a parameter as one, without its Python attributes."""
     _write_tensor(machine, value)
 
 
@@ -430,7 +431,7 @@ _OWN_REDUCTIONS = (Tensor.__reduce_ex__, Buffer.__reduce_ex__)
 
 
 def _writer_of_base(value: Any) -> Callable[[Pickler, Any], None]:
-    """The writer for an object whose type is not listed: that of packed weights, tensors, parameters, or any object."""
+    """The writer for an object of an unlisted type: for packed weights, tensors, parameters, or any object."""
     kind = type(value)
     if packed.is_packed(value) or kind is packed.ScriptObject:
         return _save_packed

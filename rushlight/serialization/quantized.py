@@ -1,7 +1,7 @@
-"""Quantized tensors in checkpoints and archives: `torch._utils._rebuild_qtensor`, both ways.
+"""Read and write quantized tensors in checkpoints and archives: `torch._utils._rebuild_qtensor`.
 
 In: a storage, a geometry, and a scheme with its scales and zero points. Out: a quantized tensor, after every claim was checked;
-and the arguments that one is written with. In files, elements of 4 and 2 bits are packed into bytes, the first one lowest.
+and the arguments for writing one. In files, 4-bit and 2-bit elements are packed into bytes, the first one lowest.
 """
 
 from __future__ import annotations
@@ -88,20 +88,20 @@ def _channel_quantizer(scales: Any, zero_points: Any, axis: Any, sizes: Any) -> 
 
 
 class Writer(Protocol):
-    """What of a pickler is needed here."""
+    """The part of a pickler's interface that is needed here."""
 
     def write_global(self, module: str, name: str) -> None:
         """Write a global."""
 
     def write_tuple(self, values: tuple) -> None:
-        """Write a tuple, in which functions write elements."""
+        """Write a tuple; elements that are functions write themselves."""
 
     def write_ordered_dict(self) -> None:
         """Write an empty OrderedDict."""
 
 
 def quantized_arguments(tensor: Tensor, machine: Writer, write_storage: Callable[[UntypedStorage, dtype], None]) -> tuple:
-    """What `_rebuild_qtensor` is called with: values, and functions that write some."""
+    """The arguments of `_rebuild_qtensor`: values, and functions that write some."""
     if not is_quantized(tensor):
         raise PicklingError(f"a tensor of dtype {tensor.dtype} has no scale, so it can't be saved")
     quantizer = quantizer_of(tensor)
@@ -117,7 +117,7 @@ def quantized_arguments(tensor: Tensor, machine: Writer, write_storage: Callable
 
 
 def _written_form(tensor: Tensor) -> tuple[UntypedStorage, int, tuple[int, ...]]:
-    """Storage, offset and strides, in which elements of less than a byte are packed."""
+    """Storage, offset and strides, with sub-byte elements packed."""
     kind = tensor.dtype
     if kind not in _BITS:
         return tensor.untyped_storage(), tensor.storage_offset(), tuple(tensor.stride())

@@ -1,4 +1,4 @@
-"""From the facts in a checkpoint to tensors: the only module here that touches the tensor core.
+"""Rebuild tensors from a checkpoint's claims: the only module here that depends on the tensor core.
 
 In: storages, and sizes, strides and offsets that a file claims. Out: tensors and parameters, after every claim was
 checked against the bytes that the storage has.
@@ -54,7 +54,8 @@ def make_parameter(data: Any, requires_grad: Any) -> Parameter:
 def make_wrapper(
     kind: type, element_type: dtype, sizes: Any, strides: Any, offset: Any, form: layout, place: device, requires_grad: Any
 ) -> Tensor:  # fmt: skip
-    """A tensor of a class that keeps its values in other tensors. It is on the CPU where `place` is a device of elsewhere."""
+    """A tensor of a class that stores its values in other tensors. It is on the CPU if `place` is a device that does not exist
+    here."""
     _check_numbers(sizes, strides, offset)
     _check_grad_flag(element_type, requires_grad)
     local = place if place.type == "meta" else CPU
@@ -64,7 +65,7 @@ def make_wrapper(
 
 
 def set_attributes(tensor: Tensor, attributes: dict[str, Any]) -> Tensor:
-    """Restore attributes that a user added to a tensor; those that would hide a method are refused."""
+    """Restore a tensor's user-defined attributes; those that would hide a method are rejected."""
     for name, value in attributes.items():
         if type(name) is not str or hasattr(type(tensor), name):
             raise UnpicklingError("the pickle sets an attribute of a tensor that would hide its methods")
@@ -95,7 +96,7 @@ def _check_numbers(sizes: Any, strides: Any, offset: Any) -> None:
 
 
 def _check_reach(element_type: dtype, offset: int, sizes: Any, strides: Any) -> int:
-    """The number of storage elements that the view spans; 0 when it has none. Refuses what 64 bits cannot address."""
+    """The number of storage elements that the view spans; 0 if it is empty. Rejects spans beyond 64 bits."""
     itemsize = element_type.itemsize
     spans = [(max(size, 1) - 1) * stride for size, stride in zip(sizes, strides, strict=True)]
     largest = max(math.prod(max(size, 1) for size in sizes), offset + sum(spans) + 1, *strides, 1)

@@ -1,4 +1,4 @@
-"""Safetensors files, both ways, by the `safetensors` package.
+"""Read and write safetensors files, by the `safetensors` package.
 
 In: a path or a binary file with named tensors. Out: a dict of contiguous CPU tensors, and the reverse. The format is
 defined at https://github.com/huggingface/safetensors.
@@ -45,7 +45,7 @@ _KINDS = {
     "F64": float64, "F32": float32, "F16": float16, "BF16": bfloat16, "I64": int64, "U64": uint64, "I32": int32, "U32": uint32,
     "I16": int16, "U16": uint16, "I8": int8, "U8": uint8, "BOOL": bool_, "C64": complex64,
 }  # fmt: skip
-# What the package raises for malformed files; an unknown dtype surfaces as one of the plain errors.
+# The exceptions of the package for malformed files; an unknown dtype causes one of the built-in ones.
 _FAILURES = (SafetensorError, KeyError, TypeError, ValueError, OverflowError, AttributeError)
 
 
@@ -67,11 +67,11 @@ def _read(f: str | os.PathLike | BinaryIO) -> dict[str, np.ndarray]:
     if not isinstance(f, str | os.PathLike):
         return _arrays(f.read())
     with open(f, "rb"):
-        pass  # the error for a file that is missing or unreadable, as Python words it
+        pass  # Python's own error for a file that is missing or unreadable
     with safe_open(os.fspath(f), framework="np") as file:
         if not any(file.get_slice(key).get_dtype() in _FLOAT8 for key in file.keys()):
             return {key: file.get_tensor(key) for key in file.keys()}
-    with open(f, "rb") as file:  # the package's NumPy has no dtypes of 8 bits
+    with open(f, "rb") as file:  # the package's NumPy path lacks 8-bit dtypes
         return _arrays(file.read())
 
 

@@ -1,4 +1,4 @@
-"""`save`: an object to a checkpoint file that torch reads. The entry of this package's writing half."""
+"""`save`: write an object to a checkpoint file that torch reads. The entry of this package's writing half."""
 
 from __future__ import annotations
 
@@ -33,13 +33,12 @@ def save(
 ) -> None:
     """Write an object in torch's zip format, or the one from before torch 1.6, which torch.load reads.
 
-    What is made of tensors, parameters, dicts, lists, tuples, sets, numbers, strings, bytes, None, dtypes, devices and sizes
-    is loaded with `weights_only=True`; objects of other classes, as whole modules, need `weights_only=False`. Tensors that
-    share a storage still do after loading. A path is replaced only when the file is complete. Raises PicklingError, and
-    writes nothing, for what cannot be pickled. The pickle is always one of protocol 2, written by a pickler of its own: a
-    `pickle_module` or `pickle_protocol` that asks for something else is answered by a warning.
-    `_use_new_zipfile_serialization=False` writes the older format; `_disable_byteorder_record` leaves out which byte order the
-    file has.
+    Objects consisting of tensors, parameters, dicts, lists, tuples, sets, numbers, strings, bytes, None, dtypes, devices and
+    sizes load with `weights_only=True`; other classes, such as whole modules, need `weights_only=False`. Tensors that share a
+    storage still do after loading. A path is replaced only when the file is complete. Raises PicklingError, and writes nothing,
+    for objects that cannot be pickled. The pickle always has protocol 2 and is written by the library's own pickler: another
+    `pickle_module` or `pickle_protocol` causes a warning. `_use_new_zipfile_serialization=False` writes the older format;
+    `_disable_byteorder_record` omits the record of the byte order.
     """
     _warn_of_other_pickles(pickle_module, pickle_protocol)
     pickler = Pickler()
@@ -90,8 +89,7 @@ def _write_archive(stream: BinaryIO, root: str, pickled: bytes, storages: list[S
 
 
 def replace_file(path: str | os.PathLike, write: Callable[[BinaryIO], None]) -> None:
-    """Let `write` fill a temporary file beside `path`, then put it in its place, so that no half-written file is ever
-    seen.
+    """Let `write` fill a temporary file beside `path`, then rename it, so that readers never see a half-written file.
 
     A path that is no regular file (a device, a pipe) is written directly. An existing file's permissions are kept.
     """

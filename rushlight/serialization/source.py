@@ -1,6 +1,6 @@
-"""ByteSource: random access to the bytes of a checkpoint, whether it came as a path or as an open file.
+"""ByteSource: random access to the bytes of a checkpoint, given as a path or as an open file.
 
-In: what the user passed to `load`. Out: bounded reads, each checked against the size, for the zip and legacy readers.
+In: the argument of `load`. Out: bounded reads, each checked against the size, for the zip and legacy readers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rushlight.serialization.options import get_default_mmap_options
 
 
 class ByteSource:
-    """Reads of a binary file from where it stood when it was opened. Offsets count from there; `size` is what follows.
+    """Reads of a binary file from its position at opening. Offsets count from there; `size` is the number of bytes that follow.
 
     A path is opened here and closed by `close`; a file object stays the caller's. TypeError for anything else,
     ValueError for a file that cannot seek.
@@ -64,7 +64,7 @@ class ByteSource:
         return len(data)
 
     def map(self) -> mmap.mmap:
-        """The file in memory, by the options of this thread; ValueError unless it was given as a path."""
+        """The file mapped into memory, by this thread's options; ValueError unless it was given as a path."""
         if not self.is_path:
             raise ValueError("mmap=True needs a path, so that the file can be mapped; open files are read instead")
         if get_default_mmap_options() == mmap.MAP_PRIVATE:

@@ -1,6 +1,6 @@
-"""Sparse tensors in checkpoints: `torch._utils._rebuild_sparse_tensor`, both ways.
+"""Read and write sparse tensors in checkpoints: `torch._utils._rebuild_sparse_tensor`.
 
-In: a layout and the parts of a tensor. Out: the tensor, after every claim was checked; and the arguments to write one with.
+In: a layout and the parts of a tensor. Out: the tensor, after every claim was checked; and the arguments for writing one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _waiting = _Waiting()
 
 
 class values_follow:  # noqa: N801 - reads as a statement
-    """A block in which sparse tensors are made over storages that are filled at its end: they are checked when it ends."""
+    """A block in which storages are filled only at its end, so sparse tensors made in it are checked then."""
 
     def __enter__(self) -> None:
         self._before, _waiting.tensors = _waiting.tensors, []
@@ -72,7 +72,7 @@ def _is_plain(part: Any) -> bool:
 
 
 def sparse_arguments(tensor: Tensor) -> tuple:
-    """What `_rebuild_sparse_tensor` is called with."""
+    """The arguments of `_rebuild_sparse_tensor`."""
     kind, size = tensor.layout, Size(tensor.shape)
     if kind is sparse_coo:
         return kind, (tensor._indices(), tensor._values(), size, tensor.is_coalesced())

@@ -1,4 +1,4 @@
-"""What persistent ids stand for: the storages of a checkpoint, each read once, on the device that the caller chose.
+"""Resolve persistent ids: the storages of a checkpoint, each read once, on the device that the caller chose.
 
 In: the persistent ids of the pickle and `map_location`. Out: TypedStorage and UntypedStorage objects whose bytes come
 from a reader.
@@ -27,7 +27,7 @@ _LARGEST_COUNT = 1 << 60
 
 
 class StorageClaim(NamedTuple):
-    """What a persistent id says of a storage. `element_type` is None for an untyped one, which counts bytes."""
+    """A persistent id's claim about a storage. `element_type` is None for an untyped one, which counts bytes."""
 
     key: str
     element_type: dtype | None
@@ -43,7 +43,7 @@ class StorageClaim(NamedTuple):
 
 def parse_persistent_id(identity: Any) -> StorageClaim:
     """The claim in ("storage", class, key, location, count, ...); UnpicklingError when it has another form."""
-    if type(identity) is tuple:  # text of Python 2 may have been read as bytes
+    if type(identity) is tuple:  # Python 2's text may have been read as bytes
         identity = tuple(part.decode("latin-1") if type(part) is bytes else part for part in identity)
     if type(identity) is not tuple or not identity or identity[0] != "storage":
         raise UnpicklingError("the pickle refers to an external object that is no storage; is it a whole module?")
@@ -57,7 +57,7 @@ def parse_persistent_id(identity: Any) -> StorageClaim:
 
 
 def _checked_view(more: tuple, count: int) -> tuple[int, int] | None:
-    """The begin and length of a part of a storage, as files of torch 0.4 have; None for the whole."""
+    """The start and length of a part of a storage, as in files of torch 0.4; None for the whole storage."""
     if not more or more[0] is None:
         return None
     view = more[0]
@@ -78,7 +78,7 @@ class StorageTable:
         self.loaded: dict[str, tuple[UntypedStorage, StorageClaim]] = {}
 
     def persistent_load(self, identity: Any) -> TypedStorage | UntypedStorage:
-        """The storage that a persistent id stands for."""
+        """The storage of a persistent id."""
         claim = parse_persistent_id(identity)
         if claim.key not in self.loaded:
             self.loaded[claim.key] = (self._place(claim), claim)
@@ -124,7 +124,7 @@ def _checked_map(map_location: MapLocation) -> MapLocation:
 
 
 def _require_local(location: str) -> None:
-    """RuntimeError, in torch's words, where a storage is to be on a device that is not there."""
+    """RuntimeError, in torch's words, for a storage on a device that does not exist here."""
     if location in ("cpu", "meta"):
         return
     name, place = location.partition(":")[0], location[:50]
@@ -145,18 +145,18 @@ def _require_local(location: str) -> None:
 
 
 def location_tag(storage: Any) -> str:
-    """The location that checkpoints say of a storage: the type of its device."""
+    """The location of a storage in checkpoints: the type of its device."""
     return storage.device.type
 
 
 def default_restore_location(storage: UntypedStorage, location: str) -> UntypedStorage:
-    """The storage where a file says that it was; RuntimeError for a device that is not there."""
+    """Move a storage to its saved location; RuntimeError for a device that does not exist here."""
     _require_local(location)
     return UntypedStorage(storage.nbytes(), device="meta") if location == "meta" else storage
 
 
 def swap_bytes(storage: UntypedStorage, element_type: dtype | None, order: str) -> None:
-    """Bring a storage that was written in byte order `order` ("little" or "big") into this machine's, in place."""
+    """Convert a storage from byte order `order` ("little" or "big") to this machine's, in place."""
     if order == sys.byteorder:
         return
     if element_type is None:

@@ -1,6 +1,6 @@
-"""Where PyTorch has the classes of this library that lie in another module here: under these names files name them.
+"""The PyTorch modules of classes that are in another module here, for writing files.
 
-In: a module and a class of this library. Out: the module of PyTorch. All others lie in the module of the same place.
+In: a module and a class of this library. Out: the module of PyTorch. All others are in the corresponding module.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CLASSES = {
 
 
 def module_in_torch(module: str, name: str) -> str:
-    """The module in which PyTorch has the class or function `name` of `module`, "rushlight.x" or "torch.x"."""
+    """PyTorch's module of the class or function `name` of `module`, "rushlight.x" or "torch.x"."""
     root, _, place = module.partition(".")
     if place.startswith(("nn.modules.", "optim.")) and name in _CLASSES:
         return _CLASSES[name]

@@ -1,6 +1,6 @@
-"""Which classes and functions a checkpoint may name beside those of the allow-list: what the user vouches for.
+"""Trusted globals: the user's additions to the allow-list of classes and functions in checkpoints.
 
-In: classes and functions, or pairs of one and the name under which pickles know it. Out: them, by name.
+In: classes and functions, or pairs of one and its name in pickles. Out: them, by name.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ _trusted: dict[str, SafeGlobal] = {}
 
 
 def add_safe_globals(safe_globals: Iterable[SafeGlobal]) -> None:
-    """Let `load` with `weights_only=True` use these classes and functions, in this process from now on."""
+    """Allow `load` with `weights_only=True` to use these classes and functions, in this process from now on."""
     named = {name: given for given in safe_globals for name in _names(given)}
     with _lock:
         _trusted.update(named)
 
 
 def get_safe_globals() -> list[SafeGlobal]:
-    """What `add_safe_globals` was given."""
+    """The globals added by `add_safe_globals`."""
     with _lock:
         return list(dict.fromkeys(_trusted.values()))
 
 
 def clear_safe_globals() -> None:
-    """Forget all of them."""
+    """Remove all added globals."""
     with _lock:
         _trusted.clear()
 
@@ -55,13 +55,13 @@ class safe_globals:  # noqa: N801 (the name in torch)
 
 
 def trusted_globals() -> dict[str, Any]:
-    """Classes and functions by the names that pickles have for them."""
+    """Classes and functions by their names in pickles."""
     with _lock:
         return {name: given[0] if isinstance(given, tuple) else given for name, given in _trusted.items()}
 
 
 def _names(given: SafeGlobal) -> list[str]:
-    """The names of a class: its own, and that of torch's class of which it takes the place."""
+    """The names of a class: its own, and that of the torch class that it replaces."""
     if isinstance(given, tuple):
         if len(given) != 2 or not isinstance(given[1], str):
             raise ValueError(f"Expected tuple of length 2 (global, str of callable full path), but got {given}")

@@ -1,6 +1,6 @@
-"""Unpickler: reads the pickles of checkpoints as data. Nothing that a pickle names is ever imported or called.
+"""Unpickler: reads the pickles of checkpoints as data. Nothing that a pickle refers to is ever imported or called.
 
-In: a binary stream, and two functions that say what globals and persistent ids stand for. Out: one object.
+In: a binary stream, and two functions that resolve globals and persistent ids. Out: one object.
 
 A pickle is a program for a stack machine (Python's `pickletools` documents the instructions). This machine knows the
 instructions that plain containers, numbers, strings, tensors and storages need, at protocols 2 to 5. A GLOBAL yields an
@@ -36,7 +36,7 @@ _EXACT_DICTS = (dict, OrderedDict, Counter)
 
 FindGlobal = Callable[[str, str], Any]
 PersistentLoad = Callable[[Any], Any]
-# Reads one pickle of a stream that ends at or before a position, with a function for its storages.
+# A function that reads one pickle, which ends at or before a position, with a function for its storages.
 ReadPickle = Callable[[BinaryIO, int, PersistentLoad], Any]
 
 
@@ -57,8 +57,8 @@ class Constructor:
 
 
 class Unpickler:
-    """One pickle of `stream`, which ends at or before position `end`. `load` raises UnpicklingError for all that is
-    malformed. `instructions` says what each does; a dialect of pickles has further ones.
+    """One pickle of `stream`, which ends at or before position `end`. `load` raises UnpicklingError for malformed data.
+    `instructions` is the table of instructions, which a dialect of pickles extends.
     """
 
     instructions: dict[bytes, Callable[[Unpickler], None]]
@@ -97,8 +97,7 @@ class Unpickler:
         raise UnpicklingError(f"the pickle has more than {_MOST_INSTRUCTIONS} instructions")
 
     def charge(self, count: int) -> None:
-        """Account for `count` elements or bytes that a constructor copies: over the whole pickle no more than its size.
-        """
+        """Account for `count` elements or bytes that a constructor copies: in total at most the pickle's size."""
         self.copied += count
         if self.copied > self.end - self.start:
             raise UnpicklingError("the pickle copies more than it contains, by using one object over and over")
@@ -110,7 +109,7 @@ class Unpickler:
         return self.stack.pop()
 
     def pop_group(self) -> list[Any]:
-        """The values above the last mark, removed with it."""
+        """The values above the last mark, removed together with it."""
         if not self.outer_stacks:
             self.fail("uses a mark that was not set")
         group = self.stack
@@ -124,7 +123,7 @@ class Unpickler:
         return self.stack[-1]
 
     def take(self, length: int) -> bytes:
-        """Exactly `length` bytes; UnpicklingError when the pickle ends before."""
+        """Exactly `length` bytes; UnpicklingError if the pickle ends before."""
         if length > _UNCHECKED_READ and length > self.end - self.stream.tell():
             self.fail(f"declares {length} bytes where {self.end - self.stream.tell()} are left")
         data = self.stream.read(length)
@@ -155,7 +154,7 @@ class Unpickler:
             target[key] = flat[position + 1]
 
     def lookup(self, module: str, name: str) -> Any:
-        """What a global stands for."""
+        """The value of a global."""
         if module in _BLOCKED:
             raise UnpicklingError(
                 f"Weights only load failed. Trying to load unsupported GLOBAL {module}.{name} whose module {module} is blocked."
@@ -164,7 +163,7 @@ class Unpickler:
         return self.find_global(module, name) if found is None else found
 
     def is_trusted(self, value: Any) -> bool:
-        """Whether a class or function is one that the user vouches for."""
+        """Whether a class or function is trusted by the user."""
         return id(value) in self.trusted_ids
 
     def fail(self, what: str) -> None:
@@ -223,7 +222,7 @@ def _text(layout: struct.Struct) -> Callable[[Unpickler], None]:
 
 
 def _old_text(layout: struct.Struct) -> Callable[[Unpickler], None]:
-    """What Python 2 wrote `str` by: text in some encoding, or bytes."""
+    """Python 2's `str`: text in some encoding, or bytes."""
 
     def push(machine: Unpickler) -> None:
         raw = machine.take(machine.number(layout))
@@ -353,7 +352,7 @@ def _count(machine: Unpickler) -> None:
 
 
 def _new_object(machine: Unpickler) -> None:
-    """Make an object of a class that the user vouches for, without calling `__init__`, or one of packed weights."""
+    """Create an object of a trusted class without calling `__init__`, or packed weights."""
     args, kind = machine.pop(), machine.pop()
     if isinstance(kind, Constructor) and kind.name == _PACKED and args == ():
         machine.stack.append(kind.build(machine, args))
@@ -365,7 +364,7 @@ def _new_object(machine: Unpickler) -> None:
 
 
 def _restore_packed(machine: Unpickler, target: ScriptObject, state: Any) -> None:
-    """Give packed weights their state, which is checked."""
+    """Restore packed weights from their state, which is checked."""
     try:
         target.__setstate__(state)
     except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as error:
@@ -373,7 +372,7 @@ def _restore_packed(machine: Unpickler, target: ScriptObject, state: Any) -> Non
 
 
 def _restore(target: Any, state: Any) -> None:
-    """Give an object of a trusted class its state, as pickle does."""
+    """Restore an object of a trusted class from its state, as pickle does."""
     if hasattr(target, "__setstate__"):
         target.__setstate__(state)
         return
@@ -384,8 +383,8 @@ def _restore(target: Any, state: Any) -> None:
 
 
 def _build(machine: Unpickler) -> None:
-    """Restore attributes: of objects of trusted classes, and of the OrderedDict of a state dict, which has `_metadata`, and
-    names that hide no method."""
+    """Restore attributes: of objects of trusted classes, and of a state dict's OrderedDict, which has `_metadata`, and names
+    that hide no method."""
     state, target = machine.pop(), machine.top()
     if machine.is_trusted(type(target)):
         _restore(target, state)

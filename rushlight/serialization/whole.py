@@ -1,4 +1,5 @@
-"""`load` with `weights_only=False`: any pickle, which may run any code. Names of torch's classes find this library's.
+"""`load` with `weights_only=False`: any pickle, which may run arbitrary code. Names of torch's classes resolve to this
+library's.
 
 In: the pickle of a checkpoint and the table of its storages. Out: the object.
 """
@@ -14,7 +15,7 @@ from rushlight.core.layout import LAYOUTS, layout
 from rushlight.serialization.allowlist import StorageKind, find_inert
 from rushlight.serialization.trust import OWN, TORCH
 
-# Functions that pickles of torch name in modules that are elsewhere here.
+# Functions of torch's pickles that are in other modules here.
 _MOVED = {"torch._tensor": "rushlight._utils", "torch.nn.parameter": "rushlight.nn"}
 
 
@@ -26,13 +27,13 @@ class WholeUnpickler(pickle.Unpickler):
         self._storage_of = persistent_load
 
     def persistent_load(self, identity: Any) -> Any:
-        """A storage of the checkpoint, or a class, beside which the format before torch 1.6 has its source."""
+        """A storage of the checkpoint, or a class, which the format before torch 1.6 saves with its source."""
         if isinstance(identity, tuple) and identity and identity[0] in ("module", b"module"):
             return identity[1]
         return self._storage_of(identity)
 
     def find_class(self, module: str, name: str) -> Any:
-        """A class or function by name; AttributeError or ModuleNotFoundError where there is none."""
+        """A class or function by name; AttributeError or ModuleNotFoundError if there is none."""
         inert = find_inert(module, name)
         if isinstance(inert, StorageKind):
             return inert
@@ -42,7 +43,7 @@ class WholeUnpickler(pickle.Unpickler):
 
 
 def find_own(module: str, name: str) -> Any:
-    """What takes the place of a class or function of torch here: it is in the same module, or public in a package above."""
+    """The counterpart of a torch class or function: in the same module, or public in a package above."""
     places = [_MOVED.get(module, OWN + module.removeprefix(TORCH))]
     while "." in places[-1]:
         places.append(places[-1].rpartition(".")[0])
@@ -58,5 +59,5 @@ def find_own(module: str, name: str) -> Any:
 
 
 def _get_layout(name: str) -> layout:
-    """The layout that pickles call `name`: "torch.strided"."""
+    """The layout with this name in pickles: "torch.strided"."""
     return {str(each): each for each in LAYOUTS}[name]

@@ -1,5 +1,5 @@
-"""torch's zip checkpoints, read: `data.pkl` for the structure, one record per storage, and a few small ones that
-describe the file.
+"""Read torch's zip checkpoints: `data.pkl` for the structure, one record per storage, and a few small ones that describe the
+file.
 
 In: a ByteSource. Out: the object. The records are named `<archive>/data.pkl`, `<archive>/data/<key>`,
 `<archive>/byteorder` and `<archive>/version`.
@@ -46,7 +46,7 @@ class _StorageReader:
         _check_version(archive, self.root)
 
     def read(self, claim: StorageClaim, where: str) -> UntypedStorage:
-        """The storage of a claim, whose size must be that of its record."""
+        """The storage of a claim, whose size must match its record's."""
         record = self.archive.find(f"{self.root}data/{claim.key}")
         if record.size != claim.nbytes:
             raise CheckpointError(
@@ -68,7 +68,7 @@ class _StorageReader:
 
 
 def _find_root(archive: ZipReader) -> str:
-    """The folder that all records lie in, with its slash."""
+    """The folder that contains all records, with its slash."""
     folders = [name.removesuffix("data.pkl") for name in archive.records if name.endswith("/data.pkl")]
     roots = [folder for folder in folders if folder.count("/") == 1]
     if len(roots) != 1:

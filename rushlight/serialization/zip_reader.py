@@ -1,7 +1,7 @@
-"""ZipReader: the records of an uncompressed zip archive, with every declared size checked before memory is taken.
+"""ZipReader: the records of an uncompressed zip archive, with every declared size checked before memory is allocated.
 
-In: a ByteSource. Out: a table of records and bounded, checksummed reads of them. The zip format is PKWARE's APPNOTE
-6.3; only what checkpoints use is accepted: one disk, no encryption, no bytes shared between records. Compressed records
+In: a ByteSource. Out: a table of records and bounded, checksummed reads of them. The zip format is PKWARE's APPNOTE 6.3; only
+the features that checkpoints use are accepted: one disk, no encryption, no bytes shared between records. Compressed records
 (such as TorchScript's code) are listed, and refused when read.
 """
 
@@ -38,7 +38,7 @@ _LARGEST_DIRECTORY = 256 << 20
 
 
 class Record(NamedTuple):
-    """Where a record's bytes lie in the file, and their checksum. `method` is 0 when they are not compressed."""
+    """The location of a record's bytes in the file, and their checksum. `method` is 0 for uncompressed ones."""
 
     name: str
     offset: int
@@ -86,7 +86,7 @@ class ZipReader:
 
 
 def _check_checksum(record: Record, data: bytes | np.ndarray) -> None:
-    """CheckpointError where the bytes are others than were written. A record may be without a checksum: it says 0."""
+    """CheckpointError for a wrong checksum. A checksum of 0 means that there is none."""
     if record.checksum and crc32(data) != record.checksum:
         raise CheckpointError(f"the checksum of record '{record.name}' does not match its bytes; the file is damaged")
 
@@ -203,9 +203,7 @@ def _checked_name(raw: bytes) -> str:
 
 
 def _widen(name: str, fields: tuple[int, ...], extra: bytes) -> list[int]:
-    """Replace the fields that do not fit in 32 bits by those of the zip64 extra field, which holds just these, in
-    order.
-    """
+    """Replace fields that do not fit in 32 bits by those of the zip64 extra field, which holds exactly these, in order."""
     wide = _zip64_values(name, extra) if _UNKNOWN_32 in fields else ()
     values = iter(wide)
     widened = [next(values, None) if field == _UNKNOWN_32 else field for field in fields]
@@ -235,7 +233,7 @@ def _check_kind(name: str, flags: int, method: int, packed: int, size: int, disk
 
 
 def _locate(source: ByteSource, entry: _Entry, directory_offset: int) -> tuple[int, Record]:
-    """The offset of an entry's local header and its record, once header and directory are seen to agree."""
+    """The offsets of an entry's local header and its data; header and directory must agree."""
     name = entry.name
     if entry.header_offset + _LOCAL.size > directory_offset:
         raise CheckpointError(f"record '{name}' is declared at byte {entry.header_offset}, outside of the records")

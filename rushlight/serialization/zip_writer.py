@@ -27,7 +27,7 @@ class _WriteOnly:
 
 
 class ZipWriter:
-    """Writes records under `root`. The same records give the same bytes, for times are fixed."""
+    """Writes records under `root`. Times are fixed, so the same records give the same bytes."""
 
     def __init__(self, stream: BinaryIO, root: str, has_checksums: bool = True):
         self.has_checksums = has_checksums
@@ -53,7 +53,7 @@ class ZipWriter:
             for part in parts:
                 if self.has_checksums:
                     record.write(part)
-                else:  # what writes to the stream itself is neither summed nor counted
+                else:  # a callable that writes to the stream itself is neither checksummed nor counted
                     self.archive.fp.write(part)
             if not self.has_checksums:
                 record._file_size = length

@@ -1,4 +1,4 @@
-"""Sparse tensors, COO, CSR and CSC: making them, conversions, products, and what gradients of embeddings need."""
+"""Sparse tensors, COO, CSR and CSC: construction, conversions, products, and gradients of embeddings."""
 
 from rushlight.sparse import compressed_operators, methods, operators
 from rushlight.sparse.compressed import sparse_compressed_tensor, sparse_csc_tensor, sparse_csr_tensor

@@ -1,6 +1,6 @@
-"""Compressed sparse tensors, CSR and CSC: making them, conversions to other layouts, and what they are made of.
+"""Compressed sparse tensors, CSR and CSC: construction, conversions to other layouts, and their parts.
 
-In: index tensors and values. Out: tensors of layout sparse_csr or sparse_csc. Batches and blocks (BSR, BSC) are refused.
+In: index tensors and values. Out: tensors of layout sparse_csr or sparse_csc. Batches and blocks (BSR, BSC) are not supported.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LAYOUT_NAMES = {strided: "Strided", sparse_coo: "Sparse", sparse_csr: "SparseCsr
 
 
 def made_compressed(compressed: Tensor, plain: Tensor, values: Tensor, size: Sequence[int], kind: layout) -> Tensor:
-    """A compressed tensor with a path for gradients to its values."""
+    """A compressed tensor through which gradients flow to its values."""
     return aten._sparse_compressed_tensor_unsafe(compressed, plain, values, list(size), layout=kind)
 
 
@@ -35,8 +35,8 @@ def sparse_csr_tensor(
 ) -> Tensor:  # fmt: skip
     """A matrix whose row i has `values[crow_indices[i]:crow_indices[i + 1]]` at the `col_indices` of the same places.
 
-    The least `size` unless it is given. RuntimeError for indices that do not fit; with `check_invariants`, also where the
-    columns of a row are not distinct and in order.
+    The smallest `size` that fits, unless it is given. RuntimeError for indices that do not fit; with `check_invariants`, also
+    where the columns of a row are not distinct and in order.
     """
     options = {
         "dtype": dtype, "device": device, "pin_memory": pin_memory, "requires_grad": requires_grad,
@@ -50,7 +50,7 @@ def sparse_csc_tensor(
     dtype: dtype | None = None, device: object = None, pin_memory: bool = False, requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """As `sparse_csr_tensor`, with compressed columns in the place of rows."""
+    """Like `sparse_csr_tensor`, with compressed columns instead of rows."""
     options = {
         "dtype": dtype, "device": device, "pin_memory": pin_memory, "requires_grad": requires_grad,
         "check_invariants": check_invariants,
@@ -152,7 +152,7 @@ def outer_indices(compressed: Tensor) -> Tensor:
 
 
 def compressed_indices(sorted_indices: Tensor, size: int, kind: dtype = int64) -> Tensor:
-    """Where each of `size` rows begins among the sorted row indices of the elements, and where the last one ends."""
+    """The start of each of `size` rows among the sorted row indices of the elements, and the end of the last one."""
     rows = sorted_indices.numpy()
     if size < 0 or (rows.size and (rows.min() < 0 or rows.max() >= size)):
         raise RuntimeError(f"an index is out of range: there are {size} rows")
@@ -182,7 +182,7 @@ def coordinates(self: Tensor) -> Tensor:
 
 
 def to_sparse_coo(self: Tensor) -> Tensor:
-    """This tensor in the layout sparse_coo; itself where it has it."""
+    """This tensor in the layout sparse_coo; itself if it has that."""
     if is_sparse(self):
         return self
     if not is_compressed(self):
@@ -195,7 +195,7 @@ def to_sparse_coo(self: Tensor) -> Tensor:
 
 
 def to_compressed(self: Tensor, kind: layout, dense_dim: int | None = None) -> Tensor:
-    """This tensor in the layout `kind`, sparse_csr or sparse_csc; itself where it has it."""
+    """This tensor in the layout `kind`, sparse_csr or sparse_csc; itself if it has that."""
     _require_supported(kind)
     if is_compressed(self) and compressed_parts(self).layout is kind:
         return self
@@ -232,7 +232,7 @@ def _part(self: Tensor, name: str, wanted: layout) -> CompressedParts:
 
 
 def crow_indices(self: Tensor) -> Tensor:
-    """Where each row of a CSR tensor begins, and the last one ends; RuntimeError for other layouts."""
+    """The start of each row of a CSR tensor, and the end of the last one; RuntimeError for other layouts."""
     return _part(self, "crow_indices", sparse_csr).compressed.detach()
 
 
@@ -242,7 +242,7 @@ def col_indices(self: Tensor) -> Tensor:
 
 
 def ccol_indices(self: Tensor) -> Tensor:
-    """Where each column of a CSC tensor begins, and the last one ends; RuntimeError for other layouts."""
+    """The start of each column of a CSC tensor, and the end of the last one; RuntimeError for other layouts."""
     return _part(self, "ccol_indices", sparse_csc).compressed.detach()
 
 

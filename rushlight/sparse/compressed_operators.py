@@ -1,4 +1,4 @@
-"""The operators of compressed sparse tensors: the one that makes them, and kernels."""
+"""Operators of compressed sparse tensors: the constructor, and kernels."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sparse_compressed_tensor_unsafe(
 
 
 def _values_gradient(grad: Tensor, result: Tensor) -> Tensor:
-    """Of the gradient, the elements where the tensor has some."""
+    """The gradient's elements at the tensor's indices."""
     return aten.index.Tensor(to_dense(grad), list(coordinates(result).unbind(0)))
 
 
@@ -184,7 +184,7 @@ compressed(*REFUSED)(refuse)
 
 
 def _write(self: Tensor, result: Tensor) -> Tensor:
-    """Take over the result of an operation in place: dense tensors its elements, compressed ones its parts."""
+    """Write the result of an operation in place: elements for dense tensors, the parts for compressed ones."""
     if not is_compressed(self):
         return self.copy_(to_dense(result))
     if not is_compressed(result) or compressed_parts(result).layout is not compressed_parts(self).layout:
@@ -194,7 +194,7 @@ def _write(self: Tensor, result: Tensor) -> Tensor:
 
 
 def _define_unary(name: str) -> None:
-    """Operators that leave 0 as it is work on the values."""
+    """Define an operator with f(0) = 0, which works on the values alone."""
 
     def of_compressed(self):
         return with_values(self, getattr(aten, name)(compressed_parts(self).values))
@@ -217,7 +217,7 @@ for _name in (
 
 @sparse("pow.Tensor_Scalar")
 def pow_of_coo(self, exponent):
-    """Powers of a COO tensor, by positive exponents, which leave 0 as it is."""
+    """Powers of a COO tensor with positive exponents, which keep 0."""
     if exponent <= 0:
         raise RuntimeError(f"pow(): a sparse tensor takes a positive exponent, but got {exponent}: zeros would not stay zeros")
     own = parts(coalesce(self))

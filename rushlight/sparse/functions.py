@@ -1,4 +1,4 @@
-"""Functions on sparse tensors: making COO ones, coalescing, to and from dense tensors, products and sums.
+"""Functions on sparse tensors: COO construction, coalescing, conversions to and from dense tensors, products and sums.
 
 All are written with dense operators on indices and values, and so are differentiable; the gradient of a sparse tensor is
 sparse, with its own indices.
@@ -50,7 +50,8 @@ def sparse_coo_tensor(
     check_invariants: bool | None = None,
     is_coalesced: bool | None = None,
 ) -> Tensor:
-    """A sparse tensor with `values` (nnz, ...) at `indices` (sparse dimensions, nnz); the least `size` unless it is given.
+    """A sparse tensor with `values` (nnz, ...) at `indices` (sparse dimensions, nnz); the smallest `size` that fits, unless it
+    is given.
 
     With a size alone, a tensor of zeros. RuntimeError for parts that do not fit each other or the size.
     """
@@ -110,7 +111,7 @@ def _check_size(indices: Tensor, values: Tensor, size: tuple[int, ...]) -> None:
 
 
 def coalesce(self: Tensor) -> Tensor:
-    """The same tensor with each index once, in lexicographic order: itself where that is so already."""
+    """The same tensor with each index once, in lexicographic order; itself if it is coalesced."""
     require_sparse(self, "coalesce")
     own = parts(self)
     if own.coalesced:
@@ -128,7 +129,7 @@ def coalesce(self: Tensor) -> Tensor:
 
 
 def to_dense(self: Tensor, dtype: dtype | None = None, *, masked_grad: bool | None = None) -> Tensor:
-    """This tensor with all elements; itself where it is dense."""
+    """This tensor as a dense one; itself if it is dense."""
     if not has_indices(self):
         return self if dtype is None else self.to(dtype)
     if dtype is not None:
@@ -148,9 +149,9 @@ def to_sparse(
     blocksize: object = None,
     dense_dim: int | None = None,
 ) -> Tensor:
-    """A sparse tensor of the elements that are not 0; with `sparse_dim`, of the slices of the further dimensions.
+    """A sparse tensor of the nonzero elements; with `sparse_dim`, of the nonzero slices over the other dimensions.
 
-    RuntimeError for a number of sparse dimensions that there is not; NotImplementedError for blocks.
+    RuntimeError for an invalid number of sparse dimensions; NotImplementedError for blocks.
     """
     if layout not in (None, sparse_coo, strided):
         return to_compressed(self, layout, dense_dim)
@@ -206,7 +207,7 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
 
 
 def _row_products(mat1: Tensor, mat2: Tensor) -> tuple[Tensor, Tensor]:
-    """For each element of the sparse `mat1`, its row and its product with a row of `mat2`."""
+    """For each element of the sparse `mat1`, its row and its product with the matching row of `mat2`."""
     rows, columns = coordinates(mat1).unbind(0)
     return rows, aten.values(mat1).unsqueeze(1) * aten.index_select(mat2, 0, columns)
 
@@ -231,7 +232,7 @@ def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: fl
 
 
 def sum(input: Tensor, dim: int | Sequence[int] | None = None, dtype: dtype | None = None) -> Tensor:  # noqa: A001
-    """The sum over `dim`, sparse as long as sparse dimensions are left; over all elements for None."""
+    """The sum over `dim`, sparse if sparse dimensions remain; over all elements for None."""
     source = input if dtype is None else input.to(dtype)
     values = aten.values(source)
     if dim is None:
@@ -249,7 +250,7 @@ def sum(input: Tensor, dim: int | Sequence[int] | None = None, dtype: dtype | No
 
 
 def softmax(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
-    """The softmax along `dim` of a tensor of sparse dimensions alone, over the elements that it has."""
+    """The softmax along `dim` over the specified elements of a tensor that has only sparse dimensions."""
     source = coalesce(input if dtype is None else input.to(dtype))
     indices, values = parts(source).indices, aten.values(source)
     if values.dim() != 1:
@@ -266,7 +267,7 @@ def softmax(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
-    """The logarithm of `softmax`, over the elements that there are."""
+    """The logarithm of `softmax`, over the specified elements."""
     found = softmax(input, dim, dtype=dtype)
     return _made(parts(found).indices, aten.values(found).log(), found.shape, True)
 
@@ -308,8 +309,8 @@ def sampled_addmm(
         input (Tensor): (m, n), CSR.
         mat1 (Tensor): (m, k), strided.
         mat2 (Tensor): (k, n), strided.
-        beta (complex): what the elements of `input` are multiplied by.
-        alpha (complex): what the products are multiplied by.
+        beta (complex): the factor of `input`.
+        alpha (complex): the factor of the products.
 
     Raises RuntimeError for other layouts and sizes. Of ATen: `sparse_sampled_addmm`.
 

@@ -1,4 +1,4 @@
-"""The switch that says whether compressed tensors are checked for order and doubles when they are made."""
+"""The switch for full checks (order and duplicates) of new compressed tensors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _state = [False]
 
 
 def are_checked(asked: bool | None) -> bool:
-    """Whether to check: as asked for, else as the switch stands."""
+    """Whether to check: the argument, or by default the switch."""
     return _state[0] if asked is None else bool(asked)
 
 

@@ -1,4 +1,4 @@
-"""How kernels of sparse tensors register: for one operator one of COO tensors, and one of compressed ones."""
+"""Registration of sparse kernels: one per operator for COO tensors, and one for compressed ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rushlight.sparse.layout import is_compressed
 
 
 class LayoutKernels:
-    """The kernels of one operator by layout; which one runs is for the layouts of its arguments to say."""
+    """The kernels of one operator by layout; the arguments' layouts select one."""
 
     def __init__(self, name: str):
         self.name = name
@@ -50,7 +50,7 @@ def sparse(*names: str) -> Callable:
 
 
 def compressed(*names: str) -> Callable:
-    """Register a function as the kernel of operators that have a compressed tensor among their arguments."""
+    """Register a function as the kernel of operators with a compressed tensor among their arguments."""
 
     def decorate(function: Callable) -> Callable:
         for name in names:

@@ -1,11 +1,11 @@
-"""How a sparse tensor is kept: tensors of indices and a tensor of values, in the place of a storage's memory.
+"""The layout of sparse tensors: tensors of indices and values, in place of a storage's memory.
 
-A sparse tensor of shape (s1, ..., sm, d1, ..., dn) has `indices` of shape (m, nnz), int64, and `values` of shape
-(nnz, d1, ..., dn); an index that appears more than once counts as the sum of its values. It is a `Tensor` like any other, whose
-dispatch key is SparseCPU: operators without a kernel for that key refuse it.
+A sparse tensor of shape (s1, ..., sm, d1, ..., dn) has `indices` of shape (m, nnz), int64, and `values` of shape (nnz, d1, ...,
+dn); an index that appears more than once counts as the sum of its values. It is a `Tensor` with the dispatch key SparseCPU:
+operators without a kernel for that key reject it.
 
-A compressed tensor (CSR or CSC) of shape (s1, s2, d1, ..., dn) has the key SparseCPU, too. Its `compressed` indices say for
-each row (of CSR; column of CSC) where its elements begin in `plain`, the column (or row) of each, and in `values`.
+A compressed tensor (CSR or CSC) of shape (s1, s2, d1, ..., dn) has the key SparseCPU, too. Its `compressed` indices are the
+start of each row (for CSR; column for CSC) in `plain`, the column (or row) of each element, and in `values`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ SPARSE_BIT = bit(DispatchKey.SparseCPU)
 
 
 class SparseParts:
-    """What a sparse tensor and its aliases share: `indices`, `values` (plain tensors), and whether they are coalesced."""
+    """The parts that a sparse tensor and its aliases share: `indices`, `values` (plain tensors), and whether they are
+    coalesced."""
 
     __slots__ = ("indices", "values", "coalesced")
 
@@ -30,33 +31,33 @@ class SparseParts:
         self.indices, self.values, self.coalesced = indices, values, coalesced
 
     def arguments(self) -> tuple:
-        """What such parts are made of."""
+        """The arguments that rebuild these parts."""
         return self.indices, self.values, self.coalesced
 
     def copied(self) -> SparseParts:
-        """The same parts in memory of their own."""
+        """A copy of the parts."""
         return SparseParts(self.indices.clone(), self.values.clone(), self.coalesced)
 
     def replace(self, other: SparseParts) -> None:
-        """Take over what another tensor holds (a write in place)."""
+        """Take over another tensor's parts (an in-place write)."""
         self.indices, self.values, self.coalesced = other.indices, other.values, other.coalesced
 
 
 class SparseStorage(StorageImpl):
-    """The place of the memory, which holds the parts; it knows how to copy and pickle them."""
+    """The storage of a sparse tensor, which holds its parts; it copies and pickles them."""
 
     __slots__ = ()
 
     def bytes(self) -> None:
-        """RuntimeError: there is no memory that is the tensor's."""
+        """Raises RuntimeError: a sparse tensor has no memory of its own."""
         raise NotImplementedError("Cannot access storage of SparseTensorImpl: a sparse tensor has none, but values()")
 
     def copied(self) -> SparseStorage:
-        """A storage of copies of the parts."""
+        """A storage with copied parts."""
         return SparseStorage(self.buffer.copied(), 0, CPU, 0)
 
     def reduced(self, tensor: Tensor) -> tuple:
-        """How Python's pickle makes a tensor over this storage again."""
+        """The pickle recipe of a tensor over this storage."""
         return (_unpickled, (type(self.buffer), self.buffer.arguments(), tuple(tensor.shape), tensor.requires_grad))
 
 
@@ -66,7 +67,7 @@ def _unpickled(kind: type, arguments: tuple, size: tuple[int, ...], requires_gra
 
 
 class CompressedParts:
-    """What a compressed tensor and its aliases share: its two tensors of indices, its values, and its layout."""
+    """The parts that a compressed tensor and its aliases share: its two index tensors, its values, and its layout."""
 
     __slots__ = ("compressed", "plain", "values", "layout")
 
@@ -75,19 +76,19 @@ class CompressedParts:
 
     @property
     def by_rows(self) -> bool:
-        """Whether it is rows that are compressed."""
+        """Whether rows are compressed."""
         return self.layout is sparse_csr
 
     def arguments(self) -> tuple:
-        """What such parts are made of."""
+        """The arguments that rebuild these parts."""
         return self.compressed, self.plain, self.values, self.layout
 
     def copied(self) -> CompressedParts:
-        """The same parts in memory of their own."""
+        """A copy of the parts."""
         return CompressedParts(self.compressed.clone(), self.plain.clone(), self.values.clone(), self.layout)
 
     def replace(self, other: CompressedParts) -> None:
-        """Take over what another tensor holds (a write in place)."""
+        """Take over another tensor's parts (an in-place write)."""
         self.compressed, self.plain, self.values = other.compressed, other.plain, other.values
 
 

@@ -1,4 +1,4 @@
-"""`torch.sparse.FloatTensor` and its kin: constructors of sparse COO tensors from torch's first years."""
+"""`torch.sparse.FloatTensor` and its kin: deprecated constructors of sparse COO tensors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rushlight.sparse.functions import sparse_coo_tensor
 
 
 class SparseTensorType(type):
-    """The class of `sparse.FloatTensor` and its kin: its instances are all COO tensors of one dtype."""
+    """The metaclass of `sparse.FloatTensor` and its kin: all COO tensors of that dtype are instances."""
 
     dtype: dtype
 
@@ -20,7 +20,7 @@ class SparseTensorType(type):
         return isinstance(value, Tensor) and value.layout is sparse_coo and value.dtype is cls.dtype
 
     def __call__(cls, *args: Any) -> Tensor:
-        """A sparse tensor of indices, values and perhaps a size, or one of zeros of the sizes given one by one."""
+        """A sparse tensor from indices, values and optionally a size, or a zero tensor of the given sizes."""
         if args and isinstance(args[0], Tensor):
             return sparse_coo_tensor(*args, dtype=cls.dtype)
         sizes = args[0] if len(args) == 1 and not isinstance(args[0], int) else args or (0,)

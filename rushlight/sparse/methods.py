@@ -1,4 +1,4 @@
-"""What sparse tensors add to Tensor's methods, and how they print."""
+"""Methods of Tensor for sparse tensors, and their printed form."""
 
 from __future__ import annotations
 

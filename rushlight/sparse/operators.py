@@ -1,6 +1,6 @@
-"""The operators of sparse tensors: two of their own, which carry autograd between a tensor and its values, and kernels.
+"""Operators of sparse tensors: two primitives that connect a tensor and its values for autograd, and kernels.
 
-Everything that is not here is written with these and dense operators, in `functions`.
+All other functions are written with these and dense operators, in `functions`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Products of a sparse and a dense matrix whose results are sparse, and names for them from torch's first years."""
+"""Products of a sparse and a dense matrix with sparse results, and their deprecated names."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def dsmm(input: Tensor, mat2: Tensor) -> Tensor:
 
 @overridable
 def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
-    """The product of a COO matrix and a dense one: a COO tensor of the rows that are not all 0, each a dense row."""
+    """The product of a COO matrix and a dense one, as a COO tensor of nonzero rows, each of which is dense."""
     _require_coo(mat1, "hspmm")
     source = coalesce(mat1)
     rows = parts(source).indices[0].unique()
@@ -46,7 +46,7 @@ def hsmm(input: Tensor, mat2: Tensor) -> Tensor:
 
 @overridable
 def smm(input: Tensor, mat2: Tensor) -> Tensor:
-    """The product of a COO matrix and a dense one: a COO matrix with all elements of the rows that are not all 0."""
+    """The product of a COO matrix and a dense one, as a COO matrix with all elements of nonzero rows."""
     rows = hspmm(input, mat2)
     indices, columns = parts(rows).indices[0], mat2.size(1)
     places = aten.arange.default(columns).repeat(indices.size(0))

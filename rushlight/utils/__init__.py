@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-# They build on modules, which themselves need the helpers here: imported when first used.
+# Import these lazily: they depend on modules that need the helpers here.
 _LATER = (
     "_contextlib", "_foreach_utils", "_python_dispatch", "_pytree", "benchmark", "checkpoint", "collect_env", "cpp_extension",
     "data", "deterministic", "dlpack", "flop_counter", "model_zoo", "module_tracker", "pytree", "tensorboard", "weak",

@@ -1,4 +1,4 @@
-"""`torch.utils._contextlib`: contexts that decorate functions, generators and classes as well."""
+"""`torch.utils._contextlib`: contexts that also decorate functions, generators and classes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 
 
 def context_decorator(context: Any, function: Callable) -> Callable:
-    """A function that runs each call in a context; `context` is one, or makes one. A generator runs each of its steps in it."""
+    """Wrap a function so that each call runs in a context; `context` is one, or creates one. A generator runs each step in
+    it."""
     make = context if callable(context) and not isinstance(context, AbstractContextManager) else lambda: context
     if inspect.isgeneratorfunction(function):
         return _of_generator(make, function)
@@ -46,10 +47,10 @@ def _of_generator(make: Callable, function: Callable) -> Callable:
 
 
 class _DecoratorContextManager(AbstractContextManager):
-    """A context that decorates functions; each call runs in a context of its own, which `clone` makes."""
+    """A context that decorates functions; each call runs in a new context from `clone`."""
 
     def __call__(self, function: Callable) -> Callable:
-        """The function, which runs in the context."""
+        """Wrap the function so that it runs in the context."""
         return context_decorator(self.clone, function)
 
     def __enter__(self) -> Any:
@@ -59,12 +60,12 @@ class _DecoratorContextManager(AbstractContextManager):
         raise NotImplementedError
 
     def clone(self) -> Any:
-        """Another context of the class; those whose constructors take arguments say how."""
+        """Another context of the class; classes whose constructors take arguments override this."""
         return type(self)()
 
 
 class _NoParamDecoratorContextManager(_DecoratorContextManager):
-    """A context without arguments, whose class decorates functions as well: `@no_grad`."""
+    """A context without arguments, whose class also decorates functions: `@no_grad`."""
 
     def __new__(cls, function: Callable | None = None) -> Any:
         made = super().__new__(cls)

@@ -1,4 +1,4 @@
-"""`torch.utils._foreach_utils`: lists of tensors in groups that one call can treat together."""
+"""`torch.utils._foreach_utils`: group lists of tensors that one call can process together."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ Lists = list[list[Tensor | None]]
 
 
 def _get_foreach_kernels_supported_devices() -> list[str]:
-    """The kinds of devices whose `_foreach_` operators are faster than loops."""
+    """The device types on which `_foreach_` operators are faster than loops."""
     return ["cuda", "xpu"]
 
 
 def _get_fused_kernels_supported_devices() -> list[str]:
-    """The kinds of devices with fused optimizers."""
+    """The device types with fused optimizers."""
     return ["cpu", "cuda"]
 
 
 def _group_tensors_by_device_and_dtype(
     tensorlistlist: Sequence[Sequence[Tensor | None]], with_indices: bool = False
 ) -> dict[tuple[device, dtype], tuple[Lists, list[int]]]:
-    """Parallel lists of tensors, cut into ones of a device and dtype, which the first list tells.
+    """Parallel lists of tensors, grouped by device and dtype of the first list.
 
-    Each comes with the places that its tensors had, if `with_indices`. ValueError where lists differ in length.
+    With `with_indices`, each group has its tensors' original indices. ValueError where lists differ in length.
     """
     if len({len(each) for each in tensorlistlist}) > 1:
         raise ValueError(f"lists must be of one length, got {[len(each) for each in tensorlistlist]}")

@@ -45,28 +45,28 @@ def _get_current_dispatch_mode_stack() -> list[DispatchMode]:
 
 @contextmanager
 def _disable_current_modes() -> Iterator[list[DispatchMode]]:
-    """A context without modes; the ones that are active outside."""
+    """A context without modes; yields the modes that are active outside."""
     before = list(state.modes)
     with SuspendModes():
         yield before
 
 
 def is_traceable_wrapper_subclass(t: object) -> bool:
-    """Whether a value is a tensor of a class that wraps others and says which by `__tensor_flatten__`."""
+    """Whether a value is a tensor subclass that wraps others and lists them by `__tensor_flatten__`."""
     kind = type(t)
     is_wrapper = isinstance(t, Tensor) and kind is not Tensor
     return is_wrapper and hasattr(kind, "__tensor_flatten__") and hasattr(kind, "__tensor_unflatten__")
 
 
 def is_traceable_wrapper_subclass_type(t: type) -> bool:
-    """Whether a class is of tensors that wrap others and say which."""
+    """Whether a class is a tensor subclass that wraps others and lists them."""
     return issubclass(t, Tensor) and t is not Tensor and hasattr(t, "__tensor_flatten__") and hasattr(t, "__tensor_unflatten__")
 
 
 def return_and_correct_aliasing(func: OpOverload, args: tuple, kwargs: dict, out: Any) -> Any:
-    """What a handler is to return for `func`: the arguments themselves where the operator wrote to them, else `out`.
+    """The result that a handler must return for `func`: written arguments themselves, else `out`.
 
-    TypeError where an operator that writes was given something else than tensors there.
+    TypeError if a written argument is no tensor.
     """
     schema = func._schema
     written = [result.is_write for result in schema.returns]
@@ -85,7 +85,7 @@ def return_and_correct_aliasing(func: OpOverload, args: tuple, kwargs: dict, out
 def transform_subclass(
     t: Any, callback: Callable[[str, Tensor], Tensor], outer_size: Any = None, outer_stride: Any = None
 ) -> Any:
-    """A tensor of the class of `t`, whose inner tensors are what `callback(name, inner)` makes of those of `t`."""
+    """A tensor of the class of `t`, with inner tensors replaced by `callback(name, inner)`."""
     names, context = t.__tensor_flatten__()
     inner = {name: callback(name, getattr(t, name)) for name in names}
     sizes = t.size() if outer_size is None else outer_size

@@ -1,4 +1,4 @@
-"""`torch.utils._pytree`: trees of containers, with paths, predicates, and classes that programs register."""
+"""`torch.utils._pytree`: trees of containers, with paths, predicates, and user-registered classes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ IsLeaf = Callable[[Any], bool] | None
 
 @dataclasses.dataclass(frozen=True)
 class SequenceKey:
-    """The place of a child in a list or a tuple."""
+    """The index of a child in a list or a tuple."""
 
     idx: int
 
@@ -60,7 +60,7 @@ class MappingKey:
 
 @dataclasses.dataclass(frozen=True)
 class GetAttrKey:
-    """The attribute that holds a child."""
+    """The name of the attribute that holds a child."""
 
     name: str
 
@@ -82,7 +82,7 @@ def keystr(kp: KeyPath) -> str:
 
 
 def key_get(obj: Any, kp: KeyPath) -> Any:
-    """What lies at a path of an object."""
+    """The object at a path."""
     for key in kp:
         obj = key.get(obj)
     return obj
@@ -95,7 +95,7 @@ _cxx_pytree_exists = _cxx_pytree_dynamo_traceable = False
 
 
 class NodeDef(NamedTuple):
-    """How a class of containers was registered."""
+    """The registration of a class of containers."""
 
     type: type
     flatten_fn: FlattenFunc
@@ -192,10 +192,10 @@ def register_pytree_node(
     from_dumpable_context: Callable | None = None,
     flatten_with_keys_fn: Callable | None = None,
 ) -> None:
-    """Make instances of `cls` containers: `flatten_fn(x)` gives the children and a context, `unflatten_fn(children, context)`
+    """Make instances of `cls` containers: `flatten_fn(x)` returns the children and a context, `unflatten_fn(children, context)`
     an instance, and `flatten_with_keys_fn(x)` pairs of a key and a child, with the context.
 
-    ValueError: the class is one already.
+    ValueError if the class is already registered.
     """
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
@@ -211,7 +211,7 @@ def _register_pytree_node(cls, flatten_fn, unflatten_fn, to_str_fn=None, maybe_f
 
 
 def _deregister_pytree_node(cls: type) -> None:
-    """Make instances of a registered class leaves again. ValueError: it is not registered."""
+    """Unregister a class, whose instances become leaves again. ValueError if it is not registered."""
     if cls not in REGISTERED or cls in BUILTIN_TYPES:
         raise ValueError(f"{cls} is not registered as pytree node.")
     del SUPPORTED_NODES[cls], REGISTERED[cls]
@@ -225,7 +225,7 @@ def register_dataclass(
     drop_field_names: list[str] | None = None,
     serialized_type_name: str | None = None,
 ) -> None:
-    """Make instances of a dataclass containers of their fields, apart from those of `drop_field_names`."""
+    """Register a dataclass as a container of its fields, except those in `drop_field_names`."""
     if field_names is None:
         if not dataclasses.is_dataclass(cls):
             raise ValueError(f"field_names must be specified for non-dataclass {cls}.")
@@ -250,7 +250,7 @@ def register_dataclass(
 
 
 class _Constant:
-    """The context of a constant: it is equal where the constant is."""
+    """The context of a constant; contexts are equal if the constants are."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -263,7 +263,7 @@ class _Constant:
 
 
 def register_constant(cls: type[Any]) -> None:
-    """Make instances of `cls` part of a tree's shape: containers without children, compared by `==`."""
+    """Register a class whose instances are part of a tree's spec: containers without children, compared by `==`."""
     if cls.__eq__ is object.__eq__:
         raise TypeError(f"register_constant(cls) expects `cls` to have a non-default `__eq__` implementation. Got: {cls}")
     options = {"flatten_with_keys_fn": lambda x: ([], _Constant(x))}
@@ -271,17 +271,17 @@ def register_constant(cls: type[Any]) -> None:
 
 
 def is_constant_class(cls: type[Any]) -> bool:
-    """Whether `register_constant` was given the class."""
+    """Whether the class was registered by `register_constant`."""
     return isinstance(cls, type) and cls in REGISTERED and cls not in BUILTIN_TYPES and cls.__eq__ is not object.__eq__
 
 
 def is_namedtuple_instance(tree: object) -> bool:
-    """Whether a value is an instance of a class as `namedtuple` makes them."""
+    """Whether a value is an instance of a `namedtuple` class."""
     return is_namedtuple_class(type(tree))
 
 
 def is_namedtuple_class(cls: object) -> bool:
-    """Whether a class is as `namedtuple` makes them."""
+    """Whether a class was made by `namedtuple`."""
     return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields") and hasattr(cls, "_make")
 
 
@@ -290,7 +290,7 @@ _is_namedtuple_instance = is_namedtuple_instance
 
 
 def is_structseq_instance(tree: object) -> bool:
-    """Whether an object is of a class such as `time.struct_time`: a tuple made in C, whose fields have names."""
+    """Whether an object is a structseq, such as `time.struct_time`: a C tuple with named fields."""
     return isinstance(tree, tuple) and all(isinstance(getattr(type(tree), name, None), int) for name in _COUNTS)
 
 
@@ -302,7 +302,7 @@ def _is_leaf(tree: PyTree, is_leaf: IsLeaf = None) -> bool:
 
 
 def tree_is_leaf(tree: PyTree, is_leaf: IsLeaf = None) -> bool:
-    """Whether a tree is a leaf: nothing that is taken apart, or what `is_leaf` says is one."""
+    """Whether a tree is a leaf: no container, or a leaf according to `is_leaf`."""
     return _is_leaf(tree, is_leaf)
 
 
@@ -343,18 +343,18 @@ def tree_iter(tree: PyTree, is_leaf: IsLeaf = None) -> Iterable[Any]:
 
 
 def tree_structure(tree: PyTree, is_leaf: IsLeaf = None) -> TreeSpec:
-    """The shape."""
+    """The spec of a tree."""
     return tree_flatten(tree, is_leaf)[1]
 
 
 def tree_map_(func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: IsLeaf = None) -> PyTree:
-    """Call `func` on each leaf, for what it does; the tree itself."""
+    """Call `func` on each leaf for its side effects; returns the tree itself."""
     tree_map(func, tree, *rests, is_leaf=is_leaf)
     return tree
 
 
 def map_only(type_or_types_or_pred: Any, /) -> Callable:
-    """A decorator: the function for leaves of the given types (or for which a predicate holds), and the leaf for others."""
+    """A decorator: apply the function to leaves of the given types (or that satisfy a predicate), and keep other leaves."""
     kinds = type_or_types_or_pred
     is_type = isinstance(kinds, (type, tuple)) or not callable(kinds)
     holds = (lambda x: isinstance(x, kinds)) if is_type else kinds
@@ -366,12 +366,12 @@ def map_only(type_or_types_or_pred: Any, /) -> Callable:
 
 
 def tree_map_only(type_or_types_or_pred: Any, /, func: Callable, tree: PyTree, is_leaf: IsLeaf = None) -> PyTree:
-    """The tree with `func` applied to the leaves of the given types, or for which a predicate holds."""
+    """The tree with `func` applied to the leaves of the given types, or that satisfy a predicate."""
     return tree_map(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
 
 
 def tree_map_only_(type_or_types_or_pred: Any, /, func: Callable, tree: PyTree, is_leaf: IsLeaf = None) -> PyTree:
-    """Call `func` on the leaves of the given types; the tree itself."""
+    """Call `func` on the leaves of the given types; returns the tree itself."""
     return tree_map_(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
 
 
@@ -418,7 +418,7 @@ def _walk(path: KeyPath, tree: PyTree, is_leaf: IsLeaf) -> Iterable[tuple[KeyPat
 
 
 def tree_flatten_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[tuple[KeyPath, Any]], TreeSpec]:
-    """Pairs of a path and a leaf, and the shape."""
+    """Pairs of a path and a leaf, and the spec."""
     return list(_walk((), tree, is_leaf)), tree_structure(tree, is_leaf)
 
 
@@ -428,17 +428,17 @@ def tree_leaves_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> list[tuple[Ke
 
 
 def tree_map_with_path(func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: IsLeaf = None) -> PyTree:
-    """The tree with `func(path, leaf, *others)` in the place of each leaf."""
+    """The tree with each leaf replaced by `func(path, leaf, *others)`."""
     pairs, spec = tree_flatten_with_path(tree, is_leaf)
     others = [spec.flatten_up_to(rest) for rest in rests]
     return tree_unflatten([func(path, leaf, *more) for (path, leaf), *more in zip(pairs, *others, strict=True)], spec)
 
 
-# Broadcasting, and shapes as text
+# Broadcasting, and specs as text
 
 
 def _broadcast_to_and_flatten(tree: PyTree, treespec: TreeSpec, is_leaf: IsLeaf = None) -> list[Any] | None:
-    """The leaves of `tree`, each repeated for what `treespec` has in its place; None where the containers differ."""
+    """The leaves of `tree`, each repeated for the leaves of `treespec` at its place; None if the containers differ."""
     if _is_leaf(tree, is_leaf):
         return [tree] * treespec.num_leaves
     if treespec.is_leaf():
@@ -457,7 +457,7 @@ def _broadcast_to_and_flatten(tree: PyTree, treespec: TreeSpec, is_leaf: IsLeaf 
 
 
 def treespec_pprint(treespec: TreeSpec) -> str:
-    """A shape as text: a tree of it, with stars for leaves."""
+    """A spec as text: a tree with stars for leaves."""
     return repr(tree_unflatten([_Star()] * treespec.num_leaves, treespec))
 
 
@@ -472,5 +472,5 @@ def arg_tree_leaves(*args: PyTree, **kwargs: PyTree) -> list[Any]:
 
 
 def pytree_to_str(treespec: TreeSpec) -> str:
-    """A shape as text."""
+    """A spec as text."""
     return repr(treespec)

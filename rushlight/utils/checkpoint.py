@@ -1,8 +1,9 @@
-"""Activation checkpointing: a part of the forward pass keeps nothing for the backward pass, which computes it anew.
+"""Activation checkpointing: a part of the forward pass saves nothing for the backward pass, which recomputes it.
 
-Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016), https://arxiv.org/abs/1604.06174. There are two ways. The
-better one hooks into what nodes save: a saved tensor becomes its number, and unpacking it runs the function again, up to the
-last tensor that was saved. The reentrant one is a Function whose backward runs the function again and calls backward on it.
+Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016), https://arxiv.org/abs/1604.06174. There are two
+implementations. The preferred one uses saved-tensor hooks: a saved tensor is replaced by its number, and unpacking runs the
+function again, up to the last saved tensor. The reentrant one is a Function whose backward runs the function again and calls
+backward on it.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ Contexts = Callable[[], tuple[AbstractContextManager, AbstractContextManager]]
 
 
 class CheckpointError(RuntimeError):
-    """The second run of a checkpointed function was not like the first."""
+    """The recomputation of a checkpointed function differs from its first run."""
 
 
 class _Complete(Exception):
-    """All that was saved is there again: the second run ends."""
+    """Ends the recomputation, because all saved tensors are available."""
 
 
 def noop_context_fn() -> tuple[AbstractContextManager, AbstractContextManager]:
-    """Contexts of the two runs that do nothing."""
+    """Two no-op contexts, for the first run and the recomputation."""
     return nullcontext(), nullcontext()
 
 
@@ -56,7 +57,8 @@ _settings = _Settings()
 
 @contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Context manager: whether second runs of checkpoints made in the block end once all that is needed is there."""
+    """Context manager: whether recomputations of checkpoints made in the block stop early, once everything needed is
+    available."""
     before, _settings.early_stop = _settings.early_stop, enable
     try:
         yield
@@ -74,12 +76,12 @@ def checkpoint(
     early_stop: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """`function(*args, **kwargs)`, of which only the arguments are kept for the backward pass.
+    """Call `function(*args, **kwargs)`, saving only the arguments for the backward pass.
 
-    `preserve_rng_state` (True) lets both runs draw the same random numbers. `context_fn` returns contexts for the two runs.
+    `preserve_rng_state` (True) makes both runs draw the same random numbers. `context_fn` returns contexts for the two runs.
     With `determinism_check` "default", CheckpointError when the second run saves tensors of other shapes or dtypes; "none"
-    leaves that out. ValueError for unknown options, and for ones that `use_reentrant=True` does not know. Pass `use_reentrant`
-    explicitly.
+    skips the check. ValueError for unknown options, and for those that `use_reentrant=True` does not support. Pass
+    `use_reentrant` explicitly.
     """
     if use_reentrant is None:
         _warn_unsaid("checkpoint")
@@ -111,7 +113,7 @@ def _warn_unsaid(name: str) -> None:
 
 
 class _Surroundings:
-    """The random state and autocast of the first run, for the second one."""
+    """The random state and autocast of the first run, restored for the recomputation."""
 
     def __init__(self, preserve_rng_state: bool):
         self.random = get_rng_state() if preserve_rng_state else None
@@ -119,7 +121,7 @@ class _Surroundings:
 
     @contextmanager
     def restored(self) -> Iterator[None]:
-        """A block in which they hold."""
+        """A block in which they are restored."""
         with fork_rng(enabled=self.random is not None), RestoredAutocast(self.autocast):
             if self.random is not None:
                 set_rng_state(self.random)
@@ -127,15 +129,15 @@ class _Surroundings:
 
 
 class _Frame:
-    """One checkpointed call: how to run it again, what it saved, and what the second run found for a backward pass.
+    """One checkpointed call: the arguments, the saved tensors, and the recomputed ones of a backward pass.
 
-    It lives as long as the nodes that saved something in it, and so do the recomputed tensors.
+    It lives as long as the nodes that saved tensors in it, and so do the recomputed tensors.
     """
 
     def __init__(self, function: Callable, args: tuple, kwargs: dict, context: AbstractContextManager,
                  preserve_rng_state: bool, checked: bool, early_stop: bool):  # fmt: skip
         self.function = function
-        # As nodes keep tensors: where this call is itself part of a checkpointed one, its arguments are that one's business.
+        # Save arguments like a node does: inside another checkpointed call, that call's hooks handle them.
         self.args = [save(value) for value in args]
         self.kwargs = {name: save(value) for name, value in kwargs.items()}
         self.context = context
@@ -153,7 +155,7 @@ class _Frame:
         return len(self.saved) - 1
 
     def unpack(self, number: int) -> Tensor:
-        """The tensor of that number, after running the function again if that was not done in this backward pass."""
+        """The tensor of that number, after recomputation if this backward pass has not done it yet."""
         task = state.backward_task
         current = -2 if task is None else task.number
         with self.lock:
@@ -210,7 +212,7 @@ def _shown(facts: tuple) -> dict[str, Any]:
 
 
 class CheckpointFunction(Function):
-    """The reentrant way: `apply(function, preserve_rng_state, *args)`."""
+    """The reentrant implementation: `apply(function, preserve_rng_state, *args)`."""
 
     @staticmethod
     def forward(ctx, run_function: Callable, preserve_rng_state: bool, *args: Any):
@@ -227,7 +229,7 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx, *grads: Tensor):
-        """Run again with recording, and run that tape."""
+        """Run again with recording, and run backward on that tape."""
         if state.backward_task.needed is not None:
             raise RuntimeError(
                 "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter "

@@ -1,4 +1,4 @@
-"""`torch.utils.collect_env`: what a report of a fault should say of the machine. As a program it prints it."""
+"""`torch.utils.collect_env`: the facts about a machine for bug reports; as a program, it prints them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PACKAGES = ("numpy", "ml_dtypes", "safetensors", "bytecode", "scipy", "onnx", "
 
 
 class SystemEnv(NamedTuple):
-    """The library, Python, the system, the processor, and the packages beside it."""
+    """The library, Python, the system, the processor, and related packages."""
 
     torch_version: str
     is_debug_build: str
@@ -40,7 +40,7 @@ def _installed(name: str) -> str | None:
 
 
 def get_env_info() -> SystemEnv:
-    """What is known of this machine."""
+    """Collect the facts about this machine."""
     found = [name for name in map(_installed, _PACKAGES) if name is not None]
     return SystemEnv(
         torch_version=f"{__version__} (Rushlight)", is_debug_build="False", cuda_compiled_version="None",
@@ -53,7 +53,7 @@ def get_env_info() -> SystemEnv:
 
 
 def pretty_str(envinfo: SystemEnv) -> str:
-    """It as lines."""
+    """The facts as text."""
     return "\n".join(f"{name.replace('_', ' ')}: {value}" for name, value in envinfo._asdict().items()) + "\n"
 
 

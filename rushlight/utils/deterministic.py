@@ -1,4 +1,4 @@
-"""`torch.utils.deterministic`: whether new memory is filled where deterministic algorithms are asked for."""
+"""`torch.utils.deterministic`: whether new memory is filled under deterministic algorithms."""
 
 import sys
 import types

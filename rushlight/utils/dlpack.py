@@ -1,4 +1,4 @@
-"""`torch.utils.dlpack`: memory that other libraries share by DLPack."""
+"""`torch.utils.dlpack`: exchange memory with other libraries by DLPack."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
 
 
 class DLDeviceType(IntEnum):
-    """Kinds of devices, as the DLPack standard numbers them."""
+    """Device types, with the DLPack standard's numbers."""
 
     kDLCPU = 1
     kDLCUDA = 2
@@ -36,7 +36,7 @@ class DLDeviceType(IntEnum):
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor that shares the memory of an object with `__dlpack__`, or of a capsule; a copy of it where `copy`.
 
-    ValueError for a `device` other than the CPU, from where memory cannot be shared.
+    ValueError for a `device` other than the CPU, because memory cannot be shared across devices.
     """
     if device is not None and torch_device(device).type != "cpu":
         raise ValueError(f"from_dlpack: the memory lies on the CPU, got device={device!r}")

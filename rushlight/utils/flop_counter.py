@@ -1,8 +1,8 @@
 """`torch.utils.flop_counter`: how many floating-point operations a program's products take, by module and operator.
 
-A dispatch mode sees the operators below autograd, those of the backward pass too, and adds up what the table of formulas says.
-A multiplication and an addition count as two. Operators without a formula count as none: as in torch on a
-CPU, attention by `scaled_dot_product_attention` is one of them.
+A dispatch mode sees the operators below autograd, including the backward pass, and sums a table of formulas. A multiplication
+and an addition count as two. Operators without a formula count as zero: as in torch on a CPU, attention by
+`scaled_dot_product_attention` is one of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ flop_registry: dict[Any, Callable] = {}
 
 
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Callable], Callable]:
-    """A decorator that adds a formula for packets. With `get_raw` it gets the arguments and `out_val` as they are."""
+    """A decorator that adds a formula for packets. With `get_raw`, the formula gets the tensors instead of their sizes."""
 
     def decorate(formula: Callable) -> Callable:
         used = formula if get_raw else _of_sizes(formula)
@@ -55,30 +55,30 @@ def _of_sizes(formula: Callable) -> Callable:
 
 @register_flop_formula(aten.mm)
 def mm_flop(a: Sequence[int], b: Sequence[int], *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
-    """Of a product of matrices."""
+    """The FLOPs of a matrix product."""
     return a[0] * a[1] * b[1] * 2
 
 
 @register_flop_formula(aten.addmm)
 def addmm_flop(added: Any, a: Sequence[int], b: Sequence[int], out_shape: Any = None, **kwargs: Any) -> int:
-    """Of a product of matrices; the addition does not count."""
+    """The FLOPs of a matrix product; the addition does not count."""
     return mm_flop(a, b)
 
 
 @register_flop_formula(aten.bmm)
 def bmm_flop(a: Sequence[int], b: Sequence[int], out_shape: Any = None, **kwargs: Any) -> int:
-    """Of a batch of products."""
+    """The FLOPs of a batched matrix product."""
     return a[0] * mm_flop(a[1:], b[1:])
 
 
 @register_flop_formula(aten.baddbmm)
 def baddbmm_flop(added: Any, a: Sequence[int], b: Sequence[int], out_shape: Any = None, **kwargs: Any) -> int:
-    """Of a batch of products; the addition does not count."""
+    """The FLOPs of a batched matrix product; the addition does not count."""
     return bmm_flop(a, b)
 
 
 def conv_flop_count(x: Sequence[int], w: Sequence[int], out: Sequence[int], transposed: bool = False) -> int:
-    """Of a convolution: each filter element meets each place of the output, or of the input of a transposed one."""
+    """The FLOPs of a convolution: each filter element meets each position of the output, or of the input if transposed."""
     places = x[2:] if transposed else out[2:]
     return prod(places) * prod(w[2:]) * x[0] * w[0] * w[1] * 2
 
@@ -86,14 +86,15 @@ def conv_flop_count(x: Sequence[int], w: Sequence[int], out: Sequence[int], tran
 @register_flop_formula(aten.convolution)
 def conv_flop(x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, *args: Any,
               out_shape: Any = None, **kwargs: Any) -> int:  # fmt: skip
-    """Of a convolution."""
+    """The FLOPs of a convolution."""
     return conv_flop_count(x, w, out_shape, transposed)
 
 
 @register_flop_formula(aten.convolution_backward)
 def conv_backward_flop(grad: Any, x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
                        output_padding: Any, groups: int, output_mask: Any, out_shape: Any = None) -> int:  # fmt: skip
-    """Of the gradients of a convolution, which are convolutions: of the gradient by the weight, of input by gradient."""
+    """The FLOPs of a convolution's gradients, which are convolutions of the gradient with the weight, and of the input with the
+    gradient."""
     count = 0
     if output_mask[0]:
         count += conv_flop_count(grad, w, out_shape[0], not transposed)

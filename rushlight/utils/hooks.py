@@ -1,4 +1,4 @@
-"""RemovableHandle: what registering a hook returns."""
+"""RemovableHandle: the result of registering a hook."""
 
 from __future__ import annotations
 

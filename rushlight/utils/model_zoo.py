@@ -1,4 +1,4 @@
-"""`torch.utils.model_zoo`: weights by their address, under the former name of `torch.hub`'s functions."""
+"""`torch.utils.model_zoo`: the old names of `torch.hub`'s functions for downloading weights."""
 
 from rushlight.hub import download_url_to_file as _download_url_to_file
 from rushlight.hub import load_state_dict_from_url, tqdm

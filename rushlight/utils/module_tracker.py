@@ -1,4 +1,4 @@
-"""`torch.utils.module_tracker`: which modules are running, by name, in the forward pass and in the backward pass."""
+"""`torch.utils.module_tracker`: the names of the running modules, in the forward and the backward pass."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from rushlight.utils._pytree import tree_leaves
 
 
 class ModuleTracker:
-    """Under `with tracker:`, `tracker.parents` is the set of names of modules that are running; "Global" is always there.
+    """Under `with tracker:`, `tracker.parents` is the set of names of running modules; it always contains "Global".
 
-    A module's name is its class and its place below the outermost module: "Net.layer.0". `is_bw` says whether the backward
-    pass is running.
+    A module's name is the outermost module's class and the path below it: "Net.layer.0". `is_bw` says whether the backward pass
+    is running.
     """
 
     parents: set[str]
@@ -29,7 +29,7 @@ class ModuleTracker:
         self._handles: list[Any] = []
 
     def name_of(self, module: Module) -> str:
-        """The name of a module, and of all modules below it, when it is met first."""
+        """The name of a module; the first call names all modules below it, too."""
         if module not in self._names:
             for path, child in module.named_modules():
                 self._names.setdefault(child, type(module).__name__ + (f".{path}" if path else ""))

@@ -1,7 +1,7 @@
-"""Selective checkpointing: which results inside a checkpointed function are kept for its second run after all.
+"""Selective checkpointing: keep some results inside a checkpointed function instead of recomputing them.
 
-In: a policy that is asked about every call of an aten operator. Out: the contexts of the two runs, for `checkpoint`'s
-`context_fn`. The first keeps results, the second hands them out in the same order instead of calculating them.
+In: a policy for every call of an aten operator. Out: the contexts of the two runs, for `checkpoint`'s `context_fn`. The first
+saves results, the second returns them in the same order instead of recomputing them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ aten = namespaces.namespace("aten")
 
 
 class CheckpointPolicy(Enum):
-    """What becomes of a result. "Prefer" leaves a compiler free to decide otherwise; in eager it is the same as "must"."""
+    """What to do with a result. "Prefer" leaves a compiler free to decide otherwise; in eager it equals "must"."""
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
@@ -35,14 +35,14 @@ _SAVED = (True, CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
 
 @dataclass(frozen=True)
 class SelectiveCheckpointContext:
-    """What a policy is told besides the operator and its arguments: `is_recompute` in the second run."""
+    """The information for a policy besides the operator and its arguments: `is_recompute` in the second run."""
 
     is_recompute: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A tensor that shares the result's memory, and its version then."""
+    """A tensor that shares the result's memory, and its version when saved."""
 
     tensor: Tensor
     version: int
@@ -59,8 +59,8 @@ def create_selective_checkpoint_contexts(
 
     The policy is called with a SelectiveCheckpointContext, the operator and its arguments; or it is a list of operators whose
     results are kept. Views and writes happen in both runs. In the second run, RuntimeError if a kept tensor was written to
-    since, unless `allow_cache_entry_mutation`, and if there is no second run left to do. TypeError and ValueError for what is
-    no policy.
+    since, unless `allow_cache_entry_mutation`, and if there is no second run left to do. TypeError and ValueError for an
+    invalid policy.
     """
     kept: _Results = {}
     return _Keeping(_policy(policy_fn_or_list), kept), _HandingOut(kept, allow_cache_entry_mutation)
@@ -78,12 +78,12 @@ def _policy(given: Policy | Sequence[OpOverload]) -> Policy:
 
 
 def _runs_twice(op: OpOverload) -> bool:
-    """Whether an operator only shows memory, or writes to it."""
+    """Whether an operator is a view or a write, which both runs execute."""
     return op.is_view or op.is_mutable
 
 
 class _Keeping(DispatchMode):
-    """The first run: for each operator, in order, its results, or None where they are not kept."""
+    """The first run's mode: for each operator, in order, its results, or None if they are not kept."""
 
     def __init__(self, policy: Policy, kept: _Results):
         self.policy = policy
@@ -98,7 +98,7 @@ class _Keeping(DispatchMode):
 
 
 class _HandingOut(DispatchMode):
-    """The second run."""
+    """The second run's mode, which returns kept results."""
 
     def __init__(self, kept: _Results, allow_mutation: bool):
         self.kept = kept

@@ -1,4 +1,4 @@
-"""`torch.utils.swap_tensors`: two tensors change places."""
+"""`torch.utils.swap_tensors`: exchange two tensors."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from rushlight.core.tensor import Tensor
 
 
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
-    """Exchange the contents of two tensors: memory, gradients, classes and attributes. References see the other one's.
+    """Exchange the contents of two tensors: memory, gradients, classes and attributes. Each reference then sees the other's
+    content.
 
-    RuntimeError where a weak reference to one of them exists, which would see the other one's, too.
+    RuntimeError if one of them has weak references, which would also see the other's content.
     """
     for name, tensor in (("t1", t1), ("t2", t2)):
         if weakref.getweakrefs(tensor):

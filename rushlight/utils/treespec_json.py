@@ -1,4 +1,4 @@
-"""The shapes of trees as JSON, and back."""
+"""Serialize the specs of trees as JSON."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _as_json(spec: TreeSpec) -> dict:
 
 
 def treespec_loads(serialized: str) -> TreeSpec:
-    """The shape that `treespec_dumps` wrote."""
+    """The inverse of `treespec_dumps`."""
     protocol, found = json.loads(serialized)
     if protocol != 1:
         raise ValueError(f"Unknown protocol {protocol}. Available protocols: [1]")

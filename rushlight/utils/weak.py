@@ -1,4 +1,4 @@
-"""`torch.utils.weak`: references that do not keep objects, compared by identity, and dictionaries with such keys.
+"""`torch.utils.weak`: weak references compared by identity, and dictionaries with such keys.
 
 Tensors compare element by element, so that `weakref.WeakKeyDictionary` cannot hold them.
 """
@@ -15,7 +15,7 @@ __all__ = ["TensorWeakRef", "WeakIdKeyDictionary", "WeakIdRef", "WeakTensorKeyDi
 
 
 class WeakIdRef(weakref.ref):
-    """A weak reference that is equal to another one while both refer to the same object."""
+    """A weak reference that equals another one while both refer to the same object."""
 
     __slots__ = ("_id",)
 
@@ -37,7 +37,7 @@ class WeakIdRef(weakref.ref):
 
 
 class WeakIdKeyDictionary(MutableMapping):
-    """A dictionary whose entries go with their keys, which are found by identity.
+    """A dictionary with weak keys, which are found by identity; an entry ends with its key.
 
     `ref_type` is the class of the references to keys.
     """
@@ -74,7 +74,7 @@ class WeakIdKeyDictionary(MutableMapping):
     def __contains__(self, key: object) -> bool:
         try:
             return self.ref_type(key) in self.data
-        except TypeError:  # nothing can refer to it weakly
+        except TypeError:  # the key does not support weak references
             return False
 
     def __iter__(self) -> Iterator:

@@ -10,7 +10,7 @@ from rushlight import nn
 from rushlight.core.algebra import Var
 from rushlight.deploy import NotExportable, export
 from rushlight.deploy.binding import ModelError
-from rushlight.deploy.parts import _counted
+from rushlight.deploy.parts import _checked_arithmetic
 from tests.deploy.built import arrays, built, built_methods, exported, same
 
 X, N = torch.tensor([[1.0, -2.0, 3.0], [-1.0, 2.0, 0.5]]), torch.tensor(1)
@@ -186,4 +186,4 @@ def test_a_scripted_module(tmp_path):
 
 def test_symbols_whose_names_begin_alike():
     first, tenth = Var("u1"), Var("u10")
-    assert _counted(first + 2 * tenth) == "counted(counted(u1) + 2*counted(u10))"
+    assert _checked_arithmetic(first + 2 * tenth) == "counted(counted(u1) + 2*counted(u10))"

@@ -89,7 +89,7 @@ def test_without_native_kernels(kind, monkeypatch):
             array = numbers((2, 3, *size), kind, True)
             have = pooled(rl, kind, array, output_size, last=last)
             with monkeypatch.context() as without:
-                for name in ("_run", "_scattered"):
+                for name in ("_run_native", "_scatter_native"):
                     without.setattr(adaptive_pooling, name, lambda *arguments: False)
                 assert_same(have, pooled(rl, kind, array, output_size, last=last))
 

@@ -1,4 +1,4 @@
-"""`torch.ao.nn`: layers that are quantized, that are to be, and that train with quantization."""
+"""`torch.ao.nn`: quantized layers, float layers prepared for quantization, and layers for quantization-aware training."""
 
 from rushlight.core.lazy_module import lazy_names
 

@@ -1,4 +1,4 @@
-"""`torch.ao.quantization`: quantizing models. docs/quantization.md shows the calls."""
+"""`torch.ao.quantization`: quantize models. docs/quantization.md shows the calls."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ __all__ = sorted(name for names in _HOMES.values() for name in names)
 _PARTS = {f"{_HERE}{part}": () for part in ("fx", "quantize_fx")}
 __getattr__, __dir__ = lazy_names(globals(), {**_HOMES, **_PARTS})
 
-# Modules under names that functions have, too: imported now, so that importing them later doesn't replace the functions.
+# Modules with the same names as functions: import them now, so that a later import does not overwrite the functions.
 for _name in ("fuse_modules", "quantize"):
     import_module(_HERE + _name)
     del globals()[_name]

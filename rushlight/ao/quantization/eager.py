@@ -1,7 +1,7 @@
-"""Preparing and quantizing models module by module ("eager mode"): `torch.ao.quantization.quantize`.
+"""Prepare and quantize models module by module ("eager mode"): `torch.ao.quantization.quantize`.
 
-In: a model whose modules have a `qconfig`, with stubs where tensors become quantized and real. `prepare` adds observers, the
-user calls the model on some data, `convert` puts quantized modules in place. `quantize_dynamic` needs neither stubs nor data.
+In: a model whose modules have a `qconfig`, with stubs where tensors are quantized and dequantized. `prepare` adds observers,
+the user calls the model on some data, `convert` swaps in quantized modules. `quantize_dynamic` needs neither stubs nor data.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ is_activation_post_process = _is_activation_post_process
 
 
 def get_default_custom_config_dict() -> dict[str, dict]:
-    """The classes that need more than a place in a mapping, before and after they are observed: none here."""
+    """Custom modules that need more than an entry in a mapping: none here."""
     return {"float_to_observed_custom_module_class": {}, "observed_to_quantized_custom_module_class": {}}
 
 
@@ -60,7 +60,7 @@ def get_default_custom_config_dict() -> dict[str, dict]:
 def propagate_qconfig_(
     module: Module, qconfig_dict: dict | None = None, prepare_custom_config_dict: dict | None = None
 ) -> None:
-    """Give every module the `qconfig` of the one around it, unless it has its own.
+    """Give every module the `qconfig` of its parent, unless it has its own.
 
     `qconfig_dict` has qconfigs for classes and for names of modules; `prepare_custom_config_dict` may say, as
     "non_traceable_module_name" and "non_traceable_module_class", which modules to leave out.
@@ -87,7 +87,7 @@ def _has_qconfig(module: Module) -> bool:
 
 
 def add_quant_dequant(module: Module) -> Module:
-    """The model with a QuantWrapper around each layer that has a qconfig; if the model is such a layer, that wrapper."""
+    """The model with a QuantWrapper around each layer that has a qconfig; the wrapper itself if the model is such a layer."""
     if has_no_children_ignoring_parametrizations(module) and getattr(module, "qconfig", None):
         return QuantWrapper(module)
     for name, child in module.named_children():
@@ -99,17 +99,17 @@ def add_quant_dequant(module: Module) -> Module:
 
 
 def _observer_forward_hook(self: Module, input: tuple, output: Tensor) -> Tensor:
-    """Shows the observer a module's result."""
+    """Passes a module's result to its observer."""
     return self.activation_post_process(output)
 
 
 def _observer_forward_pre_hook(self: Module, input: tuple) -> Tensor:
-    """Shows the observer a module's first argument."""
+    """Passes a module's first argument to its observer."""
     return self.activation_post_process(input[0])
 
 
 def _insert_observer(module: Module, constructor: Callable | None = None) -> None:
-    """An observer of a module's results, `activation_post_process`; of its input where the observer has no memory."""
+    """Insert an observer of a module's results, `activation_post_process`; of its input if the observer is memoryless."""
     if not _has_qconfig(module) or isinstance(module, DeQuantStub):
         return
     module.add_module("activation_post_process", (constructor or module.qconfig.activation)())
@@ -147,7 +147,7 @@ def prepare(
     model: Module, inplace: bool = False, allow_list: Iterable[Callable] | None = None,
     observer_non_leaf_module_list: Iterable[type] | None = None, prepare_custom_config_dict: dict | None = None,
 ) -> Module:  # fmt: skip
-    """A copy of the model with observers, which data has to pass before `convert`.
+    """A copy of the model with observers; run it on data before `convert`.
 
     Args:
         model: modules that are to be quantized have a `qconfig`, or are inside one that has.
@@ -171,7 +171,7 @@ def prepare(
 
 
 def _remove_qconfig(module: Module) -> None:
-    """Take off qconfigs and observers."""
+    """Remove qconfigs and observers."""
     for child in module.children():
         _remove_qconfig(child)
     if hasattr(module, "qconfig"):
@@ -192,7 +192,7 @@ def swap_module(
     mod: Module, mapping: dict[Callable, Any], custom_module_class_mapping: dict[Callable, Any],
     use_precomputed_fake_quant: bool = False,
 ) -> Module:  # fmt: skip
-    """The quantized module for one with a qconfig, with its hooks; the module itself where the mapping has none for it."""
+    """The quantized module for one with a qconfig, with its hooks; the module itself if the mapping lacks it."""
     kind = type_before_parametrizations(mod)
     if not _has_qconfig(mod):
         return mod
@@ -301,7 +301,7 @@ def quantize_dynamic(
 
 
 def prepare_qat(model: Module, mapping: dict[Callable, Any] | None = None, inplace: bool = False) -> Module:
-    """A copy of the model whose weights and activations are fake-quantized while it trains; then `convert`.
+    """A copy of the model with fake-quantized weights and activations for training, followed by `convert`.
 
     AssertionError unless it is in training mode.
     """
@@ -324,7 +324,7 @@ def quantize_qat(model: Module, run_fn: Callable, run_args: Iterable, inplace: b
 
 
 def _get_observer_dict(mod: Module, target_dict: dict[str, Module], prefix: str = "") -> None:
-    """Fill a dict with the observers of a model by their names."""
+    """Fill a dict with a model's observers, by name."""
     for name, each in mod.named_modules(prefix=prefix):
         if name.endswith("activation_post_process") and name.count("activation_post_process") == 1:
             target_dict[name] = each

@@ -1,4 +1,4 @@
-"""`torch.ao.quantization.fake_quantize`: modules that round tensors in training as quantization will, by what they observe."""
+"""`torch.ao.quantization.fake_quantize`: modules that round tensors in training as quantization will, with observed scales."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ aten = namespaces.namespace("aten")
 
 
 class FakeQuantizeBase(Module):
-    """Rounds what passes while `fake_quant_enabled` is 1, and observes it while `observer_enabled` is 1."""
+    """Rounds its input while `fake_quant_enabled` is 1, and observes it while `observer_enabled` is 1."""
 
     fake_quant_enabled: Tensor
     observer_enabled: Tensor
@@ -62,27 +62,27 @@ class FakeQuantizeBase(Module):
 
     @export
     def enable_fake_quant(self, enabled: bool = True) -> None:
-        """Round from now on, or not."""
+        """Enable or disable rounding."""
         self.fake_quant_enabled.fill_(int(enabled))
 
     @export
     def disable_fake_quant(self) -> None:
-        """Pass tensors on unrounded."""
+        """Disable rounding."""
         self.enable_fake_quant(False)
 
     @export
     def enable_observer(self, enabled: bool = True) -> None:
-        """Observe from now on, or not."""
+        """Enable or disable observing."""
         self.observer_enabled.fill_(int(enabled))
 
     @export
     def disable_observer(self) -> None:
-        """Keep scale and zero point as they are."""
+        """Disable observing, which freezes scale and zero point."""
         self.enable_observer(False)
 
     @classmethod
     def with_args(cls, **kwargs: Any) -> _PartialWrapper:
-        """The class with arguments given, as a qconfig takes it."""
+        """The class with preset arguments, for a qconfig."""
         return _with_args(cls, **kwargs)
 
 
@@ -172,7 +172,7 @@ def _check_range(observer: Callable, quant_min: int, quant_max: int, observer_kw
 
 
 class FixedQParamsFakeQuantize(FakeQuantize):
-    """Rounds with a scale and a zero point that `observer`, a FixedQParamsObserver with arguments, gives."""
+    """Rounds with a fixed scale and zero point from `observer`, a FixedQParamsObserver with arguments."""
 
     def __init__(self, observer: Callable) -> None:
         super().__init__(observer=observer)
@@ -269,28 +269,28 @@ fused_per_channel_wt_fake_quant_range_neg_127_to_127 = FusedMovingAvgObsFakeQuan
     **_WEIGHT_CHANNELS, **_WITHOUT_LEAST
 )
 
-# For `model.apply`
+# Functions for `model.apply`
 
 
 def disable_fake_quant(mod: Module) -> None:
-    """Stop rounding, if a module is one that rounds: `model.apply(disable_fake_quant)`."""
+    """Disable rounding in a fake-quantization module: `model.apply(disable_fake_quant)`."""
     if isinstance(mod, FakeQuantizeBase):
         mod.disable_fake_quant()
 
 
 def enable_fake_quant(mod: Module) -> None:
-    """Round, if a module is one that does."""
+    """Enable rounding in a fake-quantization module."""
     if isinstance(mod, FakeQuantizeBase):
         mod.enable_fake_quant()
 
 
 def disable_observer(mod: Module) -> None:
-    """Keep the scale, if a module is one that observes and rounds."""
+    """Freeze the scale of a fake-quantization module."""
     if isinstance(mod, FakeQuantizeBase):
         mod.disable_observer()
 
 
 def enable_observer(mod: Module) -> None:
-    """Observe, if a module is one that observes and rounds."""
+    """Enable observing in a fake-quantization module."""
     if isinstance(mod, FakeQuantizeBase):
         mod.enable_observer()

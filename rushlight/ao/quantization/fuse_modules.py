@@ -1,4 +1,4 @@
-"""`torch.ao.quantization.fuse_modules`: what `fusing` has. Python imports `fuse_modules`, the function, from the package."""
+"""`torch.ao.quantization.fuse_modules`: re-exports `fusing`. Importing `fuse_modules` from the package gives the function."""
 
 from rushlight.core.lazy_module import names_of
 

@@ -1,4 +1,4 @@
-"""`torch.ao.quantization.fuser_method_mappings`: how layers that follow each other become one."""
+"""`torch.ao.quantization.fuser_method_mappings`: functions that fuse sequences of layers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _class_of(mapping: dict[type, type], conv: Module, *others: Module) -> type:
 
 
 def fuse_conv_bn(is_qat: bool, conv: Module, bn: Module) -> Module:
-    """A convolution and batch normalisation as one module: of both in training, with the latter folded in otherwise."""
+    """Fuse a convolution and batch normalisation: kept as two layers in training, folded otherwise."""
     _check_modes(conv, bn)
     if not is_qat:
         return fuse_conv_bn_eval(conv, bn)
@@ -52,7 +52,7 @@ def fuse_conv_bn(is_qat: bool, conv: Module, bn: Module) -> Module:
 
 
 def fuse_conv_bn_relu(is_qat: bool, conv: Module, bn: Module, relu: Module) -> Module:
-    """A convolution, batch normalisation and ReLU as one module."""
+    """Fuse a convolution, batch normalisation and ReLU."""
     _check_modes(conv, bn, relu)
     if not is_qat:
         return _class_of(_CONV_RELU, conv, bn, relu)(fuse_conv_bn_eval(conv, bn), relu)
@@ -61,7 +61,7 @@ def fuse_conv_bn_relu(is_qat: bool, conv: Module, bn: Module, relu: Module) -> M
 
 
 def fuse_linear_bn(is_qat: bool, linear: Module, bn: Module) -> Module:
-    """A linear layer and batch normalisation as one module."""
+    """Fuse a linear layer and batch normalisation."""
     _check_modes(linear, bn)
     if not is_qat:
         return fuse_linear_bn_eval(linear, bn)
@@ -70,7 +70,7 @@ def fuse_linear_bn(is_qat: bool, linear: Module, bn: Module) -> Module:
 
 
 def fuse_convtranspose_bn(is_qat: bool, convt: Module, bn: Module) -> Module:
-    """A transposed convolution with batch normalisation folded in. NotImplementedError in quantization-aware training."""
+    """Fold batch normalisation into a transposed convolution. NotImplementedError in quantization-aware training."""
     _check_modes(convt, bn)
     if is_qat:
         raise NotImplementedError("Fusing ConvTranspose+BatchNorm not yet supported in QAT.")
@@ -78,7 +78,7 @@ def fuse_convtranspose_bn(is_qat: bool, convt: Module, bn: Module) -> Module:
 
 
 def _sequential(kind: type) -> Callable:
-    """Two layers in a sequence of class `kind`, in training and otherwise."""
+    """A function that puts two layers in a sequence of class `kind`, in training and otherwise."""
 
     def fuse(is_qat: bool, first: Module, second: Module) -> Module:
         return kind(first, second)
@@ -103,7 +103,7 @@ DEFAULT_OP_LIST_TO_FUSER_METHOD: dict[tuple[type, ...], Callable] = {
 
 
 def get_fuser_method(op_list: tuple[type, ...], additional_fuser_method_mapping: dict | None = None) -> Callable:
-    """The function that fuses layers of such classes. AssertionError where there is none."""
+    """The function that fuses layers of these classes. AssertionError if there is none."""
     found = get_combined_dict(DEFAULT_OP_LIST_TO_FUSER_METHOD, additional_fuser_method_mapping or {}).get(op_list)
     if found is None:
         raise AssertionError(f"did not find fuser method for: {op_list} ")
@@ -111,7 +111,7 @@ def get_fuser_method(op_list: tuple[type, ...], additional_fuser_method_mapping:
 
 
 def _patterns(pattern: Any) -> list:
-    """A pattern, and those with any node in place of parts."""
+    """A pattern, and its variants in which parts are any node."""
     if not isinstance(pattern, tuple | list):
         return [pattern, MatchAllNode]
     found: list[tuple] = [()]
@@ -121,7 +121,7 @@ def _patterns(pattern: Any) -> list:
 
 
 def get_fuser_method_new(op_pattern: Pattern, fuser_method_mapping: dict[Pattern, Callable]) -> Callable:
-    """The function for a pattern, or for one in which parts may be any node. AssertionError where there is none."""
+    """The function for a pattern, or for a variant in which parts are any node. AssertionError if there is none."""
     for pattern in _patterns(op_pattern):
         if fuser_method_mapping.get(pattern) is not None:
             return fuser_method_mapping[pattern]

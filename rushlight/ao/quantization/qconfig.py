@@ -1,4 +1,4 @@
-"""`torch.ao.quantization.qconfig`: which observers, or fake quantization, activations and weights get."""
+"""`torch.ao.quantization.qconfig`: the observers, or fake quantization, of activations and weights."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def _refuse_modules(name: str, *constructors: Any) -> None:
 class QConfig(namedtuple("QConfig", ["activation", "weight"])):
     """Classes of observers, or of fake quantization, for activations and for weights; arguments by `with_args`.
 
-    `QConfig(activation=MinMaxObserver.with_args(dtype=torch.quint8), weight=default_weight_observer)`. ValueError for
-    observers that are made already.
+    `QConfig(activation=MinMaxObserver.with_args(dtype=torch.quint8), weight=default_weight_observer)`. ValueError for observer
+    instances.
     """
 
     __slots__ = ()
@@ -142,7 +142,7 @@ def _check_backend(backend: str, version: int, versions: tuple[int, ...], name: 
 
 
 def get_default_qconfig(backend: str = "x86", version: int = 0) -> QConfig:
-    """Histograms of activations, and for weights a scale per channel (one scale for "qnnpack").
+    """The default qconfig: histograms of activations, and a scale per channel for weights (one scale for "qnnpack").
 
     With "x86" and "fbgemm" activations have 7 bits, which keeps sums of two products within 16 bits. AssertionError for an
     unknown backend.
@@ -153,7 +153,8 @@ def get_default_qconfig(backend: str = "x86", version: int = 0) -> QConfig:
 
 
 def get_default_qat_qconfig(backend: str = "x86", version: int = 1) -> QConfig:
-    """Fake quantization by averages, and for weights a scale per channel (one scale for "qnnpack").
+    """The default QAT qconfig: fake quantization with moving averages, and a scale per channel for weights (one scale for
+    "qnnpack").
 
     Version 1 uses one fused operator, version 0 an observer and a rounding. AssertionError for an unknown backend.
     """
@@ -168,7 +169,7 @@ def get_default_qat_qconfig(backend: str = "x86", version: int = 1) -> QConfig:
     return QConfig(activation, weights[backend != "qnnpack"])
 
 
-# Questions about them
+# Queries
 
 
 def _assert_valid_qconfig(qconfig: QConfigAny, mod: Module) -> None:
@@ -206,7 +207,7 @@ def _activation_is_memoryless(qconfig: QConfig) -> bool:
 
 
 def _is_reuse_input_qconfig(qconfig: QConfigAny) -> bool:
-    """Whether results take the scale of the operator's input."""
+    """Whether results keep the scale of the operator's input."""
     return (
         qconfig is not None
         and isinstance(qconfig.activation(), ReuseInputObserver)

@@ -1,4 +1,4 @@
-"""`torch.ao.quantization.qconfig_mapping`: which part of a model gets which qconfig, for FX mode."""
+"""`torch.ao.quantization.qconfig_mapping`: the qconfigs of a model's parts, for FX mode."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ FIXED_QPARAMS: dict[Any, _PartialWrapper] = {
 
 
 class QConfigMapping:
-    """Qconfigs for a whole model, for classes and functions, and for modules by name; the most particular one counts.
+    """Qconfigs for a whole model, for classes and functions, and for modules by name; the most specific one applies.
 
     `QConfigMapping().set_global(get_default_qconfig("x86")).set_module_name("head", None)` leaves out one module. The order,
-    from general to particular: `set_global`, `set_object_type`, `set_module_name_regex`, `set_module_name`,
+    from general to specific: `set_global`, `set_object_type`, `set_module_name_regex`, `set_module_name`,
     `set_module_name_object_type_order`.
     """
 
@@ -54,29 +54,29 @@ class QConfigMapping:
         self.module_name_object_type_order_qconfigs: OrderedDict[tuple[str, Callable, int], QConfigAny] = OrderedDict()
 
     def set_global(self, global_qconfig: QConfigAny) -> QConfigMapping:
-        """The qconfig of what has no other one."""
+        """Set the default qconfig."""
         self.global_qconfig = global_qconfig
         return self
 
     def set_object_type(self, object_type: Callable | str, qconfig: QConfigAny) -> QConfigMapping:
-        """The qconfig of a module class, a function, or methods and functions of a name."""
+        """Set the qconfig of a module class, a function, or methods and functions of a name."""
         self.object_type_qconfigs[object_type] = qconfig
         return self
 
     def set_module_name_regex(self, module_name_regex: str, qconfig: QConfigAny) -> QConfigMapping:
-        """The qconfig of modules whose whole name a regular expression matches; of several, the one set first counts."""
+        """Set the qconfig of modules whose whole name matches a regular expression; the one set first has priority."""
         self.module_name_regex_qconfigs[module_name_regex] = qconfig
         return self
 
     def set_module_name(self, module_name: str, qconfig: QConfigAny) -> QConfigMapping:
-        """The qconfig of a module, "layer.0", and of what is inside."""
+        """Set the qconfig of a module, "layer.0", and of its submodules."""
         self.module_name_qconfigs[module_name] = qconfig
         return self
 
     def set_module_name_object_type_order(
         self, module_name: str, object_type: Callable, index: int, qconfig: QConfigAny
     ) -> QConfigMapping:
-        """The qconfig of the call numbered `index` of a class or function inside a module."""
+        """Set the qconfig of call number `index` of a class or function inside a module."""
         self.module_name_object_type_order_qconfigs[module_name, object_type, index] = qconfig
         return self
 
@@ -134,10 +134,10 @@ def _default_mapping(is_qat: bool, backend: str, version: int) -> QConfigMapping
 
 
 def get_default_qconfig_mapping(backend: str = "x86", version: int = 0) -> QConfigMapping:
-    """`get_default_qconfig(backend)` for all but what needs another one: transposed convolutions, results of a known range."""
+    """`get_default_qconfig(backend)`, with exceptions for transposed convolutions and results of a known range."""
     return _default_mapping(False, backend, version)
 
 
 def get_default_qat_qconfig_mapping(backend: str = "x86", version: int = 1) -> QConfigMapping:
-    """`get_default_qat_qconfig(backend)` for all but what needs another one."""
+    """`get_default_qat_qconfig(backend)`, with the same exceptions."""
     return _default_mapping(True, backend, version)

@@ -1,4 +1,4 @@
-"""`torch.ao.quantization.quant_type`: the ways to quantize."""
+"""`torch.ao.quantization.quant_type`: the kinds of quantization."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.ao.quantization.quantization_mappings`: which module takes the place of which when a model is quantized."""
+"""`torch.ao.quantization.quantization_mappings`: the replacements of modules by quantized ones."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ DEFAULT_MODULE_TO_ACT_POST_PROCESS: dict[Callable, Callable] = {
 
 
 def no_observer_set() -> set[Any]:
-    """Classes that are made of observed modules and need no observer of their own: none here."""
+    """Classes that consist of observed modules and need no observer of their own: none here."""
     return set()
 
 
@@ -126,7 +126,7 @@ def _class_for(mapping: dict, more: dict | None, kind: Callable) -> Any:
 def get_static_quant_module_class(
     float_module_class: Callable, additional_static_quant_mapping: dict[Callable, Any] | None = None, is_reference: bool = False
 ) -> Any:
-    """The class that static quantization makes of another. AssertionError where there is none."""
+    """The class that replaces another in static quantization. AssertionError if there is none."""
     if is_reference:
         raise NotImplementedError("there are no reference modules here: call it with is_reference=False")
     return _class_for(DEFAULT_STATIC_QUANT_MODULE_MAPPINGS, additional_static_quant_mapping, float_module_class)
@@ -135,7 +135,7 @@ def get_static_quant_module_class(
 def get_dynamic_quant_module_class(
     float_module_class: Callable, additional_dynamic_quant_mapping: dict[Callable, Any] | None = None
 ) -> Any:
-    """The class that dynamic quantization makes of another. AssertionError where there is none."""
+    """The class that replaces another in dynamic quantization. AssertionError if there is none."""
     return _class_for(DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS, additional_dynamic_quant_mapping, float_module_class)
 
 
@@ -162,7 +162,7 @@ def get_default_float_to_quantized_operator_mappings() -> dict[Callable | str, C
 
 
 def get_quantized_operator(float_op: Callable | str) -> Callable:
-    """The operator of quantized tensors for a function. AssertionError where there is none."""
+    """The quantized operator for a function. AssertionError if there is none."""
     found = DEFAULT_FLOAT_TO_QUANTIZED_OPERATOR_MAPPINGS.get(float_op)
     if found is None:
         raise AssertionError(f"Operator {float_op} does not have corresponding quantized op")

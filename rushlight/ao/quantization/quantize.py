@@ -1,4 +1,4 @@
-"""`torch.ao.quantization.quantize`: what `eager` has. Python imports `quantize`, the function, from the package."""
+"""`torch.ao.quantization.quantize`: re-exports `eager`. Importing `quantize` from the package gives the function."""
 
 from rushlight.core.lazy_module import names_of
 

@@ -1,4 +1,4 @@
-"""`torch.ao.quantization.quantize_fx`: quantizing a model by its graph, without stubs and lists of layers to fuse.
+"""`torch.ao.quantization.quantize_fx`: quantize a model by its graph, without stubs and lists of layers to fuse.
 
 `prepare_fx` traces the model and adds observers, the user calls it on some data, `convert_fx` gives the quantized model.
 """
@@ -28,7 +28,7 @@ def _refuse(**settings: Any) -> None:
 def fuse_fx(
     model: Module, fuse_custom_config: FuseCustomConfig | dict | None = None, backend_config: Any = None
 ) -> GraphModule:
-    """The traced model with layers that follow each other made one, as `fuse_modules` does it, in evaluation mode."""
+    """Trace the model, and fuse its consecutive layers as `fuse_modules` does in evaluation mode."""
     _refuse(backend_config=backend_config)
     if model.training:
         raise AssertionError("fuse_fx works on models in evaluation mode: call model.eval()")
@@ -53,7 +53,7 @@ def prepare_fx(
     prepare_custom_config: PrepareCustomConfig | dict[str, Any] | None = None, _equalization_config: Any = None,
     backend_config: Any = None,
 ) -> GraphModule:  # fmt: skip
-    """A traced copy of a model with observers, which data has to pass before `convert_fx`.
+    """A traced copy of a model with observers; run it on data before `convert_fx`.
 
     Args:
         model: in evaluation mode; its control flow may not depend on tensors.
@@ -73,7 +73,7 @@ def prepare_qat_fx(
     model: Module, qconfig_mapping: QConfigMapping | dict[str, Any], example_inputs: tuple[Any, ...],
     prepare_custom_config: PrepareCustomConfig | dict[str, Any] | None = None, backend_config: Any = None,
 ) -> GraphModule:  # fmt: skip
-    """A traced copy of a model whose weights and activations are fake-quantized while it trains; then `convert_fx`.
+    """A traced copy of a model with fake-quantized weights and activations for training, followed by `convert_fx`.
 
     The arguments are those of `prepare_fx`; the model is in training mode.
     """
@@ -88,7 +88,7 @@ def convert_fx(
     _remove_qconfig: bool = True, qconfig_mapping: Any = None, backend_config: Any = None,
     keep_original_weights: bool = False,
 ) -> GraphModule:  # fmt: skip
-    """A copy of a prepared model with quantized layers and operators; what can't be quantized reads and gives real numbers.
+    """A copy of a prepared model with quantized layers and operators; others stay float.
 
     ValueError for a model that `prepare_fx` did not make; NotImplementedError for other qconfigs than it was prepared with.
     """

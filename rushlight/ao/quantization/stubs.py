@@ -1,4 +1,4 @@
-"""Places in a model where values become quantized and real again: they pass values on until the model is quantized."""
+"""Stubs that mark where a model quantizes and dequantizes: the identity until the model is quantized."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class _Stub(Module):
 
 
 class QuantStub(_Stub):
-    """Where values are to become quantized."""
+    """Marks where values are to be quantized."""
 
 
 class DeQuantStub(_Stub):
-    """Where quantized values are to become real."""
+    """Marks where values are to be dequantized."""
 
 
 class QuantWrapper(Module):
@@ -38,5 +38,5 @@ class QuantWrapper(Module):
         self.train(module.training)
 
     def forward(self, X: Tensor) -> Tensor:  # noqa: N803  (torch's name)
-        """What `module` makes of `X`."""
+        """The result of `module` for `X`."""
         return self.dequant(self.module(self.quant(X)))

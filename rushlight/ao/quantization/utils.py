@@ -1,4 +1,4 @@
-"""Small questions about observers, ranges of integers, and modules that all parts of quantization ask."""
+"""Helpers on observers, integer ranges and modules, for all parts of quantization."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Pattern = Callable | tuple[Callable, Callable] | tuple[Callable, tuple[Callable,
 
 
 class MatchAllNode:
-    """In a pattern, any node."""
+    """A wildcard for any node in a pattern."""
 
 
 _BITS_8 = (quint8, qint8, uint8, int8)
@@ -54,13 +54,13 @@ def get_combined_dict(default_dict: dict, additional_dict: dict) -> dict:
 
 
 def getattr_from_fqn(obj: Any, fqn: str) -> Any:
-    """The attribute that a dotted name says."""
+    """The attribute at a dotted name."""
     for name in fqn.split("."):
         obj = getattr(obj, name)
     return obj
 
 
-# Of configurations
+# Configurations
 
 
 def _made(constructor: Callable | None) -> Any:
@@ -78,13 +78,13 @@ def weight_dtype(qconfig: Any) -> dtype:
 
 
 def activation_is_statically_quantized(qconfig: Any) -> bool:
-    """Whether activations are quantized with scales that were observed before."""
+    """Whether activations are quantized with observed scales."""
     found = _made(qconfig.activation)
     return found.dtype in (quint8, qint8, qint32, uint8, int8, int16, int32) and not getattr(found, "is_dynamic", False)
 
 
 def activation_is_dynamically_quantized(qconfig: Any) -> bool:
-    """Whether the scales of activations are found while the model runs."""
+    """Whether the scales of activations are computed at run time."""
     return bool(getattr(_made(qconfig.activation), "is_dynamic", False))
 
 
@@ -104,14 +104,14 @@ def weight_is_statically_quantized(qconfig: Any) -> bool:
 
 
 def op_is_int8_dynamically_quantized(qconfig: Any) -> bool:
-    """Whether a layer computes in 8 bits, with scales found while the model runs."""
+    """Whether a layer computes in 8 bits, with scales computed at run time."""
     return activation_dtype(qconfig) in _UNSIGNED and activation_is_dynamically_quantized(qconfig) and weight_dtype(
         qconfig
     ) in (qint8, int8)  # fmt: skip
 
 
 def get_qparam_dict(observer_or_fake_quant: Any) -> dict[str, Any]:
-    """What an observer found: "qscheme", "dtype", "scale", "zero_point", the range, and the axis of channels."""
+    """An observer's parameters: "qscheme", "dtype", "scale", "zero_point", the range, and the channel axis."""
     scheme = getattr(observer_or_fake_quant, "qscheme", None)
     found: dict[str, Any] = {"qscheme": scheme, "dtype": observer_or_fake_quant.dtype}
     if scheme is None or is_per_tensor(scheme):
@@ -131,7 +131,7 @@ def get_qparam_dict(observer_or_fake_quant: Any) -> dict[str, Any]:
 
 
 def check_min_max_valid(min_val: Tensor, max_val: Tensor) -> bool:
-    """Whether an observer saw something; warns where it did not. AssertionError where a minimum is above its maximum."""
+    """Whether an observer has observations; warns if not. AssertionError if a minimum exceeds its maximum."""
     if min_val.numel() == 0 or max_val.numel() == 0:
         warnings.warn("must run observer before calling calculate_qparams. Returning default values.", stacklevel=2)
         return False
@@ -153,7 +153,7 @@ _REDUCED = {qint8: (-64, 63), int8: (-64, 63), quint8: (0, 127), uint8: (0, 127)
 def calculate_qmin_qmax(
     quant_min: int | None, quant_max: int | None, has_customized_qrange: bool, dtype: dtype, reduce_range: bool
 ) -> tuple[int, int]:
-    """The smallest and the largest integer: those that were asked for, or the dtype's, with a bit less if `reduce_range`."""
+    """The smallest and the largest integer: the requested ones, or the dtype's, narrowed by a bit if `reduce_range`."""
     if not has_customized_qrange or quant_min is None or quant_max is None:
         if reduce_range and dtype in _REDUCED:
             return _REDUCED[dtype]

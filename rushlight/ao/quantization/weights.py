@@ -1,4 +1,4 @@
-"""`quantize_` as torchao has it: the weights of a model's linear layers become tensors of few bits, in place.
+"""torchao's `quantize_`: replace the weights of a model's linear layers by low-bit tensors, in place.
 
 `torch.ao.quantization.quantize_(model, Int8WeightOnlyConfig())`. The layers stay `nn.Linear`; their `weight` is a parameter of
 class `IntegerWeight` or `BlockTensor`.
@@ -24,32 +24,32 @@ __all__ = [
 ]  # fmt: skip
 
 
-GROUP_SIZES = (32, 64, 128, 256)  # weights of 4 bits come in such groups
+GROUP_SIZES = (32, 64, 128, 256)  # the allowed group sizes of 4-bit weights
 
 
 @dataclass(frozen=True)
 class Int8WeightOnlyConfig:
-    """Weights of 8 bits with a scale for each row; products in floats."""
+    """8-bit weights with a scale for each row; products in floats."""
 
     def quantized(self, weight: Tensor) -> Tensor | None:
-        """A weight in this form; None where it has none."""
+        """A weight in this form; None where that is impossible."""
         return IntegerWeight.quantize(weight, "int8")
 
 
 @dataclass(frozen=True)
 class Int8DynamicActivationInt8WeightConfig:
-    """Weights of 8 bits with a scale for each row, and activations rounded to 8 bits by each row's range."""
+    """8-bit weights with a scale for each row, and activations quantized to 8 bits by each row's range."""
 
     def quantized(self, weight: Tensor) -> Tensor | None:
-        """A weight in this form; None where it has none."""
+        """A weight in this form; None where that is impossible."""
         return IntegerWeight.quantize(weight, "int8_dynamic")
 
 
 @dataclass(frozen=True)
 class Int4WeightOnlyConfig:
-    """Weights of 4 bits with a scale and an offset for each group of `group_size` elements of a row: 32, 64, 128 or 256.
+    """4-bit weights with a scale and an offset for each group of `group_size` elements of a row: 32, 64, 128 or 256.
 
-    Layers whose rows groups don't fill, or whose rows are no multiple of 16, stay as they are, as in torchao.
+    Layers whose width is no multiple of the group size, or of 16, are unchanged, as in torchao.
     """
 
     group_size: int = 128
@@ -59,16 +59,16 @@ class Int4WeightOnlyConfig:
             raise ValueError(f"group_size is one of {GROUP_SIZES}, got {self.group_size}")
 
     def quantized(self, weight: Tensor) -> Tensor | None:
-        """A weight in this form; None where it has none."""
+        """A weight in this form; None where that is impossible."""
         rows, width = weight.shape
         return None if width % self.group_size or rows % 16 else BlockTensor.quantize(weight, f"int4_{self.group_size}")
 
 
 @dataclass(frozen=True)
 class BlockWeightOnlyConfig:
-    """Weights in blocks of 4 to 8 bits as GGUF files have them: q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k or q6_k.
+    """Block-quantized weights of 4 to 8 bits in GGUF's layouts: q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k or q6_k.
 
-    This library's own: torchao has no such form. Layers whose rows blocks don't fill stay as they are.
+    torchao has no such form. Layers whose width is no multiple of the block size are unchanged.
     """
 
     format: str = "q4_k"
@@ -77,7 +77,7 @@ class BlockWeightOnlyConfig:
         format_named(self.format)
 
     def quantized(self, weight: Tensor) -> Tensor | None:
-        """A weight in this form; None where it has none."""
+        """A weight in this form; None where that is impossible."""
         fills = weight.shape[-1] % format_named(self.format).elements == 0
         return BlockTensor.quantize(weight, self.format) if fills else None
 
@@ -101,7 +101,7 @@ def int4_weight_only(group_size: int = 128) -> Int4WeightOnlyConfig:
 
 
 def quantize_(model: Module, config: Config, filter_fn: Callable[[Module, str], bool] | None = None) -> None:
-    """Replace weights of a model by tensors of few bits, in place.
+    """Replace weights of a model by low-bit tensors, in place.
 
     Args:
         model: its linear layers are changed, those of subclasses, too.
@@ -109,7 +109,7 @@ def quantize_(model: Module, config: Config, filter_fn: Callable[[Module, str], 
         filter_fn: (module, its dotted name) -> whether to change it, in place of "it is linear". It may choose embeddings for
             `BlockWeightOnlyConfig`, whose rows are then read as they lie.
 
-    Weights of other dtypes than float32, bfloat16 and float16 stay as they are.
+    Weights of dtypes other than float32, bfloat16 and float16 are unchanged.
 
     TypeError for another config, and where `filter_fn` chooses a module without a matrix as its weight. A weight that two
     modules share is changed once, and stays shared.

@@ -1,4 +1,4 @@
-"""The rows of the derivative table, by group. Importing this package declares all of them."""
+"""The derivative table's entries, by group. Importing this package registers all of them."""
 
 from rushlight.core.module_list import import_all
 

@@ -1,4 +1,4 @@
-"""Derivatives of arithmetic on the parts of numbers."""
+"""Derivatives of copysign, nextafter, extrema and similar arithmetic."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ non_differentiable("signbit", "gcd", "lcm", "bitwise_left_shift.Tensor", "bitwis
 
 
 def not_derived(name: str, argument: str):
-    """A formula for an input that no derivative is known for: it says so when it is asked for one."""
+    """A formula that raises RuntimeError: no derivative is known for this input."""
 
     def raise_error():
         raise RuntimeError(f"the derivative for '{argument}' is not implemented (in {name})")
@@ -37,7 +37,7 @@ derivative(
 
 
 def _first_wins(self, other, compare):
-    """Where the result is the first operand: it lies on the wanted side, or the other one is NaN."""
+    """A mask of where the first operand is the result: it compares so, or the other one is NaN."""
     return compare(self, other) | aten.isnan(other)
 
 

@@ -1,4 +1,4 @@
-"""Weights in blocks have no gradient; products with them have one to the input."""
+"""Derivatives of products with block-quantized weights: the input has a gradient, the blocks have none."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def _conjugate(value: Tensor) -> Tensor:
 
 
 def _next(value: Tensor, axis: int, step: int) -> Tensor:
-    """`value` moved towards the front of `axis` by `step`, with 0 moving in."""
+    """`value` shifted towards the front of `axis` by `step`, with zeros shifted in."""
     size = value.size(axis)
     count = min(step, size)
     return pad_dim(value.narrow(axis, count, size - count), axis, 0, count)
@@ -34,7 +34,7 @@ def _backward_recurrence(factor: Tensor, addend: Tensor, axis: int) -> Tensor:
 
 
 def _cumprod(grad, self, dim):
-    # Without quotients, so that the gradient is exact where values are 0.
+    # No division by values, so that the gradient is exact where values are 0.
     if not self.dim():
         return grad
     axis, factors = wrap_dim(dim, self.dim()), _conjugate(self.to(grad.dtype))

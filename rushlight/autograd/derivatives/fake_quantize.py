@@ -1,4 +1,4 @@
-"""Fake quantization passes gradients on where integers reach, and gives none elsewhere."""
+"""Derivatives of fake quantization: the gradient passes where values were in range, and is 0 elsewhere."""
 
 from __future__ import annotations
 

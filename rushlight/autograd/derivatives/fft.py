@@ -20,8 +20,8 @@ def _r2c(grad, self_sizes, dim, normalization, onesided):
     return real_part(aten._fft_c2c(grad, dim, normalization, False))
 
 
-def _mirrored_twice(grad: Tensor, spectrum: Tensor, axis: int) -> Tensor:
-    """`spectrum` with those frequencies doubled that stand for a mirrored one too."""
+def _double_mirrored(grad: Tensor, spectrum: Tensor, axis: int) -> Tensor:
+    """`spectrum` with each frequency doubled that also stands for its mirror image, which a one-sided transform omits."""
     mirrored = grad.size(axis) - spectrum.size(axis)
     position = aten.arange(spectrum.size(axis), device=grad.device)
     weight = 1 + ((position >= 1) & (position <= mirrored)).to(grad.dtype)
@@ -30,7 +30,7 @@ def _mirrored_twice(grad: Tensor, spectrum: Tensor, axis: int) -> Tensor:
 
 def _c2r(grad, dim, normalization):
     spectrum = aten._fft_r2c(grad, dim, normalization, True)
-    return _mirrored_twice(grad, spectrum, wrap_dim(dim[-1], grad.dim()))
+    return _double_mirrored(grad, spectrum, wrap_dim(dim[-1], grad.dim()))
 
 
 derivative(

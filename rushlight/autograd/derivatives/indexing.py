@@ -18,7 +18,7 @@ def _cat(grad, tensors_sizes, dim):
     axis = 0 if all(sizes == (0,) for sizes in tensors_sizes) else wrap_dim(dim, grad.dim())
     start, parts = 0, []
     for sizes in tensors_sizes:
-        # Empty 1-dimensional tensors may stand among tensors of any rank.
+        # cat accepts an empty 1-dimensional tensor among tensors of any rank.
         length = 0 if sizes == (0,) else sizes[axis]
         part = grad.new_zeros(sizes) if sizes == (0,) else grad.narrow(axis, start, length)
         parts.append(part)
@@ -74,7 +74,7 @@ def _embedding(grad, weight_sizes, indices, padding_idx, scale_grad_by_freq, spa
 
 
 def _embedding_rows(grad, weight_sizes, indices, padding_idx, scale_grad_by_freq):
-    """The gradient of the weight as a sparse tensor: a row for each index."""
+    """The gradient of the weight as a sparse tensor with one row per index."""
     if scale_grad_by_freq:
         raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
     flat, rows = indices.reshape((-1,)), grad.reshape((-1, weight_sizes[1]))

@@ -1,4 +1,4 @@
-"""What the derivatives of linear algebra share: adjoints, diagonals, triangles, solutions, checks of gauge invariance."""
+"""Helpers for the derivatives of linear algebra: adjoints, diagonals, triangles, solutions, checks of gauge invariance."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def without_diagonal(matrix: Tensor) -> Tensor:
 
 
 def has_values(tensor: Tensor) -> bool:
-    """Whether a formula may look at the elements: not while a program is captured, and not on the meta device."""
+    """Whether a formula may read elements: not during capture, and not on the meta device."""
     return not (tensor._impl.fake or tensor.is_meta)
 
 
@@ -51,7 +51,7 @@ def left_divide(triangle: Tensor, value: Tensor, *, upper: bool, unitriangular: 
 def check_phase(phase: Tensor, scale: Tensor, name: str, what: str) -> None:
     """RuntimeError where a loss depends on the complex phases of vectors, which no factorization determines.
 
-    `phase` holds the loss's slopes along the phases; rounding errors are judged by `scale`.
+    `phase` holds the loss's slopes along the phases; `scale` sets the tolerance for rounding errors.
     """
     if not has_values(phase):
         return

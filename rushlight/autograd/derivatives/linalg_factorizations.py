@@ -2,7 +2,7 @@
 
 Sources: I. Murray, "Differentiation of the Cholesky decomposition" (2016); S. F. Walter and L. Lehmann, "Algorithmic
 differentiation of linear algebra functions with application in optimum experimental design" (2010); M. Giles, "An extended
-collection of matrix derivative results" (2008). Complex matrices take adjoints for transposes.
+collection of matrix derivative results" (2008). For complex matrices, adjoints replace the transposes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ non_differentiable("linalg_ldl_factor_ex", "linalg_ldl_solve")
 
 def _cholesky(grad, result0, upper):
     lower, slope = (adjoint(result0), adjoint(grad)) if upper else (result0, grad)
-    # The gradient is that of a function of Hermitian matrices: both triangles share it.
+    # The gradient is symmetrised, because the input is Hermitian and both triangles hold the same value.
     inner = (adjoint(lower) @ slope).tril()
     inner = (inner + adjoint(inner.tril(-1))) / 2
     return right_divide(left_divide(adjoint(lower), inner, upper=True), lower, upper=False)
@@ -69,7 +69,7 @@ def _lu_unpack(grads, LU_data_sizes):
     lower, upper = grads[1], grads[2]
     *batch, m, n = LU_data_sizes
     given = lower if lower is not None else upper
-    if given is None or given.dim() < 2:  # the factors were not asked for
+    if given is None or given.dim() < 2:  # this factor was not computed
         return None
     k = min(m, n)
     parts = given.new_zeros((*batch, m, n))
@@ -106,7 +106,7 @@ def _qr(grads, A, result0, result1, mode):
 
 
 def _qr_tall(slope_q: Tensor, slope_r: Tensor, q: Tensor, r: Tensor) -> Tensor:
-    """(gQ + Q (gR R^H + S(Q^H gQ - gR R^H) - Q^H gQ)) R^-H, where S takes what turns Q: it is skew, R's diagonal real."""
+    """(gQ + Q (gR R^H + S(Q^H gQ - gR R^H) - Q^H gQ)) R^-H, where S is the skew part, which rotates Q; R's diagonal is real."""
     inner_q, inner_r = adjoint(q) @ slope_q, slope_r.triu() @ adjoint(r)
     difference = inner_q - inner_r
     turned = (difference - adjoint(difference)).tril(-1)

@@ -41,7 +41,7 @@ def _solve_triangular(grad, self, result, upper, left, unitriangular, needs):
 
 
 def _cholesky_solve(grad, input2, result, upper, needs):
-    """With A = L L^H: gL = -(C + C^H) L for C = A^-1 g X^H, also for the triangle that is not read, as in torch."""
+    """With A = L L^H: gL = -(C + C^H) L for C = A^-1 g X^H, on both triangles although only one is read, as in torch."""
     to_b = aten.cholesky_solve(grad, input2, upper)
     to_factor = None
     if needs[1]:
@@ -64,7 +64,7 @@ derivative("linalg_inv_ex", A=_inverse, non_differentiable_outputs=(1,))
 
 
 def _pseudo_inverse(grad, self, result):
-    """-P^H g P^H + (I - A P) g^H P P^H + P^H P g^H (I - P A), for changes that keep the rank."""
+    """-P^H g P^H + (I - A P) g^H P P^H + P^H P g^H (I - P A), assuming constant rank."""
     transposed, turned = adjoint(result), adjoint(grad)
     rows, columns = turned @ result @ transposed, transposed @ result @ turned
     inside = transposed @ grad @ transposed
@@ -98,7 +98,7 @@ derivative("linalg_lstsq", ("self", "b"), _least_squares, non_differentiable_out
 
 def _determinant(grad, A):
     transposed = adjoint(A)
-    # Determinant and inverse come from the same factors, so that their product is accurate for nearly singular matrices.
+    # Take determinant and inverse from the same factors, so that their product is accurate for nearly singular matrices.
     value = aten.linalg_det(transposed)
     if not has_values(value) or bool((value != 0).all().item()):
         weights = (grad * value).unsqueeze(-1).unsqueeze(-1)
@@ -107,7 +107,8 @@ def _determinant(grad, A):
 
 
 def _cofactors(matrix: Tensor) -> Tensor:
-    """conj(det(A)) A^-H, which also exists for singular matrices: with A = U S V^H, products of all other values in S."""
+    """conj(det(A)) A^-H, computed so that it exists for singular matrices, too. With A = U S V^H, each entry is a product of
+    the other singular values."""
     u, values, vh = aten._linalg_svd(matrix)
     others = aten.where(aten.eye(values.size(-1), dtype=values.dtype, device=values.device) != 0,
                         aten.ones_like(values).unsqueeze(-2), values.unsqueeze(-2)).prod(-1)  # fmt: skip

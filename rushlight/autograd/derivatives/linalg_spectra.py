@@ -40,7 +40,7 @@ def _eigh(grads, A, result0, result1, UPLO, compute_v):
     if slope is not None:
         inner = inner + embedded(slope)
     result = vectors @ inner @ adjoint(vectors)
-    # The gradient is that of a function of Hermitian matrices, hence Hermitian itself.
+    # Hermitian, because the input is.
     return (result + adjoint(result)) / 2
 
 
@@ -80,7 +80,7 @@ def _svd(grads, A, result0, result1, result2, full_matrices, compute_uv):
     slope_u, slope, slope_vh = grads if compute_uv else (None, grads[1], None)
     u, values, vh = (result0, result1, result2) if compute_uv else aten._linalg_svd(A)
     if full_matrices and compute_uv:
-        # Beyond the first k columns any orthonormal completion would do: they carry no gradient.
+        # Columns beyond the first k are an arbitrary orthonormal completion, so they carry no gradient.
         u, vh = u[..., :k], vh[..., :k, :]
         slope_u = None if slope_u is None else slope_u[..., :k]
         slope_vh = None if slope_vh is None else slope_vh[..., :k, :]
@@ -101,7 +101,7 @@ def _svd_with_vectors(slope_u, slope, slope_vh, u, values, vh):
     """U [(skew(U^H gU) / E) S + S (skew(V^H gV) / E) + diag(gS)] V^H, and the parts of gU and gV outside U's and V's spans."""
     m, n, k = u.size(-2), vh.size(-1), values.size(-1)
     row, column = values.unsqueeze(-2), values.unsqueeze(-1)
-    # As a product of sum and difference, the gaps of squares keep their digits where singular values are close.
+    # Factor the differences of squares into sum times difference, which keeps precision for close singular values.
     gaps = (row - column) * (row + column) + identity_like(u[..., :k, :])
     gaps = real_part(gaps)
     inner_u = None if slope_u is None else adjoint(u) @ slope_u
@@ -112,7 +112,7 @@ def _svd_with_vectors(slope_u, slope, slope_vh, u, values, vh):
     if inner_v is not None:
         inner = inner + column * (without_diagonal(_skew(inner_v)) / gaps)
     if u.is_complex():
-        inner = inner + _phases(inner_u, inner_v, values)
+        inner = inner + _phase_gradient(inner_u, inner_v, values)
     if slope is not None:
         inner = inner + embedded(_like(slope, u))
     result = u @ inner @ vh
@@ -125,7 +125,7 @@ def _svd_with_vectors(slope_u, slope, slope_vh, u, values, vh):
     return result
 
 
-def _phases(inner_u, inner_v, values):
+def _phase_gradient(inner_u, inner_v, values):
     """The part of the gradient along U's phases. RuntimeError where the loss depends on phases that U and V share."""
     zero = aten.zeros_like(values)
     turn_u = zero if inner_u is None else aten.imag(diagonal(inner_u))

@@ -21,7 +21,7 @@ def _sum_over(value: Tensor, dims: tuple[int, ...]) -> Tensor:
 
 
 class _Normalised:
-    """Values normalised over `dims`: (input - mean) * rstd, where mean and rstd depend on the input if `live`."""
+    """Values normalised over `dims`: (input - mean) * rstd. If `live`, mean and rstd are functions of the input."""
 
     def __init__(self, input: Tensor, mean: Tensor, rstd: Tensor, dims: tuple[int, ...], live: bool):
         self.rstd, self.dims, self.live = rstd, dims, live
@@ -41,7 +41,7 @@ class _Normalised:
         return self.rstd * (grad - self.mean(grad) - self.value * self.mean(grad * self.value))
 
     def back_twice(self, grad: Tensor, outer: Tensor) -> Tensor:
-        """The input's part in the derivative of <outer, back(grad)>."""
+        """The gradient of <outer, back(grad)> with respect to the input."""
         if not self.live:
             return outer.new_zeros(outer.shape)
         along_grad, along_outer = self.mean(grad * self.value), self.mean(outer * self.value)
@@ -51,7 +51,7 @@ class _Normalised:
 
 
 def _normalisation_twice(grads, grad_output, weight, normalised, reduce, needs):
-    """Gradients of (grad_output, input, weight), where the first backward gave those of input, weight and bias.
+    """Second-order gradients of (grad_output, input, weight), from the gradients of the first backward's results.
 
     `weight` broadcasts against the input, and `reduce` sums a tensor of the input's shape to the weight's.
     """
@@ -99,7 +99,7 @@ def _batch_norm(
 def _batch_norm_in_training(
     grad, input, weight, running_mean_unchecked, running_var_unchecked, result1, result2, training, eps, needs
 ):  # fmt: skip
-    """Later calls write to the running statistics, which the backward of training does not read."""
+    """The running statistics are unchecked: later calls write to them, and the backward in training does not read them."""
     return _batch_norm(
         grad, input, weight, running_mean_unchecked, running_var_unchecked, result1, result2, training, eps, needs
     )

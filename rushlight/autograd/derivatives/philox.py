@@ -1,4 +1,4 @@
-"""Random numbers by counter have no derivatives: they depend on a seed alone."""
+"""Counter-based random numbers have no derivatives: they depend on a seed alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derivatives of elementwise operators. The engine sums a gradient down where an input was broadcast."""
+"""Derivatives of elementwise operators. The engine reduces a gradient where an input was broadcast."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def zeros(grad: Tensor) -> Tensor:
 
 
 def times(grad: Tensor, factor: float) -> Tensor:
-    """`grad * factor` without the work where the factor is 1."""
+    """`grad * factor`, skipping the multiplication by 1."""
     return grad if factor == 1 else grad * factor
 
 
@@ -111,12 +111,12 @@ derivative(
 def _power_base(grad, self, exponent):
     if not isinstance(exponent, Tensor):
         return zeros(grad) if exponent == 0 else grad * conjugate(times(self ** (exponent - 1), exponent))
-    # Where the exponent is 0 the result is 1 for every base, even where the formula would give 0 * infinity.
+    # Where the exponent is 0 the result is 1 for every base, but the formula would give 0 * infinity at a base of 0.
     return aten.where.self(exponent == 0, 0, grad * conjugate(exponent * self ** (exponent - 1)))
 
 
 def _logarithm(number: complex | float | int, like: Tensor) -> complex | float:
-    """The logarithm of a number that is not 0: a complex one beside complex numbers, NaN beside others if negative."""
+    """The logarithm of a nonzero number: complex for complex tensors, else NaN for negative numbers."""
     if like.dtype.is_complex:
         return cmath.log(number)
     return math.log(number) if number > 0 else math.nan
@@ -124,7 +124,7 @@ def _logarithm(number: complex | float | int, like: Tensor) -> complex | float:
 
 def _power_exponent(grad, self, exponent, result):
     if isinstance(self, Tensor):
-        # 0 ** x is 0 for every x > 0, where the formula would give 0 * -infinity.
+        # 0 ** x is 0 for every x > 0, but the formula would give 0 * -infinity.
         return grad * conjugate(aten.where.self((self == 0) & (real_part(exponent) >= 0), 0, result * self.log()))
     if self == 0:
         return grad * conjugate(aten.where.self(real_part(exponent) >= 0, 0, result * -math.inf))
@@ -136,20 +136,20 @@ derivative("pow.Tensor_Scalar", self=_power_base)
 derivative("pow.Scalar", exponent=_power_exponent)
 
 
-def _share(grad, mine, others, loses):
-    """The gradient where `mine` wins, half of it where both are equal, and 0 where it `loses`."""
+def _split_at_ties(grad, mine, others, loses):
+    """The gradient where `mine` wins, half of it at a tie, and 0 where it `loses`."""
     return aten.where.self(loses, 0, aten.where.self(mine == others, grad / 2, grad))
 
 
 derivative(
     "maximum",
-    self=lambda grad, self, other: _share(grad, self, other, self < other),
-    other=lambda grad, self, other: _share(grad, other, self, other < self),
+    self=lambda grad, self, other: _split_at_ties(grad, self, other, self < other),
+    other=lambda grad, self, other: _split_at_ties(grad, other, self, other < self),
 )
 derivative(
     "minimum",
-    self=lambda grad, self, other: _share(grad, self, other, self > other),
-    other=lambda grad, self, other: _share(grad, other, self, other > self),
+    self=lambda grad, self, other: _split_at_ties(grad, self, other, self > other),
+    other=lambda grad, self, other: _split_at_ties(grad, other, self, other > self),
 )
 derivative(
     "where.self",

@@ -17,7 +17,7 @@ def _transposed(matrix: Tensor) -> Tensor:
 
 
 def _to_second(grad: Tensor, first: Tensor, geometry: tuple) -> Tensor:
-    """The gradient of the second factor, laid out like it where that is a transposed row-major matrix, as in a linear layer."""
+    """The gradient of the second factor. It gets column-major strides where the factor has them, as in a linear layer."""
     (rows, columns), strides = geometry[0], geometry[1]
     if tuple(strides) == (1, rows) and columns > 1:
         return aten.mm(grad.permute((1, 0)), conjugate(first)).permute((1, 0))
@@ -56,7 +56,7 @@ derivative("convolution", ("input", "weight", "bias"), _convolution)
 def _convolution_backward(
     grads, grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups, needs
 ):  # fmt: skip
-    """Convolution is linear in the input, in the weight and in the bias; so are its gradients in each other."""
+    """Convolution is linear in the input, the weight and the bias, so its gradients are linear in each other."""
     geometry = (stride, padding, dilation, transposed, output_padding, groups)
     to_input, to_weight, to_bias = grads
     terms = []
@@ -96,7 +96,7 @@ derivative(
 
 
 def not_twice(name: str):
-    """A formula for a gradient that has no gradient itself: it says so when it is asked for one."""
+    """A formula that raises RuntimeError: this gradient cannot be differentiated again."""
 
     def raise_error():
         raise RuntimeError(f"derivative for aten::{name} is not implemented: {name} cannot be differentiated twice")

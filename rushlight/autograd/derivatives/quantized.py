@@ -1,4 +1,4 @@
-"""Products with integers of 8 and 4 bits, and what quantized layers consist of, have no gradient."""
+"""Operators without derivatives: products with 8-bit and 4-bit integers, and the parts of quantized layers."""
 
 from __future__ import annotations
 

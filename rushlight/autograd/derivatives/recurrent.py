@@ -1,4 +1,4 @@
-"""The derivative of a recurrent layer. Where it is to be differentiated itself, that of the same layer by its steps."""
+"""The derivative of a fused recurrent layer. With create_graph, it differentiates the layer step by step instead."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def _layer(
 
 
 def _recorded(grads: tuple, inputs: tuple[Tensor, ...], reverse: bool, mode: int) -> tuple[Tensor | None, ...]:
-    """Gradients that have a history."""
-    leaves = [aten.alias.default(value) for value in inputs]  # one may come from another: the gradients must not go on there
+    """Gradients with history, for double backward."""
+    leaves = [aten.alias.default(value) for value in inputs]  # one input may depend on another; the alias stops gradients there
     data, *weights, hidden, cell = leaves
     initial = (hidden, cell) if mode == LSTM_MODE else (hidden,)
     output, final = by_steps(KINDS[mode].name, data, None, initial, Weights(*weights), reverse)

@@ -23,7 +23,7 @@ derivative("sum.dim_IntList", self=_sum)
 
 
 def _shifted(value: Tensor, axis: int, step: int) -> Tensor:
-    """`value` moved along `axis` by `step`, with 1 where nothing moves in."""
+    """`value` shifted along `axis` by `step`, with ones shifted in."""
     size = value.size(axis)
     count = min(abs(step), size)
     kept = value.narrow(axis, 0 if step > 0 else count, size - count)
@@ -41,7 +41,7 @@ def product_before(value: Tensor, axis: int, direction: int) -> Tensor:
 
 
 def _prod(grad, self, dim, keepdim):
-    # The product of the others is exact where values are 0, which the quotient result / self is not.
+    # Use the product of the other elements: it is exact where elements are 0, unlike result / self.
     if not self.dim():
         return grad
     axis = wrap_dim(dim, self.dim())
@@ -53,7 +53,7 @@ derivative("prod.dim_int", self=_prod)
 
 
 def _extremum(grad, self, result, dim, keepdim):
-    """The gradient, shared equally among the elements that equal the result, as which NaN counts."""
+    """The gradient, shared equally among all elements equal to the result. NaN counts as equal to NaN."""
     axes = reduced_dims(self.dim(), dim)
     extreme = restore_dims(result, axes, keepdim)
     chosen = (self == extreme).logical_or((self != self).logical_and(extreme != extreme)).to(grad.dtype)

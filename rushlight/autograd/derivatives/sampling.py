@@ -1,4 +1,4 @@
-"""Draws have no gradient; what they overwrite gets 0."""
+"""Random draws have no gradient; a tensor that they overwrite gets gradient 0."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def _mean(grad, self, dim, index, src, include_self, result):
 
 
 def _product(grad, self, dim, index, src, include_self, result):
-    # A factor of 0 gets the product of the other factors, if it is the only one; the quotient result / factor otherwise.
+    # A factor of 0 gets the product of the other factors if it is the only zero; other factors get result / factor.
     filled = aten.masked_fill(self, self == 0, 1)
     to_self = grad * aten.scatter_reduce.two(filled, dim, index, src, "prod", include_self=include_self) / filled
     zeros = src == 0
@@ -49,7 +49,7 @@ def _product(grad, self, dim, index, src, include_self, result):
 
 
 def _extremum(grad, self, dim, index, src, include_self, result):
-    """The gradient, shared equally among the elements that equal the result."""
+    """The gradient, shared equally among all elements equal to the result."""
     from_self = (self == result).to(grad.dtype)
     from_src = (src == scattered_from(result, src.shape, dim, index)).to(grad.dtype)
     start = from_self if include_self else aten.zeros_like(from_self)

@@ -1,4 +1,4 @@
-"""Searches give positions and distinct values, which have no gradients."""
+"""Searches return positions and distinct values, which have no gradients."""
 
 from __future__ import annotations
 

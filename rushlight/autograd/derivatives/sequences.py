@@ -1,4 +1,4 @@
-"""The derivative of connectionist temporal classification."""
+"""The derivative of CTC loss."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ aten = namespaces.namespace("aten")
 def _ctc_loss(
     grad, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity
 ):
-    # What the kernel gives is the gradient of log_softmax's input, which log_softmax's own derivative leaves as it is.
+    # The kernel returns the gradient of log_softmax's input. log_softmax's own derivative then passes it on unchanged.
     return aten._ctc_loss_backward.default(
         grad, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity
     )

@@ -1,4 +1,4 @@
-"""Derivatives of special functions. Those that a derivative is not known for here say so when it is asked for."""
+"""Derivatives of special functions. Where no derivative is known, the formula raises."""
 
 from __future__ import annotations
 

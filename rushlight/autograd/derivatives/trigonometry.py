@@ -15,7 +15,7 @@ derivative("atan", self=lambda grad, self: grad / conjugate(self * self + 1))
 derivative("sinh", self=lambda grad, self: grad * conjugate(self.cosh()))
 derivative("cosh", self=lambda grad, self: grad * conjugate(self.sinh()))
 derivative("asinh", self=lambda grad, self: grad * conjugate((self * self + 1).rsqrt()))
-# Two roots, so that complex numbers stay on the branch of acosh.
+# Two separate roots keep complex numbers on the branch of acosh.
 derivative("acosh", self=lambda grad, self: grad * conjugate((self - 1).rsqrt() * (self + 1).rsqrt()))
 derivative("atanh", self=lambda grad, self: grad / conjugate(1 - self * self))
 

@@ -1,4 +1,4 @@
-"""Derivatives of views, copies and writes. Each view's gradient is built without writing in place."""
+"""Derivatives of views, copies and in-place writes. No gradient of a view is built by writing in place."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def identity(grad: Tensor) -> Tensor:
 
 
 def pad_dim(value: Tensor, dim: int, before: int, after: int, fill: float = 0) -> Tensor:
-    """`value` with `fill` put before and after it along `dim`."""
+    """`value` padded with `fill` before and after along `dim`."""
     if before == after == 0:
         return value
     pads = [0, 0] * (value.dim() - 1 - dim) + [before, after]
@@ -43,7 +43,7 @@ def _slice(grad, self_sizes, dim, start, end, step):
     size, count = self_sizes[axis], grad.size(axis)
     begin = min(max(start + size if start is not None and start < 0 else start or 0, 0), size)
     if step > 1 and count > 1:
-        # The values between the taken ones get gradient 0: they are padding of a new innermost dimension.
+        # Elements that the slice skips get gradient 0: pad a new innermost dimension.
         sizes = list(grad.shape)
         spread = pad_dim(grad.unsqueeze(axis + 1), axis + 1, 0, step - 1)
         sizes[axis] = count * step
@@ -59,8 +59,8 @@ def _as_strided(grad, self_geometry, size, stride, storage_offset):
 def as_strided_gradient(grad: Tensor, own: tuple, view: tuple) -> Tensor:
     """The gradient of a tensor for that of a view of its storage; both are given as (sizes, strides, storage offset).
 
-    Gradients of one storage element add up; then the elements of the tensor are read from the summed storage. An element
-    that the tensor itself names several times gets its share, so that its indices together get the sum.
+    Gradients of one storage element add up; then the elements of the tensor are read from the summed storage. A storage element
+    that several indices of the tensor refer to divides its gradient among them.
     """
     first = min(own[2], view[2])
     extent = max(storage_extent(*own), storage_extent(*view)) - first
@@ -89,7 +89,7 @@ for _name in ("alias", "lift_fresh", "clone", "_checked", "_to_copy"):
 derivative("as_strided", self=_as_strided)
 derivative("view", self=lambda grad, self_sizes: grad.reshape(self_sizes))
 derivative("permute", self=_permute)
-# The engine sums the gradient over the dimensions that expand added or stretched.
+# The engine sums the gradient over the expanded dimensions.
 derivative("expand", self=identity)
 derivative("select.int", self=_select)
 derivative("slice.Tensor", self=_slice)
@@ -102,7 +102,7 @@ for _name in ("fill_.Scalar", "uniform_", "normal_", "random_.from", "bernoulli_
 
 
 def restore_dims(value: Tensor, dims: Sequence[int], keepdim: bool) -> Tensor:
-    """A reduction's result with its reduced dimensions (wrapped) back, as size 1."""
+    """A reduction's result with its reduced dimensions (wrapped) put back as size 1."""
     if keepdim or not value.dim() + len(dims):
         return value
     for dim in sorted(dims):

@@ -1,4 +1,4 @@
-"""Derivatives of torchvision's operators on regions of images, to the image; regions have no gradient, as in torchvision."""
+"""Derivatives of torchvision's region operators with respect to the image; regions have no gradient, as in torchvision."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from functools import lru_cache
 from rushlight.core.algebra.nodes import Const, Expr, FloorDiv, Mod, Product, Sum, Var, linear_form
 from rushlight.core.algebra.ranges import bounds, terms_range
 
-# Operations repeat a great deal within one graph. The memo is bounded, so it cannot hold a long-lived process's memory.
+# One graph repeats operations many times. The memo is bounded, so that a long-lived process does not grow.
 memoised = lru_cache(maxsize=1 << 14)
 
 constant = memoised(Const)
@@ -91,7 +91,7 @@ def _term_order(item: tuple[Expr, int]) -> tuple:
 
 
 def _from_table(table: dict[Expr, int], addend: int) -> Expr:
-    """The canonical sum of the table's terms; the table is used up."""
+    """The canonical sum of the table's terms. Consumes the table."""
     if len(table) > 1 and not _FREE_OF_REMAINDERS.issuperset(map(type, table)):
         addend += _recombine(table)
     terms = [item for item in table.items() if item[1]]
@@ -111,7 +111,7 @@ def _from_table(table: dict[Expr, int], addend: int) -> Expr:
 def _recombine(table: dict[Expr, int]) -> int:
     """Fold remainders with matching quotients or remainders, in place; returns what this adds to the constant.
 
-    Ends because each fold removes two terms and brings back only terms of a dividend, which are less deeply nested.
+    It terminates: each fold removes two terms and adds only terms of a dividend, which are less deeply nested.
     """
     addend = 0
     pending = True
@@ -203,7 +203,7 @@ def _reduce(expression: Expr, divisor: int) -> tuple[Expr, Expr]:
     if multiples:
         terms = tuple(item for item in terms if item[1] % divisor)
     low = terms_range(terms)[0]
-    # What a symbol is known to exceed stays out: `s0 // 2` is the form for every least value of s0.
+    # The symbol's known minimum does not enter the shift: `s0 // 2` keeps the same form for every minimum of s0.
     shift = (addend if low is None else addend + min(low, 0)) // divisor
     if not multiples and not shift:
         return ZERO, expression

@@ -80,7 +80,7 @@ class Expr:
         return self._free
 
     def parts(self) -> Iterator[Expr]:
-        """The expression and all that it is made of."""
+        """The expression and all its subexpressions."""
         yield self
         for child in self._children():
             yield from child.parts()
@@ -154,9 +154,9 @@ class Const(Expr):
 class Var(Expr):
     """A loop variable or size symbol with least <= value < extent.
 
-    `extent` is an int, an Expr of size symbols, or None where no upper limit is known (a size symbol). `least` is 0 for
-    loop variables, what a size is known to reach for size symbols, and None for an integer of either sign. Two variables
-    are the same when name, extent and least agree.
+    `extent` is an int, an Expr of size symbols, or None where no upper limit is known (a size symbol). `least` is 0 for loop
+    variables, the known minimum for size symbols, and None for an integer of either sign. Two variables are the same when name,
+    extent and least agree.
     """
 
     __slots__ = ("name", "extent", "least")

@@ -16,11 +16,12 @@ from rushlight.core.algebra.symbolic import floor_divide, modulo
 
 
 def as_expr(value: Expr | int) -> Expr:
-    """The expression itself, that of a symbolic integer, or a Const for anything that is an integer. TypeError otherwise."""
+    """`value` as an expression: itself, the expression of a symbolic integer, or a Const. TypeError for anything that is no
+    integer."""
     if isinstance(value, Expr):
         return value
     if isinstance(expression := getattr(value, "expr", None), Expr):
-        return expression  # asking a symbolic integer for its index would fix its value
+        return expression  # before `__index__`, which would specialise a symbolic integer
     try:
         return constant(operator.index(value))
     except TypeError:

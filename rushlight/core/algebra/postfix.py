@@ -1,4 +1,4 @@
-"""Expressions as postfix code, which csrc/size_program.c evaluates at every call of what was compiled.
+"""Compile expressions to postfix code, which csrc/size_program.c evaluates at every call of a compiled function.
 
 In: an expression, and the position of each of its variables. Out: a tuple of ints. Stage: guards on open sizes, calls.
 """
@@ -9,15 +9,15 @@ from collections.abc import Mapping
 
 from rushlight.core.algebra.nodes import Const, Expr, FloorDiv, Mod, Product, Var, linear_form
 
-# As csrc/size_program.c numbers its instructions. The first two are followed by a constant or by the position of a number.
+# The opcodes of csrc/size_program.c. CONSTANT is followed by its value, NUMBER by a variable's position.
 CONSTANT, NUMBER, ADD, MULTIPLY, FLOOR_DIVIDE, MODULO = range(6)
 STACK_DEPTH = 32
 _LIMIT = 1 << 62
 
 
 def to_postfix(expression: Expr, positions: Mapping[Var, int]) -> tuple[int, ...] | None:
-    """Code that leaves the expression's value on the stack. None where native code cannot: for constants beyond 64 bits, and
-    for expressions that are nested too deeply."""
+    """Code that leaves the expression's value on the stack. None where native code cannot evaluate it: constants beyond 64
+    bits, or nesting too deep for the stack."""
     code: list[int] = []
     deepest = _write(expression, positions, code)
     fits = deepest <= STACK_DEPTH and all(abs(number) < _LIMIT for number in code)
@@ -25,7 +25,7 @@ def to_postfix(expression: Expr, positions: Mapping[Var, int]) -> tuple[int, ...
 
 
 def _write(node: Expr, positions: Mapping[Var, int], code: list[int]) -> int:
-    """Append the code of an expression; how much of the stack it needs."""
+    """Append the code of an expression; returns the stack depth that it needs."""
     kind = type(node)
     if kind is Var:
         code += (NUMBER, positions[node])

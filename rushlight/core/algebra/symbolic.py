@@ -67,8 +67,8 @@ def _remainder(dividend: Expr, divisor: Expr) -> Expr:
 def _reduce(dividend: Expr, divisor: Expr) -> tuple[Expr, Expr]:
     """(whole, rest) with dividend == divisor * whole + rest.
 
-    For a divisor of several terms the step is taken only where it settles the matter: otherwise it would trade one
-    division for another with a longer dividend.
+    For a divisor of several terms the step is taken only where it finishes the division. Elsewhere it would only make the
+    dividend longer.
     """
     whole, rest = _polynomial_step(dividend, divisor)
     terms, addend = linear_form(divisor)

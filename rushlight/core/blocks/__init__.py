@@ -1,4 +1,4 @@
-"""Tensors of weights in few bits: blocks of 32 or 256 integers with scales, in the layouts of GGUF."""
+"""Block-quantized weights: blocks of 32 or 256 integers of a few bits with shared scales, in the layouts of GGUF."""
 
 from rushlight.core.blocks.formats import FORMATS, BlockFormat, format_named
 

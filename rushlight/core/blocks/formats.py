@@ -1,9 +1,9 @@
-"""The layouts of blocks: how integers and scales lie in bytes, and the numbers they stand for.
+"""The block layouts: how integers and scales are packed into bytes, and how to decode them.
 
 In: bytes (..., blocks, bytes of a block). Out: float32 (..., blocks, elements of a block), and back. Layouts are those of GGUF
-(https://github.com/ggml-org/ggml, docs/gguf.md), little-endian. Each number is d * q, d * (q - middle) or d * q + m in float32,
-of integers q and scales d, m that are float16, or products of such with 6-bit or 8-bit integers. "int4_128" and its like are
-this library's own: groups of a row with d and m in float32.
+(https://github.com/ggml-org/ggml, docs/gguf.md), little-endian. Each number is d * q, d * (q - middle) or d * q + m in float32.
+The q are integers. The scales d and m are float16, in some layouts multiplied by a 6-bit or 8-bit integer. Formats such as
+"int4_128" are this library's own: they cut a row into groups with d and m in float32.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import numpy as np
 from rushlight.core.blocks import encoding
 from rushlight.core.blocks.fields import bits_of_words, floats, low_and_high, six_bit_pairs
 
-SMALL, LARGE = 32, 256  # elements of a block
+SMALL, LARGE = 32, 256  # elements per block
 
 
 @dataclass(frozen=True)
 class BlockFormat:
-    """A layout.
+    """A block layout.
 
     Attributes:
         name: such as "q4_k".
-        number: of its type in GGUF files, or one above 200 where they have no such type.
-        elements: of a block.
-        nbytes: of a block.
+        number: the type's number in GGUF files, or one above 200 for layouts that GGUF lacks.
+        elements: elements per block.
+        nbytes: bytes per block.
         decode: bytes (..., nbytes) to float32 (..., elements).
-        encode: the reverse, to the nearest that a block's scales allow.
+        encode: the inverse, rounding to the nearest value that the block's scales allow.
     """
 
     name: str
@@ -41,23 +41,23 @@ class BlockFormat:
 
     @property
     def in_gguf(self) -> bool:
-        """Whether GGUF files hold it."""
+        """Whether GGUF files have this layout."""
         return self.number < 200
 
     def row_bytes(self, width: int) -> int:
-        """The bytes of a row of `width` elements. ValueError where blocks don't fill it."""
+        """The bytes of a row of `width` elements. ValueError unless `width` is a multiple of the block."""
         if width % self.elements:
             raise ValueError(f"rows of {self.name} are blocks of {self.elements} elements, got rows of {width}")
         return width // self.elements * self.nbytes
 
     def dequantize(self, rows: np.ndarray) -> np.ndarray:
-        """float32 (..., width) of rows of bytes (..., row_bytes(width))."""
+        """Decode rows of bytes (..., row_bytes(width)) to float32 (..., width)."""
         count = rows.shape[-1] // self.nbytes
         blocks = rows.reshape(*rows.shape[:-1], count, self.nbytes)
         return self.decode(blocks).reshape(*rows.shape[:-1], count * self.elements)
 
     def quantize(self, rows: np.ndarray) -> np.ndarray:
-        """Rows of bytes of float32 (..., width). ValueError where blocks don't fill a row, or numbers aren't finite."""
+        """Encode float32 (..., width) as rows of bytes. ValueError for partial blocks and for numbers that aren't finite."""
         nbytes = self.row_bytes(rows.shape[-1])
         if not np.isfinite(rows).all():
             raise ValueError(f"{self.name} holds finite numbers only")
@@ -90,10 +90,10 @@ def _q5_1(blocks: np.ndarray) -> np.ndarray:
     return floats(blocks, 0) * integers + floats(blocks, 2)
 
 
-# Blocks of 256: eight parts of 32, each with a scale and a least value, or sixteen of 16
+# Blocks of 256: eight groups of 32, each with a scale and a minimum, or sixteen groups of 16
 
 
-def _in_eighths(blocks: np.ndarray, integers: np.ndarray) -> np.ndarray:
+def _decode_eight_groups(blocks: np.ndarray, integers: np.ndarray) -> np.ndarray:
     scales, least = six_bit_pairs(blocks[..., 4:16])
     scale, offset = floats(blocks, 0) * scales, floats(blocks, 2) * least
     made = scale[..., None] * integers - offset[..., None]
@@ -102,14 +102,14 @@ def _in_eighths(blocks: np.ndarray, integers: np.ndarray) -> np.ndarray:
 
 def _q4_k(blocks: np.ndarray) -> np.ndarray:
     quarters = blocks[..., 16:].reshape(*blocks.shape[:-1], 4, 32)
-    return _in_eighths(blocks, low_and_high(quarters).reshape(*blocks.shape[:-1], 8, 32))
+    return _decode_eight_groups(blocks, low_and_high(quarters).reshape(*blocks.shape[:-1], 8, 32))
 
 
 def _q5_k(blocks: np.ndarray) -> np.ndarray:
     quarters = blocks[..., 48:].reshape(*blocks.shape[:-1], 4, 32)
     low = low_and_high(quarters).reshape(*blocks.shape[:-1], 8, 32)
     high = blocks[..., None, 16:48] >> np.arange(8, dtype=np.uint8)[:, None] & 1
-    return _in_eighths(blocks, low | high << 4)
+    return _decode_eight_groups(blocks, low | high << 4)
 
 
 def _q6_k(blocks: np.ndarray) -> np.ndarray:
@@ -151,7 +151,7 @@ FORMATS = {
 
 
 def format_named(name: str) -> BlockFormat:
-    """A layout. ValueError for a name that is none."""
+    """The layout of this name. ValueError if there is none."""
     found = FORMATS.get(str(name).lower())
     if found is None:
         raise ValueError(f"there is no block format {name!r}; there are {', '.join(FORMATS)}")

@@ -21,33 +21,33 @@ Value = SymInt | int
 
 
 class UnguardedSizeError(RuntimeError):
-    """A question about symbolic sizes came after the guards were read, so that nothing would check its answer."""
+    """A question about symbolic sizes came after the guards were read, so nothing would check its answer."""
 
 
 class UnknownSizeError(RuntimeError):
-    """A program asked something of a size that is known only when it runs, and no limits that it stated tell."""
+    """A program branched on a size that is known only at run time, and the stated limits don't decide the branch."""
 
 
 class Binding(NamedTuple):
-    """Where a symbol's value is found: `source` is whatever the owner of the environment names inputs by."""
+    """How to read a symbol's value; `source` is the owner's name for the input."""
 
     symbol: Var
     source: object
 
 
 class ShapeGuard(NamedTuple):
-    """A relation that was taken to hold, and the line of the program that needed it ("" where that is unknown)."""
+    """A relation assumed to hold, and the line of the program that needed it ("" where that is unknown)."""
 
     relation: Relation
     location: str
 
 
 class ShapeEnv:
-    """The symbols of one capture. `locate` gives the user's line at hand, for the guards.
+    """The symbols of one capture. `locate` returns the user's current line, for the guards.
 
-    `unknown` symbols are those of values that the program computes. Questions about them raise UnknownSizeError, unless
-    `suppose` is set: then they are answered as for sizes of two and more, else by the example, and `suppose` is told what that
-    supposes.
+    `unknown` holds the unbacked symbols: values that the program computes. Questions about them raise UnknownSizeError, unless
+    `suppose` is set. Then they are answered as for sizes of two and more, else by the example, and `suppose` receives the
+    relation that was assumed.
     """
 
     def __init__(self, locate: Callable[[], str] = lambda: ""):
@@ -70,10 +70,11 @@ class ShapeEnv:
     def create_symbol(
         self, hint: int, source: object, share: bool = True, least: int | None = 2, most: int | None = None
     ) -> Value:
-        """A symbolic integer whose value for the example is `hint`; 0 and 1 stay plain, programs treat them apart.
+        """A symbolic integer whose value in the example is `hint`. 0 and 1 stay plain ints, because programs treat them
+        specially.
 
-        With `share`, equal hints get one symbol, and so a guard that they are equal. The value is known to lie between
-        `least` and `most` (None: no limit); ValueError where the hint does not.
+        With `share`, equal hints get one symbol, and so a guard that they are equal. The value is known to lie between `least`
+        and `most` (None: no limit); ValueError where the hint does not.
         """
         if hint in (0, 1):
             return hint
@@ -89,28 +90,28 @@ class ShapeEnv:
         return self.integer(symbol)
 
     def create_unknown(self, hint: int, least: int | None = 0) -> SymInt:
-        """A symbolic integer that the program computes: `hint` in the example, and never below `least`."""
+        """An unbacked symbolic integer: computed by the program, `hint` in the example, and at least `least`."""
         symbol = Var(f"u{len(self.unknown)}", None, least)
         self._hints[symbol] = hint
         self.unknown.add(symbol)
         return self.integer(symbol)
 
     def set_hint(self, expression: Expr, hint: int) -> None:
-        """Say what an unknown symbol is in the example."""
+        """Set the example's value of an unbacked symbol."""
         if expression in self.unknown:
             self._hints[expression] = hint
 
     def is_unknown(self, expression: Expr) -> bool:
-        """Whether a value that the program computes is part of an expression."""
+        """Whether an expression contains an unbacked symbol."""
         return bool(self.unknown) and not self.unknown.isdisjoint(expression.free_variables())
 
     def learn(self, relation: Relation) -> None:
-        """Take a relation of unknown symbols to hold, which somebody checks when the program runs."""
+        """Assume a relation of unbacked symbols, which a check at run time ensures."""
         self._facts.append(self._reduced(relation))
 
     @property
     def symbols(self) -> tuple[Var, ...]:
-        """Every symbol made, in order, those included that were replaced since."""
+        """Every symbol made, in order, including those replaced since."""
         return tuple(self._hints)
 
     def integer(self, expression: Expr) -> Value:
@@ -124,7 +125,7 @@ class ShapeEnv:
         return found
 
     def simplify(self, expression: Expr) -> Expr:
-        """The expression without replaced symbols."""
+        """The expression with replaced symbols substituted."""
         return expression.substitute(self.replacements) if self.replacements else expression
 
     def hint_of(self, expression: Expr) -> int:
@@ -160,7 +161,7 @@ class ShapeEnv:
         return answer
 
     def specialize(self, expression: Expr) -> int:
-        """The expression's value for the example, which it is guarded to have from now on."""
+        """The expression's value in the example. A guard fixes the expression to it."""
         expression = self.simplify(expression)
         if self.is_unknown(expression):
             raise UnknownSizeError(
@@ -184,11 +185,11 @@ class ShapeEnv:
                 yield ShapeGuard(relation, guard.location)
 
     def freeze(self) -> None:
-        """Say that the guards have been read: a question that needs another one raises UnguardedSizeError from now on."""
+        """Declare that the guards have been read: from now on a question that needs a new guard raises UnguardedSizeError."""
         self.frozen = True
 
     def _supposed(self, relation: Relation) -> bool:
-        """The answer to a question about symbols that are known only when the program runs."""
+        """The answer to a question about unbacked symbols."""
         if self.suppose is None:
             raise UnknownSizeError(
                 f"whether {relation} depends on values that the program computes; say what holds of them by torch._check(...)"
@@ -200,7 +201,7 @@ class ShapeEnv:
             if self._not_negative(other + 1):
                 return False
         elif self._not_negative(expression) or self._not_negative(expression + 1) or self._not_negative(other + 1):
-            return relation.kind == DIFFERENT  # sizes are neither 0 nor 1
+            return relation.kind == DIFFERENT  # sizes are taken to be neither 0 nor 1
         answer = relation.holds(self._hints)
         held = relation if answer else relation.negated()
         self.learn(held)
@@ -262,7 +263,7 @@ class ShapeEnv:
 
 
 def _solve(relation: Relation, symbols: tuple[Var, ...]) -> tuple[Var, Expr] | None:
-    """(symbol, expression) with `symbol == expression` saying the same as the relation; the newest symbol that allows it."""
+    """(symbol, expression) such that `symbol == expression` is equivalent to the relation; picks the newest possible symbol."""
     terms, constant = linear_form(relation.expression)
     if len(terms) == 1 and type(terms[0][0]) is Var:
         return terms[0][0], as_expr(-constant // terms[0][1])

@@ -3,8 +3,8 @@
 In: an expression of size symbols and the environment that knows them. Out: ordinary Python arithmetic on it. Stage: capture
 with symbolic sizes.
 
-Whatever asks for a real integer (`range`, `int`, NumPy, a C function) gets the one of the example at hand, and the environment
-notes that the program holds for that one only. So code that was not written for symbols stays right.
+Code that needs a real integer (`range`, `int`, NumPy, a C function) gets the example's value, and a guard fixes the size to
+that value. So code that was not written for symbols stays correct.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ _LARGEST_POWER = 8
 
 
 class Environment(Protocol):
-    """What open integers ask of the environment that they belong to."""
+    """The methods that symbolic integers call on their environment."""
 
     version: int
 
     def integer(self, expression: Expr) -> Any:
-        """An expression as an integer: an int where it is known."""
+        """An expression as an integer: an int where it is constant."""
 
     def simplify(self, expression: Expr) -> Expr:
-        """The expression by all that is known."""
+        """The expression, simplified by all that is known."""
 
     def hint_of(self, expression: Expr) -> int:
         """Its value in the example."""
 
     def is_unknown(self, expression: Expr) -> bool:
-        """Whether the example gives it no value."""
+        """Whether it depends on an unbacked symbol, which has no value at capture."""
 
     def prove(self, relation: Relation) -> bool | None:
-        """Whether a relation always holds, or never does; None where that is not known."""
+        """Whether a relation always holds (True) or never (False); None if unknown."""
 
     def evaluate(self, relation: Relation) -> bool:
-        """Whether a relation holds in the example, which is guarded."""
+        """Whether a relation holds in the example; adds a guard."""
 
     def specialize(self, expression: Expr) -> int:
-        """The value in the example, to which the expression is fixed."""
+        """The value in the example; adds a guard that fixes the expression to it."""
 
 
 class SymBool:
-    """A comparison of symbolic integers. Its truth, once asked for, is what holds for the example, and becomes a guard."""
+    """A comparison of symbolic integers. Asking for its truth gives the example's answer and adds a guard."""
 
     __slots__ = ("environment", "relation")
 
@@ -71,12 +71,12 @@ class SymBool:
 
 
 class SymInt:
-    """An integer that depends on sizes which the program is not fixed to: an expression of the environment's symbols.
+    """A symbolic integer: an expression of the environment's symbols, for sizes that the captured program leaves open.
 
     Arithmetic with ints and SymInts gives a SymInt, or an int where nothing symbolic is left. `hint` is its value for the
     example that the program is captured with. `index()`, `int()` and `float()` fix it to that value.
 
-    `isinstance(size, int)` holds, because programs ask that to tell numbers from tensors and lists; the type is another one.
+    `isinstance(size, int)` is True, because programs use it to tell numbers from tensors and lists; `type(size)` is SymInt.
     """
 
     __slots__ = ("environment", "_expression", "_hash", "_version")
@@ -85,7 +85,7 @@ class SymInt:
         self.environment = environment
         self._expression = expression
         self._version = environment.version
-        # Caches keyed by sizes outlive an environment, whose symbols are called like those of others.
+        # The environment is part of the hash: caches keyed by sizes outlive it, and other environments reuse symbol names.
         self._hash = hash((id(environment), expression))
 
     @property
@@ -94,7 +94,7 @@ class SymInt:
 
     @property
     def expr(self) -> Expr:
-        """The expression, with every symbol replaced that was found equal to something else."""
+        """The expression, with replaced symbols substituted."""
         if self._version != self.environment.version:
             self._expression = self.environment.simplify(self._expression)
             self._version = self.environment.version
@@ -102,12 +102,12 @@ class SymInt:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether it depends on values that the program computes."""
+        """Whether it depends on an unbacked symbol."""
         return self.environment.is_unknown(self.expr)
 
     @property
     def hint(self) -> int:
-        """The value for the example."""
+        """The value in the example."""
         return self.environment.hint_of(self.expr)
 
     def __index__(self) -> int:
@@ -181,7 +181,7 @@ def _power(base: Expr, exponent: int) -> Expr:
 def _operand(environment: Environment, value: object) -> Expr | None:
     """`value` as an expression, or None if it is no integer."""
     if type(value) is SymInt:
-        # A symbol of another capture means nothing here; its value for its own example does.
+        # A symbol of another environment has no meaning here; use its example's value.
         return value.expr if value.environment is environment else as_expr(int(value))
     return as_expr(value) if isinstance(value, int | np.integer) else None
 
@@ -205,13 +205,13 @@ def _give_arithmetic(name: str, rule: Callable[[Expr, Expr], Expr], plain: Calla
 
 def _combine(environment: Environment, rule: Callable, plain: Callable, left: Expr, right: Expr, divides: bool) -> SymInt | int:
     if divides and not environment.evaluate(at_least(right, as_expr(1))):
-        # The algebra divides by what is positive.
+        # The algebra divides only by positive expressions.
         return plain(environment.specialize(left), environment.specialize(right))
     return environment.integer(rule(left, right))
 
 
 def _give_plain(name: str, plain: Callable[[Any, Any], Any]) -> None:
-    """An operator that has no symbolic form: on the example's values."""
+    """Define an operator that has no symbolic form: it computes with the examples' values."""
 
     def forward(self: SymInt, other: Any) -> Any:
         return plain(int(self), int(other) if type(other) is SymInt else other)
@@ -226,7 +226,7 @@ def _give_plain(name: str, plain: Callable[[Any, Any], Any]) -> None:
 def _give_comparison(name: str, relation: Callable[[Expr, Expr], Relation], plain: Callable[[Any, Any], bool]) -> None:
     def compare(self: SymInt, other: Any) -> Any:
         if type(other) is SymInt and other.environment is not self.environment:
-            return NotImplemented  # never equal: caches may hold both
+            return NotImplemented  # never equal: a cache may hold both
         right = _operand(self.environment, other)
         if right is None:
             return plain(int(self), other) if isinstance(other, float | complex) else NotImplemented

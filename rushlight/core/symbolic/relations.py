@@ -1,4 +1,4 @@
-"""Relations between sizes: what a guard on symbolic sizes says.
+"""Relations between sizes, the form of guards on symbolic sizes.
 
 In: expressions of size symbols. Out: relations in one canonical form, their negation, value and text. Stage: symbolic sizes.
 
@@ -32,13 +32,13 @@ class Relation(NamedTuple):
         return Relation(DIFFERENT if self.kind == EQUAL else EQUAL, self.expression)
 
     def reduced(self) -> Relation:
-        """The same relation without factors that all its terms share: `128*s0 >= 300` is `s0 >= 3`."""
+        """The same relation divided by the common factor of its terms: `128*s0 >= 300` becomes `s0 >= 3`."""
         terms, constant = linear_form(self.expression)
         if not terms:
             return self
         divisor = math.gcd(*(scale for _, scale in terms))
         if self.kind != NOT_NEGATIVE and constant % divisor:
-            return Relation(self.kind, as_expr(1))  # a multiple of the divisor never is what it is not
+            return Relation(self.kind, as_expr(1))  # a multiple of the divisor never equals a number that is not one
         expression = combine([(term, scale // divisor) for term, scale in terms], constant // divisor)
         return Relation(self.kind, _without_positive_factors(expression, self.kind))
 
@@ -52,11 +52,11 @@ class Relation(NamedTuple):
         return _HOLDS[self.kind](self.expression.evaluate(values))
 
     def constant(self) -> bool | None:
-        """Its truth where that does not depend on any symbol, else None."""
+        """Its truth value if that does not depend on any symbol, else None."""
         return _HOLDS[self.kind](self.expression.value) if type(self.expression) is Const else None
 
     def __str__(self) -> str:
-        """As Python over the symbols' names: `s0 >= 5`, `s0 == 2*s1`, with no negative coefficient."""
+        """As Python source over the symbols' names: `s0 >= 5`, `s0 == 2*s1`, without negative coefficients."""
         left, right = _sides(self.expression)
         if self.kind == NOT_NEGATIVE and not left.free_variables():
             return f"{right} <= {left}"
@@ -71,9 +71,9 @@ _HOLDS: dict[str, Callable[[int], bool]] = {
 
 
 def _without_positive_factors(expression: Expr, kind: str) -> Expr:
-    """The expression divided by symbols above zero that all its terms contain, where that leaves `kind 0` as it is."""
+    """The expression divided by positive symbols common to all its terms, where `kind 0` stays equivalent."""
     terms, constant = linear_form(expression)
-    # For integers and f > 0, f*g - 1 >= 0 says that g is positive, which g - 1 >= 0 does, too.
+    # For integers with f > 0: f*g - 1 >= 0 says that g is positive, and so does g - 1 >= 0.
     if not terms or constant not in ((0, -1) if kind == NOT_NEGATIVE else (0,)):
         return expression
     for factor in set(factors_of(terms[0][0])).intersection(*(factors_of(term) for term, _ in terms)):

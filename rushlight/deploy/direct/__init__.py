@@ -1,7 +1,7 @@
-"""The direct form of a scripted method: its program statement by statement, over values that a run knows.
+"""The direct form of a scripted method: its program translated statement by statement, with values that are dynamic at run
+time.
 
-In: a jit graph and an example of its arguments. Out: a C++ function. Straight-line pieces of operators on tensors are graphs,
-with sizes open wherever a run may find others; numbers are numbers of C++; strings, lists, dicts, tuples and objects are
-values of `include/rushlight/deployed_language.h`, and views of tensors are those of `deployed_tensors.h`. It is the last form
-that is tried.
+In: a jit graph and an example of its arguments. Out: a C++ function. Straight-line pieces of tensor operators become graphs,
+with dynamic sizes wherever runs may differ. Numbers become C++ numbers. Strings, lists, dicts, tuples and objects become values
+of `include/rushlight/deployed_language.h`, and views of tensors those of `deployed_tensors.h`. This form is tried last.
 """

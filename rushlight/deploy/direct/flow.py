@@ -1,7 +1,7 @@
-"""Branches and loops as statements of C++.
+"""Branches and loops as C++ statements.
 
-In: `prim::If` and `prim::Loop`. Out: statements. What the branches give, and what a loop carries, are variables; what is the
-same in all of them stays known. A loop's body is written anew until what it carries is what it gives.
+In: `prim::If` and `prim::Loop`. Out: statements. Results of branches and loop-carried values become variables, unless all paths
+agree on a known value. A loop's body is rewritten until the kinds of its carried values reach a fixed point.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from rushlight.deploy.direct.values import MISSING, Kind, Operand, representatio
 from rushlight.jit.ir.graph import Block, Node, Value
 from rushlight.jit.types import kinds as types
 
-_ROUNDS = 3  # how many rounds of a loop are tried before it is written, to have examples of sizes that change
-_ATTEMPTS = 12  # how often a loop is written before its sizes are given up
+_ROUNDS = 3  # rounds of a loop simulated before it is written, to get examples of sizes that change
+_ATTEMPTS = 12  # rewrites of a loop before its sizes are given up
 
 
 class NotYet(Unsupported):
-    """A value of which nothing is known before what comes later has been looked at."""
+    """A value was used before the analysis has found its kind; a later round has it."""
 
 
 class Flow(Statements):
-    """Writes control flow. `ended`: the block at hand has come to its end already, by raising. `unfinished`: a part was left
-    out, for want of what is found later."""
+    """Writes control flow. `ended`: the current block ends by raising. `unfinished`: a part was skipped until a later round
+    knows more."""
 
     ended = False
     unfinished = False
@@ -32,11 +32,11 @@ class Flow(Statements):
         raise NotImplementedError
 
     def flush(self) -> None:
-        """Write the piece that is open."""
+        """Write the open piece."""
         raise NotImplementedError
 
     def drop_piece(self) -> None:
-        """Forget the piece that is open."""
+        """Discard the open piece."""
         raise NotImplementedError
 
     def block(self, block: Block) -> None:
@@ -47,8 +47,8 @@ class Flow(Statements):
                 return
         self.flush()
 
-    def _inside(self, block: Block) -> tuple[list[str], list[Operand] | None]:
-        """The statements of a block, and its results; None where it never comes to its end."""
+    def _write_inner_block(self, block: Block) -> tuple[list[str], list[Operand] | None]:
+        """The statements of a block, and its results; None if it always raises."""
         outer, self.lines = self.lines, []
         try:
             self.block(block)
@@ -62,14 +62,14 @@ class Flow(Statements):
     # Branches
 
     def write_if(self, node: Node) -> None:
-        """`prim::If`: one branch where the condition is known."""
+        """`prim::If`: only one branch if the condition is known."""
         self.flush()
         condition = self.operand(node.input())
         if condition.is_known:
             self._write_taken(node, node.blocks[0 if condition.value else 1])
             return
         test = self.spelled(condition, types.BOOL)
-        parts = [self._inside(block) for block in node.blocks]
+        parts = [self._write_inner_block(block) for block in node.blocks]
         results = [each for _, each in parts if each is not None]
         variables: list[str | None] = []
         for place, value in enumerate(node.outputs):
@@ -92,13 +92,13 @@ class Flow(Statements):
 
     @staticmethod
     def _as_type(found: Operand, kind: types.Type) -> Operand:
-        """An operand as one of another type, if C++ spells both alike."""
+        """An operand cast to another type with the same C++ representation."""
         if found.is_known or found.text is None or representation(found.type) != representation(kind):
             return found
         return Operand(kind, found.kind, found.text, found.value, found.list, found.path)
 
     def _merged(self, value: Value, options: list[Operand]) -> tuple[Operand, str | None]:
-        """The result of branches, and the variable that it is in, if it needs one."""
+        """The merged result of branches, and the variable that holds it, if it needs one."""
         if not options:
             return Operand(value.type, value=None), None
         first = options[0]
@@ -147,19 +147,19 @@ class Flow(Statements):
         raise Unsupported("a loop whose sizes never settle")
 
     def _widen(self, node: Node, initial: list[Operand]) -> None:
-        """Run the body a few times on paper, so that sizes which change from round to round have examples that go together."""
+        """Simulate the body a few times, so that sizes which change from round to round get consistent examples."""
         self.plan.kinds[node] = Kind()
         carried, found = node.blocks[0].inputs[1:], [each.kind for each in initial]
         rows = [found]
         for _ in range(_ROUNDS):
-            results = self._on_paper(node, initial, found)
+            results = self._simulate_round(node, initial, found)
             if results is None:
                 break
             found = [each.kind for each in results]
             rows.append(found)
         for place, value in enumerate(carried):
             last = rows[-1][place]
-            for row in rows:  # from the first round on, with the last one's sizes as the example
+            for row in rows:  # join all rounds from the first on, with the last one's sizes as the example
                 self.plan.note((value, "carried"), row[place])
             self._use_as_example(self.plan.kinds[value, "carried"], last)
 
@@ -171,18 +171,18 @@ class Flow(Statements):
         if kind.size in self.plan.hints and last.size is not None:
             self.plan.hints[kind.size] = max(self.plan.hint(last.size), 2)
 
-    def _on_paper(self, node: Node, initial: list[Operand], kinds: list[Kind]) -> list[Operand] | None:
-        """The results of a round that is not written; None where it raises."""
+    def _simulate_round(self, node: Node, initial: list[Operand], kinds: list[Kind]) -> list[Operand] | None:
+        """The results of a simulated round; None if it raises."""
         block, outer, values = node.blocks[0], self.lines, dict(self.values)
         self.lines = []
         self._enter(block, initial, kinds)
-        _, found = self._inside(block)
+        _, found = self._write_inner_block(block)
         results = None if found is None else found[1:]
         self.lines, self.values = outer, values
         return results
 
     def _enter(self, block: Block, initial: list[Operand], kinds: list[Kind]) -> list[str]:
-        """Have the values of a body be variables; what they are called."""
+        """Bind the values of a body to variables, and return their names."""
         counter = block.inputs[0]
         size = self.plan.symbol((counter, "round"), None, (0, 1))
         names = [self.name("i"), *(self.name("c") for _ in kinds)]
@@ -194,11 +194,11 @@ class Flow(Statements):
         return names
 
     def _is_changed(self, value: Value, name: str, after: Operand) -> bool:
-        """Whether a variable that a loop carries gets another value for the next round."""
+        """Whether the next round changes a loop-carried variable."""
         return self.values[value].text == name and after is not self.values[value] and not _is_undefined(after)
 
     def _write_round(self, node: Node, initial: list[Operand], kinds: list[Kind], limit: str, first: str) -> bool:
-        """Write the loop; whether that is how it is. Its values are known only while no round changes them."""
+        """Write the loop, and return whether this is final: values stay known only while no round changes them."""
         block, count = node.blocks[0], len(self.lines)
         carried = block.inputs[1:]
         names = self._enter(block, initial, kinds)
@@ -206,7 +206,7 @@ class Flow(Statements):
             if self.values[value].text == name:
                 text = f" = {self.spelled(start, value.type)}" if not _is_undefined(start) else "{}"
                 self.emit(f"{representation(value.type)} {name}{text};", f"(void){name};")
-        inner, results = self._inside(block)
+        inner, results = self._write_inner_block(block)
         if results is not None:
             for value, start, after in zip(carried, initial, results[1:], strict=True):
                 is_fixed = self.values[value].text is None and self.values[value].is_known
@@ -249,7 +249,7 @@ def _is_undefined(operand: Operand) -> bool:
 
 
 class _Undefined:
-    """What is in a variable that nothing has been put into."""
+    """The initial content of a variable that is not assigned yet."""
 
 
 UNDEFINED = _Undefined()

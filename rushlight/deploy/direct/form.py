@@ -1,4 +1,4 @@
-"""A scripted method as a program that is written statement by statement: the last form that is tried.
+"""The form of a scripted method that is translated statement by statement; it is tried last.
 
 In: a jit graph and an example of its arguments. Out: a C++ function over the method's inputs and outputs.
 """
@@ -28,8 +28,8 @@ _CODES = {types.INT: "INT", types.FLOAT: "FLOAT", types.BOOL: "BOOL", types.STRI
 
 
 class DirectForm:
-    """A program, once analyzed. `names` are the open dimensions of the arguments' tensors, by the order of tensors:
-    what each is called."""
+    """An analyzed program. `names` maps the open dimensions of the arguments' tensors, in order of tensors, to the user's
+    names."""
 
     def __init__(
         self, graph: Graph, arguments: Sequence[object], dims: Mapping[int, Mapping[int, str]], bounds: Mapping[str, tuple]
@@ -63,7 +63,7 @@ class DirectForm:
         return program
 
     def _run(self, program: Program) -> list[Operand]:
-        """Write the statements; the results."""
+        """Write the statements; returns the results."""
         place = 0
         for number, (value, argument) in enumerate(zip(self.graph.inputs, self.arguments, strict=True)):
             if number < self.first:
@@ -83,7 +83,7 @@ class DirectForm:
         self, program: Program, argument: object, kind: types.Type, number: int, place: int
     ) -> tuple[Kind | None, int]:
         count = _tensors_in(argument)
-        if not _crosses(argument):
+        if not _can_cross_interface(argument):
             return None, place + count
         if isinstance(argument, Tensor):
             opened = self.dims.get(place, {})
@@ -98,7 +98,7 @@ class DirectForm:
         return program.plan.symbol(name, size, [value for value in (0, 1) if value >= (least or 0)])
 
     def fits(self, arguments: Sequence[object]) -> bool:
-        """Whether the form is right for a call."""
+        """Whether the form supports a call."""
         place = 0
         for number, (given, own) in enumerate(zip(arguments, self.arguments, strict=True)):
             if number < self.first:
@@ -115,7 +115,7 @@ class DirectForm:
             return same and all(
                 one == two or dim in opened for dim, (one, two) in enumerate(zip(given.shape, own.shape, strict=True))
             )
-        if not _crosses(own):
+        if not _can_cross_interface(own):
             return given is own or given == own
         return type(given) is type(own) and (not isinstance(own, list | dict | tuple) or _same_inside(given, own))
 
@@ -124,11 +124,11 @@ class DirectForm:
     def add(
         self, model: Model, states: States, method: str, function: str, names: Sequence[str], size_names: dict[str, str]
     ) -> list[Parameter]:  # fmt: skip
-        """Add the form's functions; what its results are called and look like. `names` are those of all arguments."""
+        """Add the form's functions; returns the descriptions of its results. `names` are those of all arguments."""
         program = self._program(model)
         try:
             results = self._run(program)
-            kept = self._kept(program, states)
+            kept = self._store_attributes(program, states)
             parts, called = self._flattened(program, results)
             found = self._deliver(program, parts, called)
         except Unsupported as error:
@@ -163,7 +163,7 @@ class DirectForm:
         return lines
 
     def _union_checks(self, program: Program, names: Sequence[str]) -> list[str]:
-        """Statements that make sure of arguments that may be of several types."""
+        """Statements that check arguments whose type is a union."""
         lines = []
         for number in range(self.first, len(names)):
             kind = self.graph.inputs[number].type
@@ -178,8 +178,8 @@ class DirectForm:
         return f"{kind} {attribute.variable} = {_read(f'self.states[{states.number(attribute.path)}].now', kind)};"
 
     @staticmethod
-    def _kept(program: Program, states: States) -> list[str]:
-        """Statements that keep what attributes are after a run; all is made before anything is changed."""
+    def _store_attributes(program: Program, states: States) -> list[str]:
+        """Statements that store changed attributes after a run. All values are computed before any is stored."""
         made, kept = [], []
         for attribute in program.attributes.values():
             if attribute.is_assigned:
@@ -199,7 +199,7 @@ class DirectForm:
     # Results
 
     def _flattened(self, program: Program, results: list[Operand]) -> tuple[list[Operand], list[str]]:
-        """The results: the parts of a tuple are results of their own."""
+        """The results, with the elements of a tuple as separate results."""
         if len(results) != 1 or not isinstance(results[0].type, types.TupleType):
             return results, ["result"] if len(results) == 1 else [f"result_{number}" for number in range(len(results))]
         (result,) = results
@@ -230,7 +230,7 @@ class DirectForm:
 
 
 def _read(value: str, kind: str) -> str:
-    """A value of the C interface as one of a C++ type."""
+    """Convert a value of the C interface to a C++ type."""
     numbers = {"int64_t": f"{value}.as.integer", "double": f"{value}.as.real", "bool": f"{value}.as.integer != 0"}
     return numbers.get(kind, f"run.taken_from({value})")
 
@@ -265,7 +265,7 @@ def _refuse_objects(kind: types.Type) -> None:
 
 
 def _checks(pointer: str, name: str, kind: types.Type, known: Kind, depth: int) -> list[str]:
-    """Statements that make sure of a value of a caller: its kind all through, and what is known of tensors."""
+    """Statements that check a caller's value: its kind, recursively, and the dtype, rank and known sizes of tensors."""
     if isinstance(kind, types.OptionalType):
         inner = _checks(pointer, name, kind.element, known, depth)
         return [f"if ({pointer}.kind != RL_CONSTANT(NONE)) {{", *(f"  {line}" for line in inner), "}"]
@@ -284,7 +284,7 @@ def _checks(pointer: str, name: str, kind: types.Type, known: Kind, depth: int) 
             lines.append(f"if ({' || '.join(tests)}) return self.wrong_sizes(*{tensor}, {name}, {shown});")
         return ["{", *(f"  {line}" for line in lines), "}"]
     if isinstance(kind, types.UnionType) and not holds_tensors(kind) and depth == 0:
-        return []  # looked at as a whole
+        return []  # checked as a whole elsewhere
     if kind in _CODES:
         return [f"if (!self.has_kind({pointer}, {name}, RL_CONSTANT({_CODES[kind]}), -1)) return unfit;"]
     if isinstance(kind, types.TupleType):
@@ -318,13 +318,13 @@ def _tensors_in(value: object) -> int:
     return sum(map(_tensors_in, items))
 
 
-def _crosses(value: object) -> bool:
-    """Whether callers in C may give such a value."""
+def _can_cross_interface(value: object) -> bool:
+    """Whether C callers can pass this kind of value."""
     return isinstance(value, Tensor | bool | int | float | str | list | tuple | dict)
 
 
 def _same_inside(given: object, own: object) -> bool:
-    """Whether the tensors in two containers are of the same dtypes and ranks."""
+    """Whether the tensors in a container have dtypes and shapes that occur in another."""
 
     def kinds(value: object) -> set:
         if isinstance(value, Tensor):

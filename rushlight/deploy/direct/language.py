@@ -1,6 +1,6 @@
-"""Operators of the language on numbers, strings, lists, dicts, tuples and objects, as C++.
+"""Operators on numbers, strings, lists, dicts, tuples and objects, as C++.
 
-In: nodes without tensors. Out: statements. What is known is calculated now.
+In: nodes without tensors. Out: statements. Operators on known values are folded.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _GRAD_MODES = ("no_grad", "enable_grad", "inference_mode", "set_grad_enabled")
 
 
 class Language(Typed):
-    """Writes nodes of the language."""
+    """Writes nodes that involve no tensors."""
 
     has_writers: Callable
     settle: Callable
 
     def write_language(self, node: Node) -> None:
-        """Write a node on what is no tensor."""
+        """Write a node that involves no tensors."""
         if self._folded(node):
             return
         first = node.input().type if node.inputs else None
@@ -66,14 +66,14 @@ class Language(Typed):
 
     @staticmethod
     def _refuse_comparison(node: Node) -> None:
-        """Unsupported for operators that compare items whose classes, or elements, say how."""
+        """Unsupported for comparisons that depend on the items' classes or elements."""
         for value in node.inputs:
             parts = value.type.contained()
             if any(holds_tensors(part) for part in parts):
                 raise Unsupported(f"{node.kind} of a {value.type}, whose items are compared")
 
     def _folded(self, node: Node) -> bool:
-        """Calculate an operator on what is known now; False where it has to run later, as where it fails."""
+        """Constant-fold an operator; False where it must run later, also where it fails now."""
         if len(node.outputs) != 1 or not node.inputs or not all(self.operand(value).is_known for value in node.inputs):
             return False
         found = operator_of(node) if "::" in node.kind else None
@@ -83,7 +83,7 @@ class Language(Typed):
             return False
         try:
             result = found.function(*[self.operand(value).value for value in node.inputs])
-        except Exception:  # whatever an operator raises, it raises when the program runs
+        except Exception:  # an operator's error is raised at run time
             return False
         if not isinstance(result, bool | int | float | str | list | tuple) and result is not None:
             return False
@@ -106,7 +106,7 @@ class Language(Typed):
     # Tables
 
     def _call(self, node: Node, row: str) -> tuple[str, bool]:
-        """The text of a row's call, and whether it may fail."""
+        """The C++ text of a table row's call, and whether it may fail."""
 
         def text(found: re.Match) -> str:
             value = node.input(int(found[1]))
@@ -128,7 +128,7 @@ class Language(Typed):
             self.check(node)
 
     def _bind_parts(self, node: Node, text: str, kinds: Sequence[Kind] = ()) -> None:
-        """Have the results of a node be the parts of a tuple."""
+        """Bind the results of a node to the elements of a tuple."""
         whole = self.name("parts")
         self.emit(f"const any {whole} = {text};")
         self.check(node)
@@ -142,10 +142,10 @@ class Language(Typed):
         return any(text.startswith(f"run.{name}(") for name in calls)
 
     def _container(self, node: Node, row: str) -> None:
-        """An operator on a list or dict, and what it says of the items."""
+        """Write an operator on a list or dict, and record its effect on the items."""
         kind = self._container_kind(node)
         if node.kind in ("aten::append", "aten::add_", "aten::_set_item", "aten::setdefault", "aten::mul_") and node.outputs:
-            if node.kind != "aten::setdefault":  # it gives the container itself
+            if node.kind != "aten::setdefault":  # it returns the container itself
                 text, fails = self._call(node, row)
                 self.emit(f"{text};")
                 self.values[node.output] = self.operand(node.input())
@@ -184,7 +184,7 @@ class Language(Typed):
 
     @staticmethod
     def item_of(kind: Kind) -> Kind:
-        """What an item of a container may be."""
+        """The kind of a container's items."""
         found = None if kind.items is None else kind.items.root().kind
         return PLAIN if found is None else found
 
@@ -209,7 +209,7 @@ class Language(Typed):
         self._calculate(node, node.output, op, operands)
 
     def _calculate(self, node: Node, result: Value, op: str, operands: Sequence[Operand]) -> None:
-        """Have a value be the result of an operation on numbers."""
+        """Bind a value to the result of an operation on numbers."""
         variables = [Var(self.spelled(each, each.type), _SCALARS[each.type]) for each in operands]
 
         def text(operand: Var, wanted: Scalar | None) -> str:
@@ -225,7 +225,7 @@ class Language(Typed):
         self.bind(result, value, self._sized(node, result, op, operands))
 
     def _sized(self, node: Node, result: Value, op: str, operands: Sequence[Operand]) -> Kind | None:
-        """The expression that an int is."""
+        """The size expression of an int."""
         sizes = [each.kind.size for each in operands]
         known = _SIZED.get(op)
         if result.type is not types.INT or known is None or len(sizes) != 2 or None in sizes:
@@ -252,7 +252,7 @@ class Language(Typed):
 
     @staticmethod
     def _is_only_read(node: Node) -> bool:
-        """Whether a list that is made is never told from another with the same items."""
+        """Whether a new list is only read, so that nothing can tell it from another with the same items."""
         return all(use.user.kind.startswith(("aten::", "prim::ListUnpack", "prim::Print")) for use in node.output.uses)
 
     def _construct_tuple(self, node: Node) -> bool:
@@ -394,7 +394,7 @@ class Language(Typed):
         return True
 
     def _manage(self, node: Node) -> bool:
-        """Managers of the grad mode, which means nothing here."""
+        """Managers of the grad mode, which have no effect here."""
         kind = node.input().type
         if node.kind != "aten::set_grad_enabled" and str(getattr(kind, "name", "")).rpartition(".")[2] not in _GRAD_MODES:
             raise Unsupported(f"{node.kind} on {kind}")

@@ -1,6 +1,6 @@
-"""Which values of a program may share memory, where the object whose method it is is known.
+"""Alias analysis of a method's graph for a known object.
 
-In: a graph and the object. Out: an `AliasDb` that tells the tensors of different attributes apart.
+In: a graph and the object. Out: an `AliasDb` that distinguishes the tensors of different attributes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from rushlight.jit.types.kinds import TensorType
 
 
 def drop_assignments_of_themselves(graph: Graph) -> None:
-    """Remove the assignments of attributes that are never anything but their own tensor, as that of `self.count += 1` is, which
-    writes to the tensor."""
+    """Remove assignments that store an attribute's own tensor back, as `self.count += 1` does after it has written in place."""
     by_name: dict[tuple, list[Node]] = {}
     for node in graph.find_all_nodes("prim::SetAttr"):
         by_name.setdefault((node.input().type, node["name"]), []).append(node)
@@ -28,7 +27,7 @@ def drop_assignments_of_themselves(graph: Graph) -> None:
 
 
 def _puts_back(node: Node) -> bool:
-    """Whether an assignment is of the attribute's own tensor, as that of `self.count += 1`, which writes in place, is."""
+    """Whether an assignment stores the attribute's own tensor back, as in-place `self.count += 1` does."""
     value = node.input(1).node
     while value.kind.startswith("aten::") and value.kind.endswith("_") and isinstance(value.input().type, TensorType):
         value = value.input().node
@@ -36,8 +35,8 @@ def _puts_back(node: Node) -> bool:
 
 
 def aliases_of(graph: Graph, owner: ScriptObject | None) -> AliasDb:
-    """The analysis of a graph. Attributes that the graph assigns, and tensors that a list or dict holds as well, may be
-    anything that an object holds; other tensors are what they are in the example."""
+    """The alias analysis of a graph. Attributes that the graph assigns, and tensors that are also in a list or dict, may alias
+    anything that an object holds; other tensors are distinct as in the example."""
     objects = {} if owner is None else known_objects(graph, {graph.inputs[0]: owner})
     read = [node for node in graph.find_all_nodes("prim::GetAttr") if node.input() in objects]
     assigned = {(node.input().type, node["name"]) for node in graph.find_all_nodes("prim::SetAttr")}

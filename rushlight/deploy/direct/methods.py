@@ -1,8 +1,8 @@
-"""Calls of methods through interfaces become the methods' bodies.
+"""Inline calls of methods through interfaces.
 
-In: an inlined graph, and the object whose method it is. Out: the same graph, changed: where one object is called, its method's
-body stands; where a number, a string or a branch chooses among several, a `prim::If` for each of them. What is called of an
-object that comes from elsewhere stays.
+In: an inlined graph, and the object whose method it is. Out: the same graph, modified in place. A call of a single object
+becomes its method's body. If a number, a string or a branch selects among several objects, the call becomes a chain of
+`prim::If`. Calls of unknown objects stay.
 
     %m : InterfaceType<Step> = prim::ModuleContainerIndex(%layers, %i)          %hit : bool = aten::eq(%i, %0)
     %y : Tensor = prim::CallMethod[name="forward"](%m, %x)            =>        %y : Tensor = prim::If(%hit)
@@ -21,26 +21,26 @@ from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.types import kinds as types
 from rushlight.jit.types.relations import implements
 
-_MOST_CALLS = 512
+_MAX_CALLS = 512
 Choice = tuple[Callable[[], Value], Callable[[], Value], types.ClassType]
 """What makes the test of a choice, what makes its object, and the object's class."""
 
 
 def resolve_methods(graph: Graph, owner: ScriptObject | None) -> None:
-    """Put methods' bodies in the place of calls through interfaces."""
+    """Replace calls through interfaces by the methods' bodies."""
     _resolve_managers(graph)
-    for _ in range(_MOST_CALLS):
+    for _ in range(_MAX_CALLS):
         objects = _objects(graph, owner)
         if not any(_resolve(graph, node, objects) for node in graph.find_all_nodes("prim::CallMethod")):
             return
 
 
 def _resolve_managers(graph: Graph) -> None:
-    """Put the bodies of `__enter__` and `__exit__` of the user's own classes in the place of `prim::Enter` and `prim::Exit`."""
+    """Replace `prim::Enter` and `prim::Exit` of user-defined classes by the bodies of `__enter__` and `__exit__`."""
     for node in (*graph.find_all_nodes("prim::Enter"), *graph.find_all_nodes("prim::Exit")):
         kind, is_enter = node.input().type, node.kind == "prim::Enter"
         method = kind.find_method("__enter__" if is_enter else "__exit__") if isinstance(kind, types.ClassType) else None
-        if method is None or kind.name.startswith("__torch__.torch."):  # the grad modes, which mean nothing here
+        if method is None or kind.name.startswith("__torch__.torch."):  # the grad modes, which have no effect here
             continue
         with graph.inserting(before=node):
             rest = [] if is_enter else [graph.insert("prim::Constant").output.set_type(types.NONE) for _ in range(3)]
@@ -50,7 +50,7 @@ def _resolve_managers(graph: Graph) -> None:
 
 
 def _objects(graph: Graph, owner: ScriptObject | None) -> dict[Value, ScriptObject]:
-    """Which object of the module each value is, where that is known."""
+    """The object of the module that each value is, where that is known."""
     found: dict[Value, ScriptObject] = {} if owner is None else {graph.inputs[0]: owner}
     for node in graph.all_nodes():
         if node.kind == "prim::GetAttr" and node.input() in found:
@@ -61,7 +61,7 @@ def _objects(graph: Graph, owner: ScriptObject | None) -> dict[Value, ScriptObje
 
 
 def _resolve(graph: Graph, node: Node, objects: dict[Value, ScriptObject]) -> bool:
-    """Resolve one call; False where it stays."""
+    """Inline one call; False if it stays."""
     called = node.input()
     if called in objects:
         replace_call(node, objects[called].type.find_method(node["name"]).graph)
@@ -111,7 +111,7 @@ def _class_choice(graph: Graph, called: Value, kind: types.ClassType) -> Choice:
 
 
 def _chain(graph: Graph, node: Node, choices: Sequence[Choice]) -> Node:
-    """The branch for the first choice, with those for the others in its other block."""
+    """The branch for the first choice, with those for the others nested in its else block."""
     test, make, kind = choices[0]
     branch = graph.insert("prim::If", [test()], len(node.outputs))
     branch.source_range = node.source_range
@@ -133,7 +133,7 @@ def _chain(graph: Graph, node: Node, choices: Sequence[Choice]) -> Node:
 
 
 def _raised(graph: Graph, node: Node, block: Block) -> list[Value]:
-    """Raise, as for a key that no module has; values that stand for the results."""
+    """Raise as for a key that no module has; returns placeholders for the results."""
     texts = [f"nothing has this method {node['name']!r}: the index or key is out of range", "IndexError"]
     message = [graph.insert("prim::Constant").set("value", text).output.set_type(types.STRING) for text in texts]
     raised = graph.insert("prim::RaiseException", message, 0)

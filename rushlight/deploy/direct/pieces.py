@@ -1,7 +1,7 @@
-"""Straight-line pieces of operators on tensors whose sizes are open.
+"""Pieces: straight-line sequences of tensor operators with dynamic sizes.
 
-In: nodes, and what is known of the tensors and numbers that they take. Out: the kinds of their results, found by running them
-on fake tensors, and graphs: one for sizes in general, others for those of 0 and 1 that may come up.
+In: nodes, and the known facts about the tensors and numbers that they take. Out: the kinds of their results, found by running
+them on fake tensors, and graphs: a general one, and others specialised for sizes of 0 and 1 that may occur.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from rushlight.jit.types import kinds as types
 from rushlight.ops.registry import aten
 
 _NUMBERS = {types.FLOAT: float64, types.BOOL: bool_, types.INT: int64}
-_MOST_VARIANTS = 17  # graphs of one piece, with the general one
+_MAX_VARIANTS = 17  # the maximum of graphs per piece, including the general one
 Key = Value | tuple[Value, int]
 """A result of a piece: a value, or an item of one that is a list."""
 
 
 @dataclass(eq=False)
 class Given:
-    """An input of a piece. `as_tensor`: a number that comes as a 0-dim tensor, else an int that comes as a size."""
+    """An input of a piece. `as_tensor`: a number passed as a 0-dim tensor; otherwise an int is passed as a size."""
 
     operand: Operand
     as_tensor: bool = False
 
     @property
     def key(self) -> tuple[Operand, bool]:
-        """What tells it from other inputs."""
+        """The identity of this input."""
         return self.operand, self.as_tensor
 
 
 class Sizes:
-    """The symbols of one capture, for the sizes of a plan. `fixed` are those that are known in this one."""
+    """The symbols of one capture for the sizes of a plan. `fixed` are the sizes specialised in this capture."""
 
     def __init__(self, plan: Plan, fixed: Mapping[Size, int]):
         self.plan, self.fixed = plan, fixed
@@ -55,7 +55,7 @@ class Sizes:
         self._back: dict[Var, Size] = {}
 
     def open(self, size: Size, least: int | None = 0) -> SymInt | int:
-        """A size of the plan as one of the capture."""
+        """The capture's symbol for a size of the plan."""
         if isinstance(size, int):
             return size
         if size in self.fixed:
@@ -67,7 +67,7 @@ class Sizes:
         return self._symbols[size]
 
     def excluded(self) -> dict[Size, set[int]]:
-        """Which of 0 and 1 sizes may not be in the graph that was captured."""
+        """The values 0 and 1 that the captured graph's guards exclude, by size."""
         found: dict[Size, set[int]] = {}
         for guard in self.environment.relations():
             free = guard.relation.expression.free_variables()
@@ -78,7 +78,8 @@ class Sizes:
         return found
 
     def implied(self, fixed: Mapping[Size, int]) -> dict[Size, int]:
-        """Sizes that are known, with those that follow: the graph that was captured takes some to be expressions of others."""
+        """The fixed sizes, plus sizes that follow from them, because the graph was captured with sizes that are expressions of
+        others."""
         values = {symbol: fixed[size] for symbol, size in self._back.items() if size in fixed}
         found = dict(fixed)
         for symbol, expression in self.environment.replacements.items():
@@ -87,7 +88,7 @@ class Sizes:
         return found
 
     def back(self, size: SymInt | int) -> Size:
-        """A size of the capture as one of the plan."""
+        """The plan's size for a size of the capture."""
         if type(size) is not SymInt:
             return size
         expression = self.environment.simplify(size.expr)
@@ -106,7 +107,7 @@ def strides_of(sizes: Sequence[SymInt | int]) -> tuple[SymInt | int, ...]:
 
 
 def example_of(given: Given, sizes: Sizes) -> tuple[object, object]:
-    """An example for an input, and what of it is open."""
+    """An example of an input, and its open sizes."""
     operand = given.operand
     if operand.kind.shape is not None and isinstance(operand.type, types.TensorType | types.OptionalType):
         opened = tuple(map(sizes.open, operand.kind.shape.sizes))
@@ -121,8 +122,8 @@ def example_of(given: Given, sizes: Sizes) -> tuple[object, object]:
 
 
 def kinds_of(node: Node, arguments: Sequence[object], plan: Plan) -> list[object]:
-    """What a node gives for operands: a Kind or a list of Kinds for each result, or a value that is known. `arguments` are as
-    the operator takes them, with a `Given` for what is only known when the program runs."""
+    """The results of a node for these operands: a Kind or a list of Kinds for each, or a known value. `arguments` have the form
+    that the operator takes, with a `Given` for values known only at run time."""
     sizes = Sizes(plan, {})
     inputs: dict[object, Given] = {}
     collect(arguments, inputs)
@@ -142,7 +143,7 @@ def kinds_of(node: Node, arguments: Sequence[object], plan: Plan) -> list[object
 
 
 def collect(argument: object, inputs: dict[object, Given]) -> None:
-    """Add what is given from outside among arguments."""
+    """Collect the run-time inputs among arguments."""
     if isinstance(argument, list):
         for each in argument:
             collect(each, inputs)
@@ -151,7 +152,7 @@ def collect(argument: object, inputs: dict[object, Given]) -> None:
 
 
 def argument_of(argument: object, given: Mapping[object, object], values: Mapping[Value, object]) -> object:
-    """An argument as an operator takes it."""
+    """An argument in the form that an operator takes."""
     if isinstance(argument, list):
         return [argument_of(each, given, values) for each in argument]
     if isinstance(argument, Given):
@@ -173,14 +174,14 @@ def _kind_of(value: object, sizes: Sizes) -> object:
 
 @dataclass(eq=False)
 class Piece:
-    """Nodes that run together, the inputs that they take, and what is known of others."""
+    """Nodes that run together, their inputs, and known facts about others."""
 
     nodes: list[Node]
     inputs: dict[object, Given]
     arguments: dict[Node, list[object]]
 
     def captured(self, wanted: Sequence[Key], plan: Plan, fixed: Mapping[Size, int]) -> tuple[GraphModule, Sizes]:
-        """The piece as a graph, and its sizes. `fixed` are those that are known in this one."""
+        """The piece as a graph, and its sizes. `fixed` are the sizes to specialise."""
         sizes = Sizes(plan, fixed)
         examples = [example_of(given, sizes) for given in self.inputs.values()]
         places = list(self.inputs)
@@ -206,20 +207,20 @@ class Piece:
 
 
 def variants(general: Sizes) -> Iterator[dict[Size, int]]:
-    """The sizes that further graphs are for: those of 0 and 1 that the general one is not for and that may come up,
-    alone and together."""
+    """The sizes of specialised graphs: values 0 and 1 that may occur and that the general graph excludes, singly and
+    combined."""
     rows, plan = [], general.plan
     for size, values in general.excluded().items():
         possible = values & {0, 1} & (plan.small[size] if isinstance(size, Var) else {0, 1})
         if possible:
             rows.append([(size, value) for value in (None, *sorted(possible))])
-    for chosen in islice(product(*rows), 1, _MOST_VARIANTS):
+    for chosen in islice(product(*rows), 1, _MAX_VARIANTS):
         yield general.implied({size: value for size, value in chosen if value is not None})
 
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """An argument that the piece itself makes."""
+    """An argument that the piece itself computes."""
 
     key: Key
 
@@ -229,6 +230,6 @@ def _at(values: Mapping[Value, object], key: Key) -> object:
 
 
 def check_tensor(value: object) -> None:
-    """Unsupported for what is no tensor."""
+    """Unsupported for anything but a tensor."""
     if not isinstance(value, Kind) or value.shape is None:
         raise Unsupported("an operator with a result that is no tensor")

@@ -1,6 +1,6 @@
-"""A jit graph as statements of C++: which part of the writer a node goes to, and the attributes of objects.
+"""Translate a jit graph to C++ statements: dispatches nodes to the parts of the writer, and manages attributes of objects.
 
-In: an inlined graph, the objects among an example's arguments. Out: statements, once the analysis has come to its end.
+In: an inlined graph, the objects among an example's arguments. Out: statements, once the analysis has reached its fixed point.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OF_TENSORS_TOO = frozenset(f"aten::{name}" for name in ("sum", "sort", "eq", "n
 
 @dataclass(eq=False)
 class Attribute:
-    """An attribute that a run may change: where it is, and the variable that holds it."""
+    """An attribute that a run may change: its place, and the C++ variable that holds it."""
 
     path: tuple[str, ...]
     type: types.Type
@@ -48,7 +48,7 @@ class Program(Tensors):
         self.changed = self.assigned | _changed_contents(graph, aliases)
 
     def has_writers(self, value: Value) -> bool:
-        """Whether the program may write to a value; what a list or dict holds is another value."""
+        """Whether the program may write to a value. Items of a list or dict count as other values."""
         return not value.is_constant and is_changed(value, self.aliases)
 
     def node(self, node: Node) -> None:
@@ -138,7 +138,7 @@ class Program(Tensors):
         self.emit(f"{self.boxed(given)}.as.list->items[{list(given.type.attributes).index(name)}] = {self.boxed(item)};")
 
     def _declared(self, owner: types.ClassType, name: str, item: Operand) -> Kind:
-        """What is put into an attribute, as ints that differ from object to object."""
+        """The kind of a value stored in an attribute, with ints as symbols, because they differ between objects."""
         kind = owner.attributes[name].type
         return item.kind if item.kind != PLAIN else kind_of_type(kind, self.plan, (owner, name))
 
@@ -154,7 +154,8 @@ class Program(Tensors):
         return found
 
     def kind_of(self, value: object, declared: types.Type, key: object, sizes: Sequence | None = None) -> Kind:
-        """What is known of an argument or an attribute, whose numbers may be others in another run. `sizes` are a tensor's."""
+        """The kind of an argument or attribute, with numbers as symbols, because they may differ in another run. `sizes` are a
+        tensor's."""
         if isinstance(value, Tensor):
             impl = value._impl
             if impl.device.type != "cpu":
@@ -175,7 +176,7 @@ class Program(Tensors):
 
 
 def is_changed(value: Value, aliases: AliasDb) -> bool:
-    """Whether a program may write to a value: to a tensor's memory, or to which items a list or dict has."""
+    """Whether a program may write to a value: to a tensor's memory, or to a container's items."""
     writers = aliases.writers_of(value)
     if not isinstance(value.type, types.ListType | types.DictType):
         return bool(writers)

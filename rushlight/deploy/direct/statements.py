@@ -1,6 +1,6 @@
-"""C++ statements of a program, and the values that are used in them.
+"""Write C++ statements, and the operands used in them.
 
-In: operands. Out: lines of C++, in the block that is being written.
+In: operands. Out: lines of C++ in the current block.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rushlight.jit.types import kinds as types
 
 
 class Statements:
-    """Writes C++. `values` are the operands of the graph's values so far."""
+    """Writes C++. `values` maps graph values to operands."""
 
     def __init__(self, plan: Plan, weights: Weights | None):
         self.plan = plan
@@ -38,27 +38,27 @@ class Statements:
         self.lines += lines
 
     def name(self, word: str = "v") -> str:
-        """A name that nothing else has."""
+        """A fresh C++ name."""
         return f"{word}{next(self.numbers)}"
 
     def check(self, node: Node) -> None:
-        """Leave where something went wrong."""
+        """Write a check that leaves the function after an error."""
         self.emit(f"if (run.status) return run.at({c_string(line_of(node))});")
 
     def class_number(self, kind: types.Type) -> int:
-        """What tells objects of a class from others."""
+        """The number that identifies a class at run time."""
         return self.classes.setdefault(kind, len(self.classes) + 1)
 
     # Operands
 
     def operand(self, value: Value) -> Operand:
-        """What a value is."""
+        """The operand of a graph value."""
         if value.is_constant and value not in self.values:
             self.values[value] = self.constant(value.constant(), value.type)
         return self.values[value]
 
     def constant(self, value: object, kind: types.Type) -> Operand:
-        """A value that is known."""
+        """A known value as an operand."""
         if isinstance(value, Tensor):
             impl = value._impl
             if impl.device.type != "cpu":
@@ -82,26 +82,26 @@ class Statements:
         return Operand(kind, PLAIN, value=value)
 
     def list_kind(self, items: Sequence[Operand], key: object) -> Kind:
-        """What a list of operands is known to be."""
+        """The kind of a list of operands."""
         cell = self.plan.cell(key)
         for item in items:
             self.plan.put(cell, item.kind, key)
         return Kind(items=cell)
 
     def known_list_kind(self, items: Sequence[Operand], key: object) -> Kind:
-        """The same for a list whose items stay known: they may be tensors of several ranks, as the weights of a layer are."""
+        """The kind of a list whose items stay known. Its tensors may differ in rank, such as a layer's weights."""
         shapes = [each.kind.shape for each in items]
         are_alike = len({shape and (shape.dtype, len(shape.sizes)) for shape in shapes}) <= 1
         return self.list_kind(items, key) if are_alike else PLAIN
 
     def known(self, value: Value) -> object:
-        """The value itself, where it is known now; MISSING elsewhere."""
+        """The value itself if it is known now; else MISSING."""
         return self.operand(value).value
 
     # Spelling
 
     def boxed(self, operand: Operand) -> str:
-        """An operand as an `any`."""
+        """An operand converted to an `any`."""
         if operand.text is not None:
             return operand.text if representation(operand.type) == "any" else f"any_of({operand.text})"
         if operand.list is not None:
@@ -132,7 +132,7 @@ class Statements:
 
     @staticmethod
     def member_number(kind: types.Type, value: object) -> int | None:
-        """Which member of an enumeration a value is."""
+        """The number of a value among its enumeration's members."""
         if not isinstance(kind, types.EnumType) or isinstance(value, ScriptObject):
             return None
         return next((place for place, (name, _) in enumerate(kind.members) if name == getattr(value, "name", None)), None)
@@ -155,7 +155,7 @@ class Statements:
         return self.new_items(kind, parts)
 
     def new_items(self, kind: str, parts: Sequence[str], number: int = 0) -> str:
-        """A new list, tuple or object of values."""
+        """A new list, tuple or object of these values."""
         made = self.name("items")
         if parts:
             self.emit(f"const any parts_of_{made}[] = {{{', '.join(parts)}}};")
@@ -166,7 +166,7 @@ class Statements:
         return made
 
     def spelled(self, operand: Operand, wanted: types.Type) -> str:
-        """An operand as the C++ type of a type."""
+        """An operand converted to the C++ representation of a type."""
         target = representation(wanted)
         if target == "any":
             return self.boxed(operand)
@@ -186,7 +186,7 @@ class Statements:
     # Results
 
     def bind(self, value: Value, text: str, kind: Kind | None = None) -> Operand:
-        """Have a value be a new variable."""
+        """Bind a value to a new variable."""
         variable = self.name()
         kind = self.settled(value, kind)
         self.emit(f"const {representation(value.type)} {variable} = {text};")
@@ -195,7 +195,7 @@ class Statements:
         return made
 
     def settled(self, value: Value, kind: Kind | None) -> Kind:
-        """A kind, or what the type says where none is known; ints are expressions."""
+        """A kind, or by default that of the type; ints get symbols."""
         if kind is None:
             return kind_of_type(value.type, self.plan, value)
         if kind.size is None and value.type in (types.INT, types.NUMBER):
@@ -203,17 +203,17 @@ class Statements:
         return kind
 
     def set_known(self, value: Value, known: object) -> None:
-        """Have a value be known."""
+        """Bind a graph value to a known value."""
         self.values[value] = self.constant(known, value.type)
 
 
 def _key_of(value: object) -> Hashable:
-    """What tells a constant from others, each time that the program is looked at."""
+    """A key for a constant that is the same in every round of the analysis."""
     if isinstance(value, list | tuple):
         return (type(value).__name__, *map(_key_of, value))
     return id(value._impl) if isinstance(value, Tensor) else repr(value)
 
 
 def dtype_named(value: object):
-    """A dtype by its number in the jit."""
+    """The dtype with this number in the jit."""
     return dtype_of_number(value)

@@ -1,7 +1,7 @@
-"""Operators on strings, lists, dicts and numbers, by what they are in `include/rushlight/deployed_language.h`.
+"""Operators on strings, lists, dicts and numbers, and their functions in `include/rushlight/deployed_language.h`.
 
-Each row: the call, over operands by their place; `{0}` is an `any`, `{0:int}`, `{0:float}`, `{0:bool}` a number of C++. A row
-that ends in `!` may fail. What the call gives is of the type of the node's result.
+Each row is a call over numbered operands: `{0}` is an `any`, and `{0:int}`, `{0:float}`, `{0:bool}` are C++ numbers. A row that
+ends in `!` may fail. The call returns the type of the node's result.
 """
 
 from __future__ import annotations

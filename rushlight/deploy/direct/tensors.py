@@ -1,4 +1,4 @@
-"""Tensors in programs that are written statement by statement: pieces, views, single elements, and writes.
+"""Tensors in direct programs: pieces, views, single elements, and writes.
 
 In: nodes on tensors. Out: nodes collected into pieces, which run as graphs, and calls of
 `include/rushlight/deployed_tensors.h`.
@@ -53,23 +53,23 @@ _PARTS = frozenset(("aten::chunk", "aten::split", "aten::split_with_sizes", "ate
 
 
 class Tensors(Language):
-    """Writes nodes on tensors. `pending` are the nodes of the piece that is open."""
+    """Writes nodes on tensors. `pending` holds the nodes of the open piece."""
 
     def __init__(self, *given: object):
         super().__init__(*given)
         self.pending: list[Node] = []
         self.arguments: dict[Node, list[object]] = {}
         self.made: dict[Operand, Key] = {}
-        self.model: Model | None = None  # the model that pieces are added to as graphs, once the program is written
+        self.model: Model | None = None  # the model that receives pieces as graphs, once the program is written
 
     def drop_piece(self) -> None:
-        """Forget the piece that is open."""
+        """Discard the open piece."""
         self.pending, self.arguments, self.made = [], {}, {}
 
-    # Which way a node goes
+    # Dispatch
 
     def write_tensors(self, node: Node) -> None:
-        """Write a node that takes or gives tensors."""
+        """Write a node with tensor inputs or results."""
         kind = node.kind
         if kind in OF_AUTOGRAD - _PASSED:
             raise Unsupported(f"{kind}, which asks what autograd has recorded")
@@ -77,15 +77,15 @@ class Tensors(Language):
             self.values[node.output] = self.operand(node.input())
         elif kind in READS or kind == "aten::ScalarImplicit":
             self._read(node)
-        elif self._question(node):
+        elif self._query(node):
             return
-        elif kind in ("aten::cat", "aten::stack", "aten::concat") and self._put_together(node):
+        elif kind in ("aten::cat", "aten::stack", "aten::concat") and self._concatenate(node):
             return
         elif kind in ("aten::tensor", "aten::as_tensor") and self._of_numbers(node):
             return
         elif kind == "prim::tolist":
             self._to_list(node)
-        elif kind in ("aten::index", "aten::masked_select", "aten::nonzero") and self._chosen(node):
+        elif kind in ("aten::index", "aten::masked_select", "aten::nonzero") and self._data_dependent(node):
             return
         elif self._writes(node):
             self._write(node)
@@ -95,7 +95,7 @@ class Tensors(Language):
             self._into_piece(node)
 
     def settle(self, *values: Value) -> list[Operand]:
-        """Operands of values that statements use: the open piece is written where it makes one."""
+        """The operands of values for use in statements; first writes the open piece if it computes any of them."""
         operands = [self.operand(value) for value in values]
         if any(self._is_pending(each) for each in operands):
             self.flush()
@@ -104,9 +104,9 @@ class Tensors(Language):
     def _is_pending(self, operand: Operand) -> bool:
         return operand in self.made or any(map(self._is_pending, operand.list or ()))
 
-    # Questions
+    # Queries
 
-    def _question(self, node: Node) -> bool:
+    def _query(self, node: Node) -> bool:
         if not node.inputs or not isinstance(node.input().type, types.TensorType | types.OptionalType):
             return False
         given = self.operand(node.input())
@@ -214,8 +214,8 @@ class Tensors(Language):
         self.bind(node.output, text if depth else unboxed(text, node.output.type))
         self.check(node)
 
-    def _chosen(self, node: Node) -> bool:
-        """What elements decide the size of: `x[mask]`, `masked_select`, `nonzero`. False for other indices."""
+    def _data_dependent(self, node: Node) -> bool:
+        """Operators whose result size depends on elements: `x[mask]`, `masked_select`, `nonzero`. False for other indices."""
         given = self.operand(node.input())
         if given.kind.shape is None:
             return False
@@ -242,7 +242,7 @@ class Tensors(Language):
     # Views and writes
 
     def _must_be_view(self, node: Node) -> bool:
-        """Whether a node has to share memory, or its place is a number that only a run knows."""
+        """Whether a node must be a real view, because something writes to it or its position is known only at run time."""
         if any(self.has_writers(value) for value in node.outputs):
             return True
         if node.kind in _ALWAYS:
@@ -252,7 +252,7 @@ class Tensors(Language):
         return False
 
     def _has_known_parts(self, node: Node) -> bool:
-        return all(isinstance(each, list) for each in self._kinds(node, self._taken(node)))
+        return all(isinstance(each, list) for each in self._kinds(node, self._operator_arguments(node)))
 
     def _view(self, node: Node) -> None:
         self.settle(*node.inputs)
@@ -270,13 +270,13 @@ class Tensors(Language):
             return self._moved(node, shape)
         if node.kind in _PARTS:
             return self._parts_of(node, shape)
-        found = self._kinds(node, self._taken(node))[0]
+        found = self._kinds(node, self._operator_arguments(node))[0]
         if not isinstance(found, Kind):
             raise Unsupported(f"{node.kind} with a result that is no tensor")
         return found
 
     def _moved(self, node: Node, shape: Shape) -> Kind:
-        """What a part at a place that may be anywhere is."""
+        """The kind of a part at a position known only at run time."""
         dim = self.known(node.input(1))
         if dim is MISSING or not -len(shape.sizes) <= dim < len(shape.sizes):
             raise Unsupported(f"{node.kind} along a dimension that only a run knows")
@@ -293,7 +293,7 @@ class Tensors(Language):
         return Kind(Shape(shape.dtype, tuple(rest)))
 
     def _slice_length(self, node: Node, size: object) -> object:
-        """How long a slice is, where that is known for all that a run may find."""
+        """The length of a slice, where it is the same for every run."""
         start, end, step = (self.operand(value) for value in node.inputs[2:])
         if all(each.is_known for each in (start, end, step)) and isinstance(size, int):
             return len(range(size)[start.value : end.value : step.value])
@@ -321,7 +321,7 @@ class Tensors(Language):
         return operator is not None and any(argument.is_write for argument in operator.schema.arguments)
 
     def _write(self, node: Node) -> None:
-        """An operator in place: what it writes is a piece's result, which is put into the memory."""
+        """An in-place operator: a piece computes the result, which is then copied into the memory."""
         if not isinstance(node.input().type, types.TensorType):
             raise Unsupported(f"{node.kind}, which writes to what is no tensor")
         (target,) = self.settle(node.input())
@@ -337,8 +337,8 @@ class Tensors(Language):
         self.check(node)
         self.values[node.output] = target
 
-    def _put_together(self, node: Node) -> bool:
-        """`cat` or `stack` of a list whose length only a run knows."""
+    def _concatenate(self, node: Node) -> bool:
+        """`cat` or `stack` of a list whose length is known only at run time."""
         given = self.operand(node.input())
         if given.list is not None:
             return False
@@ -368,7 +368,7 @@ class Tensors(Language):
         operator = operator_of(node) if node.kind.startswith("aten::") else None
         if operator is not None and operator.has_side_effects:
             raise Unsupported(f"{node.kind}, which has effects")
-        arguments = self._taken(node)
+        arguments = self._operator_arguments(node)
         found = self._kinds(node, arguments)
         self.pending.append(node)
         self.arguments[node] = arguments
@@ -392,8 +392,8 @@ class Tensors(Language):
         self.made[made] = key
         return made
 
-    def _taken(self, node: Node) -> list[object]:
-        """A node's arguments as its operator takes them: known, given from outside, or made by the piece."""
+    def _operator_arguments(self, node: Node) -> list[object]:
+        """A node's arguments in the form of its operator: known, given at run time, or computed by the piece."""
         return [self._argument(node, place, self.operand(value)) for place, value in enumerate(node.inputs)]
 
     def _argument(self, node: Node, place: int, operand: Operand) -> object:
@@ -469,13 +469,13 @@ class Tensors(Language):
             try:
                 with self.model.whole():
                     text, seeds, _ = self._graph(piece, wanted, fixed, called) if fixed else general
-            except MAY_FAIL:  # a size that may not be so small
+            except MAY_FAIL:  # this size may be impossible
                 continue
             places = [place for place, each in conditions.items() if not _is_fixed(each, fixed)]
             texts = [f"&{values}[{place}]" for place in places] + [f"&seed_{number}" for number in range(seeds)]
             tests = [f"{values}[{place}].as.integer == {fixed[each.operand.kind.size]}L" for place, each in conditions.items()
                      if _is_fixed(each, fixed)]  # fmt: skip
-            if fixed:  # the first one's reason is the general one
+            if fixed:  # the general graph's error is the one to report
                 self.emit(f"if ({' && '.join(['status == unfit', *tests])}) {{", "const complaint first = self;")
             else:
                 self.emit("{")
@@ -490,7 +490,7 @@ class Tensors(Language):
         self.emit(f"if (run.status) return run.at({c_string(line)});", "}")
 
     def _graph(self, piece: Piece, wanted: list[Key], fixed: dict, called: list[str]) -> tuple[str, int, Sizes]:
-        """A graph of the model for a piece: the function's name, how many seeds it takes, and its sizes."""
+        """Add a graph of the model for a piece; returns the function's name, its number of seeds, and its sizes."""
         module, sizes = piece.captured(wanted, self.plan, fixed)
         if written_constants(module):
             raise Unsupported("a write to a constant")
@@ -522,7 +522,7 @@ class Tensors(Language):
 
 
 def _is_fixed(given: Given, fixed: dict) -> bool:
-    """Whether a number is known in one of a piece's graphs, and so no input of it."""
+    """Whether one of a piece's graphs knows a number, so that it is no input of it."""
     return given.operand.kind.shape is None and not given.as_tensor and given.operand.kind.size in fixed
 
 
@@ -538,7 +538,7 @@ def _is_used(key: Key, inside: set[Node]) -> bool:
 
 
 def _leaves(user: Node, inside: set[Node]) -> bool:
-    """Whether a user of a piece's value is outside of it; a list that only the piece reads is not."""
+    """Whether a value's user is outside of the piece; a list that only the piece reads is inside."""
     if user in inside:
         return False
     return user.kind != "prim::ListConstruct" or any(use.user not in inside for use in user.output.uses)

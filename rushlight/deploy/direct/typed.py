@@ -1,6 +1,6 @@
-"""Questions about types, casts, objects and enumerations, as C++.
+"""Type tests, casts, objects and enumerations, as C++.
 
-In: nodes. Out: statements. What a type says already is known.
+In: nodes. Out: statements. Tests that the static type decides are folded.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Typed(Text):
         return True
 
     def type_test(self, kind: types.Type, name: str) -> str:
-        """C++ for whether a value is of a type."""
+        """A C++ test of whether a value has a type."""
         simple = {types.INT: "INT", types.FLOAT: "FLOAT", types.BOOL: "BOOL", types.STRING: "STRING", types.NONE: "NONE",
                   types.ANY_LIST: "LIST", types.ANY_TUPLE: "TUPLE"}  # fmt: skip
         if kind is types.ANY:

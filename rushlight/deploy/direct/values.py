@@ -1,8 +1,8 @@
-"""What is known of the values of a program before it runs, and how C++ spells them.
+"""The static analysis of a program's values, and their representation in C++.
 
-In: values that flow together, such as the results of two branches. Out: `Kind`s. Tensors have a known dtype and rank, and
-sizes that are numbers or expressions of symbols; every int is such an expression, too. What a list holds is one `Cell` for all
-places that may hold the same list.
+In: values that flow together, such as the results of two branches. Out: `Kind`s, the abstract values. Tensors have a known
+dtype and rank, and sizes that are numbers or expressions of symbols; every int is such an expression, too. One `Cell` describes
+the contents of all lists that may be the same list.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from rushlight.jit.ir.graph import Node, Value
 from rushlight.jit.types import kinds as types
 
 MISSING = object()
-_GUESS = 3  # the example of an int that only a run knows
+_GUESS = 3  # the example of an int that is known only at run time
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What is known of a tensor."""
+    """The static shape of a tensor."""
 
     dtype: dtype
     sizes: tuple[Size, ...]
@@ -31,21 +31,21 @@ class Shape:
 
 @dataclass(eq=False)
 class Cell:
-    """What all the items of a list, the values of a dict, or an attribute of all objects of a class may be. Cells that turn
-    out to be of one list become one: `merged` leads to it."""
+    """The common kind of all items of a list, of a dict's values, or of an attribute in all objects of a class. Cells of lists
+    that turn out to be one are unified: `merged` leads to the representative."""
 
     kind: Kind | None = None
     merged: Cell | None = None
 
     def root(self) -> Cell:
-        """The cell that it has become."""
+        """The representative of the unified cells."""
         return self if self.merged is None else self.merged.root()
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a value may be, part by part: a tensor of a shape, a list or dict with items, a tuple of parts, an int that an
-    expression says. A part that is None is none that it may be."""
+    """The abstract value of a program value, as alternatives: a tensor of a shape, a list or dict with items, a tuple of parts,
+    an int with an expression. A field that is None excludes that alternative."""
 
     shape: Shape | None = None
     items: Cell | None = None
@@ -58,9 +58,8 @@ PLAIN = Kind()
 
 @dataclass(eq=False)
 class Operand:
-    """A value where it is used. `text` is a C++ variable or expression; `value` is known now; `list` are the operands of a
-    list or tuple of known length, of which no other place may change the items; `owner` is the path of an object of the
-    module."""
+    """A value in use. `text` is a C++ variable or expression; `value` is set if it is known now; `list` holds the operands of a
+    list or tuple of known length that nothing else can change; `path` is the path of an object in the module."""
 
     type: types.Type
     kind: Kind = PLAIN
@@ -77,7 +76,7 @@ class Operand:
 
 @dataclass
 class Plan:
-    """What earlier rounds of the analysis have found, and whether this one finds more."""
+    """The results of earlier rounds of the analysis, and whether the current round adds to them."""
 
     cells: dict[Hashable, Cell] = field(default_factory=dict)
     kinds: dict[Hashable, Kind] = field(default_factory=dict)
@@ -90,8 +89,8 @@ class Plan:
     # Sizes
 
     def symbol(self, key: Hashable, hint: int | None, small: Sequence[int] = ()) -> Var:
-        """The symbol for what is found at a place. Hints are 2 and more: 0 and 1 are sizes of their own, `small` those
-        that it may have."""
+        """The symbol of a size that arises at a place. Hints are at least 2, because 0 and 1 are special; `small` lists those
+        of 0 and 1 that may occur."""
         found = self.symbols.get(key)
         if found is None:
             found = self.symbols[key] = Var(f"d{len(self.symbols)}", None, None)
@@ -104,11 +103,11 @@ class Plan:
         return found
 
     def hint(self, size: Size) -> int:
-        """What a size is in the example."""
+        """The value of a size in the example."""
         return size if isinstance(size, int) else size.evaluate(self.hints)
 
     def may_be(self, size: Size) -> set[int]:
-        """Which of 0 and 1 a size may be."""
+        """Those of 0 and 1 that a size may be."""
         if isinstance(size, int):
             return {size} & {0, 1}
         return set(self.small.get(size, ()))
@@ -116,11 +115,11 @@ class Plan:
     # Joins
 
     def cell(self, key: Hashable) -> Cell:
-        """The cell for what is made at a place."""
+        """The cell of a container created at a place."""
         return self.cells.setdefault(key, Cell()).root()
 
     def put(self, cell: Cell, kind: Kind, key: Hashable) -> None:
-        """Note that a value may be in a cell."""
+        """Add a possible value to a cell."""
         cell = cell.root()
         joined = kind if cell.kind is None else self.join(cell.kind, kind, ("cell", id(cell)))
         if joined != cell.kind:
@@ -128,7 +127,7 @@ class Plan:
             self.grew = True
 
     def unify(self, one: Cell, other: Cell) -> Cell:
-        """Two cells of what may be one list."""
+        """Merge two cells, because their lists may be the same."""
         one, other = one.root(), other.root()
         if one is other:
             return one
@@ -139,7 +138,7 @@ class Plan:
         return one
 
     def join(self, old: Kind, new: Kind, key: Hashable) -> Kind:
-        """What may be either. `key` names the place where they meet."""
+        """The join of two kinds. `key` names the place where they meet."""
         if old == new:
             return old
         shape = old.shape or new.shape
@@ -173,7 +172,7 @@ class Plan:
         return self.symbol(key, self.hint(new), [*self.may_be(old), *self.may_be(new)])
 
     def note(self, key: Hashable, kind: Kind) -> Kind:
-        """Note that a value may be at a place; what may be there in all."""
+        """Add a possible value to a place; returns the join of all that may be there."""
         before = self.kinds.get(key)
         joined = kind if before is None else self.join(before, kind, key)
         if joined != before:
@@ -183,17 +182,17 @@ class Plan:
 
 
 def plain_size(size: Size) -> Size:
-    """A size that is a constant as an int."""
+    """A constant size as an int."""
     return size.value if isinstance(size, Const) else size
 
 
 def size_of(expression: Expr | int) -> Size:
-    """The same for what an expression came to."""
+    """The size that an expression evaluates to, as an int if it is constant."""
     return expression if isinstance(expression, int) else plain_size(expression)
 
 
 def kind_of_type(kind: types.Type, plan: Plan, key: Hashable) -> Kind:
-    """What is known of a value of a type that holds no tensors, or of items that are not known yet."""
+    """The kind of a value of a type without tensors, or with items that are not known yet."""
     if isinstance(kind, types.OptionalType):
         return kind_of_type(kind.element, plan, key)
     if kind in (types.INT, types.NUMBER):
@@ -210,7 +209,7 @@ def kind_of_type(kind: types.Type, plan: Plan, key: Hashable) -> Kind:
 
 
 def holds_tensors(kind: types.Type) -> bool:
-    """Whether there may be tensors in a value of a type."""
+    """Whether values of a type may contain tensors."""
     if isinstance(kind, types.TensorType) or kind is types.ANY:
         return True
     return (
@@ -226,17 +225,17 @@ def representation(kind: types.Type) -> str:
 
 
 def unboxed(text: str, kind: types.Type) -> str:
-    """An `any` as the number of C++ that a value of a type is; as it is for other types."""
+    """An `any` converted to the C++ number of a type; unchanged for other types."""
     forms = {"int64_t": f"({text}).as.integer", "double": f"real_in({text})", "bool": f"(({text}).as.integer != 0)"}
     return forms.get(representation(kind), text)
 
 
 def line_of(node: Node) -> str:
-    """Where the user wrote what a node stands for: `file.py:3`."""
+    """The user's source line of a node: `file.py:3`."""
     place = node.source_range.file_line_column() if node.source_range is not None else None
     return "" if place is None else f"{place[0].rpartition('/')[2]}:{place[1]}"
 
 
 def with_size(kind: Kind, size: Size) -> Kind:
-    """A kind of which the int is known."""
+    """A kind whose int is known."""
     return replace(kind, size=size)

@@ -1,4 +1,4 @@
-"""Operators with a number on the left of a tensor, compiled as others: `2 - x` is `neg(x) + 2`. Stage: jit, emission."""
+"""Operators with a number on the left of a tensor, rewritten: `2 - x` is `neg(x) + 2`. Stage: jit, emission."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STEPS: dict[str, tuple[tuple[str, ...], str]] = {
 def emit_number_first(
     emitter: Emitter, name: str, where: SourceRange, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
 ) -> SugaredValue | None:
-    """`name(number, tensor)`; None for anything else."""
+    """Emit `name(number, tensor)`; None for anything else."""
     if name not in _STEPS or len(args) != 2 or keywords:
         return None
     number, tensor = args[0].value, args[1].value

@@ -1,4 +1,4 @@
-"""What Python's own functions mean in scripted code, whether it is the user's or an archive's. Stage: jit, emission."""
+"""The meaning of Python's built-in functions in scripted code, the user's or an archive's. Stage: jit, emission."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BUILTIN_NAMES: dict[str, SugaredValue] = {
 
 @dataclass
 class FormValue(SugaredValue):
-    """A function that the compiler itself understands: `annotate`, `fork`, `is_scripting`."""
+    """A function with a compiler rule: `annotate`, `fork`, `is_scripting`."""
 
     form: str
 

@@ -73,7 +73,7 @@ class BoundBuiltin(SugaredValue):
             and isinstance(self.value.type, ListType)
             and isinstance(self.value.type.element, ClassType)
         ):
-            pass  # sorting by the class's __lt__ is the operator's business
+            pass  # the operator itself sorts by the class's __lt__
         return emitter.emit_operator(self.name, where, args, keywords, NamedValue(where, self.value, "self"))
 
 
@@ -118,7 +118,7 @@ class CastMethod(SugaredValue):
 
 @dataclass
 class FunctionValue(SugaredValue):
-    """A function that was or will be compiled; several are overloads, of which the first that fits is called."""
+    """A function that was or will be compiled. For several overloads, the first that fits is called."""
 
     functions: Sequence[Function]
 
@@ -260,7 +260,7 @@ class CastValue(SugaredValue):
 
 @dataclass
 class TypeValue(SugaredValue):
-    """A type that can only be asked about (`isinstance`) or annotated with: `Tensor`, `List[int]`."""
+    """A type for `isinstance` and annotations only: `Tensor`, `List[int]`."""
 
     type: Type
 
@@ -273,7 +273,7 @@ class TypeValue(SugaredValue):
 
 @dataclass
 class ClosureValue(SugaredValue):
-    """A function inside a function, which an archive's code has for `fork`: a call emits its body, which ends with a return."""
+    """A nested function, which an archive's code has for `fork`. A call emits its body, which ends with a return."""
 
     body: list[Tree]
 
@@ -293,7 +293,7 @@ class ClosureValue(SugaredValue):
 
 
 def _returns(trees: Sequence[Tree]) -> bool:
-    """Whether a return stands in some statements, or in those inside them."""
+    """Whether some statements contain a return, also nested."""
     for tree in trees:
         inner = [*getattr(tree, "body", ()), *getattr(tree, "true_branch", ()), *getattr(tree, "false_branch", ())]
         if isinstance(tree, Return) or _returns(inner):
@@ -303,7 +303,7 @@ def _returns(trees: Sequence[Tree]) -> bool:
 
 @dataclass
 class SpecialForm(SugaredValue):
-    """A function that the compiler itself understands; `emit` gets the emitter and the call's tree."""
+    """A function with a compiler rule; `emit` gets the emitter and the call's tree."""
 
     name: str
     emit: Callable[..., SugaredValue]

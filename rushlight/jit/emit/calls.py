@@ -1,4 +1,4 @@
-"""Calls: operators, functions, methods, and the functions that the compiler itself understands. Part of the emitter."""
+"""Calls: operators, functions, methods, and functions with compiler rules. Part of the emitter."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _FAMILIES = {"list": ListType, "tuple": TupleType, "dict": DictType}
 
 
 def _unknown(name: str) -> str:
-    """What to say of an operator that there is not; those of other projects can be registered."""
+    """The error message for an unknown operator; those of other projects can be registered."""
     namespace = name.partition("::")[0]
     said = f"Unknown builtin op: {name}.\nCould not find any similar ops to {name}"
     if namespace in ("aten", "prim"):
@@ -51,7 +51,7 @@ def _unknown(name: str) -> str:
 
 
 def _no_signature_fits(reasons: Sequence[str], count: int) -> str:
-    """What to say of a call that none of `count` signatures takes."""
+    """The error message for a call that none of `count` signatures accepts."""
     head = "Arguments for call are not valid.\nThe following variants are available:\n\n" if count > 1 else ""
     return head + "\n\n".join(dict.fromkeys(reasons))
 
@@ -76,7 +76,7 @@ class CallEmitter:
         return callee.call(tree.range, self, self.emit_arguments(tree.inputs), self.emit_keywords(tree))
 
     def form_of(self, callee: Tree) -> str | None:
-        """Which of the compiler's own functions a name such as `torch.jit.isinstance` means; None for any other callee."""
+        """The compiler rule for a callee such as `torch.jit.isinstance`; None for any other callee."""
         root = callee
         while isinstance(root, Select):
             root = root.value
@@ -85,7 +85,7 @@ class CallEmitter:
         return getattr(self.emit_sugared(callee), "form", None)
 
     def is_shadowed(self, name: str) -> bool:
-        """Whether the user's program gives a built-in's name another meaning."""
+        """Whether the user's program redefines a built-in name."""
         return self.resolver.shadows(name) if hasattr(self.resolver, "shadows") else False
 
     def emit_arguments(self, trees: list[Tree]) -> list[NamedValue]:
@@ -117,7 +117,7 @@ class CallEmitter:
         self, name: str, where: SourceRange, args: Sequence[NamedValue], keywords: Sequence[NamedValue],
         self_value: NamedValue | None = None, overload: str | None = None,
     ) -> SugaredValue:  # fmt: skip
-        """The overload of an operator that fits the arguments; only the one of the name `overload`, if that is given."""
+        """Emit the overload of an operator that fits the arguments; only the one named `overload`, if given."""
         has_out = any(each.name == "out" for each in keywords)
         operators = with_out_forms(name) if has_out else operators_named(name)
         if overload is not None:
@@ -133,7 +133,7 @@ class CallEmitter:
             return self.insert_operator(operator, match, where)
 
     def insert_operator(self, operator: Operator, match: Match, where: SourceRange) -> SugaredValue:
-        """The node of an operator whose arguments matched."""
+        """Insert the node of an operator whose arguments matched."""
         schema = operator.schema
         node = self.graph.insert(schema.name, match.inputs, 0)
         node.source_range = where
@@ -152,7 +152,7 @@ class CallEmitter:
     def emit_call(
         self, functions: Sequence[Function], where: SourceRange, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
     ) -> SugaredValue:
-        """A call of the first of some overloads that fits."""
+        """Emit a call of the first overload that fits."""
         reasons = []
         for convert in (False, True):
             for function in functions:
@@ -172,14 +172,15 @@ class CallEmitter:
         self, schema: FunctionSchema, name: str, target: Value, where: SourceRange, args: Sequence[NamedValue],
         keywords: Sequence[NamedValue],
     ) -> SugaredValue:  # fmt: skip
-        """A call of a method of an object or an interface."""
+        """Emit a call of a method of an object or an interface."""
         return self.emit_overloaded_method_call([(schema, name)], target, where, args, keywords)
 
     def emit_overloaded_method_call(
         self, signatures: Sequence[tuple[FunctionSchema, str]], target: Value, where: SourceRange, args: Sequence[NamedValue],
         keywords: Sequence[NamedValue],
     ) -> SugaredValue:  # fmt: skip
-        """A call of the first of some methods whose parameters have the arguments' types; else that takes them converted."""
+        """Emit a call of the first method whose parameters have the arguments' types; else of the first that accepts them after
+        conversion."""
         reasons = []
         for convert in (False, True):
             for schema, name in signatures:
@@ -195,7 +196,7 @@ class CallEmitter:
         raise ErrorReport(where, _no_signature_fits(reasons[len(signatures) :], len(signatures)))
 
     def emit_tolist(self, where: SourceRange, value: Value, hint: Type | None = None) -> SugaredValue:
-        """`tensor.tolist()`, which only stands where its type is annotated."""
+        """Emit `tensor.tolist()`, which needs an annotated type."""
         if hint is None:
             raise ErrorReport(where, "Expected type hint for result of tolist(). Write e.g. x: List[float] = tensor.tolist()")
         element, depth = hint, 0
@@ -207,10 +208,10 @@ class CallEmitter:
         return SimpleValue(self.insert("prim::tolist", [value, *numbers], hint, where))
 
     def type_family(self, tree: Tree) -> type | None:
-        """What isinstance tests for with `list`, `tuple` or `dict`."""
+        """The types for which isinstance tests with `list`, `tuple` or `dict`."""
         return _FAMILIES.get(tree.name) if isinstance(tree, Var) else None
 
-    # Functions that the compiler understands
+    # Functions with compiler rules
 
     def _print(self, tree: Apply, hint: Type | None) -> SugaredValue:
         values = [each.value for each in self.emit_arguments(tree.inputs)]
@@ -332,7 +333,7 @@ class CallEmitter:
         return SimpleValue(self.collect_pairs(part, tree.range, hint))
 
     def _dict_with(self, tree: Apply, hint: Type | None) -> Value:
-        """`dict(first, key=value)`: a dict of the first argument, in which the pairs are set."""
+        """Emit `dict(first, key=value)`: a dict of the first argument, with the pairs added."""
         if isinstance(tree.inputs[0], ListLiteral) and not tree.inputs[0].items:
             return self._dict(Apply(tree.range, tree.callee, [], tree.attributes), hint).as_value(tree.range, self)
         made = self._dict(Apply(tree.range, tree.callee, tree.inputs, []), hint).as_value(tree.range, self)
@@ -341,7 +342,7 @@ class CallEmitter:
             self.call_operator("aten::_set_item", tree.range, [made, *pair])
         return made
 
-    # torch.jit's own functions
+    # Functions of torch.jit
 
     def _annotate(self, tree: Apply, hint: Type | None) -> SugaredValue:
         kind = self.type_of_tree(tree.inputs[0])
@@ -365,7 +366,7 @@ class CallEmitter:
         return self.call_operator("aten::_unwrap_optional", tree.range, [self.emit_expression(tree.inputs[0])])
 
     def _fork(self, tree: Apply, hint: Type | None) -> SugaredValue:
-        """`fork(function, arguments)`: a call that may run beside the code after it."""
+        """Emit `fork(function, arguments)`: a call that may run concurrently with the code after it."""
         callee = self.emit_sugared(tree.inputs[0])
         outer = self.graph.insert("prim::forkClosure", [], 0)
         outer.source_range = tree.range

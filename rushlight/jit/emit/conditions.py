@@ -1,4 +1,4 @@
-"""Conditions: values of type bool, what they say about types, and those that are known at compile time. Part of the emitter."""
+"""Conditions: values of type bool, the type refinements they imply, and those known at compile time. Part of the emitter."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Refinements = dict[str, Type]
 
 @dataclass
 class Condition:
-    """A condition: its value, its truth where that is known at compile time, and the types that variables have then or else."""
+    """A condition: its value, its truth where known at compile time, and the types of variables if it holds or not."""
 
     value: Value
     static: bool | None = None
@@ -69,7 +69,7 @@ class ConditionEmitter:
             return Condition(value, self._known(value))
 
     def _known(self, value: Value) -> bool | None:
-        """Whether the value is a constant that decides at compile time which code is compiled."""
+        """Whether the value is a constant that selects the compiled branch."""
         return value.constant() if value.is_constant and value.node.attributes.get("static") else None
 
     def _static(self, truth: bool, where: SourceRange) -> Condition:
@@ -115,7 +115,7 @@ class ConditionEmitter:
     # Types
 
     def _identity(self, tree: BinOp) -> Condition:
-        """`x is None` and the like, which say something about x's type."""
+        """`x is None` and the like, which refine x's type."""
         where, negative = tree.range, tree.operator == "is not"
         left, right = self.emit_expression(tree.left), self.emit_expression(tree.right)
         if NONE in (left.type, right.type):
@@ -148,7 +148,7 @@ class ConditionEmitter:
         return Condition(found.as_value(tree.range, self))
 
     def _find_in_string(self, text: Value, part: Value, where: SourceRange) -> SugaredValue:
-        """`part in text`: it is found somewhere before the end."""
+        """Emit `part in text`: whether a search finds it."""
         begin, end = self.constant(0, where), self.simple.length(where, text)
         place = self.call_operator("aten::find", where, [text, part, begin, end]).as_value(where, self)
         return self.call_operator("aten::ne", where, [place, self.constant(-1, where)])
@@ -203,7 +203,7 @@ class ConditionEmitter:
         return self._static(value.has_attribute(tree.range, self, tree.inputs[1].text), tree.range)
 
     def refine(self, refinements: Refinements, where: SourceRange) -> None:
-        """Give variables the types that a condition says they have."""
+        """Refine the types of variables by a condition."""
         for name, kind in refinements.items():
             found = self.environment.type_of(name)
             if found is None or (unshaped(found) == unshaped(kind) and kind is not ANY):

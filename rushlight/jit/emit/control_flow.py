@@ -2,10 +2,9 @@
 
 In: a graph in which `prim::Load` and `prim::Store` read and write variables, `prim::ReturnStmt`, `prim::BreakStmt` and
 `prim::ContinueStmt` leave blocks, and while loops have a block for their condition. Out: a graph without these: ifs have
-outputs, loops carry values, and what follows a possible exit stands in an if. Requires nothing else, guarantees `lint`.
+outputs, loops carry values, and code after a possible exit is guarded by an if. Requires nothing else, guarantees `lint`.
 
-Loops first have their condition as an input and an output, of `continue` too; then variables become values; `exits.py` does
-the rest.
+First, loops and `continue` get their condition as input and output; then variables become values; `exits.py` does the rest.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def convert_to_ssa(graph: Graph) -> None:
 
 
 class LoopConditions:
-    """Gives every loop its condition as an input and as the first output of its body, and every way to end a round as well."""
+    """Gives every loop its condition as an input and as the first output of its body, and the same to every exit of a round."""
 
     def __init__(self, graph: Graph):
         self.graph = graph
@@ -66,7 +65,7 @@ class LoopConditions:
             node.erase_block(1)
 
     def _condition(self, loop: Node) -> Value:
-        """Whether a loop goes on, calculated here."""
+        """Inline the loop's condition here."""
         with self.graph.source(loop.source_range):
             return _copy_into(self.graph, loop.blocks[1]) if len(loop.blocks) == 2 else loop.input(1)
 
@@ -101,7 +100,8 @@ class SSAConverter:
         self._convert(self.graph.block, {}, ())
 
     def _convert(self, block: Block, known: dict[str, Value], carried: tuple[tuple[str, Type], ...]) -> dict[str, Value]:
-        """Convert a block that begins with `known` variables, in a loop that carries some; what they are at its end."""
+        """Convert a block that begins with the variables `known`, inside a loop that carries some; returns the variables at its
+        end."""
         current = dict(known)
         for node in block.nodes:
             if node.kind == "prim::Load":
@@ -126,7 +126,7 @@ class SSAConverter:
         return current
 
     def _value(self, current: dict[str, Value], name: str, kind: Type, before: Node) -> Value:
-        """A variable's value; one that has none is read only by code that is never reached."""
+        """A variable's value. One without a value is only read by unreachable code."""
         return current[name] if name in current else self._uninitialized(kind, before)
 
     def _uninitialized(self, kind: Type, before: Node) -> Value:
@@ -137,7 +137,7 @@ class SSAConverter:
         set_here = set().union(*map(_set_names, node.blocks))
         values = [self._convert(block, current, carried) for block in node.blocks]
         ends = [_what_ends(block) for block in node.blocks]
-        leaving = [each > min(ends) for each in ends]  # where both end, code that is never reached sees what either leaves
+        leaving = [each > min(ends) for each in ends]  # if both branches end, unreachable code sees the values of either
         for name in sorted(name for name in {**values[0], **values[1]} if values[0].get(name) is not values[1].get(name)):
             found = [each.get(name) for each in values]
             kinds = [None if each is None else each.type for each, leaves in zip(found, leaving, strict=True) if not leaves]
@@ -155,7 +155,7 @@ class SSAConverter:
             current[name] = _named(node.add_output(kind), name)
 
     def _with(self, node: Node, current: dict[str, Value], carried: tuple[tuple[str, Type], ...]) -> None:
-        """Variables that the body sets become outputs, which stand for their values until it is spliced."""
+        """Variables set in the body become outputs, which represent their values until the body is spliced."""
         body = node.blocks[0]
         ends = self._convert(body, current, carried)
         if _what_ends(body) is not Ends.NOTHING:
@@ -193,7 +193,7 @@ def _named(value: Value, name: str) -> Value:
 
 
 def _set_names(block: Block) -> set[str]:
-    """The variables that a block sets, not those that only rounds of loops inside set."""
+    """The variables that a block sets, except those set only in inner loops."""
     found: set[str] = set()
     for node in block.nodes:
         if node.kind == "prim::Store":
@@ -208,12 +208,12 @@ def _stored(block: Block) -> list[str]:
 
 
 def _is_given(value: Value | None, kind: Type, ends: Ends, set_here: bool) -> bool:
-    """Whether a branch that ends something gives a variable's value on, which nothing reads."""
+    """Whether a branch that exits still passes a variable's value on, though nothing reads it."""
     return value is not None and unify(value.type, kind) == kind and not (ends is Ends.ALL and set_here)
 
 
 def _what_ends(block: Block) -> Ends:
-    """Whether a block's end is never reached."""
+    """The exit that makes a block's end unreachable, if there is one."""
     return max((_what_ends_with(node) for node in block.nodes), default=Ends.NOTHING)
 
 

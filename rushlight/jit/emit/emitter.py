@@ -34,21 +34,21 @@ from rushlight.jit.types.relations import is_subtype, unify, unshaped
 
 
 class Resolver(Protocol):
-    """What gives names that are no variables their meaning."""
+    """Resolves names that are no variables."""
 
     def value(self, name: str, where: SourceRange, emitter: Emitter) -> SugaredValue | None:
-        """What a name means; None for nothing."""
+        """The meaning of a name; None if it has none."""
 
     def type(self, name: str) -> Type | None:
-        """The class that a dotted name stands for; None for none."""
+        """The class that a dotted name denotes; None if it is no class."""
 
     def constant_value(self, value: object, where: SourceRange, emitter: Emitter) -> SugaredValue:
-        """What an object of Python means."""
+        """The sugared value of a Python object."""
 
 
 @dataclass
 class ReturnState:
-    """What a function returns: the declared type, or what its return statements gave so far."""
+    """The return type of a function: the declared one, or the type of the return statements so far."""
 
     declared: Type | None
     merged: Type | None = None
@@ -73,23 +73,23 @@ class Emitter(CallEmitter, StatementEmitter):
     def _resolve(self, name: str, where: SourceRange) -> SugaredValue | None:
         return self.resolver.value(name, where, self)
 
-    # Small helpers of all parts
+    # Helpers for all parts
 
     def constant(self, value: object, where: SourceRange) -> Value:
-        """A constant of the graph. ErrorReport for what can't be one."""
+        """Insert a constant. ErrorReport for a value that can't be one."""
         made = insert_constant(self.graph, value, where)
         if made is None:
             raise ErrorReport(where, f"a {type(value).__name__} cannot be used as a value: {value!r}")
         return made
 
     def static(self, truth: bool, where: SourceRange) -> Value:
-        """A constant that decides at compile time which branch of an if is compiled."""
+        """Insert a constant that selects the compiled branch of an if."""
         value = self.constant(truth, where)
         value.node.set("static", True)
         return value
 
     def insert(self, kind: str, inputs: Sequence[Value], result: Type, where: SourceRange) -> Value:
-        """A node with one result."""
+        """Insert a node with one result."""
         node = self.graph.insert(kind, inputs)
         node.source_range = where
         return node.output.set_type(result)
@@ -103,7 +103,7 @@ class Emitter(CallEmitter, StatementEmitter):
         return self.insert("prim::TupleConstruct", values, TupleType(tuple(value.type for value in values)), where)
 
     def sugared_constant(self, value: object, where: SourceRange) -> SugaredValue:
-        """What an object of Python means."""
+        """The sugared value of a Python object."""
         return self.resolver.constant_value(value, where, self)
 
     def function_constant(self, function: Function, where: SourceRange) -> Value:
@@ -111,7 +111,7 @@ class Emitter(CallEmitter, StatementEmitter):
         return self.constant(function, where)
 
     def type_of_tree(self, tree: Tree) -> Type:
-        """The type that a tree says."""
+        """The type that a tree denotes."""
         return type_from_tree(tree, self.resolver.type)
 
     @property
@@ -126,7 +126,7 @@ class Emitter(CallEmitter, StatementEmitter):
     # A whole function
 
     def emit_def(self, definition: Def, schema: FunctionSchema) -> FunctionSchema:
-        """Emit the body; the schema with the return type that was found, if none was declared."""
+        """Emit the body; returns the schema, with the inferred return type if none was declared."""
         for param, argument in zip(definition.decl.params, schema.arguments, strict=True):
             value = self.graph.block.add_input(param.ident.name, argument.type)
             with self.graph.source(param.range):
@@ -187,14 +187,14 @@ class Emitter(CallEmitter, StatementEmitter):
     # Blocks
 
     def push(self, block: Block) -> Environment:
-        """Emit into a block, with an environment of its own."""
+        """Start emitting into a block, with an environment of its own."""
         self.environment = Environment(self.graph, block, self.environment, self._resolve)
         self.graph.set_insert_point(block)
         self.nesting += 1
         return self.environment
 
     def pop(self, resume: Callable[[], None]) -> Environment:
-        """Go back to the block around; `resume` sets the insertion point."""
+        """Return to the enclosing block; `resume` sets the insertion point."""
         left = self.environment
         self.environment = left.parent
         self.nesting -= 1
@@ -211,8 +211,7 @@ _UNFIT_DEFAULTS: dict[Type, tuple[type, ...]] = {
 def signature(
     declaration: Decl, name: str, find: Callable[[str], Type | None], defaults: dict[str, object], owner: Type | None = None
 ) -> FunctionSchema:
-    """The schema that a declaration says: parameters without annotation are tensors; without a return type it has no
-    returns."""
+    """The schema of a declaration. Parameters without annotation are tensors; without a return type it has no returns."""
     arguments = []
     for index, param in enumerate(declaration.params):
         if index == 0 and owner is not None:

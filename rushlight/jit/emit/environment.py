@@ -1,4 +1,4 @@
-"""What names mean at a point of a function: variables, which are typed, and names of things that are no values.
+"""The meaning of names at a point of a function: typed variables, and names of things that are no graph values.
 
 In: definitions and assignments in source order. Out: loads and stores in the graph (`prim::Load`, `prim::Store`), which
 `control_flow.py` turns into SSA. Stage: jit, emission.
@@ -18,7 +18,7 @@ from rushlight.jit.types.relations import is_subtype, unshaped
 
 
 class Environment:
-    """The names of one block; `parent` is that of the block around it."""
+    """The names of one block; `parent` is the environment of the enclosing block."""
 
     def __init__(
         self, graph: Graph, block: Block, parent: Environment | None, resolve: Callable[[str, SourceRange], SugaredValue | None]
@@ -32,7 +32,7 @@ class Environment:
         self.undefined: dict[str, str] = {}
 
     def find(self, name: str) -> Environment | None:
-        """The innermost block's environment that has a variable of this name."""
+        """The innermost environment with a variable of this name."""
         environment: Environment | None = self
         while environment is not None:
             if name in environment.types or name in environment.sugared:
@@ -43,7 +43,7 @@ class Environment:
         return None
 
     def why_undefined(self, name: str) -> str:
-        """Why a name that is not defined is not."""
+        """The reason why a name is undefined."""
         environment: Environment | None = self
         while environment is not None:
             if name in environment.undefined:
@@ -52,7 +52,7 @@ class Environment:
         return f"undefined value {name}"
 
     def get(self, name: str, where: SourceRange, required: bool = True) -> SugaredValue | None:
-        """What a name means. ErrorReport for one that means nothing, None if it is not `required`."""
+        """The meaning of a name. For an undefined name ErrorReport, or None if it is not `required`."""
         found = self.find(name)
         if found is not None:
             if name in found.sugared:
@@ -122,13 +122,13 @@ class Environment:
         self.sugared[name] = value
 
     def declare(self, name: str, kind: Type) -> None:
-        """Say that a variable has a type here; its value was stored in blocks inside."""
+        """Declare a variable's type here; inner blocks have stored its value."""
         self.types[name] = kind
         self.sugared.pop(name, None)
         self.undefined.pop(name, None)
 
     def undefine(self, name: str, reason: str) -> None:
-        """Say that a name means nothing here, and why."""
+        """Make a name undefined here, with the reason."""
         self.types.pop(name, None)
         self.sugared.pop(name, None)
         self.undefined[name] = reason

@@ -1,12 +1,12 @@
-"""Exits to data flow: `return`, `break` and `continue` become values, and ifs around what they skip.
+"""Convert exits to data flow: `return`, `break` and `continue` become values, and code that they skip is guarded by ifs.
 
 In: a graph in SSA in which `prim::ReturnStmt(value)` leaves the graph, `prim::LoopContinuation(condition, carried...)` ends a
 round of the innermost loop, and `prim::With` holds a body and its clean-up. Out: a graph without these. Last part of
 `control_flow.py`.
 
-A block that may be left early gives, beside its own outputs, a flag that says whether it was left and the values that it was
-left with; what follows stands in an if on that flag. First the rounds of loops are done, then returns, which loops carry out
-with them. Values that are never read come from `prim::Uninitialized` at the beginning of the graph.
+A block that may be left early has additional outputs: a flag that says whether it was left, and the values that it was left
+with. The code after it moves into an if on that flag. Loop continuations are converted first, then returns, which loops carry
+outwards. Values that are never read come from `prim::Uninitialized` at the beginning of the graph.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Leaves(Enum):
 
 @dataclass
 class Exit:
-    """How a block is left: whether, the flag that says so where it runs, and with what values."""
+    """How a block is left: whether, the run-time flag for it, and the values."""
 
     leaves: Leaves
     flag: Value
@@ -64,7 +64,7 @@ class ExitTransformer:
         return self.graph.insert("prim::Constant").set("value", truth).output.set_type(BOOL)
 
     def _uninitialized(self, kind: Type) -> Value:
-        """The value that stands where none is read: one for each type object, as printed graphs have it."""
+        """The placeholder for a value that is never read: one per type object, as printed graphs have it."""
         if id(kind) not in self._missing:
             with self.graph.inserting(at_start_of=self.graph.block):
                 self._missing[id(kind)] = self.graph.insert("prim::Uninitialized").output.set_type(kind)
@@ -75,7 +75,7 @@ class ExitTransformer:
         self._within(self.graph.block, is_target=self.kind == RETURN)
 
     def _within(self, block: Block, is_target: bool) -> Exit:
-        """Rewrite a block that is, or else hides, what exits go to the end of."""
+        """Rewrite a block, which is the exits' target or may contain exits."""
         outer, self._target = self._target, block if is_target else None
         found = self._block(block)
         self._target = outer
@@ -115,7 +115,7 @@ class ExitTransformer:
         return self._never()
 
     def _drop_from(self, block: Block, node: Node) -> None:
-        """Remove what is not reached: all after a node, and the node itself if it is an exit."""
+        """Remove unreachable code: everything after a node, and the node itself if it is an exit."""
         rest = _nodes_after(block, node)
         made = {value for each in rest for value in each.outputs}
         for index, value in enumerate(block.outputs):
@@ -127,7 +127,7 @@ class ExitTransformer:
             node.destroy()
 
     def _arrive(self, block: Block, found: Exit) -> None:
-        """At the end of the block that exits go to: its outputs are what it was left with, if it was."""
+        """At the end of the exits' target block: its outputs are the values that it was left with, if it was."""
         if found.leaves is Leaves.ALWAYS:
             for index, value in enumerate(found.values):
                 block.replace_output(index, value)
@@ -155,7 +155,7 @@ class ExitTransformer:
         return tuple(self._uninitialized(value.type) for value in values)
 
     def _guard(self, block: Block, node: Node, found: Exit) -> Exit:
-        """Put what follows a node that may leave into an if."""
+        """Move the code after a node that may exit into an if."""
         rest = _nodes_after(block, node)
         outputs = block.outputs
         for each in rest:
@@ -171,7 +171,7 @@ class ExitTransformer:
         return self._if(guard, Exit(Leaves.ALWAYS, self.true, found.values), self._block(stays))
 
     def _with(self, node: Node) -> Exit:
-        """What the body is left with becomes outputs, which stand for it until the body is spliced."""
+        """The values that the body is left with become outputs, which represent them until the body is spliced."""
         body = node.blocks[0]
         found = self._block(body)
         if found.leaves is Leaves.NEVER:
@@ -201,7 +201,7 @@ class ExitTransformer:
 
 
 def _joined(first: Leaves, second: Leaves) -> Leaves:
-    """How an if is left whose branches are left so: one that raises has no say."""
+    """How an if is left, from how its branches are left. A branch that raises does not count."""
     if first is second or second is Leaves.RAISES:
         return first
     return second if first is Leaves.RAISES else Leaves.MAYBE
@@ -223,11 +223,11 @@ def _add_if_output(node: Node, values: tuple[Value, Value]) -> Value:
     return node.add_output(joined or first)
 
 
-# Ifs that follow each other
+# Consecutive ifs
 
 
 def join_consecutive_ifs(block: Block) -> None:
-    """Append to an if the next node, if that is an if on a result of the first that is a constant in both branches."""
+    """Append the next node to an if, where that is an if on a result of the first that is constant in both branches."""
     for node in block.nodes:
         if node.kind == "prim::If":
             while _join_next(node):
@@ -259,7 +259,7 @@ def _join_next(node: Node) -> bool:
 
 
 def _append_copy(block: Block, source: Block, known: dict[Value, Value]) -> list[Value]:
-    """Copy a block's nodes to the end of another; `known` stands for values from outside. What its outputs are there."""
+    """Append copies of a block's nodes to another; `known` maps values from outside. Returns the copied outputs."""
     for each in source.nodes:
         copy = block.append(block.graph.clone_node(each, lambda value: known.get(value, value)))
         known.update(zip(each.outputs, copy.outputs, strict=True))
@@ -270,7 +270,7 @@ def _append_copy(block: Block, source: Block, known: dict[Value, Value]) -> list
 
 
 def _splice_withs(block: Block) -> None:
-    """The body of a with statement and its clean-up stand in the block around."""
+    """Inline the body and the clean-up of with statements into the enclosing block."""
     for node in block.nodes:
         for inner in node.blocks:
             _splice_withs(inner)

@@ -64,11 +64,11 @@ class ExpressionEmitter(ConditionEmitter, SubscriptEmitter):
     """The emitter's rules for expressions."""
 
     def emit_expression(self, tree: Tree, hint: Type | None = None) -> Value:
-        """The graph value of an expression; `hint` is the type that is expected of an empty list or dict."""
+        """The graph value of an expression; `hint` is the expected type of an empty list or dict."""
         return self.emit_sugared(tree, hint).as_value(tree.range, self)
 
     def emit_sugared(self, tree: Tree, hint: Type | None = None) -> SugaredValue:
-        """What an expression means."""
+        """The sugared value of an expression."""
         with self.graph.source(tree.range):
             if isinstance(tree, Var):
                 return self.environment.get(tree.name, tree.range)

@@ -1,7 +1,7 @@
 """Whether a module's hooks have the signatures that a call of the module needs. Stage: jit, emission.
 
-In: a hook's schema, and the types of what it is called with. Out: nothing; ErrorReport names the hook, the module, what was
-found and what is expected.
+In: a hook's schema, and the types of its arguments. Out: nothing; ErrorReport names the hook, the module, the found and the
+expected types.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rushlight.jit.types.relations import is_subtype, unshaped
 
 
 def check_pre_hook(where: SourceRange, hook: str, module: str, schema: FunctionSchema, inputs: Sequence[Type]) -> None:
-    """A pre-hook takes the inputs as one tuple, and returns None, that tuple, or the only input."""
+    """A pre-hook takes the inputs as one tuple, and returns None, that tuple, or its only element."""
     named = f"Pre-hook '{hook}' on module '{module}'"
     expected = f"{hook}(self, input: {_tuple(inputs)})"
     _check_count(where, named, expected, schema, 2)
@@ -31,7 +31,7 @@ def check_pre_hook(where: SourceRange, hook: str, module: str, schema: FunctionS
 def check_hook(
     where: SourceRange, hook: str, module: str, schema: FunctionSchema, inputs: Sequence[Type], output: Type
 ) -> None:
-    """A hook takes the inputs as one tuple, and what the module or the hook before it gave."""
+    """A hook takes the inputs as one tuple, and the result of the module or of the previous hook."""
     named = f"Hook '{hook}' on module '{module}'"
     expected = f"{hook}(self, input: {_tuple(inputs)}, output: {unshaped(output)})"
     _check_count(where, named, expected, schema, 3)

@@ -51,7 +51,7 @@ class RangeValue(SugaredValue):
 
 @dataclass
 class ZipValue(SugaredValue):
-    """`zip(...)`: ends with the shortest."""
+    """`zip(...)`, as long as the shortest iterable."""
 
     parts: list[SugaredValue]
 
@@ -97,7 +97,7 @@ class EnumerateValue(SugaredValue):
         return [self._pair(where, emitter, emitter.constant(index, where), each) for index, each in enumerate(elements)]
 
     def _numbers(self, where: SourceRange, emitter: Emitter) -> RangeValue:
-        """The numbers, without an end, which are zipped with the elements."""
+        """An unbounded range, which is zipped with the elements."""
         endless = emitter.constant((1 << 63) - 1, where)
         return RangeValue(self.start, endless, None if self.start is None else emitter.constant(1, where))
 

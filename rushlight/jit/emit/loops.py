@@ -1,8 +1,7 @@
 """Loops and comprehensions. Part of the emitter.
 
-`prim::Loop(count, condition)` has a body block and, until `control_flow.py` folds it in, a block that calculates the
-condition of
-a while loop. Loops over tuples and modules' containers are unrolled.
+`prim::Loop(count, condition)` has a body block and, until `control_flow.py` inlines it, a block that calculates the condition
+of a while loop. Loops over tuples and modules' containers are unrolled.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ ENDLESS = 9223372036854775807
 
 
 class Ends(IntEnum):
-    """Whether control never reaches the end of a statement: not so, because it ends a round of a loop, or because it leaves all
-    blocks. What follows a statement of the last kind is not compiled."""
+    """Whether a statement's end is unreachable: no; yes, because it ends a round of a loop; or yes, because it leaves all
+    blocks. Code after the last kind is not compiled."""
 
     NOTHING = 0
     ROUND = 1
@@ -62,7 +61,7 @@ class LoopEmitter:
                 self.environment.undefine(name, f"{name} is not defined before the loop, so it may not be defined after it")
 
     def emit_for(self, tree: For) -> Ends:
-        """A for loop, of the graph or unrolled; whether control never reaches the statement after it."""
+        """A for loop, in the graph or unrolled; returns whether its end is unreachable."""
         if len(tree.targets) != 1 or len(tree.iterables) != 1:
             raise ErrorReport(tree.range, "loops have one target and one iterable")
         iterable = self.iterable(self.emit_sugared(tree.iterables[0]), tree.iterables[0].range)
@@ -90,7 +89,7 @@ class LoopEmitter:
         return Ends.NOTHING
 
     def iterable(self, sugared: SugaredValue, where: SourceRange) -> SugaredValue:
-        """What a loop over a value goes through: a dict's keys, an object's `__iter__`-less elements, anything else itself."""
+        """The iterable of a loop over a value: a dict's keys, an object's elements, or the value itself."""
         value = sugared.simple_value()
         if value is not None and isinstance(value.type, DictType):
             return self.call_operator("aten::keys", where, [value])
@@ -157,7 +156,7 @@ class LoopEmitter:
         self._for_each(self.iterable(self.emit_sugared(tree.iterable), tree.iterable.range), tree.range, use)
 
     def _for_each(self, iterable: SugaredValue, where: SourceRange, use: Callable[[SugaredValue], None]) -> None:
-        """Code for every element of an iterable: once for each where they are known at compile time, else in a loop."""
+        """Emit code for every element of an iterable: unrolled if they are known at compile time, else in a loop."""
         elements = iterable.static_elements(where, self)
         if elements is not None:
             for each in elements:
@@ -171,7 +170,7 @@ class LoopEmitter:
 
 
 def _leaves_loop(trees: list[Tree]) -> bool:
-    """Whether a break or continue of this loop occurs in a body."""
+    """Whether a body contains a break or continue of this loop."""
     for tree in trees:
         kind = type(tree).__name__
         if kind in ("Break", "Continue"):

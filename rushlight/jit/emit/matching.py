@@ -1,7 +1,7 @@
-"""Which overload a call means, and what its arguments become.
+"""Overload resolution, with conversion of arguments.
 
-In: arguments with their types, and schemas. Out: the arguments in the schema's order, converted where that is implied: an int
-where a list of fixed length is expected, a tuple for a list, a Tensor for a number, a default. Stage: jit, emission.
+In: arguments with their types, and schemas. Out: the arguments in the schema's order, implicitly converted where allowed: an
+int where a list of fixed length is expected, a tuple for a list, a Tensor for a number, a default. Stage: jit, emission.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MakeConstant = Callable[[object, SourceRange], Value]
 
 @dataclass
 class Match:
-    """A schema that fits: the inputs of the node, and the types of its results."""
+    """A matching schema: the inputs of the node, and the types of its results."""
 
     schema: FunctionSchema
     inputs: list[Value]
@@ -49,7 +49,7 @@ class Match:
 
 
 class Matcher:
-    """Matches arguments for one graph; conversions insert nodes there."""
+    """Matches arguments for one graph; conversions insert nodes into it."""
 
     def __init__(self, graph: Graph, constant: MakeConstant):
         self.graph = graph
@@ -59,12 +59,12 @@ class Matcher:
         self, schema: FunctionSchema, where: SourceRange, args: Sequence[NamedValue], keywords: Sequence[NamedValue],
         convert: bool = True, self_value: NamedValue | None = None,
     ) -> Match:  # fmt: skip
-        """The arguments for one schema; NoMatch says why they do not fit."""
+        """The arguments for one schema; NoMatch says why they don't fit."""
         positional = ([] if self_value is None else [self_value]) + list(args)
         named = {each.name: each for each in keywords}
         names = {argument.name for argument in schema.arguments}
         if "input" in named and "self" in names and "input" not in names:
-            named["self"] = named.pop("input")  # as functions of torch call what operators call self
+            named["self"] = named.pop("input")  # functions of torch call this parameter `input`, operators call it `self`
         used: set[str] = set()
         bound: dict[str, Type] = {}
         inputs: list[Value] = []
@@ -102,7 +102,7 @@ class Matcher:
         return Match(schema, inputs, [substitute(result.type, bound) for result in schema.returns])
 
     def _takes_the_rest(self, argument: Argument, rest: Sequence[NamedValue], schema: FunctionSchema, convert: bool) -> bool:
-        """`x.view(2, 3)` for `view(int[] size)`: the last list takes what is left."""
+        """`x.view(2, 3)` for `view(int[] size)`: the last list takes the remaining arguments."""
         positional = [each for each in schema.arguments if not each.kwarg_only]
         if argument is not positional[-1] or not isinstance(argument.type, ListType) or argument.length is not None or not rest:
             return False
@@ -149,7 +149,7 @@ class Matcher:
         return value
 
     def convert_value(self, value: Value, wanted: Type, convert: bool, length: int | None = None) -> Value:
-        """`value` as `wanted`, if there is an implied way; else itself."""
+        """`value` converted to `wanted`, if there is an implicit conversion; else itself."""
         target = wanted.element if isinstance(wanted, OptionalType) else NUMBER if wanted == _OPTIONAL_NUMBER else wanted
         if is_subtype(value.type, wanted) and wanted is not ANY:
             return value
@@ -157,7 +157,7 @@ class Matcher:
             return self._convert_elements(value, target, convert)
         if isinstance(target, ListType):
             if value.type == ListType(TENSOR) and value.node.kind == "prim::ListConstruct" and not value.node.inputs:
-                return self._made("prim::ListConstruct", [], target)  # `[]` is of any list's type
+                return self._made("prim::ListConstruct", [], target)  # `[]` has any list type
             if length is not None and is_subtype(value.type, target.element):
                 return self._made("prim::ListConstruct", [value] * length, target)
             if isinstance(value.type, TupleType) and all(is_subtype(each, target.element) for each in value.type.elements):
@@ -196,7 +196,7 @@ class Matcher:
         self, operators: Sequence[Operator], where: SourceRange, args: Sequence[NamedValue], keywords: Sequence[NamedValue],
         self_value: NamedValue | None = None, name: str = "",
     ) -> tuple[Operator, Match]:  # fmt: skip
-        """The first overload that fits, without implied conversions if one does. ErrorReport with every reason."""
+        """The first overload that fits, preferably without implicit conversions. ErrorReport lists every reason."""
         reasons: list[str] = []
         for convert in (False, True):
             for operator in operators:
@@ -211,7 +211,7 @@ class Matcher:
         raise ErrorReport(where, f"{head}\n{listed}\n\nThe original call is".replace("\n\n\n", "\n\n").strip("\n"))
 
     def tentative(self):
-        """A context in which inserted nodes are taken back if NoMatch leaves it."""
+        """A context that removes inserted nodes if NoMatch leaves it."""
         return _Tentative(self.graph)
 
 
@@ -236,7 +236,7 @@ _OF_BOOLS = {INT: "aten::Int", FLOAT: "aten::Float", NUMBER: "aten::Int"}
 
 
 def _implied_operator(kind: Type, target: Type) -> str | None:
-    """The operator by which a value of one type becomes one of another without being asked to; None for no such way."""
+    """The operator that implicitly converts a value of one type to another; None if there is none."""
     if isinstance(kind, TensorType):
         return _OF_TENSORS.get(target)
     if kind == NUMBER:
@@ -251,7 +251,7 @@ def _converts(kind: Type, target: Type) -> bool:
 
 
 def _keyword_of(argument: Argument, schema: FunctionSchema, named: dict[str, NamedValue]) -> str | None:
-    """The keyword that gives an argument: its name, and `input` for the `self` of an operator; None where there is none."""
+    """The keyword for an argument: its name, or `input` for an operator's `self`; None if it was not passed."""
     if argument.name in named:
         return argument.name
     return "input" if argument.name == "self" and "input" in named and schema.name.startswith("aten::") else None

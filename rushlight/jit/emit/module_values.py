@@ -47,13 +47,13 @@ class ModuleResolver(PythonResolver):
         self.property_of = property_of
 
     def self_value(self, value: Value) -> SugaredValue:
-        """What `self` means."""
+        """The value of `self`."""
         return ModuleValue(value, self.concrete, self)
 
 
 @dataclass
 class ModuleValue(SugaredValue):
-    """A module: its graph value, and what is known of it."""
+    """A module: its graph value, and its concrete type."""
 
     value: Value
     concrete: ConcreteModule
@@ -150,7 +150,7 @@ class ModuleValue(SugaredValue):
     def _call_with_hooks(
         self, forward: SugaredValue, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue]
     ) -> SugaredValue:
-        """A call with the module's scripted hooks around it; a hook that returns None changes nothing."""
+        """A call with the module's scripted hooks around it. A hook that returns None changes nothing."""
         given = [emitter.value_of(each) for each in args]
         kind, module = self.value.type, self.concrete.python_class.__name__
         for name in self.concrete.pre_hooks:
@@ -194,7 +194,7 @@ class ModuleValue(SugaredValue):
         return [(name, self.attribute(where, emitter, name)) for name in self.concrete.submodules]
 
     def named_modules(self, where: SourceRange, emitter: Emitter, prefix: str = "") -> list[tuple[str, SugaredValue]]:
-        """The module and all below it, by their paths."""
+        """The module and all modules below it, by path."""
         found: list[tuple[str, SugaredValue]] = [(prefix, self)]
         for name, child in self.named_children(where, emitter):
             path = f"{prefix}.{name}" if prefix else name

@@ -1,7 +1,7 @@
-"""What Python's objects mean in scripted code: modules, functions, classes, numbers. Stage: jit, emission.
+"""The meaning of Python objects in scripted code: modules, functions, classes, numbers. Stage: jit, emission.
 
-In: an object that a name stands for where the function was defined. Out: a sugared value. Functions and classes of the user are
-compiled when they are met (`Compiler`).
+In: the object of a name at the function's definition. Out: a sugared value. The user's functions and classes are compiled on
+demand (`Compiler`).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ FUNCTIONS: dict[object, SugaredValue] = {
 
 
 class Compiler(Protocol):
-    """Compiles what a function refers to."""
+    """Compiles the functions and classes that a function refers to."""
 
     def function(self, function: Callable, where: SourceRange) -> Sequence[Function]:
         """The compiled function of a Python one; several if it has overloads."""
@@ -73,7 +73,7 @@ class Compiler(Protocol):
 
 @dataclass
 class PythonModule(SugaredValue):
-    """A module of Python: its members are looked up when they are named."""
+    """A Python module; its members are looked up by name."""
 
     module: types.ModuleType | Namespace
     resolver: PythonResolver
@@ -96,7 +96,7 @@ class PythonModule(SugaredValue):
 
 @dataclass
 class PythonClassMembers(SugaredValue):
-    """A class of Python whose members are constants or functions: an enumeration, a namespace."""
+    """A Python class with constants or functions as members: an enumeration, a namespace."""
 
     python_class: type
     type: Type | None
@@ -122,7 +122,7 @@ class PythonClassMembers(SugaredValue):
 
 @dataclass
 class ExceptionClass(SugaredValue):
-    """An exception class: called, it is what `raise` takes; raised as it is, it has no message."""
+    """An exception class: a call makes the operand of `raise`; raised uncalled, it has no message."""
 
     python_class: type
 
@@ -136,7 +136,7 @@ class ExceptionClass(SugaredValue):
 
     @property
     def exception(self) -> tuple[str, Value | None]:
-        """What `raise` takes."""
+        """The operand of `raise`."""
         return self.qualified_name, None
 
     def call(
@@ -158,13 +158,13 @@ class ExceptionValue(SugaredValue):
 
     @property
     def exception(self) -> tuple[str, Value | None]:
-        """What `raise` takes."""
+        """The operand of `raise`."""
         return self.name, self.message
 
 
 @dataclass
 class IgnoredFunction(SugaredValue):
-    """A function that stays Python's (`ignore`), or raises when it is called (`unused`); a method has its module."""
+    """A function that is left to Python (`ignore`), or raises when it is called (`unused`); a method knows its module."""
 
     function: Callable
     raises: bool
@@ -195,7 +195,7 @@ class IgnoredFunction(SugaredValue):
 
 @dataclass
 class FlaggedFunction(SugaredValue):
-    """A function whose results depend on constant flags, such as `return_indices`: one function for each choice of them.
+    """A function whose result type depends on constant flags, such as `return_indices`: one function per choice of flags.
 
     `flags` are their names and positions.
     """
@@ -220,19 +220,19 @@ class FlaggedFunction(SugaredValue):
 
 
 class PythonResolver:
-    """Gives names the meaning that they have where a Python function was defined; `lookup` finds the object of a name."""
+    """Resolves names at a Python function's definition; `lookup` finds the object of a name."""
 
     def __init__(self, lookup: Callable[[str], object], compiler: Compiler):
         self.lookup = lookup
         self.compiler = compiler
 
     def shadows(self, name: str) -> bool:
-        """Whether a built-in's name means something else here."""
+        """Whether a built-in's name is redefined here."""
         found = self.lookup(name)
         return found is not None and found is not getattr(builtins, name, None) and name not in ("annotate", "fork")
 
     def value(self, name: str, where: SourceRange, emitter: Emitter) -> SugaredValue | None:
-        """What a name means; None for nothing."""
+        """The meaning of a name; None if it has none."""
         if name in BUILTIN_NAMES and not self.shadows(name):
             return BUILTIN_NAMES[name]
         found = self.lookup(name)
@@ -241,7 +241,7 @@ class PythonResolver:
         return self.sugared(found, where, name)
 
     def type(self, name: str) -> Type | None:
-        """The class that a dotted name stands for."""
+        """The class that a dotted name denotes."""
         first, *rest = name.split(".")
         found = self.lookup(first)
         for part in rest:
@@ -249,11 +249,11 @@ class PythonResolver:
         return None if found is None else type_from_python(found, self.compiler.class_type)
 
     def constant_value(self, value: object, where: SourceRange, emitter: Emitter) -> SugaredValue:
-        """What an object of Python means."""
+        """The sugared value of a Python object."""
         return self.sugared(value, where, "")
 
     def sugared(self, value: object, where: SourceRange, name: str) -> SugaredValue:
-        """What an object of Python means. ErrorReport for what means nothing in scripted code."""
+        """The sugared value of a Python object. ErrorReport for one without meaning in scripted code."""
         try:
             if value in FUNCTIONS:
                 return FUNCTIONS[value]
@@ -316,7 +316,7 @@ class PythonResolver:
 
 
 def operator_name(value: object) -> str | None:
-    """The jit's name of an operator of the library, `aten::relu`; None for anything else."""
+    """The jit's name of a library operator, `aten::relu`; None for anything else."""
     if isinstance(value, OpOverload):
         return f"{value.namespace}::{value._opname}"
     if isinstance(value, OpOverloadPacket):

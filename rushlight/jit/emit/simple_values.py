@@ -1,4 +1,4 @@
-"""What can be done with a graph value, by its type: select, call, unpack, index, iterate. Stage: jit, emission."""
+"""Operations on graph values, by type: select, call, unpack, index, iterate. Stage: jit, emission."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ class SimpleValues:
         raise ErrorReport(where, f"'{kind}' object cannot be used as a tuple")
 
     def static_elements(self, where: SourceRange, value: Value) -> list[SugaredValue] | None:
-        """The elements of a tuple; loops over anything else run in the graph."""
+        """The elements of a tuple for unrolling; loops over other values run in the graph."""
         return self.unpack(where, value, None) if isinstance(value.type, TupleType) else None
 
     def element(self, where: SourceRange, value: Value, position: int) -> Value:
@@ -254,7 +254,7 @@ class SimpleValues:
         raise ErrorReport(where, f"'{value.type}' object is not iterable")
 
     def _listed(self, where: SourceRange, value: Value) -> Value:
-        """The elements of a tuple as a list, of Any where they have no common type."""
+        """The elements of a tuple as a list; a list of Any if they have no common type."""
         kinds = [unshaped(kind) for kind in value.type.elements]
         element: Type | None = kinds[0]
         for kind in kinds[1:]:
@@ -263,7 +263,7 @@ class SimpleValues:
         return self._insert("prim::ListConstruct", parts, ListType(element or ANY), where)
 
     def module_item(self, where: SourceRange, value: Value, index: Value, interface: InterfaceType) -> SugaredValue:
-        """The submodule of a container that an index or key names at run time, seen as an interface that all of them have."""
+        """The submodule that an index or key selects at run time, typed as an interface that all submodules have."""
         for name, attribute in value.type.attributes.items():
             if isinstance(attribute.type, ClassType) and attribute.type.is_module and not implements(attribute.type, interface):
                 raise ErrorReport(

@@ -47,7 +47,7 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
     """The emitter's rules for statements."""
 
     def emit_statements(self, trees: list[Tree]) -> Ends:
-        """Emit a block's statements; whether control never reaches its end."""
+        """Emit a block's statements; returns whether its end is unreachable."""
         ends = Ends.NOTHING
         for tree in trees:
             with self.graph.source(tree.range):
@@ -105,7 +105,7 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
     # Ifs
 
     def emit_if(self, tree: If) -> Ends:
-        """An if; what both branches end."""
+        """An if; returns the exit that both branches share."""
         condition = self.emit_condition(tree.condition)
         if condition.static is not None:
             return self.emit_statements(tree.true_branch if condition.static else tree.false_branch)
@@ -115,7 +115,8 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
         return self.emit_branches(node, [(lambda body=body: self.emit_statements(body), known) for body, known in branches])
 
     def emit_branches(self, node: Node, branches: list) -> Ends:
-        """Both branches of an if node, each (what emits it, the types known there); what both end."""
+        """Emit both branches of an if node, each given as (emitting function, refined types); returns the exit that both
+        share."""
         environments: list = []
         ends: list[Ends] = []
         for emit, refinements in branches:
@@ -128,10 +129,10 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
         return min(ends)
 
     def _join(self, environments: list, ends: list[Ends], where: SourceRange) -> None:
-        """What variables mean after an if."""
+        """Merge the variables of both branches after an if."""
         if min(ends) is Ends.ALL:
             return
-        exits = [each > min(ends) for each in ends]  # where both end, code that is never reached sees what either leaves
+        exits = [each > min(ends) for each in ends]  # if both branches end, unreachable code sees the values of either
         names = dict.fromkeys(name for environment in environments for name in environment.types)
         for name in names:
             kinds = [
@@ -232,11 +233,11 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
         right = self.emit_expression(tree.value, hint)
         new = self.in_place(where, tree.operator, old, right)
         if isinstance(target, Select) and isinstance(old.type, TensorType):
-            return  # written in place: the attribute is the same tensor
+            return  # written in place: the attribute keeps the same tensor
         self.assign(target, SimpleValue(new), where)
 
     def in_place(self, where: SourceRange, operator: str, old: Value, right: Value) -> Value:
-        """`old operator= right`: in place for tensors and lists; the new value."""
+        """`old operator= right`: in place for tensors and lists; returns the new value."""
         if isinstance(old.type, ClassType):
             magic = {"+": "__iadd__", "-": "__isub__", "*": "__imul__", "/": "__itruediv__"}.get(operator, "")
             if old.type.find_method(magic) is not None:

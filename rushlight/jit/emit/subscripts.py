@@ -29,7 +29,7 @@ class SubscriptEmitter:
     """The emitter's rules for subscripts."""
 
     def emit_subscript(self, tree: Subscript, hint: Type | None = None) -> SugaredValue:
-        """`value[subscripts]`; `hint` is the interface that a module chosen at run time is expected to have."""
+        """`value[subscripts]`; `hint` is the interface expected of a module selected at run time."""
         sugared = self.emit_sugared(tree.value)
         value = sugared.simple_value()
         if value is None and isinstance(sugared, ConstantValue):
@@ -97,7 +97,7 @@ class SubscriptEmitter:
         return self.insert("prim::ListConstruct", indices, kind, where)
 
     def _select_and_slice(self, where: SourceRange, value: Value, subscripts: list[Tree]) -> tuple[Value, list[Value]]:
-        """What selecting and slicing leave, and the tensors to index it with, None in the place of whole dimensions."""
+        """Apply the selects and slices; returns the rest and the index tensors, None for whole dimensions."""
         values = [each if isinstance(each, Dots | SliceExpr) else self._subscript_value(each) for each in subscripts]
         after = self._count_after_dots(values)
         dim, passed_dots = 0, False
@@ -208,7 +208,7 @@ class SubscriptEmitter:
         return self.emit_operator("aten::tensor", where, [NamedValue(where, value)], keywords).as_value(where, self)
 
     def augment_subscript(self, target: Subscript, operator: str, tree: Tree, where: SourceRange) -> None:
-        """`value[subscripts] += right`: the container and its subscript are evaluated once, before what is added."""
+        """`value[subscripts] += right`: the container and its subscript are evaluated once, before the right side."""
         value = self.emit_expression(target.value)
         subscripts = self._spread(target.subscripts)
         if isinstance(value.type, TensorType):

@@ -1,8 +1,7 @@
-"""Sugared values: what an expression can mean while a function is compiled.
+"""Sugared values: the compile-time meanings of expressions.
 
 Most are values of the graph (`SimpleValue`); others exist only at compile time: functions, modules, classes, constants of
-Python.
-Each says what selecting, calling, unpacking, iterating and indexing it does. Stage: jit, emission.
+Python. Each defines how it is selected from, called, unpacked, iterated and indexed. Stage: jit, emission.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class NamedValue:
-    """An argument: a graph value or a constant of Python, where it stands, and its name if it was passed by keyword."""
+    """An argument: a graph value or a Python constant, its source range, and its name if it was passed by keyword."""
 
     range: SourceRange
     value: object
@@ -30,22 +29,22 @@ class NamedValue:
 
 
 class SugaredValue:
-    """Base: everything that is not defined for a kind of value is an error that names the kind."""
+    """Base class: operations that a kind of value does not define are errors that name the kind."""
 
     def kind(self) -> str:
-        """What errors call it."""
+        """The kind's name in errors."""
         return type(self).__name__
 
     def simple_value(self) -> Value | None:
-        """The graph value, if it is one already."""
+        """The graph value, if it already is one."""
         return None
 
     def has_value(self) -> bool:
-        """Whether `as_value` gives one: the graph's values, constants, and tuples of these, nested ones too."""
+        """Whether `as_value` returns a value: for graph values, constants, and (nested) tuples of these."""
         return False
 
     def as_value(self, where: SourceRange, emitter: Emitter) -> Value:
-        """The graph value; things that exist only at compile time have none."""
+        """The graph value; purely compile-time values have none."""
         raise ErrorReport(where, f"{self.kind()} cannot be used as a value")
 
     def attribute(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue:
@@ -67,15 +66,15 @@ class SugaredValue:
         raise ErrorReport(where, f"cannot call a {self.kind()}")
 
     def as_tuple(self, where: SourceRange, emitter: Emitter, count: int | None = None) -> list[SugaredValue]:
-        """Its elements, when it is unpacked into `count` targets."""
+        """The elements, for unpacking into `count` targets."""
         raise ErrorReport(where, f"{self.kind()} cannot be used as a tuple")
 
     def as_iterable(self, where: SourceRange, emitter: Emitter) -> SugaredValue:
-        """What a loop over it goes through."""
+        """The iterable of a loop over it."""
         return self
 
     def static_elements(self, where: SourceRange, emitter: Emitter) -> list[SugaredValue] | None:
-        """Its elements where a loop over it is unrolled at compile time; None where the loop is a loop of the graph."""
+        """The elements for a loop that is unrolled at compile time; None if the loop runs in the graph."""
         return None
 
     def length(self, where: SourceRange, emitter: Emitter) -> Value:
@@ -83,7 +82,7 @@ class SugaredValue:
         raise ErrorReport(where, f"{self.kind()} is not iterable")
 
     def lengths(self, where: SourceRange, emitter: Emitter) -> list[Value]:
-        """What its length is the least of: several where it goes through several iterables at once."""
+        """The lengths whose minimum is its length: several if it iterates over several iterables at once."""
         return [self.length(where, emitter)]
 
     def item(self, where: SourceRange, emitter: Emitter, index: Value, kind: Type | None = None) -> SugaredValue:
@@ -91,7 +90,7 @@ class SugaredValue:
         raise ErrorReport(where, f"'{self.kind()}' object is not subscriptable")
 
     def as_type(self) -> Type | None:
-        """The type that it is, where it stands for one."""
+        """The type that it denotes, if it denotes one."""
         return None
 
     def enter(self, where: SourceRange, emitter: Emitter) -> SugaredValue:
@@ -101,7 +100,7 @@ class SugaredValue:
 
 @dataclass
 class SimpleValue(SugaredValue):
-    """A value of the graph. What can be done with it depends on its type, and is in `simple_values.py`."""
+    """A value of the graph. The operations depend on its type, and are in `simple_values.py`."""
 
     value: Value
 

@@ -1,4 +1,4 @@
-"""Where Python syntax nodes stand in their source.
+"""Source ranges of Python syntax nodes.
 
 In: nodes of Python's `ast`. Out: source ranges. Stage: jit, frontend.
 """
@@ -13,30 +13,30 @@ from rushlight.jit.source import Source, SourceRange
 
 @dataclass(frozen=True)
 class SourceContext:
-    """A source and how its syntax tree's positions relate to it: `extra_lines` were put before it to parse it.
-    The code of an archive may define functions inside functions, for `fork`."""
+    """A source, and the mapping of its syntax tree's positions to it: `extra_lines` were prepended for parsing. An archive's
+    code may define nested functions, for `fork`."""
 
     source: Source
     extra_lines: int = 0
     is_archive: bool = False
 
     def range(self, node: ast.AST) -> SourceRange:
-        """The characters of a node."""
+        """The range of a node."""
         line, end_line = node.lineno - self.extra_lines, node.end_lineno - self.extra_lines
         return SourceRange(self.source, self._offset(line, node.col_offset), self._offset(end_line, node.end_col_offset))
 
     def word(self, node: ast.AST, word: str) -> SourceRange:
-        """The range of a keyword that a statement begins with."""
+        """The range of the keyword at a statement's start."""
         start = self._offset(node.lineno - self.extra_lines, node.col_offset)
         return SourceRange(self.source, start, start + len(word))
 
     def last_name(self, node: ast.AST, name: str) -> SourceRange:
-        """The range of the name that a node ends with."""
+        """The range of the name at a node's end."""
         end = self.range(node).end
         return SourceRange(self.source, end - len(name), end)
 
     def _offset(self, line: int, column: int) -> int:
-        # Python counts columns in UTF-8 bytes, the source in characters.
+        # Python counts columns in UTF-8 bytes, a source in characters.
         text = self.source.line(line - 1)
         if not text.isascii():
             column = len(text.encode()[:column].decode(errors="ignore"))

@@ -1,8 +1,7 @@
 """Functions and classes to tree views: the first stage of `script`.
 
-In: Python functions and classes whose source can be read, or source text. Out: `Def` and `ClassDef` trees.
-NotSupportedError for
-signatures that TorchScript does not have, OSError where there is no source. Stage: jit, frontend.
+In: Python functions and classes whose source can be read, or source text. Out: `Def` and `ClassDef` trees. NotSupportedError
+for signatures that TorchScript lacks, OSError where there is no source. Stage: jit, frontend.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _NO_VARIADICS = "Compiled functions can't take variable number of arguments or u
 
 
 def read_source(definition: Callable | type) -> Source:
-    """The source of a function or class, with its place in its file. OSError where Python has none."""
+    """The source of a function or class, with its position in its file. OSError if Python has none."""
     try:
         lines, first_line = inspect.getsourcelines(definition)
         filename = inspect.getsourcefile(definition)
@@ -36,20 +35,20 @@ def read_source(definition: Callable | type) -> Source:
 
 
 def parse(source: Source) -> tuple[list[ast.stmt], SourceContext]:
-    """The statements of a source text, which may be indented as a whole, and where they stand."""
+    """The statements of a source text, which may be indented as a whole, and their context."""
     code = (line for line in source.text.splitlines() if line.strip() and not line.lstrip().startswith("#"))
     indented = next(code, "").startswith((" ", "\t"))
     text = "if True:\n" + source.text if indented else source.text
     try:
         module = ast.parse(text, type_comments=True)
-    except SyntaxError:  # comments that look like type comments but stand where none may
+    except SyntaxError:  # comments that look like type comments in a place where none may be
         module = ast.parse(text)
     body = module.body[0].body if indented else module.body
     return body, SourceContext(source, int(indented))
 
 
 def get_jit_def(function: Callable, name: str | None = None, self_name: str | None = None) -> Def:
-    """The tree of a Python function, called `name`; `self_name` is the class of a method's first parameter."""
+    """The tree of a Python function, named `name`; `self_name` is the class of a method's first parameter."""
     function = inspect.unwrap(function)
     source = read_source(function)
     body, context = parse(source)
@@ -70,7 +69,7 @@ def build_def(context: SourceContext, node: ast.FunctionDef, name: str, self_nam
 
 
 def definitions_of_text(text: str, self_name: str | None = None) -> list[Def]:
-    """The trees of the functions that a source text defines; methods of a class where `self_name` names it."""
+    """The trees of the functions in a source text; with `self_name`, they are methods of that class."""
     body, context = parse(Source(text))
     wrong = next((each for each in body if not isinstance(each, ast.FunctionDef)), None)
     if wrong is not None:
@@ -104,15 +103,15 @@ def _param(context: SourceContext, node: ast.arg, kwarg_only: bool, self_name: s
 def _merge_type_comment(
     context: SourceContext, node: ast.FunctionDef, params: list[Param], is_method: bool
 ) -> tuple[list[Param], Tree | None]:
-    """The parameters and the return type with the types of a comment `# type: (int, Tensor) -> Tensor`."""
+    """The parameters and the return type, with the types of a comment `# type: (int, Tensor) -> Tensor`."""
     where = context.word(node, "def")
     types, returned = parse_signature(node.type_comment.strip(), where)
     return merge_types(where, params, types, is_method), returned
 
 
 def parse_signature(text: str, where: SourceRange) -> tuple[list[Tree], Tree | None]:
-    """The types of parameters, and of what is returned, of a text `(int, Tensor) -> Tensor`, all with the range `where`.
-    Without an arrow the type that is returned is None: it is inferred. NotSupportedError for other texts."""
+    """Parse `(int, Tensor) -> Tensor`: the types of parameters, and the return type, all with the range `where`. Without an
+    arrow the return type is None: it is inferred. NotSupportedError for other texts."""
     has_result = "->" in text
     try:
         signature = ast.parse(text if has_result else f"{text} -> None", mode="func_type")
@@ -126,7 +125,7 @@ def parse_signature(text: str, where: SourceRange) -> tuple[list[Tree], Tree | N
 
 @dataclass(frozen=True)
 class _OnePlace(SourceContext):
-    """Gives all nodes one range."""
+    """A context that gives all nodes one range."""
 
     place: SourceRange = NO_SOURCE
 
@@ -142,7 +141,8 @@ class _OnePlace(SourceContext):
 
 
 def merge_types(where: SourceRange, params: list[Param], types: list[Tree], is_method: bool) -> list[Param]:
-    """Parameters with other types; those of a comment `(...) -> type` keep their own. The first of a method may lack one."""
+    """Parameters with other types; a comment `(...) -> type` keeps their own types. The first parameter of a method may have
+    none."""
     if len(types) == 1 and isinstance(types[0], Dots):
         return params
     typed = params[1:] if is_method and len(types) == len(params) - 1 else params
@@ -155,7 +155,7 @@ def merge_types(where: SourceRange, params: list[Param], types: list[Tree], is_m
 
 
 def get_jit_class_def(kind: type, self_name: str, skip: Iterable[str] = ()) -> ClassDef:
-    """The tree of a class: its methods, static methods and properties, but for those named in `skip`."""
+    """The tree of a class: its methods, static methods and properties, except those named in `skip`."""
     source = read_source(kind)
     body, context = parse(source)
     found = body[0] if len(body) == 1 else None

@@ -1,6 +1,6 @@
 """Python expressions to tree views.
 
-In: an `ast.expr` and its context. Out: a tree view. NotSupportedError for what TorchScript does not have. Stage: jit, frontend.
+In: an `ast.expr` and its context. Out: a tree view. NotSupportedError for syntax that TorchScript lacks. Stage: jit, frontend.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ def _format_string(context: SourceContext, node: ast.JoinedStr) -> Tree:
     where, text, values = context.range(node), "", []
     for part in node.values:
         if isinstance(part, ast.Constant):
-            is_field = "{}" in part.value  # which the operator would fill
+            is_field = "{}" in part.value  # the operator would replace it as a field
             text += "{}" if is_field else part.value
             values += [StringLiteral(where, part.value)] if is_field else []
             continue
@@ -240,7 +240,7 @@ _BUILDERS: dict[type, Callable[[SourceContext, ast.expr], Tree]] = {
     ast.Tuple: _tuple,
     ast.Dict: _dict,
     ast.ListComp: _list_comprehension,
-    ast.GeneratorExp: _list_comprehension,  # the language has no other use for it than all its elements
+    ast.GeneratorExp: _list_comprehension,  # treated as a list of all its elements
     ast.DictComp: _dict_comprehension,
     ast.JoinedStr: _format_string,
 }

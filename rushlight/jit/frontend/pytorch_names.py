@@ -20,9 +20,9 @@ from rushlight.jit.tree_views import ClassDef, Decl, Def, Ident, Param, Tree
 
 
 class SourceContext(OwnContext, SourceRangeFactory):
-    """Where the nodes of a syntax tree stand, which was made of a text without its first `leading_whitespace_len` columns.
+    """The source ranges of a syntax tree that was parsed after removing the first `leading_whitespace_len` columns of the text.
 
-    `file_lineno` is the number, from 1, of the text's first line in the file; the other arguments are kept.
+    `file_lineno` is the number, from 1, of the text's first line in the file; the other arguments are stored.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class SourceContext(OwnContext, SourceRangeFactory):
 def get_jit_def(
     fn: Callable, def_name: str | None = None, self_name: str | None = None, is_classmethod: bool = False
 ) -> Def:
-    """The tree of a Python function, called `def_name`, by default as it is; `self_name` is the class of its first
+    """The tree of a Python function, named `def_name`, by default its own name; `self_name` is the class of its first
     parameter."""
     return definitions.get_jit_def(getattr(fn, "__func__", fn), def_name, self_name)
 
@@ -106,11 +106,11 @@ def merge_type_from_type_comment(decl: Decl, type_annotation_decl: Decl, is_meth
 def get_type_line(source: str) -> str | None:
     """The comment with a function's types as one line, `# type: (int, Tensor) -> Tensor`; None where there is none.
 
-    Types of parameters in comments of their own are put together: `# type: (...) -> Tensor` stands below them then.
+    Comments on single parameters are combined; `# type: (...) -> Tensor` follows them then.
     """
     try:
         found = ast.parse(dedent(source), type_comments=True).body[0]
-    except SyntaxError:  # a comment that looks like one stands where none may
+    except SyntaxError:  # a comment that looks like one, in a place where none may be
         return None
     if not isinstance(found, ast.FunctionDef) or found.type_comment is None:
         return None

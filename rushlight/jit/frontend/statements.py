@@ -73,7 +73,7 @@ def _assign(context: SourceContext, node: ast.Assign) -> Tree:
 
 
 def type_comment(context: SourceContext, node: ast.AST, text: str) -> Tree:
-    """The type expression of a comment; its range is that of the node which carries it."""
+    """The type expression of a comment; its range is that of the commented node."""
     try:
         parsed = ast.parse(text.strip(), mode="eval").body
     except SyntaxError:

@@ -1,4 +1,4 @@
-"""Tree views by PyTorch's constructors: `torch._C._jit_tree_views`, in which a tree takes its place from its parts.
+"""Tree views by PyTorch's constructors: `torch._C._jit_tree_views`, in which a tree derives its range from its parts.
 
 In: the arguments that PyTorch's classes of these names take. Out: trees of `tree_views.py`, whose constructors take the source
 range first. `isinstance` with a class of this module holds for those trees. Stage: jit, frontend.
@@ -16,7 +16,7 @@ from rushlight.jit.tree_printing import Tree
 
 
 class _Constructed(type):
-    """The class of a kind of tree: calling it makes one of `kinds[0]` by `make`."""
+    """A tree class with PyTorch's constructor: a call makes a tree of `kinds[0]` by `make`."""
 
     kinds: tuple[type[Tree], ...]
     make: Callable[..., Tree] | None
@@ -38,7 +38,7 @@ def _kind(name: str, kinds: Iterable[type[Tree]], make: Callable[..., Tree] | No
 
 
 def _joined(*trees: Tree | None) -> SourceRange:
-    """The range that holds several trees of one source; the first one's, if they are of several."""
+    """The range that spans several trees of one source; the first one's range if their sources differ."""
     found = [tree.range for tree in trees if tree is not None]
     if not found or any(each.source is not found[0].source for each in found):
         return found[0] if found else NO_SOURCE
@@ -46,7 +46,7 @@ def _joined(*trees: Tree | None) -> SourceRange:
 
 
 def _in_order(kind: type[Tree]) -> Callable[..., Tree]:
-    """PyTorch's arguments are the fields in order, the range first; sequences are kept as lists."""
+    """A constructor that takes the range first and then the fields in order; sequences become lists."""
     return lambda where, *parts: kind(where, *map(_listed, parts))
 
 
@@ -115,8 +115,8 @@ TREES: dict[str, type] = {"TreeView": TreeView, "Expr": Expr, "Stmt": Stmt} | {
 
 
 class SourceRangeFactory:
-    """Makes the ranges of one text, whose syntax tree was made of the text without its first `leading_whitespace_chars`
-    columns. `file_lineno` is the number, from 1, of its first line in the file."""
+    """Makes the ranges of one text, whose syntax tree was parsed without its first `leading_whitespace_chars` columns.
+    `file_lineno` is the number, from 1, of its first line in the file."""
 
     def __init__(self, text: str, filename: str | None, file_lineno: int, leading_whitespace_chars: int):
         self.text = Source(text, filename, max(0, file_lineno - 1))

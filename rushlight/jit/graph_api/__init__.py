@@ -1,7 +1,7 @@
-"""Graphs as torch's Python binding shows them, over the IR's own objects.
+"""torch's Python binding of graphs, over the IR's own objects.
 
 In: the IR's objects, whose parts are attributes. Out: handles, whose parts are methods with torch's names. Two handles of one
-object are equal. What a handle does not have it asks of its object.
+object are equal. A handle forwards other attributes to its object.
 """
 
 from __future__ import annotations
@@ -16,5 +16,5 @@ __all__ = ["Block", "Graph", "Handle", "Node", "Use", "Value", "parse_ir", "unwr
 
 
 def parse_ir(input: str) -> Graph:
-    """The graph that a text shows, in the notation of `str(graph)`. RuntimeError names the line and what was expected there."""
+    """Parse a graph in the notation of `str(graph)`. RuntimeError names the line and the expected token."""
     return Graph(parse_raw_ir(input))

@@ -1,4 +1,4 @@
-"""Blocks and graphs as torch's Python binding shows them: `graph.nodes()`, `graph.insertConstant(3)`."""
+"""torch's Python binding of blocks and graphs: `graph.nodes()`, `graph.insertConstant(3)`."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Block(Handle, of=ir.Block):
         return map(Node, self.raw.nodes)
 
     def inputs(self) -> Iterator[Value]:
-        """What it takes."""
+        """Its inputs."""
         return map(Value, list(self.raw.inputs))
 
     def outputs(self) -> Iterator[Value]:
-        """What it gives."""
+        """Its outputs."""
         return map(Value, self.raw.outputs)
 
     def findNode(self, kind: str, recurse: bool = True) -> Node | None:
@@ -41,11 +41,11 @@ class Block(Handle, of=ir.Block):
         return next(iter(self.findAllNodes(kind, recurse)), None)
 
     def findAllNodes(self, kind: str, recurse: bool = True) -> list[Node]:
-        """The nodes of a kind, those of inner blocks too unless `recurse` is False."""
+        """The nodes of a kind, including inner blocks unless `recurse` is False."""
         return [Node(node) for node in (self.raw.all_nodes() if recurse else self.raw.nodes) if node.kind == kind]
 
     def owningNode(self) -> Node | None:
-        """The node that it belongs to; None for a graph's own."""
+        """The node that the block belongs to; None for a graph's own block."""
         return None if self.raw.owner is None else Node(self.raw.owner)
 
     def paramNode(self) -> Node:
@@ -57,11 +57,11 @@ class Block(Handle, of=ir.Block):
         return Node(self.raw.result)
 
     def addInputToBlock(self) -> Value:
-        """Take one value more."""
+        """Add an input."""
         return Value(self.raw.add_input())
 
     def registerOutput(self, value: Value) -> int:
-        """Give one value more; its index."""
+        """Add an output; returns its index."""
         return self.raw.add_output(value.raw)
 
     def addNode(self, kind: str, inputs: Sequence[Value]) -> Node:
@@ -87,11 +87,11 @@ class Graph(Handle, of=ir.Graph):
         return map(Node, self.raw.nodes)
 
     def inputs(self) -> Iterator[Value]:
-        """What it takes."""
+        """Its inputs."""
         return map(Value, list(self.raw.inputs))
 
     def outputs(self) -> Iterator[Value]:
-        """What it gives."""
+        """Its outputs."""
         return map(Value, self.raw.outputs)
 
     def param_node(self) -> Node:
@@ -107,27 +107,27 @@ class Graph(Handle, of=ir.Graph):
         return self.block().findNode(kind, recurse)
 
     def findAllNodes(self, kind: str, recurse: bool = True) -> list[Node]:
-        """The nodes of a kind, those of inner blocks too unless `recurse` is False."""
+        """The nodes of a kind, including inner blocks unless `recurse` is False."""
         return self.block().findAllNodes(kind, recurse)
 
     def addInput(self, name: str = "") -> Value:
-        """Take one value more."""
+        """Add an input."""
         return Value(self.raw.add_input(name or None))
 
     def eraseInput(self, index: int) -> None:
-        """Take one value less."""
+        """Remove an input."""
         self.raw.block.erase_input(index)
 
     def registerOutput(self, value: Value) -> int:
-        """Give one value more; its index."""
+        """Add an output; returns its index."""
         return self.raw.register_output(value.raw)
 
     def eraseOutput(self, index: int) -> None:
-        """Give one value less."""
+        """Remove an output."""
         self.raw.block.erase_output(index)
 
     def permuteInputs(self, order: Sequence[int]) -> None:
-        """Take the inputs in another order."""
+        """Reorder the inputs."""
         inputs = self.raw.block.inputs
         if sorted(order) != list(range(len(inputs))):
             raise RuntimeError(f"{list(order)} is no order of {len(inputs)} inputs")
@@ -135,7 +135,7 @@ class Graph(Handle, of=ir.Graph):
         self.raw.block.param._number_outputs()
 
     def makeMultiOutputIntoTuple(self) -> None:
-        """Give one tuple of all outputs."""
+        """Replace the outputs by one tuple of them."""
         values = self.raw.outputs
         made = self.raw.create("prim::TupleConstruct", values)
         made.output.set_type(TupleType(tuple(value.type for value in values)))
@@ -144,36 +144,37 @@ class Graph(Handle, of=ir.Graph):
         self.raw.register_output(made.output)
 
     def create(self, kind: str, inputs: Sequence[Value] | int = (), num_outputs: int = 1) -> Node:
-        """A node without a place."""
+        """A node that is not inserted yet."""
         if isinstance(inputs, int):
             inputs, num_outputs = (), inputs
         return Node(self.raw.create(kind, [value.raw for value in inputs], num_outputs))
 
     def createClone(self, node: Node, value_of: Callable[[Value], Value]) -> Node:
-        """A copy of a node, without a place."""
+        """A copy of a node, not inserted yet."""
         return Node(self.raw.clone_node(node.raw, lambda value: value_of(Value(value)).raw))
 
     def insertNode(self, node: Node) -> Node:
-        """Put a node at the insertion point; returns it."""
+        """Insert a node at the insertion point; returns it."""
         return Node(self.raw.insert_node(node.raw))
 
     def appendNode(self, node: Node) -> Node:
-        """Put a node at the end; returns it."""
+        """Insert a node at the end; returns it."""
         return Node(self.raw.block.append(node.raw))
 
     def prependNode(self, node: Node) -> Node:
-        """Put a node at the beginning; returns it."""
+        """Insert a node at the beginning; returns it."""
         return Node(self.raw.block.prepend(node.raw))
 
     def insert(self, kind: str, args: Sequence[object]) -> Value:
-        """A node at the insertion point; arguments that are no values become constants. Its result has the operator's type."""
+        """Insert a new node at the insertion point; arguments that are no values become constants. Its result has the
+        operator's type."""
         inputs = [each.raw if isinstance(each, Value) else self.insertConstant(each).raw for each in args]
         node = self.raw.insert(kind, inputs)
         operator = operator_of(node)
         return Value(node.output.set_type(TENSOR if operator is None else operator.schema.return_type))
 
     def insertConstant(self, value: object) -> Value:
-        """A constant at the insertion point. RuntimeError for what can't be one."""
+        """Insert a constant at the insertion point. RuntimeError for a value that can't be one."""
         made = insert_constant(self.raw, value)
         if made is None:
             raise RuntimeError(f"a {type(value).__name__} can't be a constant: {value!r}")
@@ -182,7 +183,7 @@ class Graph(Handle, of=ir.Graph):
         return Value(made)
 
     def insertGraph(self, body: Graph, inputs: Sequence[Value]) -> list[Value]:
-        """Copies of another graph's nodes at the insertion point; its outputs there."""
+        """Insert copies of another graph's nodes at the insertion point; returns its outputs there."""
         return list(map(Value, insert_graph(self.raw.insert_point, body.raw, [value.raw for value in inputs])))
 
     def insertPoint(self) -> Node:
@@ -190,11 +191,11 @@ class Graph(Handle, of=ir.Graph):
         return Node(self.raw.insert_point)
 
     def setInsertPoint(self, place: Node | Block) -> None:
-        """Insert before a node, or at the end of a block."""
+        """Set the insertion point before a node, or at the end of a block."""
         self.raw.set_insert_point(place.raw)
 
     def insert_point_guard(self, place: Node | Block) -> AbstractContextManager:
-        """Insert before a node, or at the end of a block, while the context lasts."""
+        """A context that sets the insertion point before a node, or at the end of a block."""
         if isinstance(place, Block):
             return self.raw.inserting(at_end_of=place.raw)
         return self.raw.inserting(before=place.raw)
@@ -204,9 +205,9 @@ class Graph(Handle, of=ir.Graph):
         return Graph(self.raw.copy())
 
     def lint(self) -> None:
-        """RuntimeError where the graph does not hold together."""
+        """RuntimeError if an invariant of the graph is violated."""
         lint(self.raw)
 
     def str(self, print_source_ranges: bool = True) -> str:
-        """The graph as text, with or without places in the source."""
+        """The graph as text, with or without source positions."""
         return graph_text(self.raw, print_source_ranges)

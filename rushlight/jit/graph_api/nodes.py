@@ -1,4 +1,4 @@
-"""Nodes as torch's Python binding shows them: `node.kind()`, `node.inputs()`, `node.i("value")`."""
+"""torch's Python binding of nodes: `node.kind()`, `node.inputs()`, `node.i("value")`."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ def _get_attribute(self: Node, name: str) -> object:
 
 
 class Node(Handle, of=ir.Node):
-    """An operation of a graph. Attributes are read by kind: `i`, `f`, `s`, `t`, `g`, `ty`, lists by `is`, `fs`, `ss`, `ts`; the
-    same with an underscore behind sets one, and returns the node."""
+    """An operation of a graph. Attributes are read by kind: `i`, `f`, `s`, `t`, `g`, `ty`, lists by `is`, `fs`, `ss`, `ts`. The
+    same names with a trailing underscore set an attribute, and return the node."""
 
     __slots__ = ()
     raw: ir.Node
 
     def kind(self) -> str:
-        """What it does, as `aten::add`."""
+        """Its operation, such as `aten::add`."""
         return self.raw.kind
 
     def inputs(self) -> Iterator[Value]:
-        """What it reads."""
+        """Its inputs."""
         return map(Value, self.raw.inputs)
 
     def outputs(self) -> Iterator[Value]:
-        """What it gives."""
+        """Its outputs."""
         return map(Value, list(self.raw.outputs))
 
     def input(self, index: int = 0) -> Value:
@@ -64,15 +64,15 @@ class Node(Handle, of=ir.Node):
         return Value(self.raw.outputs[index])
 
     def inputsSize(self) -> int:
-        """How many values it reads."""
+        """The number of its inputs."""
         return self.raw.input_count
 
     def outputsSize(self) -> int:
-        """How many results it has."""
+        """The number of its results."""
         return len(self.raw.outputs)
 
     def hasMultipleOutputs(self) -> bool:
-        """Whether it has more results than one."""
+        """Whether it has more than one result."""
         return len(self.raw.outputs) > 1
 
     def hasUses(self) -> bool:
@@ -84,7 +84,7 @@ class Node(Handle, of=ir.Node):
         return map(wrapped, list(self.raw.blocks))
 
     def owningBlock(self) -> Block:
-        """The block that it stands in."""
+        """The block that contains it."""
         return wrapped(self.raw.block)
 
     def prev(self) -> Node:
@@ -92,39 +92,39 @@ class Node(Handle, of=ir.Node):
         return Node(self.raw.previous)
 
     def addInput(self, value: Value) -> Value:
-        """Read one value more."""
+        """Add an input."""
         return Value(self.raw.add_input(value.raw))
 
     def addOutput(self) -> Value:
-        """Give one result more."""
+        """Add a result."""
         return Value(self.raw.add_output())
 
     def addBlock(self) -> Block:
-        """One block more."""
+        """Add a block."""
         return wrapped(self.raw.add_block())
 
     def eraseOutput(self, index: int) -> None:
-        """Drop a result."""
+        """Remove a result."""
         self.raw.erase_output(index)
 
     def removeInput(self, index: int) -> None:
-        """Read one value less."""
+        """Remove an input."""
         self.raw.remove_input(index)
 
     def removeAllInputs(self) -> None:
-        """Read nothing."""
+        """Remove all inputs."""
         self.raw.remove_all_inputs()
 
     def replaceInput(self, index: int, value: Value) -> Value:
-        """Read another value at a place; the old one."""
+        """Replace an input; returns the old one."""
         return Value(self.raw.replace_input(index, value.raw))
 
     def replaceInputWith(self, old: Value, new: Value) -> None:
-        """Read another value instead of one."""
+        """Replace all occurrences of an input."""
         self.raw.replace_input_with(old.raw, new.raw)
 
     def replaceAllUsesWith(self, other: Node) -> None:
-        """Have what reads its results read another node's."""
+        """Replace all uses of its results by another node's results."""
         self.raw.replace_all_uses_with(other.raw)
 
     def namedInput(self, name: str) -> Value:
@@ -146,12 +146,12 @@ class Node(Handle, of=ir.Node):
         return operator is not None and (operator.schema.name, operator.schema.overload) == (wanted.name, wanted.overload)
 
     def insertBefore(self, other: Node) -> Node:
-        """Put it, which has no place yet, before another; returns itself."""
+        """Insert it, which is not in a graph yet, before another node; returns itself."""
         self.raw.insert_before(other.raw)
         return self
 
     def insertAfter(self, other: Node) -> Node:
-        """Put it, which has no place yet, after another; returns itself."""
+        """Insert it, which is not in a graph yet, after another node; returns itself."""
         self.raw.insert_after(other.raw)
         return self
 
@@ -172,7 +172,7 @@ class Node(Handle, of=ir.Node):
         return self.raw.is_after(other.raw)
 
     def isNondeterministic(self) -> bool:
-        """Whether equal inputs may give different results."""
+        """Whether results are random."""
         return is_nondeterministic(self.raw)
 
     def mustBeNone(self) -> bool:
@@ -180,11 +180,11 @@ class Node(Handle, of=ir.Node):
         return self.raw.kind == "prim::Constant" and self.raw.output.is_none
 
     def destroy(self) -> None:
-        """Take it from the graph for good."""
+        """Remove it from the graph permanently."""
         self.raw.destroy()
 
     def sourceRange(self) -> str:
-        """Where it comes from, with the source around it."""
+        """Its source position, with the source around it."""
         return self.raw.source_range.highlight()
 
     def scopeName(self) -> str:
@@ -200,12 +200,12 @@ class Node(Handle, of=ir.Node):
         return [node for block in self.blocks() for node in block.findAllNodes(kind, recurse)]
 
     def copyMetadata(self, other: Node) -> Node:
-        """Come from where another comes; returns itself."""
+        """Copy another node's source position; returns itself."""
         self.raw.source_range, self.raw.scope = other.raw.source_range, other.raw.scope
         return self
 
     def copyAttributes(self, other: Node) -> Node:
-        """Take all attributes of another; returns itself."""
+        """Copy all attributes of another node; returns itself."""
         self.raw.attributes = dict(other.raw.attributes)
         return self
 
@@ -222,7 +222,7 @@ class Node(Handle, of=ir.Node):
         return bool(self.raw.attributes)
 
     def removeAttribute(self, name: str) -> Node:
-        """Drop an attribute; returns itself."""
+        """Remove an attribute; returns itself."""
         del self.raw.attributes[name]
         return self
 

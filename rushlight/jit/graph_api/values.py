@@ -1,4 +1,4 @@
-"""Values as torch's Python binding shows them: `value.debugName()`, `value.type()`, `value.uses()`."""
+"""torch's Python binding of values: `value.debugName()`, `value.type()`, `value.uses()`."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Value(Handle, of=ir.Value):
     raw: ir.Value
 
     def node(self) -> Node:
-        """What makes it."""
+        """The node that produces it."""
         return wrapped(self.raw.node)
 
     def offset(self) -> int:
-        """Which of its node's results it is."""
+        """Its index among its node's results."""
         return self.raw.offset
 
     def type(self) -> Type:
@@ -48,7 +48,7 @@ class Value(Handle, of=ir.Value):
         return self.setType(other.type())
 
     def inferTypeFrom(self, example: Tensor) -> None:
-        """Give it the complete type of a tensor."""
+        """Set its type to the complete type of a tensor."""
         self.setType(TensorType(example.dtype, tuple(example.shape), tuple(example.stride()), False, str(example.device)))
 
     def debugName(self) -> str:
@@ -56,7 +56,7 @@ class Value(Handle, of=ir.Value):
         return self.raw.debug_name
 
     def setDebugName(self, name: str) -> Value:
-        """Name it; a number is added where the name is taken. Returns itself."""
+        """Set its name; a number is added if the name is taken. Returns itself."""
         self.raw.debug_name = name
         return self
 
@@ -65,19 +65,19 @@ class Value(Handle, of=ir.Value):
         return self.raw.unique
 
     def uses(self) -> list[Use]:
-        """Where it is read."""
+        """Its uses."""
         return [Use(wrapped(user), offset) for user, offset in self.raw.uses]
 
     def replaceAllUsesWith(self, other: Value) -> None:
-        """Have all that read it read another value."""
+        """Replace all its uses by another value."""
         self.raw.replace_all_uses_with(other.raw)
 
     def replaceAllUsesAfterNodeWith(self, node: Node, other: Value) -> None:
-        """Have what reads it after a node read another value."""
+        """Replace its uses after a node by another value."""
         self.raw.replace_uses_after(node.raw, other.raw)
 
     def copyMetadata(self, other: Value) -> Value:
-        """Take another value's type and name; returns itself."""
+        """Copy another value's type and name; returns itself."""
         self.raw.copy_metadata(other.raw)
         return self
 
@@ -88,10 +88,10 @@ class Value(Handle, of=ir.Value):
     requiresGrad = requires_grad
 
     def isCompleteTensor(self) -> bool:
-        """Whether its type tells dtype, sizes, strides and device."""
+        """Whether its type has dtype, sizes, strides and device."""
         kind = self.raw.type
         return isinstance(kind, TensorType) and None not in (kind.dtype, kind.sizes, kind.strides, kind.device)
 
     def toIValue(self) -> object:
-        """What a constant holds; None for other values."""
+        """The value of a constant; None for other values."""
         return self.raw.constant()

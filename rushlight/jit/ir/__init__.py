@@ -1,4 +1,5 @@
-"""The IR: `graph.py` data, `printer.py` to text, `parser.py` from text, `lint.py` its invariants."""
+"""The IR: `graph.py` is the data structure, `printer.py` and `parser.py` convert to and from text, `lint.py` checks
+invariants."""
 
 from rushlight.jit.ir.graph import Block, Graph, Node, Use, Value
 

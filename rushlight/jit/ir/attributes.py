@@ -1,6 +1,6 @@
 """Attributes of nodes from text: numbers, strings, lists, types and tensors, as the printer writes them.
 
-In: tokens, at what stands between a node's square brackets, and the type of the node's result, which tells an int from a bool.
+In: tokens, positioned inside a node's square brackets, and the type of the node's result, which distinguishes ints from bools.
 Out: the values.
 """
 
@@ -40,7 +40,7 @@ _DTYPES = {each.scalar_name: each for each in (*ALL, *STORED_TYPES)}
 
 
 class NamedObject:
-    """A constant of which text tells only the name, as a member of an enumeration."""
+    """A constant of which text shows only the name, such as a member of an enumeration."""
 
     def __init__(self, name: str):
         self.name = name
@@ -56,18 +56,19 @@ class NamedObject:
 
 
 class AttributeParser:
-    """Reads values from tokens; `resolve` finds classes."""
+    """Parses values from tokens; `resolve` finds classes."""
 
     def __init__(self, tokens: Tokens, resolve: Callable[[str], Type | None]):
         self.tokens = tokens
         self.resolve = resolve
 
     def type(self) -> Type:
-        """A type."""
+        """Parse a type."""
         return parse_type(self.tokens, self.resolve)
 
     def shown_tensor(self) -> Tensor | None:
-        """A small tensor with its elements, ` 1  2 [ CPUFloatType{2} ]`, behind the current token; None if there is none."""
+        """Parse a small tensor with its elements, ` 1  2 [ CPUFloatType{2} ]`, after the current token; None if there is
+        none."""
         matched = _SHOWN.match(self.tokens.text, self.tokens._next)
         if matched is None:
             return None
@@ -78,7 +79,7 @@ class AttributeParser:
         return tensor(numbers, dtype=_DTYPES[matched["dtype"]]).reshape(sizes)
 
     def value(self, kind: Type | None, is_type: bool = False) -> object:
-        """A value; of type `kind` where that is known, a type if `is_type`."""
+        """Parse a value: of type `kind` where known, a type if `is_type`."""
         tokens = self.tokens
         if isinstance(kind, OptionalType):
             kind = kind.element
@@ -112,7 +113,7 @@ class AttributeParser:
         return self.type()
 
     def _annotated(self, kind: Type | None) -> object:
-        """`annotate(List[int], [])`: an empty list or dict, of which the value's type says what it would hold."""
+        """Parse `annotate(List[int], [])`: an empty list or dict with its element type."""
         found = _ANNOTATED.match(self.tokens.text, self.tokens._next)
         if found is None:
             raise self.tokens.error("expected an empty list or dict with its type")
@@ -156,7 +157,7 @@ class AttributeParser:
 
 
 def unquoted(text: str) -> str:
-    """A string from its text in quotes, with escapes for bytes of UTF-8."""
+    """The string inside quotes, with escapes for UTF-8 bytes."""
     data = bytearray()
     position = 1
     while position < len(text) - 1:
@@ -179,7 +180,7 @@ def _escaped(code: str) -> bytes:
 
 
 def _zeros(kind: Type | None) -> Tensor:
-    """What stands for a tensor whose elements are not shown."""
+    """The stand-in for a tensor whose elements are not shown."""
     dtype = kind.dtype if isinstance(kind, TensorType) else None
     if isinstance(kind, TensorType) and kind.sizes is not None and None not in kind.sizes and math.prod(kind.sizes) != 1:
         return find_packet("aten::zeros")(kind.sizes, dtype=dtype)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Copies(dict):
-    """What stands for the values of a graph that is copied: a dict, which is also a function; `outside` knows the others."""
+    """The mapping from values of a copied graph to the copies: a dict that is also a function. `outside` maps other values."""
 
     def __init__(self, known: Iterable[tuple[Value, Value]] = (), outside: Callable[[Value], Value] | None = None):
         super().__init__(known)
@@ -32,7 +32,7 @@ class Copies(dict):
 
 
 class Block:
-    """Nodes in order, with inputs and outputs; `owner` is the node that it belongs to (None: it is the graph's)."""
+    """Nodes in order, with inputs and outputs; `owner` is the node that contains it (None for the graph's block)."""
 
     __slots__ = ("graph", "owner", "param", "result", "_ordered")
 
@@ -49,17 +49,17 @@ class Block:
 
     @property
     def inputs(self) -> list[Value]:
-        """What it takes."""
+        """Its inputs."""
         return self.param.outputs
 
     @property
     def outputs(self) -> tuple[Value, ...]:
-        """What it gives."""
+        """Its outputs."""
         return self.result.inputs
 
     @property
     def nodes(self) -> Iterator[Node]:
-        """Its nodes in order. The current one may be destroyed or moved meanwhile."""
+        """Its nodes in order. The current one may be destroyed or moved during iteration."""
         node = self.param.next
         while node is not self.result:
             following = node.next
@@ -68,7 +68,7 @@ class Block:
 
     @property
     def reversed_nodes(self) -> Iterator[Node]:
-        """Its nodes, last first. The current one may be destroyed meanwhile."""
+        """Its nodes, last first. The current one may be destroyed during iteration."""
         node = self.result.previous
         while node is not self.param:
             preceding = node.previous
@@ -76,38 +76,38 @@ class Block:
             node = preceding if node.previous is None or node.block is not self else node.previous
 
     def add_input(self, name: str | None = None, kind: Type = TENSOR) -> Value:
-        """Take one value more."""
+        """Add an input."""
         value = self.param.add_output(kind)
         if name is not None:
             value.debug_name = name
         return value
 
     def insert_input(self, index: int, name: str | None = None, kind: Type = TENSOR) -> Value:
-        """Take one value more, at a place."""
+        """Insert an input at an index."""
         value = self.param.insert_output(index, kind)
         if name is not None:
             value.debug_name = name
         return value
 
     def erase_input(self, index: int) -> None:
-        """Take one value less, which nothing reads."""
+        """Remove an unused input."""
         self.param.erase_output(index)
 
     def add_output(self, value: Value) -> int:
-        """Give one value more; its index."""
+        """Add an output; returns its index."""
         self.result.add_input(value)
         return self.result.input_count - 1
 
     def insert_output(self, index: int, value: Value) -> None:
-        """Give one value more, at a place."""
+        """Insert an output at an index."""
         self.result.insert_input(index, value)
 
     def replace_output(self, index: int, value: Value) -> None:
-        """Give another value at a place."""
+        """Replace an output."""
         self.result.replace_input(index, value)
 
     def erase_output(self, index: int) -> None:
-        """Give one value less."""
+        """Remove an output."""
         self.result.remove_input(index)
 
     def append(self, node: Node) -> Node:
@@ -119,18 +119,18 @@ class Block:
         return node.insert_after(self.param)
 
     def all_nodes(self) -> Iterator[Node]:
-        """Its nodes and those of the blocks inside, outer ones first."""
+        """Its nodes and those of inner blocks, outer ones first."""
         for node in self.nodes:
             yield node
             for block in node.blocks:
                 yield from block.all_nodes()
 
     def forget_order(self) -> None:
-        """The places of the nodes have changed."""
+        """Invalidate the nodes' positions after a change."""
         self._ordered = False
 
     def ensure_order(self) -> None:
-        """Number the nodes, if they changed since."""
+        """Number the nodes' positions, if they have changed."""
         if not self._ordered:
             for position, node in enumerate(itertools.chain((self.param,), self.nodes, (self.result,))):
                 node._position = position
@@ -146,7 +146,7 @@ class Block:
             self.graph.names.release(value)
 
     def clone_from(self, source: Block, value_of: Callable[[Value], Value]) -> None:
-        """Fill an empty block with copies of another's nodes; `value_of` says what stands for values from outside."""
+        """Fill an empty block with copies of another's nodes; `value_of` maps values from outside."""
         copies = value_of if isinstance(value_of, Copies) else Copies(outside=value_of)
         for value in source.inputs:
             copies[value] = self.add_input(kind=value.type).copy_metadata(value)

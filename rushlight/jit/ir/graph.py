@@ -1,11 +1,11 @@
 """The IR of the jit: typed, block-structured SSA.
 
 A graph is a block (`block.py`). A block has inputs, nodes in order, and outputs. A node (`node.py`) has inputs, outputs,
-attributes and blocks of its own (`prim::If`, `prim::Loop`). A value is made by one node, or is a block's input, and knows its
-uses.
+attributes and blocks of its own (`prim::If`, `prim::Loop`). A value is produced by one node, or is a block's input, and knows
+its uses.
 
-In: made by the emitter, by tracing, or parsed from text. Out: changed by passes, turned into instructions. Everything prints
-(`printer.py`), parses back (`parser.py`) and can be linted (`lint.py`).
+In: the emitter, a trace or a text. Out: input of passes and of the instruction generator. Everything can be printed
+(`printer.py`), parsed (`parser.py`) and linted (`lint.py`).
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from rushlight.jit.types.kinds import TENSOR, Type
 
 __all__ = ["Block", "Graph", "Node", "Use", "Value"]
 
-printer = LazyModule("rushlight.jit.ir.printer")  # it prints graphs, and few programs do
+printer = LazyModule("rushlight.jit.ir.printer")  # the printer of graphs, which few programs need
 
 
 class CodeKeeper(Protocol):
-    """Keeps the instructions of a graph for other processes; `code` is a `Code` of `runtime/code.py`."""
+    """Caches the instructions of a graph for other processes; `code` is a `Code` of `runtime/code.py`."""
 
     def fill(self, code: object) -> bool:
-        """Give an empty code the instructions that were kept; whether there are some."""
+        """Fill an empty code with the cached instructions; False if there are none."""
 
     def keep(self, code: object) -> None:
-        """Keep the instructions of a code."""
+        """Cache the instructions of a code."""
 
 
 class Graph:
     """A function's body. Nodes are inserted at the insertion point: the end, unless `insert_point` says otherwise.
 
-    `code_keeper` reads the instructions of an unchanged graph from disk, and keeps those that are made of it there."""
+    `code_keeper` caches the instructions of an unchanged graph on disk."""
 
     code_keeper: CodeKeeper | None = None
 
@@ -58,14 +58,14 @@ class Graph:
         return printer.graph_text(self)
 
     def next_unique(self) -> int:
-        """A number that no value has."""
+        """An unused number for a value."""
         number = next(self._unique)
         while self.names.is_taken(str(number)):
             number = next(self._unique)
         return number
 
     def reserve_numbers(self) -> None:
-        """Give new values numbers that no value has: for a graph whose values were numbered from outside."""
+        """Make new values use numbers beyond the existing ones, for a graph whose values were numbered from outside."""
         numbers = [value.unique for node in self.all_nodes() for value in node.outputs]
         numbers += [value.unique for node in self.all_nodes() for block in node.blocks for value in block.inputs]
         numbers += [value.unique for value in self.inputs]
@@ -73,12 +73,12 @@ class Graph:
 
     @property
     def inputs(self) -> list[Value]:
-        """What it takes."""
+        """Its inputs."""
         return self.block.inputs
 
     @property
     def outputs(self) -> tuple[Value, ...]:
-        """What it gives."""
+        """Its outputs."""
         return self.block.outputs
 
     @property
@@ -87,7 +87,7 @@ class Graph:
         return self.block.nodes
 
     def all_nodes(self) -> Iterator[Node]:
-        """All nodes, those of inner blocks too."""
+        """All nodes, including inner blocks."""
         return self.block.all_nodes()
 
     def find_all_nodes(self, kind: str) -> list[Node]:
@@ -99,11 +99,11 @@ class Graph:
         return next((node for node in self.all_nodes() if node.kind == kind), None)
 
     def add_input(self, name: str | None = None, kind: Type = TENSOR) -> Value:
-        """Take one value more."""
+        """Add an input."""
         return self.block.add_input(name, kind)
 
     def register_output(self, value: Value) -> int:
-        """Give one value more; its index."""
+        """Add an output; returns its index."""
         return self.block.add_output(value)
 
     # Making nodes
@@ -113,7 +113,7 @@ class Graph:
         return Block(self, owner)
 
     def create(self, kind: str, inputs: Iterable[Value] = (), output_count: int = 1) -> Node:
-        """A node without a place."""
+        """A node that is not inserted yet."""
         return Node(self, kind, inputs, output_count)
 
     def insert_node(self, node: Node) -> Node:
@@ -125,7 +125,7 @@ class Graph:
         return self.insert_node(self.create(kind, inputs, output_count))
 
     def clone_node(self, node: Node, value_of: Callable[[Value], Value]) -> Node:
-        """A copy, without a place, of a node of any graph, with its blocks; `value_of` says what its inputs are here."""
+        """A copy, not inserted yet, of a node of any graph, with its blocks; `value_of` maps its inputs."""
         copy = Node(self, node.kind, map(value_of, node.inputs), 0)
         copy.source_range = node.source_range
         copy.scope = node.scope
@@ -149,7 +149,7 @@ class Graph:
 
     @contextmanager
     def inserting(self, before: Node | None = None, at_end_of: Block | None = None, at_start_of: Block | None = None):
-        """Insert nodes before a node, or at the end or start of a block, while the context lasts."""
+        """A context that inserts nodes before a node, or at the end or start of a block."""
         saved = self._insert_before
         if at_end_of is not None:
             before = at_end_of.result
@@ -167,7 +167,7 @@ class Graph:
 
     @contextmanager
     def source(self, where: SourceRange):
-        """New nodes come from this place in the source while the context lasts."""
+        """A context that sets the source range of new nodes."""
         saved = self.current_range
         self.current_range = where
         try:

@@ -1,4 +1,4 @@
-"""Handles: objects that stand for those of the IR and give their parts as methods of torch's names."""
+"""Handles: proxies of the IR's objects that expose their parts as methods with torch's names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ _HANDLES: dict[type, type] = {}
 
 
 class Handle:
-    """Stands for an object of the IR; equal to other handles of it."""
+    """A proxy of an IR object; equal to other handles of it."""
 
     __slots__ = ("raw",)
 

@@ -1,4 +1,4 @@
-"""Whether a graph holds together: what every pass must leave true."""
+"""Check a graph's invariants, which every pass must preserve."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from rushlight.jit.ir.handles import unwrapped
 
 
 def lint(graph: Graph) -> None:
-    """RuntimeError, naming the node, where a value is read before it is made, uses or places are out of step, two values have
-    one name, or blocks and held graphs do not fit."""
+    """RuntimeError, naming the node, where a value is used before its definition, uses or positions are inconsistent, two
+    values have one name, or blocks and held graphs don't match."""
     graph = unwrapped(graph)
     if graph.block.owner is not None:
         raise RuntimeError("the graph's own block belongs to a node")
@@ -88,7 +88,7 @@ def _lint_loop(node: Node) -> None:
 
 
 def _lint_held(node: Node, held: Graph) -> None:
-    if node.kind == "prim::BailoutTemplate":  # which is not run: bailouts take what follows them from it
+    if node.kind == "prim::BailoutTemplate":  # it is not run: bailouts take their continuation from it
         lint(held)
         return
     if len(held.inputs) != node.input_count:
@@ -99,7 +99,7 @@ def _lint_held(node: Node, held: Graph) -> None:
 
 
 def _lint_names(graph: Graph) -> None:
-    """Two values of one name would print alike."""
+    """Names must be unique: two values of one name would print alike."""
     seen: dict[str, Value] = {}
     pending = [graph.block]
     while pending:

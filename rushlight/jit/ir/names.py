@@ -1,4 +1,4 @@
-"""Names of values: unique within a graph, `x.1` and `x.2` where several are called x."""
+"""Names of values, unique within a graph: `x.1` and `x.2` where several are called x."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAME = re.compile(r"[A-Za-z_0-9.]+\Z")
 
 
 def is_meaningful(name: str) -> bool:
-    """Whether a variable's name is worth keeping: not `_`, nor the `_0` of printed code, nor one of the compiler's own."""
+    """Whether a variable's name is worth keeping: not `_`, not the `_0` of printed code, and not one of the compiler's own."""
     return not name.startswith("$") and not (name[:1] == "_" and (name[1:].isdigit() or name == "_"))
 
 
@@ -29,7 +29,7 @@ class ValueNames:
         return name in self._taken
 
     def claim(self, value: Value, name: str) -> str:
-        """Give a value this name, or else the next free `name.N`; the name that it has now. ValueError for no name at all."""
+        """Give a value this name, or else the next free `name.N`; returns the name. ValueError for an empty name."""
         if not _NAME.match(name) or name.isdecimal():
             raise ValueError(f"{name!r} can't be a value's name: letters, digits, '_' and '.' can stand in it, not only digits")
         if name in self._taken:
@@ -39,13 +39,13 @@ class ValueNames:
         return name
 
     def yield_name(self, name: str) -> None:
-        """Have the value of this name, if there is one, be called `name.N`."""
+        """Rename the value with this name, if there is one, to `name.N`."""
         owner = self._taken.get(name)
         if owner is not None:
             owner.debug_name = name
 
     def release(self, value: Value) -> None:
-        """The value has no name any more."""
+        """Remove the value's name."""
         if value._name is not None and self._taken.get(value._name) is value:
             del self._taken[value._name]
         value._name = None

@@ -1,6 +1,6 @@
-"""Values and nodes of the IR: what is computed, and by what.
+"""Values and nodes of the IR.
 
-In: made through a Graph. Out: data that passes change in place: every change keeps use-lists, names and places in step.
+In: calls of a Graph. Out: data that passes change in place. Every change keeps use lists, names and positions consistent.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ printer = LazyModule("rushlight.jit.ir.printer")
 
 
 class Use(NamedTuple):
-    """An input of a node: the place where a value is read."""
+    """A use of a value: an input of a node."""
 
     user: Node
     offset: int
 
 
 class Value:
-    """What a node makes, or a block takes. `type` is its type, `uses` are the places that read it."""
+    """A node's result, or a block's input. `type` is its type, `uses` are its uses."""
 
     __slots__ = ("node", "offset", "type", "uses", "_name", "unique")
 
@@ -41,7 +41,7 @@ class Value:
 
     @property
     def has_debug_name(self) -> bool:
-        """Whether it is called otherwise than by its number."""
+        """Whether it has a name other than its number."""
         return self._name is not None
 
     @property
@@ -54,7 +54,7 @@ class Value:
         self._name = self.node.graph.names.claim(self, name)
 
     def take_name(self, name: str) -> None:
-        """Be called `name`; a value that was called so gets the next free `name.N`."""
+        """Take the name `name`; a value that had it gets the next free `name.N`."""
         self.node.graph.names.yield_name(name)
         self.debug_name = name
 
@@ -64,32 +64,32 @@ class Value:
         return self
 
     def copy_metadata(self, other: Value) -> Value:
-        """Take the type, and the name if there is one, of another value; returns itself."""
+        """Copy the type of another value, and the name if there is one; returns itself."""
         self.type = other.type
         if other.has_debug_name:
             self.debug_name = other._name
         return self
 
     def replace_all_uses_with(self, other: Value) -> None:
-        """Have every reader read `other` instead."""
+        """Replace all its uses by `other`."""
         for user, offset in self.uses:
             user._inputs[offset] = other
             other.uses.append(Use(user, offset))
         self.uses = []
 
     def replace_uses_after(self, node: Node, other: Value) -> None:
-        """Have the readers that come after `node`, in its block or inside later nodes, read `other` instead."""
+        """Replace its uses after `node`, in its block or inside later nodes, by `other`."""
         for user, offset in list(self.uses):
             if user is not node and user.is_after(node):
                 user.replace_input(offset, other)
 
     def constant(self, default: object = None) -> object:
-        """The value of a prim::Constant, `default` for any other value."""
+        """The value of a prim::Constant; `default` for any other value."""
         return self.node.attributes.get("value") if self.node.kind == "prim::Constant" else default
 
     @property
     def is_constant(self) -> bool:
-        """Whether a prim::Constant makes it."""
+        """Whether it is the result of a prim::Constant."""
         return self.node.kind == "prim::Constant"
 
     @property
@@ -102,8 +102,8 @@ class Value:
 
 
 class Node:
-    """An operation: `outputs = kind[attributes](inputs)`, with blocks. A block has two nodes more, which hold its inputs
-    (kind `prim::Param`) and its outputs (`prim::Return`)."""
+    """An operation: `outputs = kind[attributes](inputs)`, with blocks. Two more nodes of a block hold its inputs (kind
+    `prim::Param`) and its outputs (`prim::Return`)."""
 
     __slots__ = (
         "graph",
@@ -145,26 +145,26 @@ class Node:
 
     @property
     def inputs(self) -> tuple[Value, ...]:
-        """What it reads."""
+        """Its inputs."""
         return tuple(self._inputs)
 
     def input(self, index: int = 0) -> Value:
-        """One of the values that it reads."""
+        """One of its inputs."""
         return self._inputs[index]
 
     @property
     def input_count(self) -> int:
-        """How many values it reads."""
+        """The number of its inputs."""
         return len(self._inputs)
 
     def add_input(self, value: Value) -> Value:
-        """Read one value more."""
+        """Add an input."""
         value.uses.append(Use(self, len(self._inputs)))
         self._inputs.append(value)
         return value
 
     def insert_input(self, index: int, value: Value) -> Value:
-        """Read one value more, at a place."""
+        """Insert an input at an index."""
         inputs = list(self._inputs)
         self.remove_all_inputs()
         for each in [*inputs[:index], value, *inputs[index:]]:
@@ -172,7 +172,7 @@ class Node:
         return value
 
     def replace_input(self, index: int, value: Value) -> Value:
-        """Read another value at a place; returns the old one."""
+        """Replace an input; returns the old one."""
         old = self._inputs[index]
         old.uses.remove(Use(self, index))
         self._inputs[index] = value
@@ -180,20 +180,20 @@ class Node:
         return old
 
     def replace_input_with(self, old: Value, new: Value) -> None:
-        """Read `new` wherever it reads `old`."""
+        """Replace all occurrences of `old` among its inputs by `new`."""
         for index, value in enumerate(self._inputs):
             if value is old:
                 self.replace_input(index, new)
 
     def remove_input(self, index: int) -> None:
-        """Read one value less."""
+        """Remove an input."""
         inputs = list(self._inputs)
         self.remove_all_inputs()
         for each in inputs[:index] + inputs[index + 1 :]:
             self.add_input(each)
 
     def remove_all_inputs(self) -> None:
-        """Read nothing."""
+        """Remove all inputs."""
         for index, value in enumerate(self._inputs):
             value.uses.remove(Use(self, index))
         self._inputs = []
@@ -208,20 +208,20 @@ class Node:
         return self.outputs[0]
 
     def add_output(self, kind: Type = TENSOR) -> Value:
-        """Give one result more."""
+        """Add a result."""
         value = Value(self, len(self.outputs), kind)
         self.outputs.append(value)
         return value
 
     def insert_output(self, index: int, kind: Type = TENSOR) -> Value:
-        """Give one result more, at a place."""
+        """Insert a result at an index."""
         value = Value(self, index, kind)
         self.outputs.insert(index, value)
         self._number_outputs()
         return value
 
     def erase_output(self, index: int) -> None:
-        """Drop a result, which nothing reads."""
+        """Remove an unused result."""
         value = self.outputs[index]
         if value.uses:
             raise ValueError(f"output %{value.debug_name} of {self.kind} is still used")
@@ -230,7 +230,7 @@ class Node:
         self._number_outputs()
 
     def reorder_outputs(self, order: Sequence[int]) -> None:
-        """Give its results in another order: first the one that was at `order[0]`."""
+        """Reorder its results: the one at `order[0]` comes first."""
         self.outputs = [self.outputs[index] for index in order]
         self._number_outputs()
 
@@ -244,7 +244,7 @@ class Node:
         return any(value.uses for value in self.outputs)
 
     def replace_all_uses_with(self, other: Node) -> None:
-        """Have the readers of each result read `other`'s instead."""
+        """Replace the uses of each result by the corresponding result of `other`."""
         for own, new in zip(self.outputs, other.outputs, strict=True):
             own.replace_all_uses_with(new)
 
@@ -268,14 +268,14 @@ class Node:
         """Destroy one of its blocks."""
         self.blocks.pop(index).destroy()
 
-    # Place
+    # Position
 
     def insert_before(self, other: Node) -> Node:
-        """Put a node that has no place yet before another; returns it."""
+        """Insert a node that is not in a graph yet before another; returns it."""
         return self.insert_after(other.previous)
 
     def insert_after(self, other: Node) -> Node:
-        """Put a node that has no place yet after another (a block's param node: at its beginning); returns it."""
+        """Insert a node that is not in a graph yet after another (after a block's param node: at its beginning); returns it."""
         self.block = other.block
         self.previous, self.next = other, other.next
         other.next.previous = self
@@ -284,23 +284,23 @@ class Node:
         return self
 
     def move_before(self, other: Node) -> None:
-        """Take it from its place and put it before another."""
+        """Move it before another node."""
         self.remove_from_list()
         self.insert_before(other)
 
     def move_after(self, other: Node) -> None:
-        """Take it from its place and put it after another."""
+        """Move it after another node."""
         self.remove_from_list()
         self.insert_after(other)
 
     def remove_from_list(self) -> None:
-        """Take it from its place."""
+        """Remove it from its block, keeping its connections."""
         self.previous.next, self.next.previous = self.next, self.previous
         self.block.forget_order()
         self.block = self.previous = self.next = None
 
     def is_before(self, other: Node) -> bool:
-        """Whether it comes before another: where both stand, or the nodes around them that share a block."""
+        """Whether it comes before another node; nodes in different blocks compare by their ancestors in a common block."""
         if self is other:
             return False
         own, theirs = list(self._enclosing()), list(other._enclosing())
@@ -308,7 +308,7 @@ class Node:
         for node in theirs:
             mine = blocks.get(node.block)
             if mine is not None:
-                if mine is node:  # one holds the other: the outer comes first
+                if mine is node:  # one contains the other: the outer comes first
                     return mine is self
                 return mine.position < node.position
         raise ValueError("the nodes are of different graphs")
@@ -325,12 +325,12 @@ class Node:
 
     @property
     def position(self) -> int:
-        """Its place in its block."""
+        """Its position in its block."""
         self.block.ensure_order()
         return self._position
 
     def destroy(self) -> None:
-        """Take it from the graph for good; nothing may read its results."""
+        """Remove it from the graph permanently; its results must be unused."""
         for index in range(len(self.outputs) - 1, -1, -1):
             self.erase_output(index)
         while self.blocks:

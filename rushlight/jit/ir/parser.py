@@ -3,8 +3,8 @@
 In: a graph as `str(graph)` gives it, with or without `# file:line:column`. Out: a Graph that prints as that text. Stage: jit;
 tests of passes and the patterns of rewrites are written in it.
 
-What text cannot tell is stood in for: an unknown class or function by an empty one of that name, a tensor shown as `<Tensor>`
-by zeros of its value's type.
+Text is incomplete, so there are stand-ins: an empty class or function for an unknown name, and zeros of its value's type for a
+tensor shown as `<Tensor>`.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ FindFunction = Callable[[str], Function | None]
 
 
 def parse_ir(text: str, resolve: Resolve | None = None, find_function: FindFunction | None = None) -> Graph:
-    """The graph that a text shows. `resolve` finds classes by their qualified names, `find_function` functions. RuntimeError
-    names the line, and what was expected there."""
+    """Parse a graph. `resolve` finds classes by their qualified names, `find_function` finds functions. RuntimeError names the
+    line, and the expected token."""
     return _Parser(text, resolve, find_function).whole()
 
 
 def parse_ir_with_values(text: str) -> tuple[Graph, dict[str, Value]]:
-    """The graph, and its values by the names that the text has for them."""
+    """Parse a graph; also returns its values by their names in the text."""
     parser = _Parser(text, None, None)
     return parser.whole(), parser.all_values
 
@@ -58,7 +58,7 @@ class _Parser:
         self.pending: dict[str, Node] = {}
 
     def _without_places(self, text: str) -> str:
-        """The text with blanks for the scope and source of each node, which are kept by line."""
+        """The text with the scope and source of each node blanked out; they are stored by line."""
         self.line_starts = [0, *(found.end() for found in re.finditer("\n", text))]
 
         def blanked(found: re.Match) -> str:
@@ -74,7 +74,7 @@ class _Parser:
     # Graphs and blocks
 
     def whole(self) -> Graph:
-        """The graph with those that its nodes hold."""
+        """Parse the graph, with the graphs that its nodes hold."""
         graph = self._graph()
         while self.tokens.take("with"):
             self._held_graph()
@@ -85,8 +85,8 @@ class _Parser:
         return graph
 
     def _held_graph(self) -> None:
-        """`with prim::FusionGroup_0 = graph(...)`, for the node that refers to it. Graphs inside follow their holder's, and
-        count anew."""
+        """`with prim::FusionGroup_0 = graph(...)`, for the node that refers to it. Nested ones follow their holder's, and
+        number their values separately."""
         name = self.tokens.expect_kind("name")
         self.tokens.expect("=")
         node = self.pending.pop(name, None)
@@ -171,7 +171,7 @@ class _Parser:
         while self.tokens.kind == "value":
             results.append(self._typed())
             self.tokens.take(",")
-        if results or self.tokens.token == "=":  # without results some leave it out
+        if results or self.tokens.token == "=":  # a few nodes without results omit it
             self.tokens.expect("=")
         node = self._new_node()
         if self.tokens.token == "[":
@@ -186,7 +186,7 @@ class _Parser:
             self._name(node.add_output(kind), name)
 
     def _new_node(self) -> Node:
-        """A node of the kind that follows; `^name()` is a function of Python."""
+        """Create a node of the following kind; `^name()` is a Python function."""
         if self.tokens.take("^"):
             node = Node(self.made, "prim::PythonOp", (), 0).set("name", self.tokens.expect_kind("name"))
             if self.tokens.take("["):
@@ -209,7 +209,7 @@ class _Parser:
             node.source_range = SourceRange(source, column, column)
 
     def _note_held_graph(self, node: Node) -> None:
-        """A kind that ends in a number names a graph that follows."""
+        """Record that a kind ending in a number refers to a graph that follows."""
         matched = _NUMBERED.fullmatch(node.kind)
         if matched is not None and f"with {node.kind} = graph(" in self.tokens.text:
             self.pending[node.kind] = node

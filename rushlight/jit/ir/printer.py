@@ -20,17 +20,17 @@ from rushlight.core.tensor import Tensor
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.types.kinds import EnumType, TupleType, Type
 
-_SHOWN_ELEMENTS = 10  # tensors of more are not shown element by element
+_SHOWN_ELEMENTS = 10  # larger tensors are not shown element by element
 
 
 @runtime_checkable
 class FunctionLike(Protocol):
-    """A function as a constant, which is shown by its name."""
+    """A function as a constant, which is printed as its name."""
 
     name: str
 
     def ensure_defined(self) -> None:
-        """What tells it from other constants that have names."""
+        """Compile the function; this method identifies constants of this kind."""
 
 
 def graph_text(graph: Graph, show_ranges: bool = True) -> str:
@@ -84,7 +84,7 @@ class _Printer:
             lines.append(f"{'  ' * (level + 2)}-> ({_names(block.outputs)})")
 
     def call(self, node: Node) -> str:
-        """The part right of the equals sign."""
+        """The right side of the equals sign."""
         kind = node.kind
         if kind == "prim::PythonOp":
             return f"^{node['name']}[]()({_names(node.inputs)})"
@@ -100,7 +100,7 @@ class _Printer:
         return kind + (f"[{', '.join(shown)}]" if shown else "") + f"({_names(node.inputs)})"
 
     def attribute(self, node: Node, name: str, value: object) -> str:
-        """One attribute; an empty list, which does not show what it could hold, with its type."""
+        """One attribute. An empty list is annotated with its type, which it does not show otherwise."""
         if isinstance(value, FunctionLike):
             return f"name={quoted(value.name.rpartition('.')[2])}"
         if node.kind != "prim::Constant":
@@ -125,7 +125,7 @@ def _tensor_text(value: Tensor) -> str:
 
 
 def _elements(numbers: list) -> str:
-    """Numbers in columns: whole ones as such, else with four decimals, or in exponent form where their sizes are far apart."""
+    """Numbers in columns: integers as such, else with four decimals, or in exponent form where magnitudes differ greatly."""
     finite = [abs(number) for number in numbers if math.isfinite(number)]
     if all(number == int(number) for number in finite) and max(finite, default=0) < 1e6:
         texts = [f"{number:.0f}" if math.isfinite(number) else str(number) for number in map(float, numbers)]
@@ -137,7 +137,7 @@ def _elements(numbers: list) -> str:
 
 
 def _digits(number: float) -> int:
-    """How many digits stand before the point; 0.01 has -1."""
+    """The number of digits before the point; -1 for 0.01."""
     return 1 if number == 0 else math.floor(math.log10(number)) + 1
 
 
@@ -146,7 +146,7 @@ def _columns(texts: list[str], width: int) -> str:
 
 
 def constant_text(value: object, kind: Type | None = None, is_element: bool = False) -> str:
-    """A constant as text, as it stands in attributes; a member of an enumeration with its full name where its type is given."""
+    """A constant as text in attributes; a member of an enumeration with its full name if its type is given."""
     if isinstance(value, bool):
         return str(value if is_element else int(value))
     if isinstance(value, Enum):

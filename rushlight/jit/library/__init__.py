@@ -1,7 +1,7 @@
 """Scripted forms of the library's own modules, functions and context managers, which are written for eager.
 
-In: a class or a function of the library. Out: Python in TorchScript's language, with the same meaning. What has no entry here
-is compiled from its own source.
+In: a class or a function of the library. Out: equivalent Python in TorchScript's language. Classes and functions without an
+entry here are compiled from their own source.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ BUILTINS: dict[Callable, str] = {
 
 
 def has_constants(kind: type) -> bool:
-    """Whether the numbers, strings and tuples of a module are constants: those of the library's own classes are."""
+    """Whether the numbers, strings and tuples of a module are constants, as for the library's own classes."""
     return own_module(kind).startswith("rushlight.nn.modules.")
 
 
 def script_methods(kind: type) -> dict[str, Callable]:
-    """The scripted methods of a class. One that the user's class overrides is not among them."""
+    """The scripted methods of a class, except those that the user's class overrides."""
     found: dict[str, Callable] = {}
     for each in reversed(kind.__mro__):
         for name in list(found):

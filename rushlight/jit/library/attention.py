@@ -12,7 +12,7 @@ from rushlight.nn.modules import transformer
 
 
 def float_mask(mask: Optional[Tensor], like: Tensor) -> Optional[Tensor]:
-    """A bool mask (True forbids) as 0 and -inf."""
+    """A bool mask (True forbids) as a mask of 0 and -inf."""
     if mask is None:
         return None
     if mask.is_floating_point():
@@ -21,7 +21,7 @@ def float_mask(mask: Optional[Tensor], like: Tensor) -> Optional[Tensor]:
 
 
 def widened(mask: Optional[Tensor]) -> Optional[Tensor]:
-    """A mask with a further key, which it allows."""
+    """A mask extended by one key that it allows."""
     if mask is None:
         return None
     return aten.constant_pad_nd(mask, [0, 1], 0)
@@ -41,7 +41,7 @@ def project(
     query: Tensor, key: Tensor, value: Tensor, packed: Optional[Tensor], q_weight: Optional[Tensor],
     k_weight: Optional[Tensor], v_weight: Optional[Tensor], bias: Optional[Tensor],
 ) -> Tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys and values from their inputs, by one packed weight or by three."""
+    """Project the inputs to queries, keys and values, by one packed weight or by three."""
     if packed is not None:
         if key is value and query is key:
             q, k, v = aten.linear(query, packed, bias).chunk(3, -1)
@@ -128,7 +128,7 @@ def multi_head_attention_forward(
 
 
 def is_causal_mask(mask: Optional[Tensor], is_causal: Optional[bool]) -> bool:
-    """The hint when it is given, otherwise whether the mask is the causal one of its size."""
+    """The hint if it is given, otherwise whether the mask is the causal mask of its size."""
     if is_causal is not None:
         return is_causal
     if mask is None:

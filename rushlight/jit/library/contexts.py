@@ -8,7 +8,7 @@ from rushlight.autograd.grad_mode import is_grad_enabled, set_grad_enabled
 
 
 class strict_fusion:
-    """Everything in the block is in groups, or the profiling executor says what is not."""
+    """The profiling executor warns about operators of the block that are not in groups."""
 
     def __init__(self) -> None:
         pass
@@ -21,7 +21,7 @@ class strict_fusion:
 
 
 class no_grad:
-    """Nothing in the block is recorded for autograd."""
+    """Autograd does not record the block."""
 
     def __init__(self) -> None:
         self.prev = False
@@ -35,7 +35,7 @@ class no_grad:
 
 
 class enable_grad:
-    """Everything in the block is recorded for autograd."""
+    """Autograd records the block."""
 
     def __init__(self) -> None:
         self.prev = False

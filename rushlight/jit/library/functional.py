@@ -1,4 +1,4 @@
-"""Further functions of `nn.functional` in TorchScript's language, where their own source is not."""
+"""More functions of `nn.functional` in TorchScript's language, where their own source does not compile."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def reduction_code(reduction: str) -> int:
 
 
 def reduction_name(size_average: Optional[bool], reduce: Optional[bool], reduction: str) -> str:
-    """The reduction, which the deprecated flags decide where they are given."""
+    """The reduction, or the one that the deprecated flags stand for, if given."""
     if size_average is None and reduce is None:
         return reduction
     if reduce is not None and not reduce:
@@ -57,7 +57,7 @@ def embedding(
 
 
 def limit_norms(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
-    """Scale the rows that are named down to the norm, in place."""
+    """Scale indexed rows down to the norm, in place."""
     flat = indices.reshape(-1)
     rows = weight.index_select(0, flat)
     norms = rows.norm(norm_type, [1], True)
@@ -181,7 +181,7 @@ def softmin(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtyp
 
 
 def implied_dim(dim: Optional[int], input: Tensor) -> int:
-    """The dimension that is meant where none is said."""
+    """The dimension that is used if none is given."""
     if dim is not None:
         return dim
     return 0 if input.dim() in [0, 1, 3] else 1

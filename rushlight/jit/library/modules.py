@@ -1,4 +1,4 @@
-"""Methods of the library's modules in TorchScript's language, where their own source is not."""
+"""Methods of the library's modules in TorchScript's language, where their own source does not compile."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rushlight.nn.modules import attention, batchnorm, container, conv, pooling,
 
 
 def conv_padded(self, input: Tensor) -> Tensor:
-    """The input with a border, for the padding modes that the operator does not have."""
+    """The padded input, for the padding modes that the operator lacks."""
     if isinstance(self.padding, str):
         if self.padding == "valid":
             return input

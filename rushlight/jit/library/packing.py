@@ -1,4 +1,4 @@
-"""Packed batches in TorchScript's language: packing, padding, and what turns one into the other."""
+"""Packed batches in TorchScript's language: packing, unpacking and padding."""
 
 from __future__ import annotations
 

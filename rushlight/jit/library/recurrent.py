@@ -34,7 +34,7 @@ def zeros_for_packed(self, packed: PackedSequence, size: int) -> Tensor:
 
 
 def reordered(self, state: Tensor, order: Optional[Tensor]) -> Tensor:
-    """A state with its sequences in another order."""
+    """A state with its sequences reordered."""
     if order is None:
         return state
     return state.index_select(1, order)

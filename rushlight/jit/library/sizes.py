@@ -1,4 +1,4 @@
-"""Annotations of parameters that take one number for a list of so many: `BroadcastingList2[int]`."""
+"""Annotations of parameters that accept one number for a list of a fixed length: `BroadcastingList2[int]`."""
 
 from __future__ import annotations
 

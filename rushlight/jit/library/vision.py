@@ -73,7 +73,7 @@ def resized(
 
 
 def list_of_optional(values: List[int]) -> List[Optional[int]]:
-    """The same numbers in a list that could hold None."""
+    """The same numbers in a list of Optional."""
     found: List[Optional[int]] = []
     for value in values:
         found.append(value)

@@ -1,6 +1,6 @@
-"""Operators: `registry.py` finds them; `numbers.py`, `strings.py`, `containers.py` and `special.py`, `tensors.py` define
-the jit's own, `archived.py` and `attention.py` those that torch's archives name beside
-them, `gradients.py` those of differentiated graphs."""
+"""Operators: `registry.py` finds them; `numbers.py`, `strings.py`, `containers.py`, `special.py` and `tensors.py` define the
+jit's own, `archived.py` and `attention.py` more that torch's archives use, and `gradients.py` those of differentiated
+graphs."""
 
 from rushlight.jit.operators.registry import (
     Operator,

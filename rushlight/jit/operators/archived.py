@@ -1,5 +1,5 @@
-"""Operators that torch's archives name and the library has by other means: what tracing records (`_convolution`), methods that
-change a tensor's shape in place, and names of older versions. Each calls the library's function of the same meaning.
+"""Operators in torch's archives that the library provides by other means: those that tracing records (`_convolution`), methods
+that change a tensor's shape in place, and names of older versions. Each calls the equivalent library function.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _IN_PLACE = ("t_()", "squeeze_()", "squeeze_.dim(int dim)", "squeeze_.dims(int[]
 
 
 def _with_format(method: Callable) -> Callable:
-    """A method whose last argument is a memory format, by its number."""
+    """A method whose last argument is a memory format, given as a number."""
 
     def call(*args: object) -> Tensor:
         *rest, form = args
@@ -97,7 +97,7 @@ def _register_padding() -> None:
 
 def _embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, by_frequency: bool, mode: int, sparse: bool,
                    weights: Tensor | None, last: bool, padding_idx: int | None = None) -> tuple[Tensor, ...]:  # fmt: skip
-    """The sums, means or largest values of bags; the other three results are for the derivative, and empty here."""
+    """The sums, means or maxima of bags; the other three results are for the derivative, and empty here."""
     made = functional.embedding_bag(indices, weight, offsets, None, 2.0, by_frequency, ("sum", "mean", "max")[mode], sparse,
                                     weights, last, padding_idx)  # fmt: skip
     nothing = tensor([], dtype=indices.dtype)
@@ -116,7 +116,7 @@ def _register_embeddings() -> None:
 
 
 def _renormalised(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
-    """Scale the rows that are used down to `max_norm`, in place."""
+    """Scale the used rows down to `max_norm`, in place."""
     rows = indices.reshape(-1).unique()
     data = weight.detach()
     lengths = data[rows].norm(norm_type, 1, True)
@@ -127,7 +127,7 @@ def _renormalised(weight: Tensor, indices: Tensor, max_norm: float, norm_type: f
 
 def _range(start: float, end: float, step: float = 1, kind: int | None = None, form: object = None, place: device | None = None,
            pinned: object = None) -> Tensor:  # fmt: skip
-    """`range` of old: the end is part of it."""
+    """The old `range`, which includes the end."""
     chosen = None if kind is None else dtype_of_number(kind)
     made = aten.arange(start, end + (step if step * (int((end - start) / step)) == end - start else 0), step, dtype=chosen)
     return made if kind is not None else made.float()
@@ -149,13 +149,13 @@ def _register_creation() -> None:
 
 def _stft(self: Tensor, n_fft: int, hop: int | None, length: int | None, window: Tensor | None, normalized: bool,
           onesided: bool | None, as_complex: bool | None, align: bool | None) -> Tensor:  # fmt: skip
-    """Without centring; the result is of real numbers, real and imaginary parts last, unless complex ones are asked for."""
+    """Without centring. Unless complex results are requested, real and imaginary parts are the last dimension."""
     made = self.stft(n_fft, hop, length, window, center=False, normalized=normalized, onesided=onesided, return_complex=True)
     return made if as_complex else aten.view_as_real(made)
 
 
 def _register_indexing() -> None:
-    """Indices without None in their list."""
+    """Indexing with lists that contain no None."""
     register = declare_operator
     register("aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor", aten.index.Tensor)
     register("aten::index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor",

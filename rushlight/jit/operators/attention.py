@@ -1,6 +1,6 @@
-"""The fused operators of torch's multi-head attention and Transformer encoder layers, called in evaluation.
+"""The fused operators of torch's multi-head attention and Transformer encoder layers for evaluation.
 
-Definitions: those of torch.nn.MultiheadAttention and torch.nn.TransformerEncoderLayer without dropout, for batches first.
+Definitions: those of torch.nn.MultiheadAttention and torch.nn.TransformerEncoderLayer without dropout, batch first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SOURCE, _PADDING = 0, 1
 
 
 def _additive(mask: Tensor, kind: int | None, scores: Tensor) -> Tensor:
-    """A mask, True where nothing may be looked at, as what is added to scores of shape (batch, heads, target, source)."""
+    """A mask that is True where forbidden, as an additive mask for scores of shape (batch, heads, target, source)."""
     if mask.dtype.is_floating_point:
         added = mask
     else:
@@ -33,7 +33,7 @@ def native_attention(
     proj_weight: Tensor, proj_bias: Tensor, mask: Tensor | None = None, need_weights: bool = True,
     average: bool = True, mask_type: int | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Self- or cross-attention of (batch, length, embed_dim), with one matrix for all three projections, and its weights."""
+    """Self- or cross-attention of (batch, length, embed_dim) with packed projections, and its weights."""
     weights, biases = qkv_weight.chunk(3), qkv_bias.chunk(3)
     parts = []
     for given, weight, bias in zip((query, key, value), weights, biases, strict=True):
@@ -58,7 +58,7 @@ def encoder_layer(
     norm_bias_2: Tensor, ffn_weight_1: Tensor, ffn_bias_1: Tensor, ffn_weight_2: Tensor, ffn_bias_2: Tensor,
     mask: Tensor | None = None, mask_type: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """An encoder layer in evaluation: attention and a network of two layers, each added to its input and normalised."""
+    """An encoder layer in evaluation: attention and a two-layer network, each with a residual connection and a norm."""
 
     def attend(x: Tensor) -> Tensor:
         return native_attention(x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, False,

@@ -1,5 +1,5 @@
-"""Overloads that the dispatcher has no need of: those of `to`, for all of which one overload stands there, `rsub` with a
-number, and `_convolution`, as traced graphs call convolutions."""
+"""Overloads that the dispatcher does not need: those of `to`, which are a single overload there, `rsub` with a number, and
+`_convolution`, which traced graphs call."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _to_either(
 
 
 def _convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, *flags) -> Tensor:
-    """A convolution; the flags choose among libraries that are not here."""
+    """A convolution; the flags select backends that do not exist here."""
     convolve = find_packet("aten::convolution").default
     return convolve(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 

@@ -1,7 +1,7 @@
-"""Operators of torch that the library does not have: their schemas, so that code which names them compiles, and an error for
-those who run it. Archives name many such operators in branches that are never taken.
+"""Operators of torch that the library lacks: their schemas, so that code with them compiles, and an error when they run.
+Archives contain many such operators in branches that are never taken.
 
-In: `declared.txt`, read when an unknown operator is first asked for. Out: overloads that raise.
+In: `declared.txt`, read when an unknown operator is first looked up. Out: overloads that raise.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def _schemas() -> dict[str, tuple[str, ...]]:
 
 
 def declared_schemas(name: str) -> tuple[str, ...]:
-    """The schemas of an operator of torch that is missing here; none for a name that torch does not have either."""
+    """The schemas of an operator of torch that is missing here; none for a name unknown to torch."""
     return _schemas().get(name, ())
 
 
 def refusal(name: str) -> Callable:
-    """What runs in the place of a missing operator: it raises RuntimeError."""
+    """The function of a missing operator: it raises RuntimeError."""
 
     def refuse(*args: object) -> None:
         raise RuntimeError(f"{name} is an operator of torch that rushlight does not have, and the scripted code calls it")

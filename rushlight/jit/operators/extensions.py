@@ -1,7 +1,7 @@
-"""Objects of extension classes in scripted code, and the methods that they have: `unpack()`, `stride()` and so on.
+"""Objects of extension classes in scripted code, and their methods: `unpack()`, `stride()` and so on.
 
-In: what an operator on packed weights gives, or the state in an archive. Out: objects that scripted code holds, whose `held` is
-what operators take.
+In: the packed weights that an operator returns, or the state in an archive. Out: objects of scripted code, whose `held` is the
+operators' argument.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _METHODS = _methods()
 
 @cache
 def _method(class_name: str, name: str) -> Function | None:
-    """A method as a function of one operator; None where the class has no such method."""
+    """A method as a function of one operator; None if the class has no such method."""
     operator = _METHODS.get(class_name, {}).get(name)
     if operator is None:
         return None
@@ -68,7 +68,7 @@ def wrapped(value: object) -> object:
 
 
 def held(value: object) -> object:
-    """What objects stand for, also those in a tuple or list."""
+    """The packed weights inside objects, also those in a tuple or list."""
     if isinstance(value, tuple):
         return tuple(held(each) for each in value)
     if isinstance(value, list):
@@ -77,27 +77,27 @@ def held(value: object) -> object:
 
 
 def state_of(value: ExtensionObject) -> tuple[object, Type]:
-    """What an archive holds for an object, and the type of it."""
+    """An object's state for an archive, and the type of the state."""
     if value.held is None:
         raise RuntimeError(f"an object of {value.type.name} has no weights, so it can't be saved")
     return wrapped(value.held.state()), state_types(value)[0]
 
 
 def state_types(value: ExtensionObject) -> list[Type]:
-    """The types that the state of an object may have in archives; that of new ones first."""
+    """The possible types of an object's state in archives, the current format first."""
     return [parse_type(Tokens(text)) for text in packed.CLASSES[value.type.name.removeprefix(PREFIX)].state_types]
 
 
 def restore(value: ExtensionObject, state: object) -> None:
-    """Give an object the weights of an archive's state; RuntimeError where it is malformed."""
+    """Set an object's weights from an archive's state; RuntimeError where it is malformed."""
     value.held = packed.CLASSES[value.type.name.removeprefix(PREFIX)].of_state(held(state))
 
 
 def gives_objects(schema: OperatorSchema) -> bool:
-    """Whether an operator gives packed weights."""
+    """Whether an operator returns packed weights."""
     return any(each.type.base.startswith(CLASS_PREFIX) for each in schema.returns)
 
 
 def giving_objects(function: Callable) -> Callable:
-    """An operator that gives packed weights, as scripted code calls it."""
+    """Wrap an operator that returns packed weights for scripted code."""
     return lambda *args: wrapped(function(*args))

@@ -1,4 +1,4 @@
-"""Operators of differentiated graphs: gradients that may be absent, and sums over what broadcasting added.
+"""Operators of differentiated graphs: gradients that may be absent, and sums over broadcast dimensions.
 
 An absent gradient is None at run time, of type Tensor in the graph.
 """

@@ -1,9 +1,9 @@
-"""Which operator a node runs, and what that says about the node: its effects, and what it writes to."""
+"""The operator that a node runs, its side effects, and the inputs that it writes to."""
 
 from __future__ import annotations
 
 from rushlight.jit.ir.graph import Node, Value
-from rushlight.jit.operators.registry import MOST_MATCHED, Operator, matched, operators_named
+from rushlight.jit.operators.registry import MAX_MATCHED, Operator, matched, operators_named
 from rushlight.jit.schema import FunctionSchema
 from rushlight.jit.types.relations import NoMatch, is_subtype, match_variables
 
@@ -16,19 +16,19 @@ EFFECTS = frozenset(
 
 
 def operator_of(node: Node) -> Operator | None:
-    """The overload that a node's inputs fit; None for nodes that are no operators."""
+    """The overload that a node's inputs fit; None for a node that is no operator."""
     key = (node.kind, len(node.outputs), *[value.type for value in node.inputs])
     found = matched.get(key, matched)
     if found is matched:
         found = next((each for each in operators_named(node.kind) if schema_fits(each.schema, node)), None)
-        if len(matched) >= MOST_MATCHED:
+        if len(matched) >= MAX_MATCHED:
             matched.clear()
         matched[key] = found
     return found
 
 
 def schema_fits(schema: FunctionSchema, node: Node) -> bool:
-    """Whether a node has a schema's inputs, in number and type."""
+    """Whether a node's inputs fit a schema, in number and type."""
     inputs = node.inputs
     if len(inputs) != len(schema.arguments) and not (schema.is_vararg and len(inputs) >= len(schema.arguments)):
         return False
@@ -43,7 +43,7 @@ def schema_fits(schema: FunctionSchema, node: Node) -> bool:
 
 
 def has_side_effects(node: Node) -> bool:
-    """Whether running a node can be noticed otherwise than by its results and by what it writes to."""
+    """Whether running a node has effects other than its results and its writes to inputs."""
     if node.kind in EFFECTS:
         return True
     operator = operator_of(node) if "::" in node.kind and not node.kind.startswith("prim::") else None

@@ -1,6 +1,6 @@
 """Operators on numbers: arithmetic, comparison, conversion and `math`.
 
-C's rules hold where they are not Python's: ints wrap around at 64 bits, and a division of floats by zero gives infinity or NaN.
+Where C and Python differ, C's rules apply: ints wrap around at 64 bits, and dividing a float by zero gives infinity or NaN.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rushlight.ops.construct import tensor
 
 
 def wrapped(value: int) -> int:
-    """An int as 64 bits hold it."""
+    """An int wrapped to 64 bits."""
     return value if -(1 << 63) <= value < 1 << 63 else (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
@@ -26,7 +26,7 @@ def _wrapping(function: Callable) -> Callable:
 
 
 def _binary(name: str, pairs: Sequence[tuple[str, str, str]], function: Callable, own: Callable | None = None) -> None:
-    """Overloads named by their types: `.int`, `.int_float`; `own` is that of two ints."""
+    """Register overloads named by their types: `.int`, `.int_float`; `own` is the function for two ints."""
     for left, right, result in pairs:
         overload = left if left == right else f"{left}_{right}"
         chosen = own if own is not None and left == right == "int" else function
@@ -255,7 +255,7 @@ def _of_tensor(function: Callable) -> Callable:
 
 
 def _implicitly(name: str, function: Callable) -> Callable:
-    """The number of a 0-dim tensor where a program gives the tensor instead of it. An int is only taken of integers."""
+    """The number of a 0-dim tensor that a program passes in place of a number. Only integer tensors become ints."""
 
     def convert(a: Tensor):
         if a.requires_grad:
@@ -270,7 +270,7 @@ def _implicitly(name: str, function: Callable) -> Callable:
 
 
 def _real(function: Callable, c_name: str) -> Callable:
-    """`int` or `float` of a number, which a complex one only is without an imaginary part."""
+    """`int` or `float` of a number; a complex number must not have an imaginary part."""
 
     def convert(value: bool | int | float | complex):
         if isinstance(value, complex):

@@ -1,4 +1,4 @@
-"""The operators that jit graphs may hold, by name: those of the dispatcher, and the jit's own on numbers, strings and lists.
+"""The operators of jit graphs, by name: those of the dispatcher, and the jit's own on numbers, strings and lists.
 
 In: a name such as `aten::add`. Out: its overloads, each a schema and a function over a list of arguments.
 """
@@ -29,9 +29,9 @@ RANDOM = frozenset(
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Operator:
-    """An overload: its schema, and what computes it. `function` takes the arguments in the schema's order, by position; it
-    gives the result, or a tuple of several. `has_side_effects`: it can't be dropped, repeated or moved. `is_missing`: torch has
-    it and the library does not, so that it raises. `plain`: (what computes it without the last arguments, their defaults)."""
+    """An overload: its schema and its function. `function` takes the arguments by position in the schema's order, and returns
+    the result, or a tuple of several. `has_side_effects`: it can't be dropped, repeated or moved. `is_missing`: torch has it
+    but the library does not, so it raises. `plain`: (a function without the last arguments, their defaults)."""
 
     schema: FunctionSchema
     function: Callable
@@ -47,7 +47,7 @@ class Operator:
 
     @property
     def is_pure(self) -> bool:
-        """Whether equal arguments give equal results, and nothing else happens."""
+        """Whether it is a pure function: equal arguments give equal results without side effects."""
         random = self.schema.name.removeprefix("aten::").removesuffix("_") in RANDOM
         return not (self.has_side_effects or self.schema.is_mutable or random)
 
@@ -66,13 +66,13 @@ _declared_all: list[bool] = []
 _found: dict[str, tuple[Operator, ...]] = {}
 matched: dict[tuple, Operator | None] = {}
 """Overloads by a name, a number of results and types of arguments, as `operator_of` found them; empty after each change."""
-MOST_MATCHED = 4096
+MAX_MATCHED = 4096
 _of_dispatcher: dict[str, list[OpOverload]] = {}
 _dispatcher_count = 0
 
 
 def declare_operator(schema: str, function: Callable, has_side_effects: bool = False) -> None:
-    """Add an overload of the library, whose schema is parsed when its name is first asked for."""
+    """Add an overload of the library. Its schema is parsed when its name is first looked up."""
     name = schema.partition("(")[0].partition(".")[0]
     with _lock:
         _declarations.setdefault(name, []).append((schema, function, has_side_effects))
@@ -80,13 +80,13 @@ def declare_operator(schema: str, function: Callable, has_side_effects: bool = F
 
 
 def _forget(name: str) -> None:
-    """The overloads of a name have changed."""
+    """Invalidate the cached overloads of a name."""
     _found.pop(name, None)
     matched.clear()
 
 
 def _own_operators(name: str) -> list[Operator]:
-    """The overloads that are not the dispatcher's; the lock is held."""
+    """The overloads that are not the dispatcher's; the caller holds the lock."""
     if not _declared_all:
         _declared_all.append(True)
         for module in _DECLARING:
@@ -114,7 +114,7 @@ def register_operator(schema: str, function: Callable, has_side_effects: bool = 
 
 
 def deregister_operator(operator: Operator) -> None:
-    """Take an overload away again."""
+    """Remove an overload."""
     with _lock:
         _own[operator.schema.name].remove(operator)
         _forget(operator.schema.name)
@@ -136,18 +136,18 @@ def operators_named(name: str) -> tuple[Operator, ...]:
 
 
 def _begins_without_tensor(operator: Operator) -> bool:
-    """Whether an overload comes after those for tensors: a tensor that may be converted stays a tensor where it can."""
+    """Whether an overload comes after those for tensors, so that a tensor stays a tensor where possible."""
     arguments = operator.schema.arguments
     return not arguments or not isinstance(arguments[0].type, TensorType)
 
 
 def _declared(name: str) -> list[Operator]:
-    """Overloads that raise, for an operator of torch that is missing."""
+    """Overloads that raise, for an operator of torch that is missing here."""
     return [Operator(parse_schema(text), refusal(name), True, is_missing=True) for text in declared_schemas(name)]
 
 
 def with_out_forms(name: str) -> tuple[Operator, ...]:
-    """All overloads of a name, and forms of those that give one tensor which write it into an argument `out`."""
+    """All overloads of a name, plus `out` variants of those that return one tensor."""
     found = operators_named(name)
     if not any("out" in each.schema.positions for each in found):
         with _lock:
@@ -192,7 +192,7 @@ def _overloads(name: str) -> list[OpOverload]:
 
 
 def _rank(op: OpOverload) -> int:
-    """The order in which overloads are tried: the plain one, those for numbers, those that also take their arguments."""
+    """The order in which overloads are tried: the plain one, those for numbers, those with `out`."""
     overload = op._schema.overload
     return 2 if overload in ("dims", "correction") else int(bool(overload))
 
@@ -216,7 +216,7 @@ def _wrap(op: OpOverload) -> Operator:
 
 
 def _plain(op: OpOverload, count: int, converters: Sequence[tuple[int, Callable]]) -> tuple[Callable, tuple] | None:
-    """The operator itself, for calls that leave its keyword arguments as they are."""
+    """The operator itself, for calls that leave its keyword arguments at their defaults."""
     keywords = op._schema.arguments[count:]
     if any(index < count for index, _ in converters) or not all(argument.has_default for argument in keywords):
         return None
@@ -240,7 +240,7 @@ def _adapted(op: OpOverload, count: int, keywords: Sequence[str], converters: Se
 
 
 def operator_at(name: str, index: int) -> Operator | None:
-    """One overload by its place among those of its name, without regard to the others; None for none."""
+    """The overload at an index among those of its name, without loading the others; None if there is none."""
     found = _found.get(name)
     if found is None and not is_quantized_operator(name):
         with _lock:

@@ -1,4 +1,4 @@
-"""Operators that look at what a value is: identity, None, enums, devices, tensors' properties, and exceptions."""
+"""Operators that inspect values: identity, None, enums, devices, tensors' properties, and exceptions."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def _slice(self: str, start: int | None = None, end: int | None = None, step: in
 
 
 def to_text(value: object) -> str:
-    """What `str()`, `print` and `format` make of a value in scripted code: floats with all digits, strings unquoted."""
+    """The text that `str()`, `print` and `format` produce in scripted code: floats with all digits, strings unquoted."""
     if isinstance(value, float):
         return _float_text(value)
     if isinstance(value, complex):
@@ -119,16 +119,16 @@ def to_text(value: object) -> str:
 
 
 def _float_text(value: float) -> str:
-    """A float with all its digits; a whole one that an int64 holds as `2.`."""
+    """A float with all its digits; an integral one that an int64 holds is `2.`."""
     if -_WHOLE < value < _WHOLE and value == int(value):
         return f"{int(value)}."
     return f"{value:.17g}"
 
 
 def format_text(self: str, *values: object) -> str:
-    """`self.format(*values)` as torch defines it: each `{}` takes the next value, and all else, `{:d}` too, stands for itself.
+    """`self.format(*values)` as torch defines it: each `{}` takes the next value; all other text, `{:d}` too, is literal.
 
-    RuntimeError where there are too few values.
+    RuntimeError for too few values.
     """
     first, *rest = self.split("{}")
     if len(rest) > len(values):

@@ -1,5 +1,5 @@
-"""Overloads of tensor operators that the dispatcher does not have: those with a number in a tensor's place, and questions about
-a tensor that are methods in Python. Each calls the library's function or method of the same name."""
+"""Overloads of tensor operators that the dispatcher lacks: those with a number in place of a tensor, and queries that are
+methods in Python. Each calls the library's function or method of the same name."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ def _exists(name: str) -> bool:
 
 
 def _register_reversed() -> None:
-    """Numbers on the left: the operators of Python and `rsub`."""
+    """Numbers on the left: Python's operators and `rsub`."""
     for name, function in _NUMBER_FIRST.items():
         declare_operator(f"aten::{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", function)
     declare_operator("aten::floor_divide.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", lambda a, b: a // b)
 
 
 def _number(size: int | SymInt) -> int | SymInt:
-    """A size as a plain int, unless a capture leaves it open: a trace has ints that know their value of its graph."""
+    """A size as a plain int. It stays symbolic in a capture, and traced ints keep their graph value."""
     return size if type(size) is SymInt else int(size)
 
 

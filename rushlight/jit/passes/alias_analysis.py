@@ -1,11 +1,11 @@
-"""AliasDb: which values may share memory, what holds what, who writes where. Shared by all passes that move or drop nodes.
+"""AliasDb: which values may alias, what containers hold, and who writes. Used by all passes that move or drop nodes.
 
 Requires: SSA. Values of mutable types (tensors, lists, dicts, objects) fall into sets: two values of different sets never share
-memory. Each set may have a set of contents, which its containers may hold. What views and what is put where comes from the
-alias annotations of schemas. The graph's inputs, objects' attributes and what an unknown operator touches are one set, the
-wildcard, which contains itself.
+memory. Each set may have a set of contents, which its containers may hold. Schemas' alias annotations say which results are
+views and what is stored in containers. The graph's inputs, objects' attributes and everything an unknown operator touches form
+one set, the wildcard, which contains itself.
 
-Sets only grow (Steensgaard, "Points-to Analysis in Almost Linear Time", POPL 1996), so answers are safe, not exact.
+Sets only grow (Steensgaard, "Points-to Analysis in Almost Linear Time", POPL 1996), so answers are conservative, not exact.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _VIEWS = frozenset(("prim::ConstantChunk", "prim::MMBatchSide", "aten::_grad_sum
 
 
 def is_mutable(kind: Type) -> bool:
-    """Whether values of a type can be written to, or hold such values."""
+    """Whether values of a type can be written to, or can hold such values."""
     if isinstance(kind, TensorType | ListType | DictType | ClassType | InterfaceType | FutureType | AwaitType | VarType):
         return True
     if isinstance(kind, TupleType | OptionalType | UnionType):
@@ -64,12 +64,12 @@ def is_mutable(kind: Type) -> bool:
 
 
 def _holds_memory(kind: Type) -> bool:
-    """Whether values of a type may hold what can be written to: a list of tensors may, one of ints not."""
+    """Whether values of a type can hold mutable memory: a list of tensors can, a list of ints cannot."""
     return isinstance(kind, ClassType | InterfaceType) or kind is ANY or any(map(is_mutable, kind.contained()))
 
 
 def _family(kind: Type) -> set[object]:
-    """What kinds of memory values of a type may be; those of different families never are the same."""
+    """The kinds of memory that values of a type may be; values of different families never alias."""
     if isinstance(kind, OptionalType | UnionType):
         return set().union(*map(_family, kind.contained()))
     if isinstance(kind, TensorType):
@@ -86,7 +86,7 @@ def _element_family(kind: Type) -> object:
 
 
 def _deep_family(kind: Type) -> set[object]:
-    """What kinds of memory values of a type may be or hold."""
+    """The kinds of memory that values of a type may be or hold."""
     if isinstance(kind, ClassType):
         return {ANY}
     return _family(kind).union(*map(_deep_family, filter(is_mutable, kind.contained())))
@@ -98,10 +98,10 @@ def _may_be_same(first: Type, second: Type) -> bool:
 
 
 class AliasDb:
-    """The sets of one graph, as it was when this was made."""
+    """The alias sets of one graph, as it was when this was created."""
 
     def __init__(self, graph: Graph, attribute: Callable[[Node], object | None] | None = None):
-        """`attribute` tells what memory a `prim::GetAttr` gives where that is known: equal answers are the same memory."""
+        """`attribute` identifies the memory of a `prim::GetAttr` where known: equal answers are the same memory."""
         self._attribute = attribute
         self._parent: dict[object, object] = {}
         self._contents: dict[object, object] = {}
@@ -134,7 +134,7 @@ class AliasDb:
         return parent
 
     def _join(self, first: object, second: object) -> None:
-        """The two may be the same memory; then so may what they hold."""
+        """Unify two sets, and then their contents."""
         pending = [(first, second)]
         while pending:
             one, other = pending.pop()
@@ -151,7 +151,7 @@ class AliasDb:
                 self._contents[other] = held
 
     def _inside(self, value: object) -> object:
-        """The set of what a container may hold."""
+        """The set of a container's possible contents."""
         root = self._find(value)
         found = self._contents.get(root)
         if found is None:
@@ -159,65 +159,65 @@ class AliasDb:
         return self._find(found)
 
     def _reachable(self, values: Iterable[Value]) -> set[object]:
-        """The sets of values, and of all that they may hold."""
+        """The sets of values, and of everything that they may hold."""
         found: set[object] = set()
         for value in values:
             self.add_reachable(found, value)
         return found
 
     def add_reachable(self, found: set[object], value: Value) -> None:
-        """Add the sets of a value, and of all that it may hold."""
+        """Add the sets of a value, and of everything that it may hold."""
         root = self._find(value) if is_mutable(value.type) else None
         while root is not None and root not in found:
             found.add(root)
             held = self._contents.get(root)
             root = None if held is None else self._find(held)
 
-    # Questions
+    # Queries
 
     def may_alias(self, first: Value, second: Value) -> bool:
-        """Whether two values may be the same memory."""
+        """Whether two values may alias."""
         if not is_mutable(first.type) or not is_mutable(second.type):
             return False
         return self._find(first) is self._find(second) and _may_be_same(first.type, second.type)
 
     def may_alias_any(self, first: Iterable[Value], second: Iterable[Value]) -> bool:
-        """Whether a value of the one group may be the same memory as one of the other."""
+        """Whether a value of one group may alias a value of the other."""
         others = list(second)
         return any(self.may_alias(one, other) for one in first for other in others)
 
     def may_contain_alias(self, first: Iterable[Value], second: Iterable[Value]) -> bool:
-        """Whether the one group and the other may share memory, or hold any that is shared."""
+        """Whether two groups may alias, or hold memory that aliases."""
         return not self._reachable(first).isdisjoint(self._reachable(second))
 
     def aliases_of(self, value: Value) -> list[Value]:
-        """All values that may be the same memory as one."""
+        """All values that may alias one."""
         return self._members.get(self._find(value), [value])
 
     def escapes(self, value: Value) -> bool:
-        """Whether a value may be seen from outside the graph: an input, an attribute, or handed to what is unknown."""
+        """Whether a value may be visible outside of the graph: an input, an attribute, or passed to an unknown operator."""
         return is_mutable(value.type) and self._find(value) is self._find(self._wildcard)
 
     def may_be_seen(self, value: Value, memory: set[object]) -> bool:
-        """Whether a write to a value may be noticed, if only these sets are read (`add_reachable`)."""
+        """Whether a write to a value may be observed, if only these sets are read (`add_reachable`)."""
         return self.escapes(value) or (is_mutable(value.type) and self._find(value) in memory)
 
     def writers_of(self, value: Value) -> list[Node]:
-        """The nodes that may write to a value, or to what it holds."""
+        """The nodes that may write to a value, or to its contents."""
         family = _deep_family(value.type)
         found = (each for root in self._reachable((value,)) for each in self._written.get(root, ()))
         return [node for node, kind in found if ANY in family or ANY in kind or not kind.isdisjoint(family)]
 
     def has_writers(self, value: Value) -> bool:
-        """Whether any node of the graph may write to a value, or to what it holds."""
+        """Whether any node may write to a value, or to its contents."""
         return bool(self.writers_of(value))
 
     def node_has_writers(self, node: Node) -> bool:
-        """Whether what a node reads or makes may be written to, by itself or another node."""
+        """Whether a node's inputs or results may be written to, by itself or another node."""
         return any(map(self.has_writers, (*node.inputs, *node.outputs)))
 
     def has_input_writers(self, node: Node) -> bool:
-        """Whether what a node reads may be written to."""
+        """Whether a node's inputs may be written to."""
         return any(map(self.has_writers, node.inputs))
 
     def writes(self, node: Node) -> list[Value]:
@@ -229,25 +229,25 @@ class AliasDb:
         return found
 
     def is_mutable(self, node: Node) -> bool:
-        """Whether a node writes to anything."""
+        """Whether a node writes to any value."""
         return bool(self.writes(node))
 
     def writes_to_wildcard(self, node: Node) -> bool:
-        """Whether a node may write to what can be seen from outside."""
+        """Whether a node may write to memory visible from outside."""
         return any(map(self.escapes, self.writes(node)))
 
     def writes_to_alias(self, node: Node, values: Iterable[Value]) -> bool:
-        """Whether a node may write to what one of the values is or holds."""
+        """Whether a node may write to the values or their contents."""
         return not {self._find(value) for value in self.writes(node)}.isdisjoint(self._reachable(values))
 
     def may_swap(self, first: Node, second: Node) -> bool:
-        """Whether two nodes that do not read one another's results may change places: neither writes what the other touches."""
+        """Whether two nodes that do not use each other's results may be swapped: neither writes to what the other touches."""
         return not (
             self.writes_to_alias(first, self.touched(second)) or self.writes_to_alias(second, self.touched(first))
         )
 
     def touched(self, node: Node) -> list[Value]:
-        """All values that a node reads or makes, in its blocks, too."""
+        """All inputs and results of a node, including those in its blocks."""
         found = [*node.inputs, *node.outputs]
         for block in node.blocks:
             found += [*block.inputs, *block.outputs]
@@ -283,10 +283,10 @@ class AliasDb:
         elif kind == "prim::SetAttr":
             self._put(node.input(1), node.input())
             self._write(node, node.input())
-        elif kind in ("prim::Enter", "prim::Exit") and not node.has_uses:  # methods, which see nothing but their object
+        elif kind in ("prim::Enter", "prim::Exit") and not node.has_uses:  # methods that access only their object
             self._write(node, node.input())
             self._deep_writes.append((node, node.input()))
-        elif kind == "prim::BailOut":  # what it leaves to the rest of the graph, it leaves for good
+        elif kind == "prim::BailOut":  # everything passed to the rest of the graph escapes
             self._join(node.output, node.input(1))
         elif kind in ("prim::DifferentiableGraph", "prim::FunctionalGraph", "prim::FallbackGraph"):
             self._held_graph(node)
@@ -307,7 +307,7 @@ class AliasDb:
             self._join(node.output, memory)
 
     def _held_graph(self, node: Node) -> None:
-        """A graph with pure nodes only; its results may be views of its inputs."""
+        """A graph of pure nodes only; its results may be views of its inputs."""
         self._join_all([*node.inputs, *node.outputs])
 
     def _join_pairs(self, first: Iterable[Value], second: Iterable[Value]) -> None:
@@ -320,7 +320,7 @@ class AliasDb:
             self._join(mutable[0], value)
 
     def _put(self, value: Value, container: Value) -> None:
-        """The container may hold the value."""
+        """Add a value to a container's possible contents."""
         if is_mutable(value.type):
             self._join(value, self._inside(container))
 
@@ -368,7 +368,8 @@ class AliasDb:
                 named.setdefault(name, []).append(value)
 
     def _join_like(self, values: list[Value]) -> None:
-        """Values of one name share memory; a list beside tensors holds them (`split(Tensor(a) self) -> Tensor(a)[]`)."""
+        """Values with one alias name share memory; a list beside tensors holds them (`split(Tensor(a) self) ->
+        Tensor(a)[]`)."""
         tensors = [value for value in values if not isinstance(value.type, ListType)]
         if tensors and len(tensors) != len(values):
             for value in values:
@@ -378,7 +379,7 @@ class AliasDb:
         self._join_all(values)
 
     def _taken_out(self, value: Value, node: Node) -> None:
-        """What an operator takes out of its first input: an element, or a list of elements (`values()`)."""
+        """A result taken out of the first input: an element, or a list of elements (`values()`)."""
         container = node.input() if node.inputs else None
         if container is None or not is_mutable(container.type):
             self._join(value, self._wildcard)
@@ -388,7 +389,7 @@ class AliasDb:
             self._join(self._inside(value), self._inside(container))
 
     def _passed_on(self, value: Value, node: Node) -> None:
-        """The result, or the tensors in it, may be the inputs or the tensors in those."""
+        """A result that, with the tensors in it, may alias the inputs or the tensors in those."""
         for each in node.inputs:
             if not is_mutable(each.type):
                 continue
@@ -397,7 +398,7 @@ class AliasDb:
             self._join(first, second)
 
     def _copied(self, value: Value, node: Node) -> None:
-        """A new list, dict or tuple, which may hold what the inputs are or hold."""
+        """A new list, dict or tuple, which may hold the inputs or their contents."""
         if not _holds_memory(value.type):
             return
         for each in node.inputs:

@@ -1,13 +1,13 @@
-"""InsertBailOuts: what runs where a guard fails: the rest of the graph as it was, from that place on.
+"""InsertBailOuts: the fallback for a failing guard: the rest of the unoptimized graph, from that place on.
 
-Requires: SSA, `prim::Guard` nodes, nothing yet changed on the strength of them. Guarantees: no guard is left; each is a
+Requires: SSA, `prim::Guard` nodes, no optimization yet that relies on them. Guarantees: no guard is left; each becomes a
 
     %5 : Float(2, 3, ...) = prim::BailOut[index=0](%template, %x, %live, ...)
 
 whose first input is the one `prim::BailoutTemplate` of the graph, which holds the graph without assumptions; then come the
-value that is checked and all others that the rest of the graph needs. `build_bailout_graph` makes the rest: it takes those
-values, and gives what the graph gives. Inside a loop the rest is the rest of the round, a loop for the rounds that are left,
-and what follows.
+checked value and the live values that the rest of the graph needs. `build_bailout_graph` makes the rest: it takes those values,
+and returns what the graph returns. Inside a loop, the rest consists of the rest of the round, a loop for the remaining rounds,
+and the code after it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _replace_guard(guard: Node, template: Value, index: int) -> None:
 
 
 def _values_of(block: Block) -> Iterator[Value]:
-    """All values of a graph in the order in which they are made."""
+    """All values of a graph in order of definition."""
     yield from block.inputs
     for node in block.nodes:
         for inner in node.blocks:
@@ -64,7 +64,7 @@ def _values_of(block: Block) -> Iterator[Value]:
 
 
 def _strip(template: Graph) -> None:
-    """Leave of bailouts their numbers and the value that they pass on, and nothing of types."""
+    """Reduce bailouts to their numbers and the value that they pass on, and drop types."""
     for node in template.find_all_nodes(BAILOUT):
         node.remove_input(0)
     template.find_node(TEMPLATE).destroy()
@@ -72,7 +72,7 @@ def _strip(template: Graph) -> None:
 
 
 def build_bailout_graph(template: Graph, index: int) -> Graph:
-    """What is left to do from a bailout on; the inputs are the value that was to be checked, and the live ones."""
+    """The rest of the graph from a bailout on; its inputs are the checked value, and the live ones."""
     made = _Rest(template, index).graph
     for node in made.find_all_nodes(BAILOUT):
         node.output.replace_all_uses_with(node.input())
@@ -82,7 +82,7 @@ def build_bailout_graph(template: Graph, index: int) -> Graph:
 
 
 class _Rest:
-    """The rest of a template from one bailout on, as a graph; `live` are the template's values that it takes beside it."""
+    """The rest of a template from one bailout on, as a graph; `live` are the template's values that are its further inputs."""
 
     def __init__(self, template: Graph, index: int):
         self.graph = Graph()
@@ -95,7 +95,7 @@ class _Rest:
             self.graph.register_output(self._value(value))
 
     def _value(self, value: Value) -> Value:
-        """What stands for a value of the template: a copy, or an input of the rest."""
+        """The counterpart of a template's value: a copy, or an input of the rest."""
         if value not in self.copies:
             if value.is_constant:
                 self.copies[value] = self.graph.block.prepend(self.graph.clone_node(value.node, self._value)).output
@@ -109,7 +109,7 @@ class _Rest:
         self.copies.update(zip(node.outputs, copy.outputs, strict=True))
 
     def _rest_of_block(self, start: Node) -> None:
-        """What follows a node in its block, and then what follows the block's own node."""
+        """Copy the code after a node in its block, and then the code after the block's own node."""
         node, block = start, start.block
         while node is not block.result:
             self._copy(node)

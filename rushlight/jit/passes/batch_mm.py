@@ -1,4 +1,4 @@
-"""BatchMM: several matrix products become one.
+"""BatchMM: batch several matrix products into one.
 
 Requires: SSA, and types with sizes, as profiling or shape analysis finds them. Guarantees: a sum of at least four products of
 matrices of the same sizes is one `prim::MMTreeReduce`; at least four products of matrices of the same sizes that share a
@@ -21,7 +21,7 @@ from rushlight.jit.types.kinds import TensorType
 from rushlight.ops.packet import find_packet
 
 _LOG = PassLog(__file__)
-_FEWEST = 4
+_MIN_BATCH = 4
 """Fewer products are not worth the concatenation."""
 
 
@@ -44,7 +44,8 @@ def _reduce_trees(block: Block) -> None:
             _reduce_trees(inner)
         if node.block is not None and _is_sum(node) and not _is_part_of_sum(node):
             products = _products_of(node.output)
-            if products is not None and len(products) >= _FEWEST and _LOG.permits("{} sums {} products", node, len(products)):
+            is_worthwhile = products is not None and len(products) >= _MIN_BATCH
+            if is_worthwhile and _LOG.permits("{} sums {} products", node, len(products)):
                 _reduce(node, products)
 
 
@@ -60,7 +61,7 @@ def _is_part_of_sum(node: Node) -> bool:
 
 
 def _products_of(value: Value) -> list[Node] | None:
-    """The products whose sum a value is; None where it is a sum of anything else. Sizes of factors are equal."""
+    """The products whose sum a value is, with equal sizes of factors; None if it is a sum of anything else."""
     found: list[Node] = []
     pending = [value]
     while pending:
@@ -105,12 +106,12 @@ def _batch_sides(block: Block) -> None:
                 groups.setdefault((node.input(side), other), []).append(node)
         for (shared, _), nodes in groups.items():
             independent = _independent(nodes)
-            if len(independent) >= _FEWEST and _LOG.permits("{} products share %{}", len(independent), shared.debug_name):
+            if len(independent) >= _MIN_BATCH and _LOG.permits("{} products share %{}", len(independent), shared.debug_name):
                 _batch(shared, independent, side)
 
 
 def _independent(nodes: list[Node]) -> list[Node]:
-    """Those of the nodes whose factors are there before the first of them."""
+    """Those nodes whose factors are available before the first of the nodes."""
     if not nodes:
         return []
     first = nodes[0]
@@ -130,11 +131,11 @@ def _batch(shared: Value, nodes: list[Node], side: int) -> None:
         node.output.replace_all_uses_with(made.add_output().copy_metadata(node.output))
 
 
-# What they compute
+# The functions of the new operators
 
 
 def _tree_reduce(*factors: Tensor) -> Tensor:
-    """The sum of products: one product of the factors side by side."""
+    """The sum of products, as one product of the concatenated factors."""
     half = len(factors) // 2
     cat = find_packet("aten::cat")
     return cat(list(factors[:half]), 1).mm(cat(list(factors[half:]), 0))

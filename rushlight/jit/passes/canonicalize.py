@@ -1,7 +1,7 @@
 """Canonicalize: an equal graph whose values are numbered in order, so that graphs can be compared as text.
 
-Requires: SSA. Guarantees: values have numbers from 0 in the order in which they are made; names go unless they are asked for;
-the given graph stays as it is.
+Requires: SSA. Guarantees: values are numbered from 0 in order of definition; names are dropped unless requested; the given
+graph is unchanged.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rushlight.jit.passes.registry import graph_pass
 
 @graph_pass("Canonicalize", "_jit_pass_canonicalize")
 def canonicalize(graph: Graph, keep_unique_names: bool = True) -> Graph:
-    """The graph with its values numbered anew."""
+    """A copy of the graph with renumbered values."""
     made = graph.copy()
     values = list(_values(made.block))
     if not keep_unique_names:

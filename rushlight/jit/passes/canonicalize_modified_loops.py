@@ -1,7 +1,7 @@
 """CanonicalizeModifiedLoops: a loop with a trip count and a condition has only the condition.
 
 Requires: SSA. Guarantees: every loop either runs its trip count (its condition is always true) or runs while its condition is
-true (its trip count is the largest int): one that had both, as `for` with `break` has, counts its rounds itself.
+true (its trip count is the largest int). A loop that had both, such as `for` with `break`, counts its rounds itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LARGEST_INT = 9223372036854775807
 
 @graph_pass("CanonicalizeModifiedLoops")
 def canonicalize_modified_loops(graph: Graph) -> None:
-    """Give loops one reason to end."""
+    """Give each loop a single reason to end."""
     for node in graph.find_all_nodes("prim::Loop"):
         trips = node.input().constant()
         is_while = type(trips) is int and trips == LARGEST_INT

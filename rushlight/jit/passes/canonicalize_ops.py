@@ -1,4 +1,4 @@
-"""CanonicalizeOps: one form for what can be written in several.
+"""CanonicalizeOps: one canonical form for operations that can be written in several ways.
 
 Requires: SSA. Guarantees: `add`, `sub`, `mul` and `div` have numbers where they had constant tensors without dimensions; an
 `aten::chunk` of known count and dimension whose list is only unpacked is a `prim::ConstantChunk`.
@@ -22,7 +22,7 @@ _ARITHMETIC = frozenset(("aten::add", "aten::sub", "aten::mul", "aten::div"))
 
 @graph_pass("CanonicalizeOps")
 def canonicalize_ops(graph: Graph) -> None:
-    """Bring nodes into the forms that later passes know."""
+    """Bring nodes into the forms that later passes expect."""
     use_numbers(graph)
     for node in list(graph.all_nodes()):
         if node.kind == "aten::chunk":
@@ -30,10 +30,10 @@ def canonicalize_ops(graph: Graph) -> None:
 
 
 def use_numbers(graph: Graph) -> None:
-    """Give arithmetic numbers for constant tensors without dimensions, which decide a result's dtype as numbers do.
+    """Replace constant 0-dim tensors in arithmetic by numbers, which promote in the same way.
 
-    So do numbers that a trace has as tensors, in every operator that takes a number in their place. Types that the graph holds
-    for results are forgotten where there was one.
+    The same applies to numbers that a trace holds as tensors, in every operator that accepts a number. Recorded result types
+    are then dropped.
     """
     found = [node for node in graph.all_nodes() if node.input_count > 1 and _has_number(node)]
     for node in found:

@@ -1,4 +1,4 @@
-"""CanonicalizeOutputs: what ifs and loops give stands in the order in which it is read.
+"""CanonicalizeOutputs: order the results of ifs and loops by use.
 
 Requires: SSA. Guarantees: the results of every `prim::If` and `prim::Loop`, and with them what the loop carries, are ordered by
 their first uses; those without uses come last, in the order that they had.
@@ -23,7 +23,7 @@ def canonicalize_outputs(graph: Graph) -> None:
 
 
 def _block(block: Block) -> None:
-    """Last node first: an order depends on the uses that follow, inner blocks' outputs among them."""
+    """Process the last node first: an order depends on later uses, including inner blocks' outputs."""
     for node in block.reversed_nodes:
         if node.kind in ("prim::If", "prim::Loop"):
             order = _order(node)
@@ -37,7 +37,7 @@ def _order(node: Node) -> list[int]:
     first = [_first_use(value) for value in node.outputs]
     used = [index for index, use in enumerate(first) if use is not None]
     ordered: list[int] = []
-    for index in used:  # few results: by insertion, for uses can only be compared in pairs
+    for index in used:  # insertion sort, as there are few results, and uses can only be compared in pairs
         place = next((at for at, other in enumerate(ordered) if _is_before(first[index], first[other])), len(ordered))
         ordered.insert(place, index)
     return ordered + [index for index, use in enumerate(first) if use is None]
@@ -52,7 +52,7 @@ def _first_use(value: Value) -> Use | None:
 
 
 def _is_before(first: Use, second: Use) -> bool:
-    """Which of two reads comes first; inside one node, its own inputs come before its blocks, and those in their order."""
+    """Whether one use comes before another; within one node, its own inputs come before its blocks, in their order."""
     if first.user is second.user:
         return first.offset < second.offset
     around = {block: node for node, block in _enclosing(first.user)}
@@ -73,7 +73,7 @@ def _holds(block: Block, node: Node) -> bool:
 
 
 def _enclosing(node: Node) -> Iterator[tuple[Node, Block]]:
-    """A node and those around it, innermost first, with the blocks that they stand in."""
+    """A node and its enclosing nodes, innermost first, with the blocks that contain them."""
     each: Node | None = node
     while each is not None:
         yield each, each.block
@@ -81,7 +81,7 @@ def _enclosing(node: Node) -> Iterator[tuple[Node, Block]]:
 
 
 def _reorder(node: Node, order: list[int]) -> None:
-    """Put results in another order."""
+    """Reorder results."""
     node.reorder_outputs(order)
     carried_from = 1 if node.kind == "prim::Loop" else 0
     for block in node.blocks:

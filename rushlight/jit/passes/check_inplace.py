@@ -1,6 +1,7 @@
-"""CheckInplace: calls of Python functions that write to their arguments can't be optimised, and are errors.
+"""CheckInplace: calls of Python functions that write to their arguments can't be optimised, so they are errors.
 
-Requires: nothing. Guarantees: no `prim::PythonOp` whose `inplace` attribute is set is in the graph, or RuntimeError names it.
+Requires: nothing. Guarantees: the graph contains no `prim::PythonOp` with its `inplace` attribute set, or RuntimeError names
+it.
 """
 
 from __future__ import annotations

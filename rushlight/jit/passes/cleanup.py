@@ -1,8 +1,8 @@
 """The passes that follow emission.
 
-Requires: SSA. Guarantees: loops have one reason to end, forked calls are graphs, operators have one name each, no dead code, no
-tuples that are only taken apart, what is known of numbers and strings is a constant, equal constants are one, at the beginning,
-and the results of ifs and loops stand in the order in which they are read.
+Requires: SSA. Guarantees: loops have one reason to end, forked calls are graphs, operators have one name each, there is no dead
+code and no tuple that is only unpacked, computations on known numbers and strings are folded, equal constants are merged at the
+beginning, and the results of ifs and loops are in order of use.
 """
 
 from __future__ import annotations

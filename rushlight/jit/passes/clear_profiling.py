@@ -1,7 +1,7 @@
-"""ClearProfilingInformation: what an earlier profiling run left goes.
+"""ClearProfilingInformation: remove the information of an earlier profiling run.
 
-Requires: nothing. Guarantees: no `prim::profile` node is left, and no tensor's type says more than that it is a tensor, in
-inner blocks and held graphs, too. `_jit_pass_erase_shape_information` keeps the profiling nodes.
+Requires: nothing. Guarantees: no `prim::profile` node is left, and tensor types are plain, also in inner blocks and held
+graphs. `_jit_pass_erase_shape_information` keeps the profiling nodes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def clear_profiling_information(graph: Graph) -> None:
 
 @graph_pass("EraseShapeInformation", "_jit_pass_erase_shape_information")
 def erase_shape_information(graph: Graph) -> None:
-    """Forget dtypes, sizes, devices and whether gradients are required."""
+    """Drop dtypes, sizes, devices and requires_grad from types."""
     _erase_block(graph.block)
     for inner in held_graphs(graph):
         erase_shape_information(inner)

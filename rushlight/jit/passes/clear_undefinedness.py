@@ -1,7 +1,7 @@
-"""ClearUndefinedness: no tensor's type says whether the tensor is defined.
+"""ClearUndefinedness: drop from types whether a tensor is defined.
 
-Requires: nothing. Guarantees: `undefined` is unknown in all types of the graph, so that specialisations made for other
-arguments are not believed.
+Requires: nothing. Guarantees: `undefined` is unknown in all types of the graph, so that no pass relies on specialisations for
+other arguments.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rushlight.jit.types.kinds import TensorType, Type, UnionType
 
 @graph_pass("ClearUndefinedness")
 def clear_undefinedness(graph: Graph) -> None:
-    """Forget definedness in all types."""
+    """Drop definedness from all types."""
     _clear_block(graph.block)
 
 

@@ -1,4 +1,4 @@
-"""EliminateCommonSubexpression: of nodes that compute the same, all but the first go.
+"""EliminateCommonSubexpression: merge nodes that compute the same into the first of them.
 
 Requires: SSA. Guarantees: no two pure nodes, one of which can be seen from the other, have equal kind, inputs, attributes and
 result types. Nodes whose inputs or results may be written to, and nodes with blocks, stay.
@@ -20,7 +20,7 @@ _SKIPPED = frozenset(("prim::profile", "prim::Uninitialized", "prim::CreateObjec
 
 @graph_pass("EliminateCommonSubexpression", "_jit_pass_cse")
 def eliminate_common_subexpression(graph: Graph) -> bool:
-    """Merge equal nodes; whether there were any."""
+    """Merge equal nodes; returns whether there were any."""
     return _Eliminator(graph).block(graph.block, [])
 
 
@@ -30,7 +30,7 @@ class _Eliminator:
         self.escaping = list(graph.outputs)
 
     def block(self, block: Block, outer: list[dict[tuple, Node]]) -> bool:
-        """Merge the nodes of a block with those before them there and in the blocks around."""
+        """Merge the nodes of a block with equal ones before them there and in enclosing blocks."""
         known: dict[tuple, Node] = {}
         scopes = [*outer, known]
         changed = False
@@ -50,7 +50,7 @@ class _Eliminator:
         return changed
 
     def _key(self, node: Node) -> tuple | None:
-        """What equal nodes share; None for a node that must stay."""
+        """The key that equal nodes share; None for a node that must stay."""
         if node.blocks or node.kind in _SKIPPED or not node.outputs or has_side_effects(node) or is_nondeterministic(node):
             return None
         if self.aliases.node_has_writers(node):
@@ -62,7 +62,7 @@ class _Eliminator:
         return node.kind, node.inputs, tuple(value.type for value in node.outputs), attributes
 
     def _may_share(self, node: Node, found: Node) -> bool:
-        """Whether a reader could not tell one result from two: not so for two lists of which both are returned."""
+        """Whether two results are interchangeable: not so for two lists that are both returned."""
         both_seen = self.aliases.may_contain_alias(node.outputs, self.escaping) and self.aliases.may_contain_alias(
             found.outputs, self.escaping
         )

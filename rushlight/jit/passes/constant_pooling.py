@@ -1,6 +1,6 @@
-"""ConstantPooling: equal constants become one, at the beginning of the graph.
+"""ConstantPooling: merge equal constants at the beginning of the graph.
 
-Requires: SSA. Guarantees: no two constants of the graph's own blocks are equal and of one type; each stands before its uses.
+Requires: SSA. Guarantees: no two constants in the graph's own blocks are equal and of one type; each precedes its uses.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LOG = PassLog(__file__)
 def constant_pooling(graph: Graph) -> None:
     """Pool the constants of a graph."""
     known: dict[tuple, Node] = {}
-    last = graph.block.param  # of the constants that the graph begins with
+    last = graph.block.param  # the last of the constants at the graph's beginning
     for node in list(graph.all_nodes()):
         if node.kind != "prim::Constant":
             continue
@@ -37,7 +37,7 @@ def constant_pooling(graph: Graph) -> None:
 
 
 def _key(node: Node) -> tuple | None:
-    """What equal constants share; None for one that is equal only to itself."""
+    """The key that equal constants share; None for one that is equal only to itself."""
     value = node.attributes.get("value")
     kind = node.output.type
     if isinstance(value, Tensor):
@@ -49,8 +49,8 @@ def _key(node: Node) -> tuple | None:
 
 
 def frozen_constant(value: object) -> object:
-    """A hashable stand-in for a constant, which equal constants share; tensors are equal only to themselves. TypeError for what
-    can't have one."""
+    """A hashable key of a constant, which equal constants share; tensors are equal only to themselves. TypeError for a value
+    that has none."""
     if isinstance(value, list | tuple):
         return (type(value), *map(frozen_constant, value))
     if isinstance(value, dict):

@@ -1,11 +1,11 @@
-"""ConstantPropagation: what depends on constants alone is calculated now.
+"""ConstantPropagation: evaluate nodes that depend only on constants.
 
 Requires: SSA. Guarantees: no pure node whose inputs are all constant, and whose results can be constants, is left; an if whose
 condition is constant is the branch that it takes; a loop that never runs is gone; results of ifs and loops that are always one
 outer value are that value.
 
-Results that could be written to are only calculated where nothing writes to them; `ConstantPropagationImmutableTypes` leaves
-tensors, lists and dicts alone, and so needs no alias analysis.
+Mutable results are only folded where nothing writes to them. `ConstantPropagationImmutableTypes` does not fold tensors, lists
+and dicts, so it needs no alias analysis.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _SKIPPED = frozenset(
      "prim::DifferentiableGraph", "prim::FusionGroup", "prim::TensorExprGroup", "aten::_get_tracing_state",
      "prim::CallFunction", "prim::CallMethod")
 )  # fmt: skip
-_LARGEST = 1_000_000
+_MAX_CONSTANT = 1_000_000
 """Tensors of more elements are not kept as constants."""
 
 
 @graph_pass("ConstantPropagation", "_jit_pass_constant_propagation")
 def constant_propagation(graph: Graph) -> bool:
-    """Calculate what is constant; whether there was anything."""
+    """Fold constants; returns whether there was anything to fold."""
     changed = _propagate(graph, AliasDb(graph))
     eliminate_dead_code(graph)
     return changed
@@ -49,7 +49,7 @@ def constant_propagation(graph: Graph) -> bool:
 
 @graph_pass("ConstantPropagationImmutableTypes", "_jit_pass_constant_propagation_immutable_types")
 def constant_propagation_immutable_types(graph: Graph) -> bool:
-    """Calculate what is constant and has an immutable type; whether there was anything."""
+    """Fold constants of immutable types; returns whether there was anything to fold."""
     changed = _propagate(graph, None)
     if changed:
         eliminate_unused_code(graph)
@@ -66,7 +66,7 @@ class _Propagator:
         self.aliases = aliases
 
     def block(self, block: Block) -> bool:
-        """Propagate through a block; whether anything changed."""
+        """Propagate through a block; returns whether anything changed."""
         changed = False
         for node in block.nodes:
             if node.kind == "prim::If":
@@ -125,7 +125,7 @@ class _Propagator:
         return self._drop_if_outputs(node) or changed
 
     def _drop_if_outputs(self, node: Node) -> bool:
-        """Results that both branches take from the same place, or that are equal constants."""
+        """Drop results that both branches take from the same value, or that are equal constants."""
         changed = False
         for index in range(len(node.outputs) - 1, -1, -1):
             first, second = (block.outputs[index] for block in node.blocks)
@@ -156,7 +156,7 @@ class _Propagator:
         return self._drop_carried(node) or changed
 
     def _drop_carried(self, node: Node) -> bool:
-        """Carried values that the body hands on as they are."""
+        """Drop carried values that the body passes on unchanged."""
         body, changed = node.blocks[0], False
         for index in range(len(node.outputs) - 1, -1, -1):
             begin, inside, end = node.input(index + 2), body.inputs[index + 1], body.outputs[index + 1]
@@ -182,7 +182,7 @@ def _equal_constants(first: Value, second: Value) -> bool:
 
 
 def _kept_type(value: Value, result: object) -> Type | None:
-    """The type of a result as a constant; None where it can't be one."""
+    """The type of a result as a constant; None if it can't be one."""
     found = _type_of(result)
     if isinstance(result, Tensor):
         return found if isinstance(value.type, TensorType | OptionalType) else None
@@ -202,13 +202,13 @@ def _holds_tensors(kind: Type) -> bool:
 def _type_of(result: object) -> Type | None:
     if not isinstance(result, Tensor):
         return constant_type(result)
-    if result.requires_grad or result.numel() > _LARGEST or result.device.type != "cpu":
+    if result.requires_grad or result.numel() > _MAX_CONSTANT or result.device.type != "cpu":
         return None
     return TensorType(result.dtype, tuple(result.shape), tuple(result.stride()), False, "cpu")
 
 
 def run_node(node: Node) -> list | None:
-    """The results of a node whose inputs are constants; None where they can't be had, for one because it raises."""
+    """The results of a node whose inputs are constants; None if they can't be computed, for example because it raises."""
     function = _function_of(node)
     if function is None:
         return None
@@ -216,7 +216,7 @@ def run_node(node: Node) -> list | None:
     try:
         with no_grad():
             result = function(*arguments)
-    except Exception as error:  # what fails now fails when the graph runs, if it gets there
+    except Exception as error:  # an error now must stay an error at run time, if the node is reached
         _LOG.debug("{} raises {}", node, error)
         return None
     if len(node.outputs) == 1:
@@ -249,7 +249,7 @@ _MAKERS: dict[str, Callable[[Node], Callable | None]] = {
 
 
 def _copied(value: object) -> object:
-    """A constant that an operator may keep without keeping the graph's own."""
+    """A copy of a constant, which an operator may keep."""
     if isinstance(value, list):
         return list(map(_copied, value))
     return dict(value) if isinstance(value, dict) else value

@@ -1,7 +1,7 @@
-"""CreateAutodiffSubgraphs: runs of operators that can be differentiated become `prim::DifferentiableGraph` nodes.
+"""CreateAutodiffSubgraphs: group differentiable operators into `prim::DifferentiableGraph` nodes.
 
-Requires: SSA. Guarantees: no two operators with formulas that could be in one group are apart, unless there are fewer than
-`threshold` of them; what a group reads or gives is written to by nothing.
+Requires: SSA. Guarantees: groups are maximal, and have at least `threshold` operators; nothing writes to a group's inputs or
+results.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DIFFERENTIABLE = "prim::DifferentiableGraph"
 
 @graph_pass("CreateAutodiffSubgraphs", "_jit_pass_create_autodiff_subgraphs")
 def create_autodiff_subgraphs(graph: Graph, threshold: int = 2) -> list[Node]:
-    """Make groups of at least `threshold` operators; the new nodes."""
+    """Create groups of at least `threshold` operators; returns the new nodes."""
     aliases = AliasDb(graph)
 
     def may_join(node: Node) -> bool:

@@ -1,10 +1,10 @@
-"""EliminateDeadCode: nodes go whose results nothing reads and that do nothing else.
+"""EliminateDeadCode: remove nodes with unused results and no effect.
 
 Requires: SSA. Guarantees: every node left has an effect, or a result that is used; ifs and loops have no unused outputs. After
-`eliminate_unused_code` loops may still carry what only their own next round reads: that is how scripted graphs print.
+`eliminate_unused_code`, loops may still carry values that only their own next round reads, as printed scripted graphs do.
 
-A node has an effect if its operator has (`print`, `raise`), if it writes to memory that something live may read, or if a
-block of it holds such a node.
+A node has an effect if its operator has (`print`, `raise`), if it writes to memory that something live may read, or if one of
+its blocks contains such a node.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _LOG = PassLog(__file__)
 
 @graph_pass("EliminateDeadCode", "_jit_pass_dce_graph")
 def eliminate_dead_code(graph: Graph) -> None:
-    """Remove dead code. Writes stay where what they write to may be seen."""
+    """Remove dead code. Writes to memory that may be observed stay."""
     _eliminate(graph, _Marker(AliasDb(graph)))
 
 
 def eliminate_unused_code(graph: Graph) -> None:
-    """Remove dead code, but neither what loops' conditions need nor what their bodies read of the round before."""
+    """Remove dead code, except computations of loops' conditions and of carried values that bodies read."""
     marker = _Marker(AliasDb(graph), keeps_rounds=True)
     for node in graph.find_all_nodes("prim::Loop"):
         body = node.blocks[0]
@@ -42,7 +42,7 @@ def eliminate_dead_code_keeping_writes(graph: Graph) -> None:
 
 @graph_pass("EliminateDeadCodeWithEffects", "_jit_pass_dce_allow_deleting_nodes_with_side_effects")
 def eliminate_dead_code_with_effects(graph: Graph) -> None:
-    """Remove everything whose results nothing reads, prints and writes as well."""
+    """Remove everything with unused results, including prints and writes."""
     _eliminate(graph, _Marker(AliasDb(graph), keeps_effects=False))
 
 
@@ -52,7 +52,7 @@ def _eliminate(graph: Graph, marker: _Marker) -> None:
 
 
 class _Marker:
-    """Finds the live nodes: backwards, until nothing changes. Without `aliases` every write is an effect."""
+    """Finds live nodes, backwards and up to a fixed point. Without `aliases`, every write is an effect."""
 
     def __init__(self, aliases: AliasDb | None, keeps_effects: bool = True, keeps_rounds: bool = False):
         self.aliases = aliases
@@ -63,7 +63,7 @@ class _Marker:
         self.live_memory: set[object] = set()
 
     def mark_block(self, block: Block) -> None:
-        """Mark what a graph's results and effects need."""
+        """Mark the nodes that a graph's results and effects need."""
         self.mark(list(block.outputs))
         changed = True
         while changed:
@@ -72,7 +72,7 @@ class _Marker:
             changed = len(self.live) != before
 
     def mark(self, pending: list[Value]) -> None:
-        """Mark values and all that they need, one after the other: chains of nodes may be long."""
+        """Mark values and everything that they need, iteratively, because chains of nodes may be long."""
         while pending:
             each = pending.pop()
             if each in self.live_values:
@@ -105,7 +105,7 @@ class _Marker:
         return [node.input(value.offset + 1), node.blocks[0].outputs[value.offset]]
 
     def _needs(self, node: Node) -> list[Value]:
-        """Make a node live, and those around it; what they read."""
+        """Mark a node and its enclosing nodes as live; returns their inputs."""
         found: list[Value] = []
         while node is not None and node not in self.live:
             self.live.add(node)
@@ -141,7 +141,7 @@ class _Marker:
 
 
 def _sweep(block: Block, marker: _Marker) -> None:
-    """Destroy the dead nodes of a block, last first: what reads a dead node's results is dead, and gone already."""
+    """Destroy the dead nodes of a block, last first: users of a dead node are dead, and gone already."""
     for node in block.reversed_nodes:
         if node not in marker.live:
             if _LOG.permits("{} is dead and is removed: {}", node.kind, node):

@@ -1,4 +1,4 @@
-"""DecomposeOps: `addmm` in its parts, so that products can be batched and sums fused.
+"""DecomposeOps: split `addmm`, so that products can be batched and sums fused.
 
 Requires: SSA. Guarantees: no `aten::addmm` whose factors `alpha` and `beta` are known to be 1 is left: it is an `mm` and an
 `add`. Normalisations stay whole, since they have kernels of their own.
@@ -16,7 +16,7 @@ _LOG = PassLog(__file__)
 
 @graph_pass("DecomposeOps", "_jit_pass_decompose_ops")
 def decompose_ops(graph: Graph) -> bool:
-    """Decompose what is decomposable; whether there was anything."""
+    """Decompose; returns whether there was anything."""
     changed = False
     for node in list(graph.all_nodes()):
         is_plain = node.kind == "aten::addmm" and all(value.constant() == 1 for value in node.inputs[3:])

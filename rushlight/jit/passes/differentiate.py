@@ -1,6 +1,6 @@
-"""differentiate: from a graph to one that also gives what the gradients need, and one that calculates them.
+"""differentiate: turn a graph into one that also returns what the gradients need, and one that calculates them.
 
-Requires: SSA, straight code of operators that `gradient_formulas.py` knows. Guarantees: `f` computes what the graph did, and
+Requires: SSA, straight code of operators that `gradient_formulas.py` knows. Guarantees: `f` computes the graph's results, and
 further outputs; `df` computes the gradients of the inputs that need them, each operator's formula in a `prim::GradOf` block.
 """
 
@@ -24,9 +24,9 @@ _LOG = PassLog(__file__)
 class Gradient:
     """A differentiated graph.
 
-    `f` has the first `f_real_outputs` outputs of the original. `df` takes the gradients of the outputs of `f` that
-    `df_input_vjps` numbers, then the inputs of `f` that `df_input_captured_inputs` numbers, then its outputs
-    `df_input_captured_outputs`; it gives the gradients of the inputs that `df_output_vjps` numbers.
+    `f` has the first `f_real_outputs` outputs of the original. The inputs of `df` are the gradients of the outputs of `f`
+    listed in `df_input_vjps`, then the inputs of `f` listed in `df_input_captured_inputs`, then its outputs
+    `df_input_captured_outputs`. It returns the gradients of the inputs listed in `df_output_vjps`.
     """
 
     f: Graph
@@ -39,7 +39,7 @@ class Gradient:
 
 
 def is_differentiable(node: Node) -> bool:
-    """Whether a node has a formula, or is a constant, or gives only what has no gradient."""
+    """Whether a node has a formula, is a constant, or has only results without gradients."""
     if node.kind == "prim::Constant":
         return True
     return not node.blocks and full_name(node) in FORMULAS and all(isinstance(each.type, TensorType) for each in node.outputs)
@@ -47,7 +47,7 @@ def is_differentiable(node: Node) -> bool:
 
 @graph_pass("Differentiate", "_jit_differentiate")
 def differentiate(graph: Graph) -> Gradient:
-    """Differentiate a copy of a graph. RuntimeError names a node that has no formula."""
+    """Differentiate a copy of a graph. RuntimeError names a node without a formula."""
     f = graph.copy()
     for node in f.nodes:
         if not (is_differentiable(node) or node.kind == "prim::ListConstruct"):
@@ -122,7 +122,7 @@ class _Differentiator:
             self._accumulate(inputs[name], made.add_output().set_type(_plain(inputs[name])))
 
     def _write(self, block: Block, formula: Formula, values: dict[str, Value], targets: list[str]) -> dict[str, Value]:
-        """Copy a formula into a block; the gradients of the targets there."""
+        """Copy a formula into a block; returns the gradients of the targets there."""
         copies: dict[Value, Value] = {}
         params = dict(zip(formula.graph.inputs, [values[key] for key in _parameters(values)], strict=True))
         wanted = _nodes_for(formula, targets)
@@ -140,7 +140,7 @@ class _Differentiator:
         return {name: copies[formula.names[f"{name}_grad"]] for name in targets}
 
     def _from_forward(self, value: Value) -> Value:
-        """What stands in the reverse graph for a value of the forward one: a captured value, or a constant."""
+        """The reverse graph's counterpart of a forward value: a captured value, or a constant."""
         if value not in self.captured:
             if value.is_constant:
                 made = self.df.block.prepend(self.df.clone_node(value.node, lambda each: each)).output
@@ -150,7 +150,7 @@ class _Differentiator:
         return self.captured[value]
 
     def capture(self) -> None:
-        """Number what the reverse graph needs of the forward one; make outputs of what is none yet."""
+        """Number the captured values of the forward graph; add outputs for those that are none yet."""
         used = {value: made for value, made in self.captured.items() if not value.is_constant}
         order = [made for made in self.df.inputs[: len(self.gradient.df_input_vjps)]]
         inputs, outputs = [], []
@@ -169,7 +169,7 @@ class _Differentiator:
         self._reorder(order)
 
     def _reorder(self, order: list[Value]) -> None:
-        """Take the inputs in this order, and no others."""
+        """Reorder the inputs, and drop all others."""
         block = self.df.block
         for index in range(len(block.inputs) - 1, -1, -1):
             if block.inputs[index] not in order:

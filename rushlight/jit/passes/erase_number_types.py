@@ -1,4 +1,4 @@
-"""EraseNumberTypes: numbers become tensors, for backends that have no numbers.
+"""EraseNumberTypes: turn numbers into tensors, for backends without numbers.
 
 Requires: SSA, straight code. Guarantees: no value of the graph is an int, float or bool: constants are tensors without
 dimensions, conversions between numbers and tensors are gone. The graph no longer fits the operators' schemas.
@@ -24,7 +24,7 @@ _DTYPES = {INT: int64, FLOAT: float64, BOOL: bool_, COMPLEX: complex128}
 
 @graph_pass("EraseNumberTypes", "_jit_pass_erase_number_types")
 def erase_number_types(graph: Graph) -> None:
-    """Make tensors of all numbers."""
+    """Turn all numbers into tensors."""
     for value in graph.inputs:
         _erase_type(value)
     _erase_block(graph.block)

@@ -1,4 +1,4 @@
-"""FoldFrozenConvBatchnorm and its kin: layers of a frozen graph whose weights are constant take in what follows them.
+"""FoldFrozenConvBatchnorm and its kin: fold batch norms and constants into the preceding layers of a frozen graph.
 
 Requires: SSA, a frozen graph: weights are constants. Guarantees: no batch norm in evaluation of constant parameters follows a
 convolution or linear layer that nothing else reads; no sum or product with a constant of one element per channel follows a
@@ -30,25 +30,25 @@ _ARITHMETIC = {"aten::add": True, "aten::sub": True, "aten::mul": False, "aten::
 
 @graph_pass("FoldFrozenConvBatchnorm", "_jit_pass_fold_frozen_conv_bn")
 def fold_frozen_conv_batch_norm(graph: Graph) -> bool:
-    """Fold batch norms into the convolutions before them; whether there were any."""
+    """Fold batch norms into preceding convolutions; returns whether there were any."""
     return _fold_all(graph, lambda node: node.kind == "aten::batch_norm" and _fold_norm(node, _is_convolution))
 
 
 @graph_pass("FoldFrozenLinearBatchnorm", "_jit_pass_fold_frozen_linear_bn")
 def fold_frozen_linear_batch_norm(graph: Graph) -> bool:
-    """Fold batch norms into the linear layers before them; whether there were any."""
+    """Fold batch norms into preceding linear layers; returns whether there were any."""
     return _fold_all(graph, lambda node: node.kind == "aten::batch_norm" and _fold_norm(node, _is_linear))
 
 
 @graph_pass("FoldFrozenConvAddOrSub", "_jit_pass_fold_frozen_conv_add_or_sub")
 def fold_frozen_conv_add_or_sub(graph: Graph) -> bool:
-    """Fold sums with constants into the biases of convolutions; whether there were any."""
+    """Fold sums with constants into the biases of convolutions; returns whether there were any."""
     return _fold_all(graph, lambda node: node.kind in ("aten::add", "aten::sub") and _fold_arithmetic(node))
 
 
 @graph_pass("FoldFrozenConvMulOrDiv", "_jit_pass_fold_frozen_conv_mul_or_div")
 def fold_frozen_conv_mul_or_div(graph: Graph) -> bool:
-    """Fold products with constants into the weights of convolutions; whether there were any."""
+    """Fold products with constants into the weights of convolutions; returns whether there were any."""
     return _fold_all(graph, lambda node: node.kind in ("aten::mul", "aten::div") and _fold_arithmetic(node))
 
 
@@ -62,7 +62,7 @@ def _fold_all(graph: Graph, fold: Callable[[Node], bool]) -> bool:
 
 
 def _layer_before(node: Node, wanted: Callable[[Node], bool]) -> Node | None:
-    """The layer whose result a node alone reads, with constant weights."""
+    """The layer with constant weights whose only user is this node."""
     layer = node.input().node
     if not wanted(layer) or layer.block is not node.block:
         return None
@@ -87,7 +87,7 @@ def _is_linear(node: Node) -> bool:
 
 
 def _is_flat(layer: Node) -> bool:
-    """Whether the input is known to have two dimensions: of more, a norm's channels are not the layer's last dimension."""
+    """Whether the input is known to have two dimensions. With more, a norm's channels are not the layer's last dimension."""
     sizes = getattr(layer.input().type, "sizes", None)
     return sizes is not None and len(sizes) == 2
 
@@ -119,7 +119,7 @@ def _zeros_like(value: Tensor) -> Tensor:
 
 
 def _per_channel(weight: Tensor, scale: Tensor) -> Tensor:
-    """A weight with each of its output channels multiplied."""
+    """A weight with each output channel multiplied."""
     return weight.to(float64) * scale.reshape(-1, *[1] * (weight.dim() - 1))
 
 
@@ -158,7 +158,7 @@ def _fold_arithmetic(node: Node) -> bool:
 
 
 def _channel_constant(value: Value, weight: Tensor) -> Tensor | None:
-    """A number, or a tensor of one element per channel, as one element for each channel; None for what is neither."""
+    """A number, or a tensor of one element per channel, as one element per channel; else None."""
     found, channels = value.constant(), weight.shape[0]
     if type(found) in (int, float):
         return tensor([float(found)] * channels, dtype=float64)

@@ -1,8 +1,8 @@
-"""FreezeModule: the attributes that a method reads, and nothing changes, become constants of its graph.
+"""FreezeModule: turn attributes that a method reads and nothing changes into constants of its graph.
 
-Requires: SSA, inlined; the graph's first input is the module that is frozen. Guarantees: no `prim::GetAttr` is left but of
-attributes that are assigned, written to, asked to be kept, or no constants; branches that their values decide are gone. The
-graph is true for that module alone, as it is now.
+Requires: SSA, inlined; the graph's first input is the frozen module. Guarantees: `prim::GetAttr` is left only for attributes
+that are assigned, written to, preserved, or unable to be constants; branches that the attributes decide are gone. The graph is
+valid only for that module in its current state.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _LOG = PassLog(__file__)
 
 @graph_pass("FreezeModule")
 def freeze_graph(graph: Graph, owner: ScriptObject, keeps: Iterable[str] = ()) -> None:
-    """Fold the attributes of `owner` and its submodules into a method's graph. `keeps` names attributes, dotted inside
-    submodules, that stay."""
+    """Fold the attributes of `owner` and its submodules into a method's graph. `keeps` lists attributes to preserve, dotted
+    inside submodules."""
     parts = _parts(graph, {graph.inputs[0]: owner})
     kept = _objects_and_names(owner, keeps).union(*(_assigned(*part) for part in parts))
     for part in parts:
         _Folder(*part, kept, with_mutable=False).run()
         constant_propagation(part[0])
         eliminate_dead_code(part[0])
-    if len(parts) > 1:  # what one part writes to, another may read
+    if len(parts) > 1:  # what one part writes, another may read
         kept = kept.union(*(_Folder(*part, kept, with_mutable=True).written() for part in parts))
     for part in parts:
         _Folder(*part, kept, with_mutable=True).run()
@@ -53,7 +53,7 @@ Objects = dict[Value, ScriptObject]
 
 
 def _parts(graph: Graph, roots: Objects) -> list[tuple[Graph, Objects]]:
-    """A graph and the bodies of its forks, which become its own, each with the objects that its inputs are."""
+    """A graph and the bodies of its forks, which become its own, each with the objects of its inputs."""
     found = [(graph, roots)]
     objects = known_objects(graph, roots)
     for node in graph.find_all_nodes("prim::fork"):
@@ -75,7 +75,7 @@ def _drop_unread_inputs(fork: Node) -> None:
 
 
 def _assigned(graph: Graph, roots: Objects) -> set[tuple[int, str]]:
-    """The attributes that a graph assigns, as objects' identities and names."""
+    """The attributes that a graph assigns, as object identities and names."""
     objects = known_objects(graph, roots)
     nodes = [node for node in graph.find_all_nodes("prim::SetAttr") if node.input() in objects]
     return {(id(objects[node.input()]), node["name"]) for node in nodes}
@@ -94,18 +94,18 @@ def _objects_and_names(owner: ScriptObject, names: Iterable[str]) -> set[tuple[i
 
 
 def known_objects(graph: Graph, roots: Objects) -> Objects:
-    """The objects that values are known to be: the roots, and what is reached from them by attributes."""
+    """The objects that values are known to be: the roots, and those reached from them by attributes."""
     known = dict(roots)
     for node in graph.all_nodes():
         if node.kind == "prim::GetAttr" and node.input() in known:
             found = known[node.input()].slots[node["name"]]
-            if isinstance(found, ScriptObject) and not isinstance(found, ExtensionObject):  # which is a constant
+            if isinstance(found, ScriptObject) and not isinstance(found, ExtensionObject):  # those are constants
                 known[node.output] = found
     return known
 
 
 class _Folder:
-    """Replaces attributes by constants: numbers and strings at first, which decide branches, then what can be written to."""
+    """Replaces attributes by constants: first numbers and strings, which decide branches, then mutable ones."""
 
     def __init__(self, graph: Graph, roots: Objects, kept: set[tuple], with_mutable: bool):
         self.graph = graph
@@ -116,7 +116,7 @@ class _Folder:
         self.made: dict[tuple[int, str], Value] = {}
 
     def _attribute(self, node: Node) -> object | None:
-        """What tells the memory of an attribute from that of others: a tensor's storage."""
+        """The identity of an attribute's memory: a tensor's storage."""
         owner = self.objects.get(node.input())
         value = None if owner is None else owner.slots[node["name"]]
         if value is None or isinstance(value, ScriptObject):
@@ -126,12 +126,12 @@ class _Folder:
         return "attribute", id(value)
 
     def written(self) -> set[tuple]:
-        """The memory of the attributes that the graph writes to."""
+        """The memory of attributes that the graph writes to."""
         nodes = [node for node in self.graph.find_all_nodes("prim::GetAttr") if node.input() in self.objects]
         return {self._attribute(node) for node in nodes if self.aliases.has_writers(node.output)} - {None}
 
     def run(self) -> None:
-        """Fold what can be folded."""
+        """Fold everything possible."""
         for node in list(self.graph.all_nodes()):
             if node.kind != "prim::GetAttr" or node.input() not in self.objects:
                 continue

@@ -1,8 +1,8 @@
-"""Activations in place or not: `relu_` to `relu` and back.
+"""Convert activations between in-place and functional form: `relu_` to `relu` and back.
 
 Requires: SSA. `InplaceToFunctionalActivation` guarantees that no in-place activation of the table is left that writes to a
-tensor made just before; `FunctionalToInplaceActivation` that those activations work in place whose input is read by nothing
-else and is made here, so that a frozen graph takes less memory.
+tensor made just before. `FunctionalToInplaceActivation` makes activations work in place whose input has no other use and is
+made here, so that a frozen graph takes less memory.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _PROMOTING = frozenset(("aten::sigmoid", "aten::tanh"))
 
 @graph_pass("InplaceToFunctionalActivation", "_jit_pass_inplace_to_functional_activation")
 def inplace_to_functional_activation(graph: Graph) -> bool:
-    """Give activations new tensors."""
+    """Make in-place activations functional."""
     return remove_tensor_mutation(graph, lambda node: node.kind.removesuffix("_") in ACTIVATIONS)
 
 
 @graph_pass("FunctionalToInplaceActivation", "_jit_pass_functional_to_inplace_activation")
 def functional_to_inplace_activation(graph: Graph) -> bool:
-    """Let activations write to their inputs where nothing can tell."""
+    """Make activations write to their inputs where nothing can observe it."""
     aliases, changed = AliasDb(graph), False
     for node in list(graph.all_nodes()):
         if node.kind in ACTIVATIONS and _may_write(node, aliases) and _LOG.permits("{} works in place", node):

@@ -1,4 +1,4 @@
-"""The forms of in-place operators that give a new tensor: what passes put in place of `aten::add_` and its like."""
+"""The functional forms of in-place operators, by which passes replace `aten::add_` and its like."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SPECIAL = {"aten::zero_": "aten::zeros_like", "aten::fill_": "aten::full_like"}
 
 
 def functional_kind(node: Node) -> str | None:
-    """The operator that computes what an in-place one writes; None for a node that is none, or has no such form."""
+    """The functional operator of an in-place one; None for other nodes, and if there is no such form."""
     if node.kind in _SPECIAL:
         return _SPECIAL[node.kind]
     name = node.kind
@@ -27,7 +27,7 @@ def functional_kind(node: Node) -> str | None:
 
 
 def insert_functional(node: Node, kind: str) -> Node:
-    """The functional form of an in-place node, in front of it."""
+    """Insert the functional form of an in-place node before it."""
     inputs = list(node.inputs)
     if node.kind in _SPECIAL:
         inputs += [constant_before(node, None)] * _OPTIONS

@@ -1,8 +1,7 @@
-"""CreateFunctionalGraphs: runs of nodes that write nothing become `prim::FunctionalGraph` nodes; InlineFunctionalGraphs undoes
-it.
+"""CreateFunctionalGraphs: group nodes that write nothing into `prim::FunctionalGraph` nodes; InlineFunctionalGraphs undoes it.
 
-Requires: SSA. CreateFunctionalGraphs guarantees that no two pure nodes that could be in one group are apart, and that what a
-group reads or gives is written to by nothing. InlineFunctionalGraphs guarantees that no group is left.
+Requires: SSA. CreateFunctionalGraphs guarantees that groups are maximal, and that nothing writes to a group's inputs or
+results. InlineFunctionalGraphs guarantees that no group is left.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _STAYS = frozenset(("prim::Constant", "prim::GetAttr", "prim::CreateObject", "pr
 
 @graph_pass("CreateFunctionalGraphs", "_jit_pass_create_functional_graphs")
 def create_functional_graphs(graph: Graph) -> list[Node]:
-    """Group pure nodes; the new nodes."""
+    """Group pure nodes; returns the new nodes."""
     aliases = AliasDb(graph)
 
     def may_join(node: Node) -> bool:
@@ -35,7 +34,7 @@ def create_functional_graphs(graph: Graph) -> list[Node]:
 
 @graph_pass("InlineFunctionalGraphs", "_jit_pass_inline_functional_graphs")
 def inline_functional_graphs(graph: Graph) -> None:
-    """Put the nodes of groups back."""
+    """Inline the nodes of groups."""
     for node in graph.find_all_nodes(FUNCTIONAL):
         if _LOG.permits("{} is inlined", node):
             inline_group(node)

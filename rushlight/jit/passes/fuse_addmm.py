@@ -1,4 +1,4 @@
-"""FuseAddMM: a product and a sum are one `aten::addmm`.
+"""FuseAddMM: fuse a product and a sum into one `aten::addmm`.
 
 Requires: SSA, types with sizes, as profiling or shape analysis finds them. Guarantees: no sum with factor 1 of a product of
 matrices, read by nothing else, and a tensor that is known to fit `addmm` is left.
@@ -18,7 +18,7 @@ _LOG = PassLog(__file__)
 
 @graph_pass("FuseAddMM", "_jit_pass_fuse_addmm")
 def fuse_addmm(graph: Graph) -> bool:
-    """Fuse what can be fused; whether there was anything."""
+    """Fuse where possible; returns whether there was anything."""
     aliases, changed = AliasDb(graph), False
     for node in list(graph.all_nodes()):
         if node.kind != "aten::add" or node.input_count != 3 or node.input(2).constant() != 1:
@@ -35,12 +35,12 @@ def fuse_addmm(graph: Graph) -> bool:
 
 
 def _is_written(product: Node, aliases: AliasDb) -> bool:
-    """Whether it matters where the product is calculated, or that its result is a tensor of its own."""
+    """Whether moving the product would be observable, by a write or because its result must be a separate tensor."""
     return aliases.node_has_writers(product)
 
 
 def _fits(product: Value, bias: Value, node: Node) -> bool:
-    """Whether the product is one, read here alone, and the other operand broadcasts to its size, in its dtype."""
+    """Whether this is a product used only here, and the other operand broadcasts to its size, in its dtype."""
     maker = product.node
     if maker.kind != "aten::mm" or len(product.uses) != 1 or maker.block is not node.block:
         return False

@@ -58,7 +58,7 @@ graph(%input, %weight):
 
 @graph_pass("FuseLinear", "_jit_pass_fuse_linear")
 def fuse_linear(graph: Graph) -> None:
-    """Find linear layers."""
+    """Fuse linear layers."""
     for pattern, replacement, ones in _PATTERNS:
         rewriter = SubgraphRewriter()
         rewriter.register_rewrite_pattern(pattern, replacement)
@@ -70,7 +70,7 @@ def fuse_linear(graph: Graph) -> None:
 
 
 def _is_linear(match: Match, ones: tuple[str, ...], is_matrix_product: bool) -> bool:
-    """Whether the factors are 1, and the bias is a tensor of one dimension: known to be so, unless the product is `addmm`'s."""
+    """Whether the factors are 1, and the bias is a 1-dimensional tensor; for anything but `addmm`, that must be known."""
     if any(match.value(name).constant() != 1 for name in ones):
         return False
     sizes = getattr(match.value("bias").type, "sizes", None)

@@ -1,9 +1,9 @@
-"""The gradients of operators, as graphs: what `differentiate` puts together.
+"""The gradients of operators as graphs, from which `differentiate` builds its result.
 
 Each formula is a graph in text. It takes the gradient of the operator's result, the operator's inputs by the names of its
-schema, and `%result`; it gives a gradient for each name after `->`. `size(x)` stands for a sum over what broadcasting added to
-x. The formulas are those of calculus; for the conventions (the subgradient of relu at 0 is 0) see autograd's table, with which
-the tests compare.
+schema, and `%result`; it returns a gradient for each name after `->`. `size(x)` stands for a sum over the dimensions that
+broadcasting added to x. The formulas are those of calculus; for the conventions (the subgradient of relu at 0 is 0) see
+autograd's table, with which the tests compare.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _HEADER = {"1": "int = prim::Constant[value=1]()", "true": "bool = prim::Constan
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula's graph, its values by name, and the inputs that it gives gradients for, in the order of its outputs."""
+    """A formula's graph, its values by name, and the inputs whose gradients are its outputs, in order."""
 
     graph: Graph
     names: dict[str, Value]
@@ -168,7 +168,7 @@ def formula_of(name: str, parameters: tuple[str, ...]) -> Formula:
 
 
 def _expanded(lines: list[str]) -> list[str]:
-    """`SUM(%a, %x)` in full: a sum to the size of x, where the result's is another."""
+    """Expand the macro `SUM(%a, %x)`: a sum to the size of x, if the result's size differs."""
     found = []
     for index, line in enumerate(lines):
         made, _, call = line.partition(" = ")

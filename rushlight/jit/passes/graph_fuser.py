@@ -1,7 +1,7 @@
-"""FuseGraph: runs of operators on elements become `prim::FusionGroup` nodes, which a compiler can make one loop of.
+"""FuseGraph: group elementwise operators into `prim::FusionGroup` nodes, which a compiler can turn into one loop.
 
-Requires: SSA. Guarantees: no two operators of the table that could be in one group are apart; what a group reads or gives is
-written to by nothing. `FuseTensorExprs` makes `prim::TensorExprGroup` nodes of the same.
+Requires: SSA. Guarantees: groups of the table's operators are maximal; nothing writes to a group's inputs or results.
+`FuseTensorExprs` does the same with `prim::TensorExprGroup` nodes.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ FUSIBLE = frozenset(
 
 @graph_pass("FuseGraph", "_jit_pass_fuse")
 def fuse_graph(graph: Graph, profiled: bool = False, fewest: int = 2) -> list[Node]:
-    """Make fusion groups of at least `fewest` operators; the new nodes. `profiled`: of operators on tensors whose types are
-    known, and need no gradients."""
+    """Create fusion groups of at least `fewest` operators; returns the new nodes. `profiled` restricts them to tensors with
+    known types that need no gradients."""
     return _fuse(graph, "prim::FusionGroup", profiled, fewest)
 
 
 @graph_pass("FuseTensorExprs", "_jit_pass_fuse_tensorexprs")
 def fuse_tensor_exprs(graph: Graph, profiled: bool = False, fewest: int = 2) -> list[Node]:
-    """Make tensor-expression groups; the new nodes. The arguments are as for `fuse_graph`."""
+    """Create tensor-expression groups; returns the new nodes. The arguments are as for `fuse_graph`."""
     return _fuse(graph, "prim::TensorExprGroup", profiled, fewest)
 
 
@@ -52,7 +52,7 @@ def _fuse(graph: Graph, kind: str, profiled: bool, fewest: int) -> list[Node]:
 
 
 def _is_known(node: Node) -> bool:
-    """Whether it is known of all tensors of a node what they are, on the CPU, and that they need no gradients."""
+    """Whether all tensors of a node have known types, are on the CPU, and need no gradients."""
     kinds = [value.type for value in (*node.inputs, *node.outputs) if isinstance(value.type, TensorType)]
     return all(
         kind.dtype is not None and kind.sizes is not None and kind.requires_grad is False and kind.device == "cpu"
@@ -61,8 +61,8 @@ def _is_known(node: Node) -> bool:
 
 
 def is_fusible(node: Node) -> bool:
-    """Whether a node works element by element: its result is a tensor, an input is, too, and none is a list. `max` and `min` do
-    so only between two tensors."""
+    """Whether a node is elementwise: its result is a tensor, so is an input, and none is a list. `max` and `min` qualify only
+    between two tensors."""
     if node.kind not in FUSIBLE or len(node.outputs) != 1 or not isinstance(node.output.type, TensorType):
         return False
     tensors = [isinstance(value.type, TensorType) for value in node.inputs]

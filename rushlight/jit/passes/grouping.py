@@ -1,8 +1,8 @@
-"""Groups of nodes that become one node with a graph of its own: what autodiff and fusion have in common.
+"""Group nodes into one node with a graph of its own, for autodiff and fusion.
 
 In: a block, and which nodes may join. Out: nodes of a kind such as `prim::DifferentiableGraph`, whose attribute `Subgraph` is
-the group. A group takes in nodes that stand apart, if those between them do not both read the group and feed the newcomer;
-what reads the group moves behind it. Nothing that writes, or has another effect, is passed over.
+the group. Grouped nodes need not be adjacent: no node between may both depend on the group and feed the new member. Users of
+the group move behind it. Nothing moves across a node that writes or has another effect.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rushlight.jit.operators.lookup import has_side_effects, writes
 
 
 def group_nodes(block: Block, kind: str, may_join: Callable[[Node], bool], fewest: int) -> list[Node]:
-    """Group the nodes of a block, and of those inside; groups of fewer nodes stay as they were. The new nodes."""
+    """Group the nodes of a block and of inner blocks; smaller groups are not created. Returns the new nodes."""
     made = []
     for nodes in _groups(block, may_join, lambda inner: made.extend(group_nodes(inner, kind, may_join, fewest))):
         if len(nodes) >= fewest:
@@ -61,7 +61,7 @@ def _depends(node: Node, makers: Iterable[Node]) -> bool:
 
 
 def values_read(node: Node) -> list[Value]:
-    """What a node, or one inside it, reads."""
+    """The values that a node, or one inside it, reads."""
     found = list(node.inputs)
     for block in node.blocks:
         for each in block.nodes:
@@ -71,7 +71,7 @@ def values_read(node: Node) -> list[Value]:
 
 
 def make_group(nodes: list[Node], kind: str) -> Node:
-    """Move nodes of one block, in order, into a new node in the last one's place."""
+    """Move nodes of one block, in order, into a new node at the last one's position."""
     graph, own = nodes[0].graph, set(nodes)
     body = Graph()
     made = graph.create(kind, (), 0).insert_before(nodes[-1])
@@ -102,7 +102,7 @@ def make_group(nodes: list[Node], kind: str) -> Node:
 
 
 def inline_group(node: Node) -> None:
-    """Put the nodes of a group back in its place."""
+    """Replace a group by its nodes."""
     body: Graph = node["Subgraph"]
     copies = dict(zip(body.inputs, node.inputs, strict=True))
     for each in body.nodes:

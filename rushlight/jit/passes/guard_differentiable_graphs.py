@@ -1,8 +1,8 @@
-"""GuardDifferentiableGraphs: groups that are differentiated as a whole, where the same tensors need gradients as were seen to.
+"""GuardDifferentiableGraphs: guard differentiable groups by which tensors need gradients.
 
-Requires: SSA; `prim::DifferentiableGraph` nodes whose tensor inputs have profiled types. Guarantees: a group none of whose
-inputs needed gradients is inlined again; each other one stands behind a `prim::RequiresGradCheck`, with a `prim::FallbackGraph`
-in the other branch.
+Requires: SSA; `prim::DifferentiableGraph` nodes whose tensor inputs have profiled types. Guarantees: a group without inputs
+that needed gradients is inlined again; every other group is guarded by a `prim::RequiresGradCheck`, with a
+`prim::FallbackGraph` in the other branch.
 """
 
 from __future__ import annotations

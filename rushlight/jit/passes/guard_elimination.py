@@ -1,8 +1,8 @@
-"""EliminateRedundantGuards: guards that can't fail, since others before them hold, go.
+"""EliminateRedundantGuards: remove guards that can't fail because earlier ones hold.
 
-Requires: SSA, `prim::Guard` nodes. Guarantees: the guard of a value that an earlier guard on the same way has checked is gone,
-and so is that of an operator's result whose type follows from the types of guarded inputs. Graphs in which something may change
-a tensor's sizes in place, or the grad mode, stay as they are.
+Requires: SSA, `prim::Guard` nodes. Guarantees: the guard of a value that a dominating guard has checked is gone, and so is that
+of an operator's result whose type follows from guarded inputs. Graphs that may change a tensor's sizes in place, or the grad
+mode, are unchanged.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ GUARD = "prim::Guard"
 
 @graph_pass("EliminateRedundantGuards")
 def eliminate_redundant_guards(graph: Graph) -> None:
-    """Remove the guards that add nothing."""
+    """Remove redundant guards."""
     if not has_reshaping(graph) and graph.find_node("aten::set_grad_enabled") is None:
         _block(graph.block, {})
 
 
 def _block(block: Block, outer: dict[Value, Value]) -> None:
-    """`outer` gives the guarded form of values that guards before the block have checked."""
+    """`outer` maps values to the results of guards before the block."""
     guarded = dict(outer)
     for node in block.nodes:
         if node.kind == GUARD:
@@ -57,7 +57,7 @@ def _guard(node: Node, guarded: dict[Value, Value]) -> None:
 
 
 def _inferred(value: Value) -> TensorType | None:
-    """The type of an operator's result, where guards have checked all tensors that it reads."""
+    """The type of an operator's result, if all tensors that it reads are guarded."""
     node = value.node
     tensors = [each.type for each in node.inputs if isinstance(each.type, TensorType) and not each.is_constant]
     if not node.kind.startswith("aten::") or not tensors or not all(map(_is_known, tensors)) or len(node.outputs) != 1:

@@ -1,8 +1,8 @@
-"""GuardFusionGroups: fusion groups run for tensors like those that were seen, a fallback runs for all others.
+"""GuardFusionGroups: guard fusion groups by their profiled input types, with a fallback for other tensors.
 
 Requires: SSA; groups (`prim::FusionGroup`, `prim::TensorExprGroup`) whose tensor inputs have profiled types. Guarantees: each
-group stands behind a `prim::TypeCheck` of its inputs, with a `prim::FallbackGraph` in the other branch; with `dynamic` behind a
-`prim::TensorExprDynamicGuard`, which leaves the sizes open: of tensors it checks the number of dimensions and all but sizes.
+group is guarded by a `prim::TypeCheck` of its inputs, with a `prim::FallbackGraph` in the other branch; with `dynamic`, by a
+`prim::TensorExprDynamicGuard`, which checks the rank and everything but sizes.
 
     %3 : Float(2, 3, ...), %4 : bool = prim::TypeCheck[types=[Float(2, 3, ...)]](%x)
     %5 : Tensor = prim::If(%4)
@@ -55,7 +55,7 @@ def _open(kind: TensorType) -> TensorType:
 
 
 def _set_inner_types(node: Node, checked: list[int], types: list[TensorType]) -> None:
-    """In the group, too, sizes are open."""
+    """Make sizes open inside the group, too."""
     body: Graph = node["Subgraph"]
     for inner in body.nodes:
         for value in inner.outputs:

@@ -1,7 +1,7 @@
-"""What stands around a node that is right only for tensors of certain types: a check, a choice, and a fallback.
+"""Guard a node that is valid only for tensors of certain types: a check, a branch, and a fallback.
 
-In: a node that holds a graph. Out: the node in the first branch of an if on the check; in the second a `prim::FallbackGraph`
-that holds the same graph without what was assumed.
+In: a node that holds a graph. Out: the node in the first branch of an if on the check; in the second, a `prim::FallbackGraph`
+with the same graph without assumptions.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ FALLBACK = "prim::FallbackGraph"
 
 
 def guard_node(node: Node, check_kind: str, checked: Sequence[int], types: Sequence[TensorType], passed_on: bool) -> Node:
-    """Let a node run only where a check holds for its inputs `checked`; the check. `passed_on`: it gives the inputs, too, with
-    the types that the node's graph expects."""
+    """Run a node only where a check holds for its inputs `checked`; returns the check. `passed_on`: it passes the inputs on,
+    with the types that the node's graph expects."""
     graph = node.graph
     with graph.inserting(before=node), graph.source(node.source_range):
         check = graph.insert(check_kind, [node.input(index) for index in checked], 0).set("types", list(types))

@@ -1,4 +1,4 @@
-"""What many passes ask of nodes and do to them."""
+"""Helpers that many passes share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHAPE_READERS = frozenset(("aten::dim", "aten::size", "aten::numel", "prim::dtyp
 
 
 def full_name(node: Node) -> str:
-    """The operator of a node with its overload, `aten::add.Tensor`; the kind where it is no operator."""
+    """The operator of a node with its overload, `aten::add.Tensor`; the kind if it is no operator."""
     operator = operator_of(node)
     if operator is None or not operator.schema.overload:
         return node.kind
@@ -34,19 +34,19 @@ def full_name(node: Node) -> str:
 
 
 def is_nondeterministic(node: Node) -> bool:
-    """Whether a node may give different results for the same inputs. Dropout that is known to be off does not."""
+    """Whether a node may give different results for the same inputs. Inactive dropout does not."""
     if node.kind not in NONDETERMINISTIC:
         return False
     return not (node.kind == "aten::dropout" and node.input_count == 3 and node.input(2).constant(True) is False)
 
 
 def is_pure(node: Node) -> bool:
-    """Whether a node without blocks does nothing but give results that depend on its inputs alone."""
+    """Whether a node without blocks has no effects, and results that depend only on its inputs."""
     return not (has_side_effects(node) or writes(node) or is_nondeterministic(node) or node.blocks)
 
 
 def constant_before(node: Node, value: object, kind: Type | None = None) -> Value:
-    """A constant in front of a node."""
+    """Insert a constant before a node."""
     graph = node.graph
     with graph.inserting(before=node), graph.source(node.source_range):
         made = insert_constant(graph, value)
@@ -56,7 +56,7 @@ def constant_before(node: Node, value: object, kind: Type | None = None) -> Valu
 def insert_before(
     node: Node, kind: str, inputs: Iterable[Value], result: Type = TENSOR, attributes: dict[str, object] | None = None
 ) -> Value:
-    """A node of one result in front of another, from the same place in the source."""
+    """Insert a node with one result before another, with the same source range."""
     graph = node.graph
     made = graph.create(kind, inputs).insert_before(node)
     made.source_range, made.scope = node.source_range, node.scope
@@ -65,20 +65,20 @@ def insert_before(
 
 
 def int_list_before(node: Node, numbers: Sequence[int]) -> Value:
-    """A list of ints, as a constant in front of a node."""
+    """Insert a list of ints as a constant before a node."""
     made = insert_before(node, "prim::Constant", (), ListType(INT))
     made.node.set("value", list(numbers))
     return made
 
 
 def replace_with(node: Node, value: Value) -> None:
-    """Have the readers of a node's only result read another value; the node goes."""
+    """Replace the uses of a node's only result by another value, and remove the node."""
     node.output.replace_all_uses_with(value)
     node.destroy()
 
 
 def splice_block(node: Node, block: Block) -> None:
-    """Move a block's nodes in front of the node that holds it, and have the node's results be the block's."""
+    """Move a block's nodes before the node that contains it, and replace the node's results by the block's."""
     for each in block.nodes:
         each.move_before(node)
     for result, value in zip(node.outputs, block.outputs, strict=True):
@@ -86,12 +86,12 @@ def splice_block(node: Node, block: Block) -> None:
 
 
 def list_elements(value: Value) -> list[Value] | None:
-    """The elements of a list that a prim::ListConstruct makes; None for another."""
+    """The elements of a list from a prim::ListConstruct; None for other lists."""
     return list(value.node.inputs) if value.node.kind == "prim::ListConstruct" else None
 
 
 def constant_ints(value: Value) -> list[int] | None:
-    """A list of ints that is known: a constant, or made of constants."""
+    """A known list of ints: a constant, or a list of constants."""
     found = value.constant()
     if isinstance(found, list | tuple) and all(type(each) is int for each in found):
         return list(found)
@@ -102,7 +102,7 @@ def constant_ints(value: Value) -> list[int] | None:
 
 
 def nodes_inside_out(block: Block) -> Iterator[Node]:
-    """The nodes of a block, those of inner blocks before their node. The current one may be destroyed."""
+    """The nodes of a block; those of inner blocks come before their node. The current one may be destroyed."""
     for node in block.nodes:
         for inner in node.blocks:
             yield from nodes_inside_out(inner)

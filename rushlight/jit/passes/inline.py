@@ -1,7 +1,7 @@
-"""Inline: calls of functions and methods become their bodies.
+"""Inline: replace calls of functions and methods by their bodies.
 
-Requires: SSA. Guarantees: of `prim::CallFunction` and `prim::CallMethod` whose callee is known, only calls of a function within
-itself are left, and those beyond a depth and a size that no honest program reaches; forked bodies are inlined too.
+Requires: SSA. Guarantees: of `prim::CallFunction` and `prim::CallMethod` whose callee is known, only recursive calls are left,
+and those beyond a depth and a size that no reasonable program reaches; forked bodies are inlined too.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from rushlight.jit.types.kinds import ClassType
 _LOG = PassLog(__file__)
 
 
-_DEPTH = 64  # calls within calls that are inlined
-_NODES = 200_000  # the most that one graph grows by
+_DEPTH = 64  # limits nested calls that are inlined
+_NODES = 200_000  # limits the growth of one graph
 
 
 @graph_pass("Inline", "_jit_pass_inline")
@@ -29,7 +29,7 @@ def inline(graph: Graph) -> None:
 
 
 class _Inliner:
-    """Inlines calls; `inside` are the functions whose bodies are being inlined, which must not be inlined into themselves."""
+    """Inlines calls; `inside` holds the functions that are being inlined, which must not be inlined into themselves."""
 
     def __init__(self) -> None:
         self.inside: list[Function] = []
@@ -66,7 +66,7 @@ class _Inliner:
 
 
 def _between(before: Node, after: Node) -> Iterator[Node]:
-    """The nodes between two of a block. The current one may be replaced by others, which are left out."""
+    """The nodes between two of a block. If the current one is replaced, its replacements are skipped."""
     node = before.next
     while node is not after:
         following = node.next
@@ -85,7 +85,7 @@ def callee_of(node: Node) -> Function | None:
 
 
 def replace_call(node: Node, body: Graph) -> None:
-    """Replace a call by a body."""
+    """Replace a call by the callee's body."""
     skipped = 1 if node.kind == "prim::CallFunction" else 0
     outputs = insert_graph(node, body, list(node.inputs[skipped:]))
     for old, new in zip(node.outputs, outputs, strict=True):
@@ -97,7 +97,7 @@ def replace_call(node: Node, body: Graph) -> None:
 
 
 def insert_graph(before: Node, body: Graph, inputs: list[Value]) -> list[Value]:
-    """Copy a graph's nodes in front of a node, with `inputs` for its inputs; its outputs there."""
+    """Insert copies of a graph's nodes before a node, with `inputs` for its inputs; returns the copied outputs."""
     graph = before.graph
     copies = Copies(zip(body.inputs, inputs, strict=True))
     for node in body.nodes:

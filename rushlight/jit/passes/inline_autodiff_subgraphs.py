@@ -1,6 +1,6 @@
-"""InlineAutodiffSubgraphs: small differentiable groups go back where they came from.
+"""InlineAutodiffSubgraphs: inline small differentiable groups again.
 
-Requires: SSA. Guarantees: every `prim::DifferentiableGraph` that is left has at least `threshold` nodes that are no constants.
+Requires: SSA. Guarantees: every `prim::DifferentiableGraph` that is left has at least `threshold` non-constant nodes.
 """
 
 from __future__ import annotations

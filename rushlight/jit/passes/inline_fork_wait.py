@@ -1,4 +1,4 @@
-"""InlineForkWait: what is forked runs where it is forked.
+"""InlineForkWait: run forked code at the fork.
 
 Requires: SSA, lifted closures. Guarantees: no `prim::fork` is left, nor an `aten::wait` for one of them.
 """

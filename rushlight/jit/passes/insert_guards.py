@@ -1,11 +1,11 @@
-"""InsertGuards: what profiling saw of a tensor is checked where it was seen.
+"""InsertGuards: turn profiled tensor types into guards.
 
-Requires: an instrumented graph that has run. Guarantees: no `prim::profile` node is left: each that saw tensors is a
-`prim::Guard`, whose result has the type that was seen:
+Requires: an instrumented graph that has run. Guarantees: no `prim::profile` node is left: each that saw tensors becomes a
+`prim::Guard`, whose result has the profiled type:
 
     %4 : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu) = prim::Guard(%x)
 
-A guard alone does not run; `InsertBailOuts` says what is to happen where it fails.
+Guards cannot run; `InsertBailOuts` adds the code for their failure.
 """
 
 from __future__ import annotations

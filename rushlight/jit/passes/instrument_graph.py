@@ -1,9 +1,9 @@
-"""InstrumentGraph: a graph that watches its tensors.
+"""InstrumentGraph: insert nodes that profile tensors.
 
-Requires: SSA, calls inlined as far as they shall be watched. Guarantees: every tensor that a node reads, or the graph gives,
-goes through a `prim::profile` node of its own, which notes the types that it meets in `profiled_type` and whether it met None
-(what a loop carries is watched in its body); the last node, `prim::profile()` without inputs, counts the runs that came to the
-end.
+Requires: SSA, calls inlined as far as they are to be profiled. Guarantees: every tensor that a node reads, or the graph
+returns, goes through a `prim::profile` node of its own, which records observed types in `profiled_type` and whether None
+occurred (carried values are profiled in the loop's body). The last node, `prim::profile()` without inputs, counts completed
+runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""RefineIntegerValues: in a branch that is only taken if an int is a certain number, it is that number.
+"""RefineIntegerValues: in a branch that implies an int's value, replace the int by the constant.
 
 Requires: SSA. Guarantees: in the branches of an if on `x == n`, `x != n` (the other branch), or a conjunction or, for the other
 branch, disjunction of such, no read of the int `x` is left where the comparison holds.
@@ -17,7 +17,7 @@ _JOINS = {"aten::__and__": True, "aten::__or__": False}
 
 @graph_pass("RefineIntegerValues", "_jit_pass_refine_integer_values", "_jit_pass_integer_value_refinement")
 def refine_integer_values(graph: Graph) -> bool:
-    """Replace ints by the numbers they were found to be; whether there were any."""
+    """Replace ints by their known values; returns whether there were any."""
     changed = False
     for node in graph.find_all_nodes("prim::If"):
         for block, holds in zip(node.blocks, (True, False), strict=True):
@@ -27,7 +27,7 @@ def refine_integer_values(graph: Graph) -> bool:
 
 
 def _known(condition: Value, holds: bool) -> list[tuple[Value, Value]]:
-    """The ints, and the constants that they equal, if a condition holds or does not."""
+    """The ints, with the constants that they equal, if a condition holds or does not."""
     node = condition.node
     if node.kind == "aten::__not__":
         return _known(node.input(), not holds)

@@ -1,7 +1,7 @@
-"""LiftClosures: what `fork` was called with becomes a graph of its own.
+"""LiftClosures: move forked calls into graphs of their own.
 
 Requires: SSA, with each forked call in the block of a `prim::forkClosure`. Guarantees: every such node is a `prim::fork` with
-the graph as its attribute `Subgraph`, and the values that the block took from outside as its inputs.
+the graph as its attribute `Subgraph`, and the block's captured values as its inputs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rushlight.jit.passes.registry import graph_pass
 
 @graph_pass("LiftClosures", "_jit_pass_fork")
 def lift_closures(graph: Graph) -> None:
-    """Lift every forked call, inner ones with the bodies that they stand in."""
+    """Lift every forked call; inner ones together with the bodies that contain them."""
     for node in graph.find_all_nodes("prim::forkClosure"):
         if node.block is not None and node.blocks:
             _lift(node)

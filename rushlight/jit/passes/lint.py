@@ -1,7 +1,7 @@
-"""Lint: whether a graph holds together, as a pass.
+"""Lint: check a graph's invariants, as a pass.
 
-Requires: nothing. Guarantees: every value is made before it is read, uses are in step, and ifs and loops have the blocks that
-they must have; or RuntimeError names the node.
+Requires: nothing. Guarantees: every value is defined before its uses, use lists are consistent, and ifs and loops have the
+right blocks; or RuntimeError names the node.
 """
 
 from __future__ import annotations
@@ -13,5 +13,5 @@ from rushlight.jit.passes.registry import graph_pass
 
 @graph_pass("Lint", "_jit_pass_lint")
 def lint_graph(graph: Graph) -> None:
-    """RuntimeError where the graph does not hold together."""
+    """RuntimeError if an invariant is violated."""
     lint(graph)

@@ -1,4 +1,4 @@
-"""UnrollLoops: loops of few rounds become straight code, others do eight rounds at a time.
+"""UnrollLoops: unroll short loops fully, and others by a factor of eight.
 
 Requires: SSA. Guarantees: a loop over a range (its condition is always true) with a small body (at most 32 nodes) is repeated
 in place if its known trip count times its size is at most 64, and else becomes a loop over groups of eight rounds followed by
@@ -16,19 +16,19 @@ from rushlight.jit.types.kinds import INT
 
 _LOG = PassLog(__file__)
 _FACTOR = 8
-_LARGEST_BODY = 32
-_LARGEST_REPEAT = 64
+_MAX_BODY = 32
+_MAX_REPEATED = 64
 
 
 @graph_pass("UnrollLoops", "_jit_pass_loop_unrolling")
 def unroll_loops(graph: Graph) -> bool:
-    """Unroll loops over ranges; whether there were any."""
+    """Unroll loops over ranges; returns whether there were any."""
     return _unroll_block(graph.block, constant_only=False) and _cleaned(graph)
 
 
 @graph_pass("UnrollConstantLoops", "_jit_pass_constant_loop_unrolling")
 def unroll_constant_loops(graph: Graph) -> bool:
-    """Repeat the bodies of loops of known trip count; whether there were any."""
+    """Unroll loops with known trip counts fully; returns whether there were any."""
     return _unroll_block(graph.block, constant_only=True) and _cleaned(graph)
 
 
@@ -38,7 +38,7 @@ def _cleaned(graph: Graph) -> bool:
 
 
 def is_for_loop(node: Node) -> bool:
-    """Whether a loop runs its trip count: its condition is the constant true."""
+    """Whether a loop runs its full trip count: its condition is the constant true."""
     return node.kind == "prim::Loop" and node.input(1).constant() is True and node.blocks[0].outputs[0].constant() is True
 
 
@@ -58,19 +58,19 @@ def _body_size(block: Block) -> int:
 
 def _unroll(node: Node, constant_only: bool) -> bool:
     trips, size = node.input().constant(), _body_size(node.blocks[0])
-    if type(trips) is int and (constant_only or trips * size <= _LARGEST_REPEAT):
+    if type(trips) is int and (constant_only or trips * size <= _MAX_REPEATED):
         if not _LOG.permits("{} is repeated {} times", node, trips):
             return False
         repeat_in_place(node, trips)
         return True
-    if constant_only or size > _LARGEST_BODY or not _LOG.permits("{} does {} rounds at a time", node, _FACTOR):
+    if constant_only or size > _MAX_BODY or not _LOG.permits("{} does {} rounds at a time", node, _FACTOR):
         return False
     _unroll_by_factor(node)
     return True
 
 
 def _copy_body(body: Block, before: Node, values: list[Value]) -> list[Value]:
-    """Copies of a body's nodes in front of a node; what the body gives for these inputs."""
+    """Insert copies of a body's nodes before a node; returns the body's outputs for these inputs."""
     copies = dict(zip(body.inputs, values, strict=True))
     for each in body.nodes:
         copy = before.graph.clone_node(each, lambda value: copies.get(value, value)).insert_before(before)
@@ -79,7 +79,7 @@ def _copy_body(body: Block, before: Node, values: list[Value]) -> list[Value]:
 
 
 def repeat_in_place(node: Node, trips: int) -> None:
-    """Put a loop's body in its place, once for each of its rounds."""
+    """Replace a loop by its body, once per round."""
     carried = list(node.inputs[2:])
     for index in range(trips):
         carried = _copy_body(node.blocks[0], node, [constant_before(node, index), *carried])[1:]
@@ -89,7 +89,7 @@ def repeat_in_place(node: Node, trips: int) -> None:
 
 
 def _unroll_by_factor(node: Node) -> None:
-    """The loop keeps its place for the rest of the rounds; the groups come before."""
+    """The loop itself runs the remaining rounds; a loop over groups of eight goes before it."""
     count_rounds(node)
     trips = node.input()
     factor = constant_before(node, _FACTOR)
@@ -105,7 +105,7 @@ def _unroll_by_factor(node: Node) -> None:
 
 
 def _repeat_body(block: Block) -> None:
-    """Have a body do its work eight times."""
+    """Repeat a body's nodes eight times."""
     copied = Block(block.graph, block.owner)
     copied.clone_from(block, lambda value: value)
     carried = list(block.outputs[1:])
@@ -117,7 +117,7 @@ def _repeat_body(block: Block) -> None:
 
 
 def count_rounds(node: Node) -> None:
-    """Have a body count its rounds itself, in a carried int, where it reads their number."""
+    """Count a body's rounds in a carried int, if it reads the round's number."""
     body = node.blocks[0]
     if not body.inputs[0].uses:
         return

@@ -1,7 +1,7 @@
-"""LowerGradOf: the blocks of gradient formulas run only if a gradient came in.
+"""LowerGradOf: run gradient formulas only if an incoming gradient exists.
 
 Requires: SSA; `prim::GradOf[name](gradients)` holds the formula of one operator in a block. Guarantees: none is left: each is a
-`prim::If` on `prim::AutogradAnyNonZero(gradients)`, whose other branch gives `prim::AutogradZero` for every result.
+`prim::If` on `prim::AutogradAnyNonZero(gradients)`, whose other branch returns `prim::AutogradZero` for every result.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""LowerTuples: tuples that are made only to be taken apart go.
+"""LowerTuples: remove tuples that are only unpacked.
 
 LowerSimpleTuples requires SSA and guarantees: no `prim::TupleUnpack`, `prim::TupleIndex` of known index or `prim::TupleSlice`
 reads a `prim::TupleConstruct`; results of ifs and loops that are tuples made in every branch are split. LowerAllTuples
-guarantees that no value of the graph is a tuple: the graph takes and gives the elements instead. RuntimeError where that cannot
-be, as for a list of tuples.
+guarantees that no value of the graph is a tuple: the elements become separate inputs and outputs. RuntimeError where that is
+impossible, as for a list of tuples.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CARRIERS = frozenset(("prim::If", "prim::Loop", "prim::TupleUnpack", "prim::Tup
 
 @graph_pass("LowerSimpleTuples", "_jit_pass_lower_simple_tuples")
 def lower_simple_tuples(graph: Graph) -> None:
-    """Replace elements taken from tuples that are made here by what the tuples were made of."""
+    """Forward the elements of tuples that are constructed here."""
     _take_apart(graph.block)
     _split_carried(graph.block)
     _take_apart(graph.block)
@@ -34,13 +34,13 @@ def lower_simple_tuples(graph: Graph) -> None:
 
 @graph_pass("LowerAllTuples", "_jit_pass_lower_all_tuples")
 def lower_all_tuples(graph: Graph) -> None:
-    """Have no tuples at all, not even as inputs and outputs of the graph."""
+    """Remove all tuples, also those among inputs and outputs of the graph."""
     _Flattener(graph).run()
     eliminate_dead_code(graph)
 
 
 def forward_elements(graph: Graph) -> None:
-    """Replace elements taken from tuples that are made in the same or an outer block; ifs and loops stay as they are."""
+    """Forward the elements of tuples constructed in the same or an outer block; ifs and loops are unchanged."""
     _take_apart(graph.block)
     eliminate_unused_code(graph)
 
@@ -54,7 +54,7 @@ def _take_apart(block: Block) -> None:
 
 
 def _lower(node: Node) -> None:
-    """Replace what is taken out of a tuple that a node makes."""
+    """Forward the elements taken out of a node's tuple."""
     made = node.input().node
     if made.kind != "prim::TupleConstruct" or not _LOG.permits("{} reads elements of {} directly", node, made):
         return
@@ -131,13 +131,13 @@ def _split_loop(node: Node) -> None:
 
 
 def _has_parts(value: Value) -> bool:
-    """Whether a tuple's elements can be had without taking it apart."""
+    """Whether a tuple's elements are available without unpacking it."""
     made = value.node.kind in ("prim::TupleConstruct", "prim::Constant", "prim::Uninitialized")
     return made and isinstance(value.type, TupleType)
 
 
 def _parts(value: Value) -> Sequence[Value]:
-    """The elements of a tuple that is made of them, is constant or is never read."""
+    """The elements of a tuple that is constructed, constant or unused."""
     made = value.node
     if made.kind == "prim::TupleConstruct":
         return made.inputs
@@ -152,7 +152,7 @@ def _parts(value: Value) -> Sequence[Value]:
 
 
 def _split_output(node: Node, index: int) -> list[Value]:
-    """Replace a result by one for each element, from which a tuple is made again behind the node."""
+    """Replace a result by one per element, and construct the tuple after the node."""
     value = node.outputs[index]
     parts = [node.insert_output(index + 1 + offset, kind) for offset, kind in enumerate(value.type.elements)]
     made = node.graph.create("prim::TupleConstruct", parts).insert_after(node)
@@ -163,7 +163,7 @@ def _split_output(node: Node, index: int) -> list[Value]:
 
 
 def split_input(block: Block, index: int) -> list[Value]:
-    """Replace an input of a block by one for each element, from which a tuple is made again at the block's beginning."""
+    """Replace a block's input by one per element, and construct the tuple at the block's beginning."""
     value = block.inputs[index]
     parts = [block.insert_input(index + 1 + offset, None, kind) for offset, kind in enumerate(value.type.elements)]
     made = block.prepend(block.graph.create("prim::TupleConstruct", parts))

@@ -1,6 +1,6 @@
-"""NormalizeOps: each operator by one name.
+"""NormalizeOps: one name per operator.
 
-Requires: SSA. Guarantees: aliases (`aten::multiply`) have the name of what they are (`aten::mul`), a reversed subtraction is a
+Requires: SSA. Guarantees: aliases (`aten::multiply`) have the canonical name (`aten::mul`), a reversed subtraction is a
 subtraction, and `is` between bools is equality.
 """
 
@@ -37,7 +37,7 @@ ALIASES = {
 
 @graph_pass("NormalizeOps")
 def normalize_ops(graph: Graph) -> None:
-    """Give every operator its one name."""
+    """Give every operator its canonical name."""
     for node in list(graph.all_nodes()):
         if node.kind == "aten::rsub":
             _normalize_reversed(node)

@@ -1,10 +1,10 @@
-"""Logs of passes: what each one changes, with the line of the pass that does it.
+"""Logs of passes: the changes of each pass, with the responsible source line.
 
-In: `RUSHLIGHT_JIT_LOG_LEVEL`, or `PYTORCH_JIT_LOG_LEVEL` as people know it: names of pass files with colons between them.
-`dead_code_elimination` prints graphs before and after the pass, `>dead_code_elimination` each change too,
-`>>dead_code_elimination` also what it looks at. `RUSHLIGHT_JIT_OPT_LIMIT` (`PYTORCH_JIT_OPT_LIMIT`), as `peephole=12:inline=3`,
-lets a pass make only so many changes in this process, so that the first one that breaks a program is found by bisection.
-Out: lines on stderr, each as `[UPDATE dead_code_elimination.py:97] text`.
+In: `RUSHLIGHT_JIT_LOG_LEVEL`, or torch's `PYTORCH_JIT_LOG_LEVEL`: names of pass files with colons between them.
+`dead_code_elimination` prints graphs before and after the pass, `>dead_code_elimination` also each change,
+`>>dead_code_elimination` also each candidate. `RUSHLIGHT_JIT_OPT_LIMIT` (`PYTORCH_JIT_OPT_LIMIT`), as `peephole=12:inline=3`,
+limits the changes of a pass in this process, to find by bisection the first one that breaks a program. Out: lines on stderr,
+each as `[UPDATE dead_code_elimination.py:97] text`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _lock = threading.Lock()
 
 
 class LogSettings:
-    """Which passes log how much, and how many changes each may make."""
+    """The log level of each pass, and the limits of changes."""
 
     def __init__(self, levels: str = "", limits: str = ""):
         self.levels = _parse_levels(levels)
@@ -50,7 +50,7 @@ def _parse_limits(text: str) -> dict[str, int]:
 
 
 def _stem(name: str) -> str:
-    """The name of a file without its ending: limits and levels may be copied from a log's lines."""
+    """A file's name without its extension; a log line's file name works in limits and levels, too."""
     return name.strip().removesuffix(".py").removesuffix(".cpp")
 
 
@@ -65,7 +65,7 @@ _settings = _from(os.environ)
 
 
 def set_logging_option(levels: str, limits: str = "", stream: TextIO | None = None) -> None:
-    """Replace what the environment said: levels and limits in the same form; `stream` gets the lines (None: stderr)."""
+    """Override the environment's levels and limits, in the same form; `stream` receives the lines (None: stderr)."""
     global _settings
     made = LogSettings(levels, limits)
     made.stream = stream
@@ -84,7 +84,7 @@ class PassLog:
         return _settings.levels.get(self.name, -1) >= level
 
     def permits(self, text: str, *items: object) -> bool:
-        """Say what is about to change (`text` is formatted with the items); whether the limit of changes allows it."""
+        """Log a change that is about to happen (`text` is formatted with the items); returns whether the limit allows it."""
         settings = _settings
         limit = settings.limits.get(self.name)
         if limit is not None:
@@ -98,7 +98,7 @@ class PassLog:
         return True
 
     def debug(self, text: str, *items: object) -> None:
-        """Say what the pass looks at."""
+        """Log what the pass examines."""
         if self.is_on(DEBUG):
             self._write(DEBUG, text.format(*items), sys._getframe(1).f_lineno)
 

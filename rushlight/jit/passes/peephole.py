@@ -1,9 +1,9 @@
-"""Peephole: small rewrites of a node and what makes its inputs.
+"""Peephole: small rewrites of a node and the producers of its inputs.
 
-Requires: SSA. Guarantees: none of the patterns of `_RULES` is left, nor those of the idioms of lists, dicts, numbers and
-of writes (`peephole_list_idioms.py`, `peephole_dict_idioms.py`, `peephole_non_tensor.py`, `peephole_alias_sensitive.py`), which
-run, too. Rules that read sizes and dtypes from types are left out with `disable_shape_peepholes`: types of a trace hold for its
-example alone.
+Requires: SSA. Guarantees: none of the patterns of `_RULES` is left, nor those of the idioms of lists, dicts, numbers and of
+writes (`peephole_list_idioms.py`, `peephole_dict_idioms.py`, `peephole_non_tensor.py`, `peephole_alias_sensitive.py`), which it
+runs, too. Rules that read sizes and dtypes from types are left out with `disable_shape_peepholes`: types of a trace hold for
+its example alone.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LOG = PassLog(__file__)
 
 @graph_pass("PeepholeOptimize", "_jit_pass_peephole")
 def peephole_optimize(graph: Graph, disable_shape_peepholes: bool = False) -> bool:
-    """Rewrite until nothing fits any more; whether anything did."""
+    """Rewrite until nothing matches; returns whether anything did."""
     changed = _rewrite(graph, _RULES if disable_shape_peepholes else {**_SHAPE_RULES, **_RULES})
     changed |= not disable_shape_peepholes and _known_sizes(graph)
     changed |= peephole_optimize_list_idioms(graph)
@@ -69,7 +69,7 @@ def _rewrite(graph: Graph, rules: dict[str, Callable[[Node], Value | None]]) -> 
 
 
 def _none_for_none(node: Node) -> bool:
-    """What can only be None is the constant None."""
+    """Replace a value that can only be None by the constant None."""
     changed = False
     for value in node.outputs:
         if value.type is NONE and value.uses and _LOG.permits("%{} can only be None", value.debug_name):
@@ -82,7 +82,7 @@ def _none_for_none(node: Node) -> bool:
 
 
 def _simplify_if(node: Node) -> bool:
-    """`True if c else False` is `c`, and the other way round `not c`."""
+    """`True if c else False` is `c`; with the branches swapped it is `not c`."""
     changed = False
     for index, value in enumerate(node.outputs):
         ends = tuple(block.outputs[index].constant() for block in node.blocks)
@@ -99,7 +99,7 @@ def _simplify_if(node: Node) -> bool:
     return changed
 
 
-# Rules: what a node's result is replaced by, or None
+# Rules: each returns the replacement of a node's result, or None
 
 
 def _twice_transposed(node: Node) -> Value | None:
@@ -108,7 +108,7 @@ def _twice_transposed(node: Node) -> Value | None:
 
 
 def _expand(node: Node) -> Value | None:
-    """An expansion to the size that a tensor has."""
+    """An expansion to the size that the tensor already has."""
     kind = node.input().type
     sizes = node.input(1).constant()
     known = isinstance(kind, TensorType) and kind.sizes is not None and None not in kind.sizes
@@ -122,7 +122,7 @@ def _type_as(node: Node) -> Value | None:
 
 
 def _number_of_tensor(node: Node) -> Value | None:
-    """A number that was made a tensor and becomes a number of the same type again."""
+    """A number converted to a tensor and back to the same type."""
     made = node.input().node
     if made.kind != "prim::NumToTensor" or made.input().type != node.output.type:
         return None
@@ -130,7 +130,7 @@ def _number_of_tensor(node: Node) -> Value | None:
 
 
 def _sum_to_size(node: Node) -> Value | None:
-    """A sum to no particular size, or one of which only a sum to another size is read."""
+    """A sum to an unspecified size, or one whose only use is a sum to another size."""
     if node.input(1).is_none:
         return node.input()
     for use in list(node.output.uses):
@@ -157,7 +157,7 @@ def _cast(node: Node) -> Value | None:
 
 
 def _is_none(node: Node) -> Value | None:
-    """A comparison with None that types decide."""
+    """A comparison with None that static types decide."""
     negated = node.kind == "aten::__isnot__"
     kinds = [value.type for value in node.inputs]
     if NONE not in kinds:
@@ -169,7 +169,7 @@ def _is_none(node: Node) -> Value | None:
 
 
 def _is_undefined_tensor(kind: Type) -> bool:
-    """A tensor that is absent is None at run time."""
+    """An absent tensor is None at run time."""
     return isinstance(kind, TensorType) and kind.undefined is not None and kind.undefined
 
 
@@ -220,7 +220,7 @@ def _of_dtype(attribute: str) -> Callable[[Node], Value | None]:
 
 
 def _is_enum_member(node: Node) -> Value | None:
-    """A member's name or value, of a constant."""
+    """The name or value of a constant enumeration member."""
     value = node.input()
     member = value.constant()
     if not value.is_constant or not isinstance(value.type, EnumType):
@@ -230,7 +230,7 @@ def _is_enum_member(node: Node) -> Value | None:
 
 
 def _known_sizes(graph: Graph) -> bool:
-    """The sizes of tensors of complete types, as lists that nothing writes to."""
+    """Replace sizes of tensors with complete types by constants, where nothing writes to the lists."""
     asked = [node for node in graph.all_nodes() if node.kind == "aten::size" and node.input_count == 1]
     if not asked:
         return False

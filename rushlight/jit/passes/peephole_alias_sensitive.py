@@ -1,4 +1,4 @@
-"""PeepholeAliasSensitive: rewrites that give a tensor itself where a copy was given before.
+"""PeepholeAliasSensitive: rewrites that return a tensor itself instead of a copy.
 
 Requires: SSA, and types with dtypes where they are known. Guarantees: no `x + 0`, `x - 0`, `x * 1` or `x / 1` of a number and a
 tensor of known dtype is left, where the result has the dtype and the sizes of `x` and a reader cannot tell it from `x`.
@@ -19,7 +19,7 @@ _NEUTRAL = {"aten::add": 0, "aten::sub": 0, "aten::mul": 1, "aten::div": 1}
 
 @graph_pass("PeepholeOptimizeAliasSensitive")
 def peephole_optimize_alias_sensitive(graph: Graph, shape_peepholes: bool = True) -> bool:
-    """Drop arithmetic that changes nothing; whether there was any."""
+    """Drop arithmetic identities; returns whether there were any."""
     candidates = [node for node in nodes_inside_out(graph.block) if shape_peepholes and _is_neutral(node)]
     if not candidates:
         return False
@@ -53,7 +53,7 @@ def _keeps_dtype(node: Node, kind: TensorType, number: float) -> bool:
 
 
 def _may_share(node: Node, aliases: AliasDb) -> bool:
-    """Neither the tensor nor the copy is written to, and not both can be seen from outside."""
+    """Whether the copy is unobservable: neither tensor is written to, and not both are visible from outside."""
     if aliases.has_writers(node.input()) or aliases.has_writers(node.output):
         return False
     outside = [*node.graph.outputs, *node.graph.inputs]

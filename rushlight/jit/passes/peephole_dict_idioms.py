@@ -1,4 +1,4 @@
-"""PeepholeDictIdioms: look-ups in dicts that are made here and that nothing writes to are done here.
+"""PeepholeDictIdioms: fold look-ups in constructed dicts that nothing writes to.
 
 Requires: SSA. Guarantees: no `aten::len`, and no `aten::__getitem__` of known key, reads a `prim::DictConstruct` of known keys
 that is never written to.
@@ -18,7 +18,7 @@ _KEYS = (str, int, bool, float, complex)
 
 @graph_pass("PeepholeOptimizeDictIdioms")
 def peephole_optimize_dict_idioms(graph: Graph) -> bool:
-    """Look up what is known; whether there was anything."""
+    """Fold look-ups of known keys; returns whether there were any."""
     readers = [
         node
         for node in nodes_inside_out(graph.block)
@@ -39,7 +39,7 @@ def peephole_optimize_dict_idioms(graph: Graph) -> bool:
 
 
 def _known_items(value: Value) -> dict[tuple, Value] | None:
-    """The values by type and value of their keys; None where a key is not known, or could not be told from another."""
+    """The values by type and value of their keys; None where a key is unknown or ambiguous."""
     found: dict[tuple, Value] = {}
     inputs = value.node.inputs
     for key, item in zip(inputs[::2], inputs[1::2], strict=True):

@@ -1,4 +1,4 @@
-"""PeepholeListIdioms: questions about lists that are made here and that nothing writes to are answered here.
+"""PeepholeListIdioms: fold operations on constructed lists that nothing writes to.
 
 Requires: SSA. Guarantees: no `aten::len`, `aten::__getitem__` of known index, `prim::ListUnpack`, `aten::slice` of known bounds
 or `aten::add` reads a `prim::ListConstruct` that is never written to. With `refine_list_len`, a branch that is only taken
@@ -19,7 +19,7 @@ _LOG = PassLog(__file__)
 
 @graph_pass("PeepholeOptimizeListIdioms", "_jit_pass_peephole_list_idioms")
 def peephole_optimize_list_idioms(graph: Graph, refine_list_len: bool = False) -> bool:
-    """Answer what can be answered; whether there was anything."""
+    """Fold what is known; returns whether there was anything."""
     aliases, changed = AliasDb(graph), False
     for node in list(nodes_inside_out(graph.block)):
         if not node.inputs or not any(each.node.kind == "prim::ListConstruct" for each in node.inputs):
@@ -105,7 +105,7 @@ _RULES = {
 
 
 def _refine(block: Block, aliases: AliasDb) -> bool:
-    """In the branch of `if len(x) == n`, `len(x)` is n."""
+    """In the branch of `if len(x) == n`, replace `len(x)` by n."""
     changed = False
     for node in block.nodes:
         if node.kind == "prim::If":

@@ -1,4 +1,4 @@
-"""PeepholeNonTensor: arithmetic and comparisons of numbers that need not be done.
+"""PeepholeNonTensor: fold trivial arithmetic and comparisons of numbers.
 
 Requires: SSA. Guarantees: no `x + 0`, `x - 0`, `x * 1`, `x // 1` or `x / 1.` of ints or floats is left where it is `x`, no
 comparison of an int with itself, no `not` of a comparison of ints, no double `not`, no rounding of an int, no sum of an
@@ -25,7 +25,7 @@ _OPPOSITE = {"aten::eq": "aten::ne", "aten::ne": "aten::eq", "aten::lt": "aten::
 
 @graph_pass("PeepholeOptimizeNonTensor")
 def peephole_optimize_non_tensor(graph: Graph) -> bool:
-    """Simplify expressions of numbers; whether there was anything."""
+    """Simplify expressions of numbers; returns whether there were any."""
     changed = False
     for node in list(nodes_inside_out(graph.block)):
         if len(node.outputs) != 1 or not node.has_uses:
@@ -39,7 +39,7 @@ def peephole_optimize_non_tensor(graph: Graph) -> bool:
 
 
 def _constant_last(node: Node) -> bool:
-    """`3 * x` of ints is written `x * 3`."""
+    """Canonicalize `3 * x` of ints to `x * 3`."""
     if node.kind not in _COMMUTES or node.input_count != 2 or any(value.type != INT for value in (*node.inputs, node.output)):
         return False
     first, second = node.inputs
@@ -79,7 +79,7 @@ def _compared_with_itself(node: Node) -> Value | None:
 
 
 def _without_negation(node: Node) -> Value | None:
-    """`not (a < b)` is `a >= b` for ints, which have no NaN."""
+    """`not (a < b)` is `a >= b` for ints, because there is no NaN."""
     if node.kind != "aten::__not__":
         return None
     inner = node.input().node

@@ -1,4 +1,4 @@
-"""RefineTupleTypes: tuples are of what they are made of.
+"""RefineTupleTypes: derive tuple types from their elements.
 
 Requires: SSA, other types refined already. Guarantees: the type of a `prim::TupleConstruct` follows from its inputs, and those
 of the results of a `prim::TupleUnpack` from its input. Names and fields of NamedTuples stay.
@@ -17,7 +17,7 @@ _LOG = PassLog(__file__)
 
 @graph_pass("RefineTupleTypes", "_jit_pass_refine_tuple_types")
 def refine_tuple_types(graph: Graph) -> None:
-    """Set the types of tuples and of what is taken out of them."""
+    """Set the types of tuples and of unpacked elements."""
     for node in graph.all_nodes():
         if node.kind == "prim::TupleConstruct" and isinstance(node.output.type, TupleType):
             node.output.type = node.output.type.with_contained(tuple(value.type for value in node.inputs))

@@ -1,7 +1,7 @@
 """The passes by name: torch's (`_jit_pass_dce`), the pass's own (`EliminateDeadCode`), and that of its file.
 
-In: functions that change a graph, marked with `graph_pass`. Out: `PASSES`, which `run_pass` looks into; each marked function
-prints the graph before and after itself where its file's log is on.
+In: functions that change a graph, marked with `graph_pass`. Out: `PASSES`, the table of `run_pass`. Each marked function logs
+the graph before and after itself if its file's log is on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _lock = threading.Lock()
 
 
 def graph_pass(*names: str) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
-    """Mark a function of a graph as a pass of these names; the first one is what logs call it."""
+    """Mark a function of a graph as a pass with these names; logs use the first one."""
 
     def mark(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
         file, line = function.__code__.co_filename, function.__code__.co_firstlineno

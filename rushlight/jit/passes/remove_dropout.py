@@ -1,4 +1,4 @@
-"""RemoveDropout: dropout that does nothing goes, as in a module that is in evaluation.
+"""RemoveDropout: remove inactive dropout of a module in evaluation mode.
 
 Requires: SSA. Guarantees: no `aten::dropout` or `aten::feature_dropout`, in place or not, is left. RuntimeError where one's
 `train` is not known to be false: dropping it would change results.

@@ -1,8 +1,7 @@
-"""RemoveInplaceOps: in-place arithmetic becomes the operators that give a new tensor.
+"""RemoveInplaceOps: replace in-place arithmetic by functional operators.
 
-Requires: SSA, and that nothing reads a written tensor through a view or another name: what reads the result of the in-place
-operator sees the change, what reads the tensor itself afterwards does, too. Guarantees: none of the in-place operators that
-have another form is left.
+Requires: SSA, and that no written tensor is read through an alias. Users of the in-place operator's result, and later users of
+the tensor itself, see the change. Guarantees: no in-place operator with a functional form is left.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""RemoveListMutation and RemoveTensorMutation: writes to what was made just before become part of its making.
+"""RemoveListMutation and RemoveTensorMutation: merge writes into the creation of a new list or tensor.
 
 Requires: SSA. Guarantees: no `append`, `insert` or item assignment to a list that is made in the same block and not read in
 between; no in-place operator on a tensor that is made in the same block, is no view, and is not read in between, where an
-operator exists that gives the result as a new tensor. What was read after the write reads the new value.
+operator exists that gives the result as a new tensor. Uses after the write read the new value.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _LIST_WRITES = frozenset(("aten::append", "aten::insert", "aten::_set_item"))
 
 @graph_pass("RemoveListMutation")
 def remove_list_mutation(graph: Graph) -> bool:
-    """Make lists as they are after the writes; whether there were any."""
+    """Merge writes into lists; returns whether there were any."""
     return _repeat(graph, _rewrite_list)
 
 
 @graph_pass("RemoveTensorMutation")
 def remove_tensor_mutation(graph: Graph, only: Callable[[Node], bool] | None = None) -> bool:
-    """Make tensors as they are after the writes; whether there were any. `only` chooses among the writing nodes."""
+    """Merge writes into tensors; returns whether there were any. `only` selects among the writing nodes."""
     return _repeat(graph, lambda node, aliases: (only is None or only(node)) and _rewrite_tensor(node, aliases))
 
 
@@ -39,7 +39,7 @@ def remove_mutation(graph: Graph) -> bool:
 
 
 def _repeat(graph: Graph, rewrite: Callable[[Node, AliasDb], bool]) -> bool:
-    """Rewrite nodes in order, with aliases as they are after each change."""
+    """Rewrite nodes in order, with alias information updated after each change."""
     aliases, changed = AliasDb(graph), False
     for node in list(graph.all_nodes()):
         if rewrite(node, aliases):
@@ -48,7 +48,7 @@ def _repeat(graph: Graph, rewrite: Callable[[Node, AliasDb], bool]) -> bool:
 
 
 def _is_made_for(node: Node, aliases: AliasDb) -> bool:
-    """Whether what a node writes to is made in the same block, shares memory with nothing older, and is not read before."""
+    """Whether the written value is created in the same block, aliases nothing older, and is not read before."""
     written = node.input()
     maker = written.node
     if maker.block is not node.block or maker.kind in ("prim::Param", "prim::Constant", "prim::If", "prim::Loop"):
@@ -60,7 +60,7 @@ def _is_made_for(node: Node, aliases: AliasDb) -> bool:
 
 
 def _put(node: Node, made: Value) -> None:
-    """Have what was read after the write read the new value instead."""
+    """Make uses after the write read the new value."""
     written = node.input()
     for value in node.outputs:
         value.replace_all_uses_with(made)
@@ -87,7 +87,7 @@ def _rewrite_list(node: Node, aliases: AliasDb) -> bool:
 
 
 def _elements_after(node: Node) -> list[Value] | None:
-    """What a list holds after a write; None where that is not known."""
+    """A list's elements after a write; None if unknown."""
     elements = list(node.input().node.inputs)
     if node.kind == "aten::append":
         return [*elements, node.input(1)]

@@ -1,7 +1,7 @@
-"""RemoveTensorTypeSpecializations: types that were observed, and are not checked, go.
+"""RemoveTensorTypeSpecializations: drop observed types that nothing checks.
 
-Requires: groups that rely on types are guarded. Guarantees: outside the groups only the results of checks, and of what runs
-behind them, have types that say more than that they are tensors.
+Requires: groups that rely on types are guarded. Guarantees: outside of groups, only the results of checks, and of guarded
+nodes, have specialized tensor types.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _CHECKED = frozenset(("prim::TypeCheck", "prim::RequiresGradCheck", "prim::Fusio
 
 @graph_pass("RemoveTensorTypeSpecializations")
 def remove_type_specializations(graph: Graph) -> None:
-    """Forget what is not checked."""
+    """Drop unchecked types."""
     _block(graph.block)
 
 

@@ -1,8 +1,8 @@
-"""PropagateRequiresGrad: which tensors need gradients, from the types of the graph's inputs.
+"""PropagateRequiresGrad: infer which tensors need gradients, from the types of the graph's inputs.
 
 Requires: SSA, PropagateInputShapes: dtypes as far as they are known. Guarantees: `requires_grad` of each tensor's type is true
 where the tensor is calculated from one that needs gradients by an operator that passes them on, and false elsewhere. An input
-of which it is not known is taken to need them.
+without this information is assumed to need them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _block(block: Block) -> None:
         elif node.kind == "prim::Loop":
             _loop(node)
         elif node.kind in ("prim::Guard", "prim::BailOut"):
-            continue  # their results' types are checked
+            continue  # checks determine their results' types
         else:
             for inner in node.blocks:
                 _block(inner)

@@ -1,4 +1,4 @@
-"""What may change the sizes of a tensor that a graph already holds, so that nothing found out before holds after it."""
+"""Nodes that may resize a tensor which the graph already holds, which invalidates earlier checks."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _CALLS = frozenset(("prim::CallFunction", "prim::CallMethod", "prim::PythonOp", 
 
 
 def may_reshape(node: Node) -> bool:
-    """Whether a node may change the sizes, or whether gradients are required, of what it is given."""
+    """Whether a node may change the sizes or requires_grad of its inputs."""
     return node.kind in _IN_PLACE or node.kind in _CALLS
 
 
 def has_reshaping(graph: Graph) -> bool:
-    """Whether any node of a graph, or of a graph in it, may."""
+    """Whether a graph, or one inside it, contains such a node."""
     return any(map(may_reshape, graph.all_nodes())) or any(map(has_reshaping, held_graphs(graph)))

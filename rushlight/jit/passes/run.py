@@ -78,7 +78,7 @@ def pass_names() -> list[str]:
 
 
 def run_pass(name: str, graph: Graph, *args: object, **kwargs: object) -> object:
-    """Run a pass on a graph, in place; what the pass returns. ValueError for a name that no pass has."""
+    """Run a pass on a graph, in place; returns the pass's result. ValueError for an unknown name."""
     found = PASSES.get(name)
     if found is None:
         close = [each for each in PASSES if name.lower().removeprefix("_jit_pass_") in each.lower()]

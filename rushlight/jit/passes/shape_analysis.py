@@ -1,10 +1,10 @@
-"""PropagateInputShapes: what is known of tensors' dtypes, sizes and strides, from the types of the graph's inputs.
+"""PropagateInputShapes: infer tensors' dtypes, sizes and strides from the types of the graph's inputs.
 
-Requires: SSA; the inputs' types tell as much as is to be believed. Guarantees: the types of all values follow from them; what
-can't be told is `Tensor`.
+Requires: SSA; the inputs' types hold all facts that may be used. Guarantees: the types of all values follow from them; unknown
+ones are `Tensor`.
 
-A node is run on meta tensors, which have sizes but no elements, wherever it has values for its other arguments. Where a size is
-unknown it is run for two sizes, and what differs between the results is unknown, too.
+A node whose other arguments are known is run on meta tensors, which have sizes but no elements. For an unknown size it is run
+with two sizes, and differences between the results are unknown, too.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class _Propagator:
             value.type = _merged(ends[0].type, ends[1].type)
 
     def _loop(self, node: Node) -> None:
-        """Types of carried values hold at the beginning and after each round: until they do not change."""
+        """Iterate the types of carried values to a fixed point: they must hold at the start and after each round."""
         body = node.blocks[0]
         for value, begin in zip(body.inputs[1:], node.inputs[2:], strict=True):
             value.type = begin.type
@@ -120,7 +120,7 @@ class _Propagator:
                 _LOG.debug("{} has type {}", value, kind.ir_text)
 
     def _unpack(self, node: Node) -> None:
-        """The elements of a list whose maker is known, or what an operator gives as a list."""
+        """The element types of a list from a known producer, or from an operator."""
         elements = list_elements(node.input())
         maker = node.input().node
         kinds = [each.type for each in elements] if elements is not None else _list_results(maker)
@@ -135,14 +135,14 @@ def _holds_tensor(kind: Type) -> bool:
 
 
 def _merged(first: Type, second: Type) -> Type:
-    """What both types say."""
+    """The common information of two types."""
     if isinstance(first, TensorType) and isinstance(second, TensorType):
         return merge_tensor_types(first, second)
     return first if first == second else unify(unshaped(first), unshaped(second), default_to_union=True) or unshaped(first)
 
 
 def merge_tensor_types(first: TensorType, second: TensorType) -> TensorType:
-    """What two types of tensors agree on."""
+    """The common information of two tensor types."""
     if first == second:
         return first
     same_rank = first.sizes is not None and second.sizes is not None and len(first.sizes) == len(second.sizes)
@@ -164,7 +164,7 @@ def _agreed(first: Sequence[int | None], second: Sequence[int | None]) -> tuple[
 
 
 def _results(node: Node) -> list[TensorType | None] | None:
-    """The types of a node's results; None where nothing is known."""
+    """The types of a node's results; None if nothing is known."""
     found = _probe(node)
     if found is None:
         return None
@@ -172,12 +172,12 @@ def _results(node: Node) -> list[TensorType | None] | None:
 
 
 def probed_types(node: Node) -> list[TensorType | None] | None:
-    """The types of an operator's results, from those of its inputs; None where nothing is known."""
+    """The types of an operator's results, from those of its inputs; None if nothing is known."""
     return _results(node)
 
 
 def _list_results(node: Node) -> list[Type] | None:
-    """The types of what a node that gives one list of tensors puts into it."""
+    """The element types of a node with one list of tensors as result."""
     if len(node.outputs) != 1 or not isinstance(node.output.type, ListType):
         return None
     return _probe(node)
@@ -219,7 +219,7 @@ def _run(node: Node, function, probe: int) -> list[TensorType | None] | None:
     try:
         with no_grad():
             result = function(*arguments)
-    except Exception as error:  # a kernel that needs elements, or sizes that do not fit for this probe
+    except Exception as error:  # the kernel needs elements, or the probe's sizes don't fit
         _LOG.debug("{} has no known shape: {}", node, error)
         return None
     device = _device_of(node)
@@ -244,7 +244,7 @@ def _same(first: TensorType | None, second: TensorType | None) -> TensorType | N
 
 
 def _keeps_strides(node: Node) -> bool:
-    """Whether the strides of the inputs are known, on which the result's depend."""
+    """Whether the inputs' strides, which determine the result's, are known."""
     return all(each.type.strides is not None for value in node.inputs for each in _tensors_of(value))
 
 
@@ -254,7 +254,7 @@ def _device_of(node: Node) -> str | None:
 
 
 def _argument(value: Value, probe: int) -> object:
-    """What stands for an input: a constant, or a meta tensor of the type that is known."""
+    """The probe for an input: a constant, or a meta tensor of the known type."""
     if value.is_constant:
         constant = value.constant()
         return _meta(type_of_tensor(constant), probe) if isinstance(constant, Tensor) else constant

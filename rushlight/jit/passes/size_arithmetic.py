@@ -1,13 +1,13 @@
-"""SizeArithmetic: numbers that a trace calculates with as tensors, as numbers.
+"""SizeArithmetic: convert a trace's tensor arithmetic on sizes to int arithmetic.
 
-A trace holds what a program does with sizes as operators on tensors without dimensions, and makes numbers of their results:
+A trace records arithmetic on sizes as operators on 0-dim tensors, and converts their results to numbers:
 
     %2 : Tensor = prim::NumToTensor(%size)                   %5 : int = prim::Constant[value=2]()
     %3 : Tensor = aten::floor_divide(%2, %two)       ->      %6 : int = aten::floordiv(%size, %5)
     %4 : int = aten::Int(%3)
 
-Requires: SSA. Guarantees: an int that is made of such tensors by `add`, `sub`, `mul`, `floor_divide` and `remainder` alone is
-made by the same operators on ints; the tensors are still there for whoever else reads them.
+Requires: SSA. Guarantees: an int computed from such tensors only by `add`, `sub`, `mul`, `floor_divide` and `remainder` is
+computed by the same operators on ints; the tensors stay for other users.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _TO_INTS = ("aten::Int", "aten::IntImplicit", "aten::item", "aten::ScalarImplici
 
 @graph_pass("SizeArithmetic")
 def size_arithmetic(graph: Graph) -> None:
-    """Calculate with sizes as with numbers."""
+    """Convert arithmetic on sizes to ints."""
     _rewrite(graph.block, {})
 
 
 def _rewrite(block: Block, known: dict[Value, Value]) -> None:
-    """`known` are the ints that tensors without dimensions hold."""
+    """`known` maps 0-dim tensors to the ints that they hold."""
     for node in list(block.nodes):
         if node.kind == "prim::NumToTensor" and node.input().type == INT:
             known[node.output] = node.input()
@@ -49,7 +49,7 @@ def _rewrite(block: Block, known: dict[Value, Value]) -> None:
 
 
 def _on_ints(node: Node, known: dict[Value, Value]) -> None:
-    """Note the int that an operator on two of them gives."""
+    """Compute and record the int result of an operator on two known ints."""
     scales = node.kind in ("aten::add", "aten::sub")
     if node.input_count != 2 + scales or (scales and node.input(2).constant() != 1):
         return
@@ -61,7 +61,7 @@ def _on_ints(node: Node, known: dict[Value, Value]) -> None:
 
 
 def _int_of(node: Node, value: Value, known: dict[Value, Value]) -> Value | None:
-    """The int that an operand is, if it is one."""
+    """The int of an operand, if it is known."""
     if value in known:
         return known[value]
     constant = value.constant()

@@ -1,8 +1,8 @@
-"""specializeAutogradZero: gradients that are known to be absent, or present, are not asked about at run time.
+"""specializeAutogradZero: decide run-time tests of absent gradients statically.
 
-Requires: SSA, LowerGradOf. Graph inputs may have types whose `undefined` is known. Guarantees: an `prim::AutogradAnyNonZero`
-that is decided is a branch taken or dropped, and a `prim::AutogradAdd` with an absent operand is gone; one of two present
-operands is an `aten::add`.
+Requires: SSA, LowerGradOf. Graph inputs may have types whose `undefined` is known. Guarantees: the branches of every decided
+`prim::AutogradAnyNonZero` are resolved, and a `prim::AutogradAdd` with an absent operand is gone; one of two present operands
+is an `aten::add`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LOG = PassLog(__file__)
 
 
 class State(Enum):
-    """What is known of a gradient."""
+    """The static state of a gradient."""
 
     ZERO = 0
     NONZERO = 1
@@ -31,7 +31,7 @@ _DEFINED = frozenset(("aten::add", "aten::mul", "aten::sum", "prim::Constant", "
 
 @graph_pass("specializeAutogradZero", "_jit_pass_specialize_autogradzero")
 def specialize_autogradzero(graph: Graph) -> None:
-    """Decide what can be decided about absent gradients."""
+    """Resolve tests of absent gradients."""
     states: dict[Value, State] = {}
     for value in graph.inputs:
         if isinstance(value.type, TensorType):

@@ -1,7 +1,7 @@
-"""RemoveProfileNodesAndSpecializeTypes: what profiling saw becomes the values' types.
+"""RemoveProfileNodesAndSpecializeTypes: turn profiled types into the values' types.
 
-Requires: an instrumented graph that has run. Guarantees: no `prim::profile` node is left; the type of each tensor says what all
-places that read it saw, and nothing where none did. These types are observations: what relies on them has to be guarded.
+Requires: an instrumented graph that has run. Guarantees: no `prim::profile` node is left; the type of each tensor is the common
+type that its uses observed. These types are observations: code that relies on them must be guarded.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """CheckStrictFusion: `with torch.jit.strict_fusion()` means that all its operators are in groups.
 
-Requires: groups are made and guarded. Guarantees: the graph is as it was; ErrorReport (a RuntimeError) names the operators on
-tensors that stand outside of groups within such a block.
+Requires: groups are created and guarded. Guarantees: the graph is unchanged; ErrorReport (a RuntimeError) names tensor
+operators outside of groups within such a block.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CHECKS = frozenset(("prim::TypeCheck", "prim::RequiresGradCheck", "prim::Tensor
 
 @graph_pass("CheckStrictFusion")
 def check_strict_fusion(graph: Graph) -> None:
-    """Look into every block of strict fusion."""
+    """Check every block of strict fusion."""
     for node in graph.find_all_nodes("prim::Enter"):
         if getattr(node.input().type, "name", None) == CLASS:
             _check(node)
@@ -38,7 +38,7 @@ def _check(enter: Node) -> None:
 
 
 def _unfused(node: Node) -> Iterator[Node]:
-    """The operators on tensors in a node, unless it is a group behind its check."""
+    """The tensor operators in a node, unless it is a guarded group."""
     if node.kind == "prim::If" and node.input().node.kind in _CHECKS:
         return
     if node.kind.startswith("aten::") and any(_holds_tensors(value.type) for value in node.outputs):

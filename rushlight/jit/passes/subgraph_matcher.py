@@ -1,9 +1,9 @@
-"""Where a pattern occurs in a graph.
+"""Find the occurrences of a pattern in a graph.
 
-In: a pattern, which is a graph of one block, and a graph. Out: matches. A pattern's inputs fit any value; a node fits one of
-the same kind with as many inputs and results, whose attributes include the pattern's; a value whose type the pattern spells
-out, other than `Tensor`, fits a value of a subtype. What a pattern makes inside, and does not give out, must be read by
-nothing else. `match::module[name="Linear"]` fits the `prim::GetAttr` of a submodule whose class name ends so.
+In: a pattern, which is a graph of one block, and a graph. Out: matches. A pattern's inputs match any value. A node matches one
+of the same kind with as many inputs and results, whose attributes include the pattern's. A value with an explicit type in the
+pattern, other than `Tensor`, matches values of a subtype. Internal values of a match must have no uses outside.
+`match::module[name="Linear"]` fits the `prim::GetAttr` of a submodule whose class name ends so.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MODULE = "match::module"
 
 @dataclass
 class Match:
-    """One occurrence: what stands for each of the pattern's values and nodes. `anchor` is its last node."""
+    """One occurrence: the matches of the pattern's values and nodes. `anchor` is its last node."""
 
     anchor: Node
     names: dict[str, Value]
@@ -29,12 +29,12 @@ class Match:
     nodes: dict[Node, Node] = field(default_factory=dict)
 
     def value(self, name: str) -> Value:
-        """What stands for the value of this name in the pattern; KeyError for a name that the pattern does not have."""
+        """The match of the pattern's value with this name; KeyError for an unknown name."""
         return self.values[self.names[name]]
 
 
 def find_matches(pattern: Graph, graph: Graph, names: dict[str, Value]) -> Iterator[Match]:
-    """The occurrences that do not overlap earlier ones. `names` are the pattern's values by name."""
+    """Occurrences that do not overlap earlier ones. `names` maps names to the pattern's values."""
     _check_pattern(pattern)
     yield from _find_in_block(pattern, graph.block, names, set())
 
@@ -75,7 +75,7 @@ class _Matcher:
         self.found = found
 
     def value(self, wanted: Value, actual: Value) -> bool:
-        """Whether a value, and what makes it, fits the pattern's."""
+        """Whether a value and its producer match the pattern's."""
         known = self.found.values.get(wanted)
         if known is not None:
             return known is actual
@@ -87,7 +87,7 @@ class _Matcher:
         return wanted.offset == actual.offset and self.node(wanted.node, actual.node)
 
     def node(self, wanted: Node, actual: Node) -> bool:
-        """Whether a node fits the pattern's."""
+        """Whether a node matches the pattern's."""
         known = self.found.nodes.get(wanted)
         if known is not None:
             return known is actual
@@ -111,7 +111,7 @@ class _Matcher:
         return self.value(wanted.input(), actual.input())
 
     def is_closed(self) -> bool:
-        """Whether what the pattern keeps to itself is read inside alone."""
+        """Whether internal values have no uses outside."""
         given = {self.found.values[value] for value in self.pattern.outputs}
         nodes = set(self.found.nodes.values())
         for actual in nodes:

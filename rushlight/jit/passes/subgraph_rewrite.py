@@ -1,7 +1,7 @@
-"""SubgraphRewriter: wherever one pattern occurs, another graph takes its place.
+"""SubgraphRewriter: replace the occurrences of a pattern by another graph.
 
 In: pairs of patterns in the IR's text, with the same inputs and as many outputs, then graphs. Requires: SSA. Guarantees: each
-occurrence that no write lies in, and that the filters let through, is replaced; the graph computes the same if the pair does.
+occurrence that contains no write and passes the filters is replaced; the graph is equivalent if the pair is.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class SubgraphRewriter:
         self._pairs.append((pattern, replacement))
 
     def run_on_graph(self, graph: Graph, filters: Filter | Sequence[Filter] = ()) -> int:
-        """Rewrite a graph where all filters agree; how many occurrences were replaced."""
+        """Rewrite a graph where all filters agree; returns the number of replacements."""
         checks = (filters,) if callable(filters) else tuple(filters)
         count = 0
         for pattern, replacement in self._pairs:
@@ -52,7 +52,7 @@ class SubgraphRewriter:
 
 @graph_pass("CustomPatternBasedRewrite", "_jit_pass_custom_pattern_based_rewrite_graph")
 def rewrite_pattern(graph: Graph, pattern: str, replacement: str) -> int:
-    """Replace one pattern in a graph; how often it was found."""
+    """Replace one pattern in a graph; returns the number of replacements."""
     rewriter = SubgraphRewriter()
     rewriter.register_rewrite_pattern(pattern, replacement)
     return rewriter.run_on_graph(graph)
@@ -74,20 +74,20 @@ def _rewrite(graph: Graph, pattern: str, replacement: str, checks: tuple[Filter,
 
 
 class _Replaced(dict):
-    """What took the place of values that an earlier match gave."""
+    """The replacements of values that earlier matches returned."""
 
     def update(self, match: Match) -> None:
-        """Read the new values in a match that was found before they were there."""
+        """Update a match, found before these replacements, to the new values."""
         match.values.update({wanted: self[value] for wanted, value in match.values.items() if value in self})
 
 
 def _moved_nodes(match: Match) -> list[Node]:
-    """The nodes of a match that are computed anew; constants and attributes may be read from anywhere."""
+    """The nodes of a match that move; constants and attributes may be read from anywhere."""
     return [node for node in match.nodes.values() if node.kind not in ("prim::Constant", "prim::GetAttr")]
 
 
 def _between(match: Match) -> list[Node]:
-    """The nodes from the first of a match to its last that are no part of it."""
+    """The nodes between a match's first and last that are not part of it."""
     inside = _moved_nodes(match)
     first = min(inside, key=lambda node: node.position)
     found, own = [], set(inside)
@@ -108,7 +108,8 @@ def _inner(node: Node) -> list[Node]:
 
 
 def _may_move(match: Match, aliases: AliasDb | None) -> bool:
-    """Whether the whole can be computed where its last node stands: nothing reads it before, nothing between writes to it."""
+    """Whether all of a match can be computed at its last node: nothing uses it before, and nothing between writes to its
+    inputs."""
     between = _between(match)
     for node in _moved_nodes(match):
         for value in node.outputs:

@@ -1,7 +1,7 @@
-"""ReplaceOldOperatorsWithUpgraders: code of old archives does what it did when it was written.
+"""ReplaceOldOperatorsWithUpgraders: keep the meaning of old archives' code.
 
 Requires: a graph as it was emitted, before names are normalised: `true_divide` was never changed, `div` was. Guarantees: each
-operator that has changed its meaning since the archive's version is replaced by what computes the old one:
+operator whose meaning has changed since the archive's version is replaced by one that computes the old meaning:
 
     div, div_ before 4       ints divide towards zero; otherwise as today
     full before 5            without a dtype the result has floats
@@ -72,7 +72,7 @@ def replace_old_operators(graph: Graph, version: int) -> None:
 
 
 def _divide(node: Node) -> None:
-    """Divisions with a rounding mode, and those of floats or by floats, mean what they did."""
+    """Divisions with a rounding mode, and those involving floats, are unchanged."""
     if node.input_count != 2 or not isinstance(node.input().type, TensorType) or node.input(1).type == FLOAT:
         return
     name = node.kind.removeprefix("aten::")
@@ -90,7 +90,7 @@ def _parsed(name: str, kind: str | None) -> Graph:
 
 
 def _full(node: Node) -> None:
-    """The fill value decides the dtype today, where none is asked for."""
+    """Today the fill value determines the dtype if none is given."""
     if node.input_count < 3 or node.input(2).type.ir_text == "int" or node.input(1).type == FLOAT:
         return
     if not node.input(2).is_none:
@@ -129,11 +129,11 @@ _OLD_SCHEMAS: dict[str, str] = {
 
 
 def has_old_signature(name: str, version: int) -> bool:
-    """Whether code of an archive of this version may call an operator with arguments that it no longer takes."""
+    """Whether code in an archive of this version may call an operator with an outdated signature."""
     return name in _OLD_SCHEMAS and version < UPGRADERS[name][0]
 
 
 @cache
 def operators_of_before(name: str) -> tuple[Operator, ...]:
-    """The overloads of an operator, and one with its old signature, whose nodes `replace_old_operators` replaces."""
+    """The overloads of an operator, plus one with its old signature, whose nodes `replace_old_operators` replaces."""
     return (*operators_named(name), Operator(parse_schema(_OLD_SCHEMAS[name]), refusal(name)))

@@ -1,1 +1,1 @@
-"""Part of the jit."""
+"""The runtime: graphs become instructions, which a stack machine or native code runs."""

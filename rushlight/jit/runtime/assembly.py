@@ -1,9 +1,8 @@
-"""MachineCode of Code: its instructions in the form that the machine in C runs.
+"""Assemble Code into MachineCode, the form that the C interpreter runs.
 
-In: Code. Out: MachineCode, made once and kept with it. Each instruction becomes four numbers: operation, x, how many values it
-takes from the stack and how many it gives. What has no operation of its own is RARE: the machine hands its position and its
-values to `interpreter.py`. RuntimeError for code that the verifier in
-`csrc/machine_verify.c` refuses.
+In: Code. Out: MachineCode, made once and kept with it. Each instruction becomes four numbers: operation, x, and the numbers of
+popped and pushed values. Instructions without an operation of their own are RARE: the machine passes their position and values
+to `interpreter.py`. RuntimeError for code that the verifier in `csrc/machine_verify.c` refuses.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Step = tuple[int, int, int, int]
 
 
 def assembled(code: Code) -> MachineCode:
-    """The machine's form of a code. RuntimeError for one whose instructions do not fit together."""
+    """The machine form of a code. RuntimeError for inconsistent instructions."""
     if code.machine_code is None:
         try:
             code.machine_code = _Assembler(code).run()
@@ -56,7 +55,7 @@ class _Assembler:
         return OPERATIONS["RARE"], 0, n, counts[1]
 
     def _loop(self, x: int, n: int, counts: Counts) -> Step:
-        """Below its inputs stands the count of rounds."""
+        """The round counter is on the stack below the inputs."""
         return OPERATIONS["LOOP"], x, n + 1, 0
 
     def _operator(self, x: int, n: int, counts: Counts) -> Step:
@@ -66,7 +65,7 @@ class _Assembler:
         return OPERATIONS["CALL"], x, *counts
 
     def _tail_call(self, x: int, n: int, counts: Counts) -> Step:
-        """All inputs of the bailout but its template are passed on."""
+        """Passes on all inputs of the bailout but its template."""
         return OPERATIONS["TAIL_CALL"], x, counts[0] - 1, 0
 
     def _get_attribute(self, x: int, n: int, counts: Counts) -> Step:
@@ -99,7 +98,7 @@ class _Assembler:
         return OPERATIONS["RARE"], 0, 0, 1
 
     def _guard(self, x: int, n: int, counts: Counts) -> Step:
-        """The value stays below the answer."""
+        """The value stays on the stack below the result of the check."""
         return OPERATIONS["RARE"], 0, 1, 2
 
     def _type(self, found: object) -> int:
@@ -119,6 +118,6 @@ _SPECIAL: dict[str, Callable[[_Assembler, int, int, Counts], Step]] = {
 
 
 def is_plain_named_tuple(python_class: type, count: int) -> bool:
-    """Whether a class is as `NamedTuple` makes them, so that an instance is a tuple of its fields and nothing else runs."""
+    """Whether a class is unmodified from `NamedTuple`, so that creating an instance runs no other code."""
     made = getattr(python_class.__new__, "__module__", None) or ""
     return python_class.__bases__ == (tuple,) and made.startswith("namedtuple_") and len(python_class._fields) == count

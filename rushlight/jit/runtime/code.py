@@ -1,8 +1,8 @@
 """Code: a graph as instructions of a stack machine.
 
 In: a graph. Out: `Code`, which prints: one line per instruction, `LOAD 1`, `OP 0 # aten::add`. Values live in numbered
-registers;
-operators take their arguments from the stack and leave results there. A value's last reader takes it from its register (MOVE).
+registers; operators take their arguments from the stack and leave results there. A value's last use takes it from its register
+(MOVE).
 
     OP X        run operator X                           OPN X N     the same with N arguments
     LOAD X      push register X                          MOVE X      push register X and empty it
@@ -45,7 +45,7 @@ class Instruction(NamedTuple):
 
 
 class OperatorCall(NamedTuple):
-    """An operator as the machine calls it: its name with its overload, and what computes it, as in `Operator`."""
+    """An operator in the machine's form: its full name, and its functions as in `Operator`."""
 
     name: str
     function: Callable
@@ -53,7 +53,7 @@ class OperatorCall(NamedTuple):
 
 
 class Code:
-    """The instructions of a graph, and what they refer to by number. `is_final`: the function always runs by this code."""
+    """The instructions of a graph, and the tables that they index. `is_final`: the function always runs this code."""
 
     def __init__(self, graph: Graph, name: str, bailout_depth: int = 0, is_final: bool = False):
         self.name = name
@@ -85,11 +85,11 @@ class Code:
         return "\n".join(f"{index} {self._text(each)}" for index, each in enumerate(self.instructions)) + "\n"
 
     def num_bailouts(self) -> int:
-        """How many guards may leave it."""
+        """The number of guards that may bail out."""
         return len(self.guards)
 
     def request_bailout(self, index: int) -> None:
-        """Let a guard fail when it is next met, for tests of what follows. IndexError for one that there is not."""
+        """Make a guard fail the next time, for tests. IndexError for an unknown one."""
         position = self.guards[index]
         self.instructions[position] = self.instructions[position]._replace(op="FAIL_GUARD")
 
@@ -132,7 +132,7 @@ class _CodeEmitter:
     # Registers
 
     def _find_last_uses(self, block: Block) -> None:
-        """A value may be moved out by its last reader in the block that made it, unless that reader stands in a loop inside."""
+        """The last use in a value's own block may move it out, unless it is inside a loop."""
         for node in [*block.nodes, block.result]:
             for inner in node.blocks:
                 self._find_last_uses(inner)
@@ -160,12 +160,12 @@ class _CodeEmitter:
     def _emit(self, op: str, x: int = 0, n: int = 0) -> int:
         self.code.instructions.append(Instruction(op, x, n))
         self.code.nodes.append(self.node)
-        taken = self.node.input_count - (self.node.kind == "prim::CallFunction")  # the function is not on the stack
+        taken = self.node.input_count - (self.node.kind == "prim::CallFunction")  # the function itself is not on the stack
         self.code.counts.append((taken, len(self.node.outputs)))
         return len(self.code.instructions) - 1
 
     def _patch(self, index: int) -> None:
-        """Let the jump at `index` lead here."""
+        """Set the target of the jump at `index` to here."""
         self.code.instructions[index] = self.code.instructions[index]._replace(x=len(self.code.instructions) - index)
 
     def _load(self, value: Value, reader: Node, index: int) -> None:
@@ -333,14 +333,14 @@ class _CodeEmitter:
         self._store_all(node.outputs)
 
     def _bailout(self, node: Node) -> None:
-        """The value stays on the stack while it is checked."""
+        """The value stays on the stack during the check."""
         self._load(node.input(1), node, 1)
         self.code.guards.append(self._emit("GUARD", self._number(self.code.types, node.output.type)))
         self.ways_out.append((self._emit("JF"), node))
         self._store_all(node.outputs)
 
     def _way_out(self, jump: int, node: Node) -> None:
-        """Behind the end: the values that the rest of the function needs, and a call of it."""
+        """Out-of-line code after RET: push the live values, and call the rest of the function."""
         self.node = node
         self._patch(jump)
         for value in node.inputs[2:]:
@@ -351,7 +351,7 @@ class _CodeEmitter:
         self._emit("TAIL_CALL", self._number(self.code.functions, rest))
 
     def _nothing_to_do(self, node: Node) -> None:
-        """A template is not run."""
+        """A template is not executed."""
 
     def _word(self, node: Node) -> None:
         self._load_all(node)

@@ -1,6 +1,6 @@
-"""Values that leave scripted code for Python: objects of classes become instances of the user's classes, modules modules.
+"""Convert values from scripted code to Python: objects become instances of the user's classes, or modules.
 
-In: a result and its type. Out: what Python's code sees. Values that enter are converted by `type_checks.to_script`.
+In: a result and its type. Out: the Python value. `type_checks.to_script` converts in the other direction.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from rushlight.jit.types.kinds import (
 
 
 def from_script(value: object, kind: Type) -> object:
-    """A value of scripted code as Python's code takes it."""
+    """Convert a value of scripted code to Python."""
     return _convert(value) if may_hold_objects(kind) else value
 
 
 @lru_cache(maxsize=4096)
 def may_hold_objects(kind: Type) -> bool:
-    """Whether `from_script` may make other values of those of a type."""
+    """Whether `from_script` may change values of a type."""
     if kind is ANY or isinstance(kind, ClassType | InterfaceType):
         return True
     holders = ListType | DictType | TupleType | OptionalType | UnionType
@@ -50,7 +50,7 @@ def _convert(value: object) -> object:
 
 
 def object_to_python(value: ScriptObject) -> object:
-    """An object as an instance of the Python class that was scripted; a module as the module that holds it."""
+    """An object as an instance of its Python class; for a module, the module that holds it."""
     owner = getattr(value.slots, "_module", None)
     if owner is not None:
         return owner

@@ -1,6 +1,6 @@
 """Executors: from a function's graph to a plan, and from a plan to results.
 
-In: a graph and arguments. Out: results. A plan is the optimised graph with its code; plans are kept by what they assume.
+In: a graph and arguments. Out: results. A plan is the optimised graph with its code; plans are cached by their assumptions.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from rushlight.jit.runtime.specialized import Kind, Specialized
 from rushlight.jit.tracing.state import TracingState, tracing_state
 from rushlight.ops.recording import suspended
 
-profiling = LazyModule("rushlight.jit.runtime.profiling")  # it imports the passes of profiled graphs
+profiling = LazyModule("rushlight.jit.runtime.profiling")  # the passes of profiled graphs
 numbers, scripted_calls = map(LazyModule, ("rushlight.jit.tracing.numbers", "rushlight.jit.tracing.scripted_calls"))
 _lock = threading.RLock()
-PATIENCE = 25  # a run stays in a loop so many times longer than it would take for a later call to be native
+PATIENCE = 25  # a run is abandoned for native code once a loop takes this many times the usual threshold
 LAST_GRAPHS = threading.local()
 """The optimised graph that each thread ran last (`last_executed_optimized_graph`)."""
 
 
 @dataclass(frozen=True)
 class ExecutionPlan:
-    """A graph as it is run, and its code."""
+    """An optimized graph, and its code."""
 
     graph: Graph
     code: Code
@@ -58,7 +58,7 @@ def leave_plans(watcher: Watcher) -> None:
 
 
 class SimpleExecutor:
-    """Runs a function by one plan, which assumes nothing about the arguments; by native code where it has been made."""
+    """Runs a function by one plan without assumptions about arguments, or by native code once it exists."""
 
     only_whole = False
 
@@ -69,7 +69,7 @@ class SimpleExecutor:
         self._has_loop = False
 
     def plan(self) -> ExecutionPlan:
-        """The plan that assumes nothing, made at the first call."""
+        """The plan without assumptions, created at the first call."""
         if self._plan is None:
             with _lock:
                 if self._plan is None:
@@ -85,15 +85,15 @@ class SimpleExecutor:
         return self._plan
 
     def _prepared(self) -> Graph:
-        """The function's graph, optimized without any assumption."""
+        """The function's graph, optimized without assumptions."""
         return self.function.prepared_graph()
 
     def current_plan(self) -> ExecutionPlan:
-        """The plan by which the next run goes."""
+        """The plan of the next run."""
         return self.plan()
 
     def run(self, arguments: list) -> list:
-        """The results for arguments: by native code, once there is some for such arguments, else by the interpreter."""
+        """The results: by native code if there is some for such arguments, else by the interpreter."""
         self.plan()
         current = modes()
         kind = self._specialized.kind_of(arguments) if current.optimized and current.fuses else None
@@ -109,13 +109,13 @@ class SimpleExecutor:
         return results
 
     def natives(self, arguments: list) -> list[Native]:
-        """The native forms that calls with such a module have made so far."""
+        """The native forms of earlier calls with such a module."""
         self.plan()
         return self._specialized.natives(arguments)
 
     def _interpret_unless_slow(self, kind: Kind, arguments: list) -> list:
-        """The results by the interpreter; by native code where a loop takes so long that waiting for that pays, and it has left
-        no trace so far."""
+        """The results by the interpreter. If a loop takes too long and the run has had no effects yet, compile native code and
+        start over."""
         if kind.tried or not self._has_loop:
             return self._interpret(arguments)
 
@@ -128,20 +128,19 @@ class SimpleExecutor:
         return self._interpret(arguments) if results is None else results
 
     def _interpret(self, arguments: list, gives_up: Callable[[], bool] | None = None, seconds: float = 0.0) -> list | None:
-        """The results; None where the interpreter asked `gives_up` after so many seconds in a loop, and it said so."""
+        """The results; None if the interpreter stopped, after asking `gives_up` when a loop had taken this many seconds."""
         plan = self.current_plan()
         try:
             return _INTERPRETER.run(plan.code, arguments, gives_up, seconds)
-        finally:  # after the groups of the plan, which are functions with graphs of their own
+        finally:  # set last, because the plan's groups are functions with graphs of their own
             LAST_GRAPHS.graph = plan.graph
 
 
 class ProfilingExecutor(SimpleExecutor):
-    """Watches the first runs of a function, and runs the others by a plan for tensors like those that it saw.
+    """Profiles the first runs of a function, and runs later ones by a plan specialized to the observed tensors.
 
-    `depth` says for how many kinds of tensors, one after another, there may be plans: what the first does not fit goes to a
-    fallback function with a profiling executor of its own, of one less. Parts of a function become native as groups of its
-    plan.
+    `depth` limits the chain of plans: tensors that don't fit the first plan go to a fallback function with its own profiling
+    executor of depth - 1. Groups of the plan are compiled to native code.
     """
 
     only_whole = True
@@ -156,7 +155,7 @@ class ProfilingExecutor(SimpleExecutor):
         return profiling.profiling_insensitive(self.function.graph)
 
     def current_plan(self) -> ExecutionPlan:
-        """The plan that watches, then the one for what was seen."""
+        """The profiling plan at first, then the specialized one."""
         if self._optimized is not None:
             return self._optimized
         current = modes()
@@ -196,12 +195,12 @@ def interpret(code: Code, arguments: list) -> list:
 
 
 def code_of(function: Function) -> Code:
-    """The code of a function that is called by another."""
+    """The code of a called function."""
     return executor_of(function).current_plan().code
 
 
 def run_function(function: Function, arguments: list) -> object:
-    """Call a function: its result, a tuple of several, or None. A trace that goes on has it as one call."""
+    """Call a function: returns its result, a tuple of several, or None. An active trace records one call."""
     tracing = tracing_state()
     if tracing is not None:
         return _run_traced(tracing, function, arguments)
@@ -217,7 +216,7 @@ def _run_traced(tracing: TracingState, function: Function, arguments: list) -> o
 
 
 def last_executed_optimized_graph() -> Graph | None:
-    """The graph that this thread ran last, as it was optimized; None before the first run."""
+    """The optimized graph that this thread ran last; None before the first run."""
     return getattr(LAST_GRAPHS, "graph", None)
 
 

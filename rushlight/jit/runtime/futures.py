@@ -1,6 +1,6 @@
-"""`fork` and `wait`: scripted code that runs beside other scripted code, in threads of a pool.
+"""`fork` and `wait`: run scripted code concurrently, in a thread pool.
 
-A wait for work that has not begun runs it in the waiting thread, so that forks inside forks never wait for a free thread.
+Waiting for work that has not started runs it in the waiting thread, so that nested forks cannot deadlock on the pool.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ threads = LazyModule("concurrent.futures")
 
 
 class Future:
-    """A value that is still being calculated, or waits to be."""
+    """A value that is still being computed, or not started yet."""
 
     __class_getitem__ = classmethod(GenericAlias)
 
@@ -40,7 +40,7 @@ class Future:
         self._callbacks: list[Callable[[Future], object]] = []
 
     def run(self) -> None:
-        """Do the work, unless somebody has begun."""
+        """Do the work, unless it has been started."""
         with self._lock:
             work, self._work = self._work, None
         if work is None:
@@ -52,7 +52,7 @@ class Future:
         self._finish()
 
     def wait(self) -> object:
-        """The value; what the work raised is raised here."""
+        """Wait for the value; an exception of the work is raised here."""
         self.run()
         self._done.wait()
         if self._error is not None:
@@ -60,21 +60,21 @@ class Future:
         return self._value
 
     def done(self) -> bool:
-        """Whether the value is there."""
+        """Whether the value is available."""
         return self._done.is_set()
 
     def value(self) -> object:
-        """The value, which must be there: RuntimeError if it is not. What the work raised is raised here."""
+        """The available value: RuntimeError if it is not. An exception of the work is raised here."""
         if not self.done():
             raise RuntimeError("the Future is not completed: wait() for it before value() is asked for")
         return self.wait()
 
     def set_result(self, value: object) -> None:
-        """Complete it from outside. RuntimeError if it is complete, or will be."""
+        """Complete it from outside. RuntimeError if it is complete, or has work of its own."""
         self._complete(value, None)
 
     def set_exception(self, error: BaseException) -> None:
-        """Complete it with an error, which `wait` and `value` raise. AssertionError for what is none."""
+        """Complete it with an exception, which `wait` and `value` raise. AssertionError for anything but an exception."""
         if not isinstance(error, Exception):
             raise AssertionError(f"{error!r} is of type {type(error)}, not an Exception.")
         self._complete(None, error)
@@ -88,7 +88,7 @@ class Future:
         self._finish()
 
     def _finish(self) -> None:
-        """The value is there: call what waits for it."""
+        """Mark the value as available, and run the callbacks."""
         with self._lock:
             self._done.set()
             callbacks, self._callbacks = self._callbacks, []
@@ -96,7 +96,7 @@ class Future:
             callback(self)
 
     def add_done_callback(self, callback: Callable[[Future], object]) -> None:
-        """Call a function with this Future once it is complete: in the thread that completes it, or now."""
+        """Call a function with this Future once it is complete: in the completing thread, or at once if it is complete."""
         with self._lock:
             if not self.done():
                 self._callbacks.append(callback)
@@ -104,7 +104,7 @@ class Future:
         callback(self)
 
     def then(self, callback: Callable[[Future], object]) -> Future:
-        """A Future of what a function gives for this one, once it is complete."""
+        """A Future of the callback's result, which is called once this one is complete."""
         made = Future()
 
         def run(completed: Future) -> None:
@@ -128,14 +128,15 @@ _CARRIED = ("include", "exclude", "grad_enabled", "inference", "modes", "saved_t
 _TRACER = bit(DispatchKey.Tracer)
 
 
-def _ambient() -> dict[str, object]:
-    """This thread's state, for another one: a trace belongs to its thread alone, and each thread has its stack of modes."""
+def _carried_state() -> dict[str, object]:
+    """The part of this thread's state that another thread takes over, with a copy of its mode stack. A trace stays with its
+    thread."""
     carried = {name: getattr(state, name) for name in _CARRIED}
     return {**carried, "include": state.include & ~_TRACER, "modes": list(state.modes)}
 
 
 @contextmanager
-def _having(ambient: dict[str, object]) -> Iterator[None]:
+def _with_state(ambient: dict[str, object]) -> Iterator[None]:
     """A context in which this thread has that state."""
     before = {name: getattr(state, name) for name in _CARRIED}
     try:
@@ -148,11 +149,11 @@ def _having(ambient: dict[str, object]) -> Iterator[None]:
 
 
 def submit(work: Callable[[], object]) -> Future:
-    """Have a pool's thread do some work, in this thread's grad mode and other modes."""
-    ambient = _ambient()
+    """Run work on a pool thread, in this thread's grad mode and other modes."""
+    ambient = _carried_state()
 
     def run() -> object:
-        with _having(ambient):
+        with _with_state(ambient):
             return work()
 
     future = Future(run)

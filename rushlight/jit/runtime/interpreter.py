@@ -1,8 +1,8 @@
-"""The stack machine that runs Code: its loop is `Machine` in C (`csrc/machine_loop.c`); this is what it leaves to Python.
+"""The Python part of the stack machine that runs Code; its loop is `Machine` in C (`csrc/machine_loop.c`).
 
-In: code and arguments. Out: results. Calls push frames onto a stack of the machine's own, so that deep recursion of scripted
-code does not use Python's stack. An error leaves as the exception it is, or as JitException for one that scripted code raised,
-with the traceback of scripted code put before its message.
+In: code and arguments. Out: results. Calls push frames onto the machine's own stack, so deep recursion of scripted code does
+not use Python's stack. Exceptions propagate unchanged, or as JitException if scripted code raised them, with the traceback of
+scripted code prepended to the message.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Place = tuple[Code, int]
 
 
 class Interpreter:
-    """Runs functions; `code_of` finds the code of those that are called."""
+    """Runs functions; `code_of` returns the code of called functions."""
 
     def __init__(self, code_of: CodeOf):
         self.code_of = code_of
@@ -35,8 +35,8 @@ class Interpreter:
     def run(
         self, code: Code, arguments: list, gives_up: Callable[[], bool] | None = None, seconds: float = 0.0
     ) -> list | None:
-        """The results of a code for arguments. Once a loop has taken so many seconds, `gives_up` is asked whether to stop: then
-        there are none."""
+        """The results of a code for arguments. Once a loop has taken `seconds`, `gives_up` decides whether to stop, without
+        results."""
         machine_code = code.machine_code or assembled(code)
         if gives_up is None:
             return self._machine.run(machine_code, arguments)
@@ -49,7 +49,7 @@ class Interpreter:
         return assembled(self.code_of(value.type.find_method(name)))
 
     def _rarely(self, code: Code, position: int, values: list, entered: list) -> Sequence:
-        """The results of an instruction that is not worth a place in the machine."""
+        """Execute a rare instruction, which has no operation in the machine."""
         op, x, n = code.instructions[position]
         if op == "GUARD":
             return values[0], fits(values[0], code.types[x])
@@ -76,12 +76,12 @@ class Interpreter:
         if op == "ENTER":
             entered.append(manager)
             return self.run(self.code_of(manager.type.find_method("__enter__")), [manager])
-        if manager in entered:  # or code that was cut has entered it in a part before
+        if manager in entered:  # or an earlier part of split code has entered it
             entered.remove(manager)
         return self.run(self.code_of(manager.type.find_method("__exit__")), [manager, None, None, None])
 
     def _failed(self, error: BaseException, places: list[Place], entered: list) -> None:
-        """Leave the contexts that were entered, and raise the error."""
+        """Exit the entered contexts, and raise the error."""
         for manager in reversed(entered):
             self.run(self.code_of(manager.type.find_method("__exit__")), [manager, None, None, None])
         raise _with_traceback(error, places) from error
@@ -92,12 +92,12 @@ def _wait(value: object) -> object:
 
 
 def make_named_tuple(kind: TupleType, values: list) -> tuple:
-    """A NamedTuple: of the user's class where there is one."""
+    """A NamedTuple, of the user's class if there is one."""
     return kind.python_class(*values) if kind.python_class is not None else tuple(values)
 
 
 def _with_traceback(error: BaseException, places: list[Place]) -> BaseException:
-    """The error with where scripted code was."""
+    """The error with the traceback of scripted code."""
     if getattr(error, "_has_script_traceback", False) or not isinstance(error, Exception):
         return error
     lines = [

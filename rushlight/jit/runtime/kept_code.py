@@ -1,7 +1,7 @@
-"""Code as plain data: what another process keeps of a graph's instructions, and the same instructions again.
+"""Serialize Code as plain data for the cache, and read it back in another process.
 
-In: Code that was made of a graph, and what names the functions, classes and tensors that it refers to. Out: tuples of numbers
-and texts, and from these an equal Code, if all that they name is as it was.
+In: Code, and names for the functions, classes and tensors that it refers to. Out: tuples of numbers and strings, and from these
+an equal Code, if everything that they name is unchanged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rushlight.jit.runtime.primitives import PRIMITIVES
 from rushlight.jit.types.kinds import ClassType, Type
 from rushlight.jit.types.parser import Tokens, parse_type
 
-_MOST_VALUES = 1 << 16  # that one instruction takes or gives
+_MAX_VALUES = 1 << 16  # limits the values that one instruction pops or pushes
 _PLAIN = (type(None), bool, int, float, complex, str)
 _ATTRIBUTES = {"prim::TupleSlice": ("beg", "end"), "prim::ConstantChunk": ("chunks", "dim")}
 """Primitives that can be kept, with the attributes that their meaning depends on; others have none, or can't."""
@@ -33,20 +33,20 @@ _NAMESPACES = ("aten", "prim", "quantized", "torchvision")
 
 
 class CannotKeep(Exception):
-    """Code refers to something that other processes can't find."""
+    """Code refers to something that other processes can't look up."""
 
 
 class Names(Protocol):
-    """What functions, classes and tensors are called."""
+    """Maps functions, classes and tensors to names and back."""
 
     def name_of_function(self, function: Function) -> tuple[str, ...]:
-        """A function's name; CannotKeep for one that has none."""
+        """A function's name; CannotKeep if it has none."""
 
     def function(self, name: tuple[str, ...]) -> Function | None:
         """The function of a name."""
 
     def name_of_tensor(self, tensor: Tensor) -> int:
-        """The number of a tensor among the constants; CannotKeep for another."""
+        """The index of a tensor among the constants; CannotKeep for other tensors."""
 
     def tensor(self, number: int) -> Tensor | None:
         """The constant of a number."""
@@ -59,7 +59,7 @@ class Names(Protocol):
 
 
 def to_data(code: Code, names: Names) -> tuple:
-    """Code as data for `marshal`; CannotKeep where it has no such form."""
+    """Code as data for `marshal`; CannotKeep where that is impossible."""
     if code.codes or code.guards:
         raise CannotKeep
     sources = [node for (op, _, _), node in zip(code.instructions, code.nodes, strict=True) if op == "OPN"]
@@ -110,7 +110,7 @@ def _type_data(value: object) -> tuple:
 
 
 def _is_nameless(kind: Type) -> bool:
-    """Whether a type's text says all of it: not where a class or NamedTuple is in it."""
+    """Whether a type's text describes it completely, without classes and NamedTuples."""
     named = kind.__class__.__name__ in ("ClassType", "EnumType", "InterfaceType", "UnionType") or getattr(kind, "fields", ())
     return not named and all(map(_is_nameless, kind.contained()))
 
@@ -119,8 +119,8 @@ def _is_nameless(kind: Type) -> bool:
 
 
 def fill(code: Code, data: tuple, names: Names, graph: Graph) -> bool:
-    """Give an empty Code what `to_data` made of another. Whether all that it refers to was found, and fits. `graph` tells those
-    who want to know where an instruction comes from."""
+    """Fill an empty Code from the result of `to_data`. Returns whether all references were found and match. `graph` provides
+    source positions."""
     instructions, counts, constants, table, operators, functions, variables, types, registers, inputs, outputs = data
     found = [_operator(*each) for each in table]
     called = [names.function(each) for each in functions]
@@ -146,11 +146,11 @@ def _is_instruction(op: object, x: object, n: object) -> bool:
 
 
 def _are_small(taken: object, given: object) -> bool:
-    return all(type(each) is int and 0 <= each <= _MOST_VALUES for each in (taken, given))
+    return all(type(each) is int and 0 <= each <= _MAX_VALUES for each in (taken, given))
 
 
 class LaterNodes(Sequence):
-    """The nodes that instructions were made of, found when somebody asks."""
+    """The nodes of instructions, looked up on demand."""
 
     def __init__(self, graph: Graph, name: str):
         self._graph = graph

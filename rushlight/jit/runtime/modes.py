@@ -1,8 +1,8 @@
-"""How the executors run functions: settings of the process that programs may change.
+"""Process-wide settings of the executors, which programs may change.
 
-`profiling` is the profiling executor: it watches `profiled_runs` runs, and then has a plan for the sizes and dtypes that it
-saw. Without it, or without `optimized`, functions run by one plan that assumes nothing. Native code is made in every mode but
-`optimized=False` and `fuses=False`.
+`profiling` selects the profiling executor: it observes `profiled_runs` runs, and then makes a plan for the observed sizes and
+dtypes. Without it, or without `optimized`, functions run by one plan without assumptions. Native code is generated in every
+mode except `optimized=False` and `fuses=False`.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Modes:
 
     @property
     def depth(self) -> int:
-        """How many plans a function may have, one after another, for what it sees."""
+        """The maximal number of specialized plans of a function, one the fallback of the other."""
         return sum(depth for _, depth in self.strategy)
 
     def strategy_at(self, depth: int) -> str:
-        """Whether a plan fixes sizes ("STATIC") or leaves them open ("DYNAMIC"), with so many plans left."""
+        """Whether a plan has static or dynamic sizes, if this many plans are left."""
         total = 0
         for kind, count in reversed(self.strategy):
             total += count
@@ -56,12 +56,12 @@ _modes = Modes()
 
 
 def modes() -> Modes:
-    """The settings as they are now."""
+    """The current settings."""
     return _modes
 
 
 def change_modes(**changed: object) -> Modes:
-    """Change some settings; what they were before."""
+    """Change some settings; returns the old ones."""
     global _modes
     with _lock:
         before, _modes = _modes, replace(_modes, **changed)
@@ -69,12 +69,12 @@ def change_modes(**changed: object) -> Modes:
 
 
 def set_profiling(on: bool) -> bool:
-    """Choose the profiling executor for functions that are called from now on; what was chosen before."""
+    """Select the profiling executor for functions called from now on; returns the old choice."""
     return change_modes(profiling=bool(on)).profiling
 
 
 def set_profiled_runs(count: int) -> int:
-    """How many runs are watched; the number before. ValueError for a negative number."""
+    """Set the number of profiled runs; returns the old number. ValueError for a negative number."""
     if count < 0:
         raise ValueError(f"the number of profiled runs must not be negative, got {count}")
     return change_modes(profiled_runs=int(count)).profiled_runs
@@ -82,7 +82,7 @@ def set_profiled_runs(count: int) -> int:
 
 @contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
-    """A context in which functions are optimized, or run just as they were emitted."""
+    """A context that switches the optimization of functions on or off."""
     before = change_modes(optimized=bool(should_optimize)).optimized
     try:
         yield

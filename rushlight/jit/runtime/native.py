@@ -1,6 +1,6 @@
-"""The way to native code: a callback that the compiler sets, so that the jit needs not know it.
+"""The hook for native code: a callback that the compiler registers, so that the jit does not depend on it.
 
-In: a graph, arguments, and which dimensions of them are open. Out: what runs it natively for such arguments, or None.
+In: a graph, arguments, and their open dimensions. Out: a native form for such arguments, or None.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from rushlight.jit.source import SourceRange
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a function as it runs: `what` is "native", "interpreted", "branch" or "loop", whose parts follow one deeper;
-    `reason` says why it is not native, `seconds` how long it took while somebody watched."""
+    """A part of a running function: `what` is "native", "interpreted", "branch" or "loop", whose inner parts follow at depth +
+    1; `reason` says why it is not native, `seconds` is its time while watched."""
 
     depth: int
     what: str
@@ -29,28 +29,28 @@ class Part:
 
 
 class KeptPrograms(Protocol):
-    """Where native programs of a function are kept, and the constants that they may name."""
+    """The cache of a function's native programs, and the constants that they may refer to."""
 
     def path(self, spec: tuple) -> Path | None:
-        """The file for a kind of arguments; None where nothing is kept."""
+        """The file for a kind of arguments; None without a cache."""
 
 
 class Native(Protocol):
-    """A graph's native form. `is_whole`: no part of it is interpreted."""
+    """A graph's native form. `is_whole`: nothing in it is interpreted."""
 
     is_whole: bool
 
     def __call__(self, arguments: Sequence[object]) -> list | None:
-        """The graph's results for a function's arguments; None where the interpreter has to run them."""
+        """The graph's results for a function's arguments; None if the interpreter must run them."""
 
     def entry(self, constants: object) -> bytes | None:
-        """What is kept of it for other processes, if that can be; `constants` are those of the archive's code."""
+        """Its cache entry for other processes, if it can be cached; `constants` are those of the archive's code."""
 
     def watch(self, seconds: dict[object, float] | None) -> None:
-        """Add up the time of each part from now on, or stop doing so."""
+        """Start or stop summing up the time of each part."""
 
     def parts(self, depth: int = 0) -> list[Part]:
-        """How the graph runs now."""
+        """The parts of the graph as it runs now."""
 
 
 NativeCompiler = Callable[[Graph, Sequence[object], str, Mapping[object, frozenset[int]]], Native | None]
@@ -66,26 +66,26 @@ _compiler: NativeCompiler | None = None
 
 
 def set_native_compiler(compiler: NativeCompiler | None) -> None:
-    """Say what makes native code of graphs; None: nothing does."""
+    """Register the native compiler; None disables it."""
     global _compiler
     _compiler = compiler
 
 
 def native_compiler() -> NativeCompiler | None:
-    """What makes native code. The compiler is imported when it is first wanted."""
+    """The native compiler, imported on first use."""
     if _compiler is None:
         import_provider(SERVICE)
     return _compiler
 
 
 def set_resumer(resumer: Resumer) -> None:
-    """Say what makes native forms of entries of the cache folder."""
+    """Register the function that makes native forms from cache entries."""
     global _resumer
     _resumer = resumer
 
 
 def resumer() -> Resumer | None:
-    """What makes native forms of entries. It is imported when it is first wanted."""
+    """The function that makes native forms from cache entries, imported on first use."""
     if _resumer is None:
         import_provider(KEPT_SERVICE)
     return _resumer

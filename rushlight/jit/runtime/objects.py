@@ -1,4 +1,4 @@
-"""Objects of scripted classes, as the interpreter holds them; modules are objects, too."""
+"""Objects of scripted classes in the interpreter; modules are objects, too."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _runner: list[Runner] = []
 
 
 def set_runner(run: Runner) -> None:
-    """Say how functions run: the executor does, which is made of what objects are."""
+    """Register the function that runs functions: the executor's, which depends on this module."""
     _runner[:] = [run]
 
 
 def run_with_executor(function: Function, arguments: list) -> object:
-    """Call a function: its result, a tuple of several, or None."""
+    """Call a function: returns its result, a tuple of several, or None."""
     return _runner[0](function, arguments)
 
 
@@ -36,12 +36,12 @@ class ScriptObject:
         self._kept: dict[object, object] = {}
 
     def kept_for(self, holder: object, make: Callable[[], Kept]) -> Kept:
-        """What `holder` keeps that is right for this object alone, and goes with it; made when it is first asked for."""
+        """A value that `holder` caches for this object and that lives as long as the object; created on first use."""
         found = self._kept.get(holder)
         return self._kept.setdefault(holder, make()) if found is None else found
 
     def call(self, name: str, *arguments: object) -> object:
-        """Call one of its scripted methods. RuntimeError where it has none of the name."""
+        """Call one of its scripted methods. RuntimeError for an unknown name."""
         method = self.type.find_method(name)
         if method is None:
             raise RuntimeError(f"class '{self.type.name}' has no method '{name}'")
@@ -69,7 +69,7 @@ class ScriptObject:
 
 
 class ExtensionObject(ScriptObject):
-    """An object of an extension class: `held` is what operators take in its place, None until an archive's state is read."""
+    """An object of an extension class: `held` is the value that operators take, None until an archive's state is read."""
 
     __slots__ = ("held",)
 

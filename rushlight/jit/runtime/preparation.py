@@ -1,8 +1,7 @@
-"""Preparation: from a function's graph to the one that an executor runs, optimized without any assumption.
+"""Preparation: turn a function's graph into the one that an executor runs, optimized without assumptions.
 
-In: a graph with calls. Out: a copy in which calls are the bodies of what they call, without dead code, with numbers for
-sizes that a trace holds as tensors and for constant tensors without dimensions in arithmetic, and with each constant once, at
-the beginning.
+In: a graph with calls. Out: a copy with inlined calls and without dead code. A trace's tensor arithmetic on sizes and constant
+0-dim tensors in arithmetic become numbers, and constants are pooled at the beginning.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ PASSES: tuple[Callable[[Graph], object], ...] = (
 
 
 def prepared(graph: Graph) -> Graph:
-    """A copy of a graph as an executor runs it."""
+    """A copy of a graph, prepared for an executor."""
     made = graph.copy()
     for graph_pass in PASSES:
         graph_pass(made)

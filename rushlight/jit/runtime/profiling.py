@@ -1,9 +1,9 @@
-"""Plans of the profiling executor: passes in order, for graphs that watch, and for graphs that rely on what was seen.
+"""Plans of the profiling executor: the passes for instrumented graphs, and for graphs specialized to observations.
 
-In: an inlined graph, and the same one after it has watched some runs (`InstrumentGraph`). Out: a graph in which runs of
-operators are groups behind checks of their inputs. Where a check fails, a fallback function runs, which profiles anew and has
-one plan less to make. With gradients the groups are differentiated as a whole. The legacy fuser checks with guards instead, and
-bails out of the graph where one fails.
+In: an inlined graph, and the same one after profiling some runs (`InstrumentGraph`). Out: a graph in which operators are
+grouped behind checks of their inputs. Where a check fails, a fallback function runs, which profiles again and may make one plan
+less. With gradients, groups are differentiated as a whole. The legacy fuser uses guards instead, and bails out of the graph
+where one fails.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _BEFORE_SPECIALIZING = (
 
 
 def profiling_insensitive(graph: Graph) -> Graph:
-    """A copy of a graph after the passes that assume nothing about arguments."""
+    """A copy of a graph after the passes without assumptions about arguments."""
     copied = graph.copy()
     for each in _INSENSITIVE:
         each(copied)
@@ -68,14 +68,15 @@ def profiling_insensitive(graph: Graph) -> Graph:
 
 
 def instrumented(graph: Graph) -> Graph:
-    """A copy of a graph that watches its tensors."""
+    """A copy of a graph with profiling nodes."""
     copied = graph.copy()
     instrument_graph(copied)
     return copied
 
 
 def specialized(profiled: Graph, modes: Modes, depth: int) -> Graph:
-    """A graph for tensors like those that an instrumented one met. `depth` counts the plans that may be made, this one too."""
+    """A graph specialized to the tensors that an instrumented one observed. `depth` counts the plans that may be made,
+    including this one."""
     graph = profiled.copy()
     for each in _BEFORE_SPECIALIZING:
         each(graph)
@@ -103,7 +104,7 @@ def _with_checked_groups(graph: Graph, modes: Modes, depth: int) -> None:
 
 
 def _with_guards(graph: Graph, modes: Modes, depth: int) -> None:
-    """Everything after a guard may rely on it, also what only asks for sizes."""
+    """Code after a guard may rely on it, including queries of sizes."""
     insert_guards(graph)
     eliminate_redundant_guards(graph)
     insert_bailouts(graph)
@@ -126,14 +127,14 @@ def _fewest(modes: Modes) -> int:
 
 
 def _needs_gradients(graph: Graph) -> bool:
-    """Whether a tensor that a node reads was seen to need gradients."""
+    """Whether profiling saw a tensor that needs gradients."""
     return any(
         isinstance(value.type, TensorType) and value.type.requires_grad for node in graph.all_nodes() for value in node.inputs
     )
 
 
 def _replace_fallbacks(graph: Graph, depth: int) -> None:
-    """Calls of functions in the place of the graphs that run where a check fails."""
+    """Replace the fallback graphs by calls of functions."""
     for node in graph.find_all_nodes(FALLBACK):
         function = Function("fallback_function", _giving_a_tuple(node["Subgraph"]))
         function.depth = max(depth, 0)

@@ -1,7 +1,7 @@
-"""Whether a run of a graph may be given up and begun again by other code: nothing can have been seen of it before its end.
+"""Whether a run of a graph may be abandoned and restarted: it must have no effects before its end.
 
-In: a graph. Out: a bool, decided from its nodes alone. Arguments are not written to, nothing is printed or drawn at random, no
-attribute is set, no function is called whose body is not here.
+In: a graph. Out: a bool, decided from its nodes alone. The graph must not write to arguments, print, draw random numbers, set
+attributes, or call functions that are not inlined.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ _RANDOM_ARGUMENTS = ("dropout", "dropout_p", "generator")
 
 
 def may_restart(graph: Graph) -> bool:
-    """Whether running a part of the graph, and then the whole graph, is as running it once."""
+    """Whether running a prefix of the graph and then the whole graph is equivalent to running it once."""
     memory = AliasDb(graph)
     return all(_leaves_no_trace(node, memory) for node in graph.all_nodes())
 
 
 def _leaves_no_trace(node: Node, memory: AliasDb) -> bool:
-    if node.kind == "prim::RaiseException":  # a run that ends by itself is not given up
+    if node.kind == "prim::RaiseException":  # a run that raises is not restarted
         return True
     if not node.kind.startswith(("aten::", "prim::")) or has_side_effects(node) or memory.writes_to_wildcard(node):
         return False

@@ -1,10 +1,10 @@
-"""Native forms of a graph, one for each kind of arguments, made for what has taken the interpreter long enough.
+"""Native forms of a graph, one per kind of arguments, compiled once the interpreter has spent long enough on that kind.
 
-A `compile` that is given makes them instead of the compiler that was set for all (`native.py`). `only_whole`: no native form
-that leaves parts to the interpreter.
+The argument `compile` overrides the registered compiler (`native.py`). `only_whole`: reject native forms with interpreted
+parts.
 
-In: arguments, and how long the interpreter took for such. Out: the results of native code, or None where the interpreter has
-to run. Arguments of one kind have the same dtypes, sizes and strides of tensors, and the same types otherwise.
+In: arguments, and the interpreter's time for such arguments. Out: the results of native code, or None where the interpreter
+must run. Arguments of one kind have the same dtypes, sizes and strides of tensors, and the same types otherwise.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.settings import native_seconds
 from rushlight.utils.native import cache
 
-_PASSED_BY = AUTOGRAD_BITS | 1 << DispatchKey.Profiler  # keys of a thread that native programs need not know of
+_PASSED_BY = AUTOGRAD_BITS | 1 << DispatchKey.Profiler  # native programs run the same under these keys of a thread
 _PLAIN = (bool, int, float, str, type(None))
-_MOST_KINDS = 16  # of one family, each with sizes of its own
-_SIZES_BEFORE_OPEN = 2  # code for further sizes leaves open what differs
-_MOST_REMEMBERED = 256
-_MOST_MISSES = 64  # in a row
+_MAX_KINDS = 16  # limits the kinds of one family, which differ in sizes
+_SIZES_BEFORE_OPEN = 2  # after code for this many sizes, further code has dynamic sizes
+_MAX_REMEMBERED = 256
+_MAX_MISSES = 64  # limits consecutive misses
 
 
 def spec_of(arguments: Sequence[object], unread: frozenset[int] = frozenset()) -> tuple | None:
-    """What kind of arguments these are; None for kinds that have no native form. What is in the lists at the places `unread`
-    does not matter."""
+    """The kind of these arguments; None for kinds without native forms. The contents of lists at the positions `unread` are
+    ignored."""
     if state.modes or state.include & ~_PASSED_BY or is_autocast_enabled("cpu"):
         return None
     parts: list[object] = [state.grad_enabled, get_default_dtype()]
@@ -69,7 +69,7 @@ def spec_of(arguments: Sequence[object], unread: frozenset[int] = frozenset()) -
 
 
 def _spec_of_items(values: Sequence[object]) -> tuple | None:
-    """A list of numbers is of one kind whatever its length, one of tensors is not."""
+    """Lists of numbers are of one kind whatever their length; lists of tensors are not."""
     kinds = set(map(type, values))
     if isinstance(values, list) and len(kinds) == 1 and kinds <= {bool, int, float}:
         return (list, *kinds)
@@ -83,13 +83,13 @@ _WANTED, _CANNOT_KEEP = b"wanted", b"cannot keep"
 
 
 def _note_of(entry: Path) -> Path:
-    """Where it is noted that a kind's native code would be worth while, or that other processes could not read it."""
+    """The marker file that native code for a kind would pay, or that other processes could not read it."""
     return entry.with_suffix(".wanted")
 
 
 @dataclass
 class Kind:
-    """What is known for one kind of arguments. `family`: it stands for all sizes that arguments of a family have."""
+    """The state of one kind of arguments. `family`: it stands for all sizes of a family's arguments."""
 
     limit: float = field(default_factory=native_seconds)
     """How many seconds of the interpreter's native code is made after; reading the environment takes as long as a short run."""
@@ -107,21 +107,21 @@ class Kind:
 
 @dataclass
 class _Family:
-    """Kinds of arguments that differ in sizes alone: the sizes that were met, and the kind for all others from then on, unless
-    code for open sizes could not be made."""
+    """Kinds that differ only in sizes: the observed sizes, and, unless code for dynamic sizes has failed, the kind for all
+    further sizes."""
 
     met: list[list[tuple]] = field(default_factory=list)
     kind: Kind | None = None
     is_open: bool = True
 
     def dims(self) -> dict[object, frozenset[int]]:
-        """The dimensions that differed, by the tensors' order among the arguments."""
+        """The dimensions that differed, per tensor, in order of arguments."""
         return {place: found for place, rows in enumerate(zip(*self.met, strict=True)) if (found := _differing(rows))}
 
 
 @dataclass
 class _Kinds:
-    """All kinds that were met, by spec, and the families that they belong to."""
+    """All observed kinds by spec, and their families."""
 
     by_spec: dict[tuple, Kind] = field(default_factory=dict)
     families: dict[object, _Family] = field(default_factory=dict)
@@ -149,7 +149,7 @@ def _add_sizes(value: object, found: list[tuple]) -> None:
 
 
 def _without_sizes(spec: object) -> object:
-    """A spec in which only the number of dimensions is left of sizes and strides."""
+    """A spec with sizes and strides reduced to the rank."""
     if not isinstance(spec, tuple):
         return spec
     if spec and isinstance(spec[0], dtype):
@@ -158,13 +158,13 @@ def _without_sizes(spec: object) -> object:
 
 
 class Specialized:
-    """The native forms of one graph. Threads may ask at the same time; one of them compiles, the others go on without."""
+    """The native forms of one graph. It is thread-safe: one thread compiles, the others go on without."""
 
     def __init__(
         self, graph: Graph, name: str, compile: NativeCompiler | None = None, unread: frozenset[int] = frozenset(),
         only_whole: bool = False, kept: KeptPrograms | None = None, at_once: bool = False,
     ):  # fmt: skip
-        """`at_once`: native code for the first kind of arguments is made when they are met."""
+        """`at_once`: compile native code for the first kind of arguments immediately."""
         self.graph = graph
         self.name = name
         self._compiler = compile
@@ -176,7 +176,7 @@ class Specialized:
         self._lock = threading.Lock()
 
     def kind_of(self, arguments: Sequence[object]) -> Kind | None:
-        """The record for such arguments; None where no native code is to be made for them."""
+        """The record for such arguments; None if no native code is to be made for them."""
         spec = spec_of(arguments, self._unread)
         if spec is None:
             return None
@@ -187,17 +187,17 @@ class Specialized:
         return found
 
     def _new_kind(self, kinds: _Kinds, spec: tuple, arguments: Sequence[object]) -> Kind | None:
-        """The kind for arguments that were not met before: one of their own, or that of their family."""
+        """The kind for new arguments: one of their own, or that of their family."""
         with self._lock:
             family = kinds.families.setdefault(_without_sizes(spec), _Family())
             if family.is_open and len(family.met) >= _SIZES_BEFORE_OPEN:
                 if family.kind is None:
                     family.met.append(_sizes_in(arguments, self._unread))
                     family.kind = Kind(family=family)
-                if len(kinds.by_spec) < _MOST_REMEMBERED:
+                if len(kinds.by_spec) < _MAX_REMEMBERED:
                     kinds.by_spec[spec] = family.kind
                 return family.kind
-            if len(family.met) >= _MOST_KINDS:
+            if len(family.met) >= _MAX_KINDS:
                 return None
             family.met.append(_sizes_in(arguments, self._unread))
             entry = None if self._kept is None else self._kept.path(spec)
@@ -205,20 +205,20 @@ class Specialized:
             return found
 
     def _kinds_for(self, arguments: Sequence[object]) -> _Kinds:
-        """Native code of a method takes the attributes of one module for granted: the module keeps it."""
+        """Native code of a method embeds the attributes of one module, so it is stored with the module."""
         owner = arguments[0] if arguments else None
         if isinstance(owner, ScriptObject) and owner.type.is_module:
             return owner.kept_for(self, _Kinds)
         return self._kinds
 
     def natives(self, arguments: Sequence[object]) -> list[Native]:
-        """The native forms that there are for the module among the arguments, or for all arguments."""
+        """The native forms for the module among the arguments, or for all arguments."""
         kinds = self._kinds_for(arguments).by_spec.values()
         return list(dict.fromkeys(kind.native for kind in kinds if kind.native is not None))
 
     def run(self, kind: Kind, arguments: Sequence[object]) -> list | None:
-        """The results of native code, if there is some and it serves. It is made here, by the call after the one that makes it
-        worth while: a program that calls once does not wait for it."""
+        """The results of native code, if there is some that applies. The call after the one that reached the threshold compiles
+        it, so that a program with a single call does not wait."""
         if kind.entry is not None and not kind.runs and not kind.tried:
             self._resume(kind, arguments)
         if not kind.tried and (kind.at_once or (kind.runs and kind.seconds >= kind.limit)):
@@ -229,21 +229,21 @@ class Specialized:
         results = native(arguments)
         if results is None:
             kind.misses += 1
-            if kind.misses > _MOST_MISSES:
+            if kind.misses > _MAX_MISSES:
                 kind.native = None
         else:
             kind.misses = 0
         return results
 
     def compile_now(self, kind: Kind, arguments: Sequence[object]) -> bool:
-        """Make native code for such arguments, unless that was tried; whether there is some."""
+        """Compile native code for such arguments, unless that was tried; returns whether there is some."""
         if not kind.tried:
             self._compile(kind, arguments)
         return kind.native is not None
 
     def _resume(self, kind: Kind, arguments: Sequence[object]) -> None:
-        """Take the program that another process has made for such arguments, if there is one. One that was worth while there,
-        and was not made, is made at once."""
+        """Load another process's program for such arguments from the cache. If it is only marked as worthwhile, compile it
+        now."""
         if kind.limit == float("inf"):
             return
         content = cache.read(kind.entry)
@@ -260,7 +260,7 @@ class Specialized:
         return None if compiler is None else compiler(self.graph, arguments, self.name, {})
 
     def note(self, kind: Kind, seconds: float) -> None:
-        """The interpreter took this long for such arguments; native code is made once that has added up to enough."""
+        """Add the interpreter's time for such arguments; beyond the threshold, native code is compiled."""
         kind.seconds += seconds
         kind.runs += 1
         if kind.runs == 1 and kind.entry is not None and not kind.tried and kind.seconds >= kind.limit:

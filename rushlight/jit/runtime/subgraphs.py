@@ -1,8 +1,8 @@
-"""Nodes that hold a graph, at run time: differentiable graphs and fusion groups.
+"""Run nodes that hold a graph: differentiable graphs and fusion groups.
 
 In: a node with the attribute `Subgraph`. Out: a function of its inputs. A fusion group runs its graph. A differentiable graph
-runs its forward graph without recording it, keeps what the reverse graph needs, and is one node for the autograd engine.
-Stage: jit, runtime.
+runs its forward graph without recording it, saves the reverse graph's inputs, and is one node for the autograd engine. Stage:
+jit, runtime.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class CompiledGradient:
         self._backward: dict[tuple[bool, ...], Function] = {}
 
     def run(self, inputs: Sequence[object]) -> tuple[tuple, list]:
-        """(The results, what the reverse graph needs beside gradients.)"""
+        """The results, and the values that the reverse graph needs besides gradients."""
         results = _results(run_with_executor(self.forward, list(inputs)), len(self.gradient.f.outputs))
         captured = [inputs[index] for index in self.gradient.df_input_captured_inputs]
         captured += [results[index] for index in self.gradient.df_input_captured_outputs]
         return results[: self.gradient.f_real_outputs], captured
 
     def gradients(self, grads: Sequence[Tensor | None], captured: Sequence[object], inputs: int) -> list[Tensor | None]:
-        """The gradients of all inputs, None for those that have none."""
+        """The gradients of all inputs; None for those without one."""
         found: list[Tensor | None] = [None] * inputs
         arguments = [grads[index] for index in self.gradient.df_input_vjps]
         backward = self._backward_without(tuple(each is None for each in arguments))
@@ -54,7 +54,7 @@ class CompiledGradient:
 
 
     def _backward_without(self, absent: tuple[bool, ...]) -> Function:
-        """The reverse graph for gradients of which these are absent: it asks for none of them, and so can become native."""
+        """The reverse graph if these gradients are absent: their tests are resolved, so that it can be compiled."""
         found = self._backward.get(absent)
         if found is None:
             graph = self.gradient.df.copy()
@@ -67,10 +67,10 @@ class CompiledGradient:
         return found
 
     def recorded_gradients(self, grads: Sequence[Tensor | None], inputs: Sequence[tuple]) -> list[Tensor | None]:
-        """The same, calculated so that they can be differentiated again. RuntimeError if an input was changed since."""
+        """The gradients, computed so that they can be differentiated again. RuntimeError if an input was changed since."""
         if any(isinstance(value, Tensor) and value._version != version for value, version in inputs):
             raise RuntimeError("one of the variables needed for gradient computation has been modified by an inplace operation")
-        # Views, so that a gradient goes to the input alone, not also to another input that it was calculated from.
+        # Use views, so that a gradient goes only to this input, and not also to another one from which it was computed.
         values = [value.view_as(value) if isinstance(value, Tensor) else value for value, _ in inputs]
         results = _results(run_with_executor(self.plain, values), self.gradient.f_real_outputs)
         given = [(result, grad) for result, grad in zip(results, grads, strict=False) if grad is not None]
@@ -112,7 +112,7 @@ class DifferentiableGraph(AutogradFunction):
 
     @staticmethod
     def backward(ctx, *grads):
-        """Run the reverse graph; where gradients of the gradients are wanted, the operators one by one."""
+        """Run the reverse graph; for double backward, run operator by operator."""
         if is_grad_enabled():
             return None, *ctx.compiled.recorded_gradients(grads, ctx.inputs)
         saved = ctx.saved_tensors
@@ -121,8 +121,8 @@ class DifferentiableGraph(AutogradFunction):
 
 
 def _needs_gradients(inputs: Sequence[object]) -> bool:
-    """Whether the formulas are wanted, and hold: they are for real floating-point numbers of one dtype, beside conditions. All
-    else is recorded operator by operator."""
+    """Whether to use the formulas: gradients are needed, and all tensors (except conditions) are real floating point of one
+    dtype. Otherwise autograd records operator by operator."""
     if not is_grad_enabled():
         return False
     tensors = [each for each in inputs if isinstance(each, Tensor)]
@@ -131,7 +131,7 @@ def _needs_gradients(inputs: Sequence[object]) -> bool:
 
 
 def differentiable(node: Node) -> Callable:
-    """What runs a differentiable graph: as one step of autograd where gradients are needed."""
+    """The function of a differentiable graph: one autograd step where gradients are needed."""
     body: Graph = node["Subgraph"]
     plain = _plain_function("differentiable", body)
     compiled: list[CompiledGradient] = []
@@ -148,6 +148,6 @@ def differentiable(node: Node) -> Callable:
 
 
 def group(node: Node) -> Callable:
-    """A group runs by a plan of its own, natively once that pays; its inputs have been checked."""
+    """The function of a group, with a plan of its own and native code once that pays; its inputs have been checked."""
     function = _plain_function("group", node["Subgraph"])
     return lambda *inputs: run_with_executor(function, list(inputs))

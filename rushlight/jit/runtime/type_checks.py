@@ -1,4 +1,4 @@
-"""Whether values at run time are of a type: for `isinstance`, and for the arguments that Python passes in."""
+"""Run-time type checks, for `isinstance` and for arguments from Python."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ _FAMILIES = {ANY_LIST: list, ANY_TUPLE: tuple}
 
 
 def exact_class(kind: Type) -> type | None:
-    """The Python class whose values, and no others, are of a type; None where there is no such class."""
+    """The Python class whose instances are exactly the values of a type; None if there is none."""
     return type(None) if kind is NONE else _SIMPLE.get(kind)
 
 
 def is_instance(value: object, kind: Type) -> bool:
-    """Whether a value is of a type, exactly: a bool is no int."""
+    """Whether a value has a type, strictly: a bool is no int."""
     if kind is ANY:
         return True
     if isinstance(kind, TensorType):
@@ -83,7 +83,8 @@ _EXACT = {id(kind): python_type for kind, python_type in ((INT, int), (FLOAT, fl
 
 
 def exact_form(kind: Type) -> type | tuple | None:
-    """The values that need no conversion to a type, as `csrc/machine_arguments.c` checks them; None where all values do."""
+    """The description of values that need no conversion to a type, for `csrc/machine_arguments.c`; None if all values need
+    none."""
     if isinstance(kind, TensorType):
         return Tensor
     if isinstance(kind, ListType | OptionalType):
@@ -91,7 +92,7 @@ def exact_form(kind: Type) -> type | tuple | None:
         return ("list" if isinstance(kind, ListType) else "optional", inner) if inner else None
     if isinstance(kind, DictType):
         key, value = exact_form(kind.key), exact_form(kind.value)
-        return ("dict", key, value) if key and value and key is not Tensor else None  # hashing a tensor may run any code
+        return ("dict", key, value) if key and value and key is not Tensor else None  # hashing a tensor may run arbitrary code
     return _EXACT.get(id(kind))
 
 
@@ -100,8 +101,7 @@ class CannotConvert(TypeError):
 
 
 def to_script(value: object, kind: Type) -> object:
-    """A Python value as scripted code of this type takes it; lists and dicts are copied. CannotConvert says what does not
-    fit."""
+    """Convert a Python value to a type of scripted code; lists and dicts are copied. CannotConvert names the mismatch."""
     if _EXACT.get(id(kind)) is type(value):
         return value
     if isinstance(kind, TensorType) or kind is ANY:
@@ -159,7 +159,7 @@ def _tuple(value: object, kind: TupleType) -> tuple:
 
 
 def _object(value: object, kind: ClassType) -> ScriptObject:
-    """An instance of the user's class as an object of scripted code: a copy."""
+    """An instance of the user's class converted to an object of scripted code: a copy."""
     made = ScriptObject(kind)
     for name, attribute in kind.attributes.items():
         try:
@@ -170,7 +170,7 @@ def _object(value: object, kind: ClassType) -> ScriptObject:
 
 
 def _is_of_class(value: object, kind: ClassType | EnumType) -> bool:
-    """Whether a value is of the Python class that was scripted; for a type of an archive, of the class of its name."""
+    """Whether a value is an instance of the scripted Python class; for an archive's type, of a class with the same name."""
     python_class = type(value)
     if kind.python_class is not None and isinstance(value, kind.python_class):
         return True
@@ -193,7 +193,7 @@ def _simple(value: object, kind: Type) -> object:
         return complex(value)
     if kind == INT and type(value) is bool:
         raise CannotConvert("Expected a value of type 'int' but got 'bool'")
-    if kind == INT and isinstance(value, int):  # a subclass, such as a size while a trace goes on
+    if kind == INT and isinstance(value, int):  # a subclass, such as a traced size
         return value
     if kind == DEVICE and isinstance(value, str):
         return device(value)

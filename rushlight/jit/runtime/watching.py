@@ -1,4 +1,4 @@
-"""What profiling sees of tensors: their types, and whether one is as a type says."""
+"""Observations of profiling: the types of tensors, and whether a tensor fits a type."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ shape_analysis = LazyModule("rushlight.jit.passes.shape_analysis")
 
 
 def type_of_tensor(tensor: Tensor) -> TensorType:
-    """All that is known of a tensor. It requires no gradients where none are recorded."""
+    """The complete type of a tensor; requires_grad is false while autograd is off."""
     impl = tensor._impl
     return TensorType(impl.dtype, tuple(impl.sizes), tuple(impl.strides), needs_gradient(tensor), str(impl.device))
 
 
 def needs_gradient(tensor: Tensor) -> bool:
-    """Whether what is calculated from a tensor now is recorded for it."""
+    """Whether autograd records operations on a tensor now."""
     return state.grad_enabled and tensor.requires_grad
 
 
 def fits(tensor: object, kind: TensorType) -> bool:
-    """Whether a tensor is as a type says."""
+    """Whether a tensor fits a type."""
     if not isinstance(tensor, Tensor):
         return False
     impl = tensor._impl
@@ -40,14 +40,14 @@ def fits(tensor: object, kind: TensorType) -> bool:
 
 
 def _fit(expected: Sequence, found: Sequence) -> bool:
-    """Whether sizes or strides are those that are expected, as far as these are known."""
+    """Whether sizes or strides equal the expected ones, as far as these are known."""
     return len(expected) == len(found) and all(
         want is None or want == have for want, have in zip(expected, found, strict=True)
     )
 
 
 def watch(node: Node, value: object) -> None:
-    """Note a value that a `prim::profile` node met."""
+    """Record a value that a `prim::profile` node sees."""
     if not isinstance(value, Tensor):
         node.attributes["seen_none"] = int(node.attributes.get("seen_none", 0) or value is None)
         return

@@ -15,9 +15,9 @@ from rushlight.serialization.source import ByteSource
 from rushlight.serialization.storages import StorageClaim, swap_bytes
 from rushlight.serialization.zip_reader import LOCAL_SIGNATURE, Record, ZipReader
 
-LARGEST_TEXT = 64 << 20
+MAX_TEXT = 64 << 20
 """The most bytes of one file of code."""
-_LARGEST_INFLATED = 256 << 20
+_MAX_INFLATED = 256 << 20
 _STORED, _DEFLATED = 0, 8
 _SMALL_RECORD = 64
 _NEWEST_VERSION = 10
@@ -25,7 +25,7 @@ _NEWEST_VERSION = 10
 
 class Archive(ZipReader):
     """The records of one archive. `root` is their folder, `version` the version of its operators, `order` its byte order.
-    `is_first_format`: it is described by a model.json, as before torch 1.4. `kind` is what errors call such a file."""
+    `is_first_format`: it has a model.json, as before torch 1.4. `kind` is the file kind in error messages."""
 
     kind = "TorchScript archive"
 
@@ -71,11 +71,11 @@ class Archive(ZipReader):
         return self.root + name in self.records
 
     def names(self, prefix: str) -> list[str]:
-        """The names of the records that begin with a prefix, without it."""
+        """The names of the records with this prefix, which is removed."""
         full = self.root + prefix
         return [name.removeprefix(full) for name in self.records if name.startswith(full)]
 
-    def text(self, name: str, limit: int = LARGEST_TEXT) -> str:
+    def text(self, name: str, limit: int = MAX_TEXT) -> str:
         """A record as text; CheckpointError where it is not UTF-8."""
         try:
             return self.bytes(name, limit).decode()
@@ -83,17 +83,17 @@ class Archive(ZipReader):
             raise CheckpointError(f"record '{name}' is not UTF-8") from None
 
     def bytes(self, name: str, limit: int) -> bytes:
-        """A record's bytes, inflated if need be; CheckpointError where there are more than `limit`."""
+        """A record's bytes, inflated if necessary; CheckpointError for more than `limit` bytes."""
         record = self.records.get(self.root + name)
         if record is not None and record.method != _STORED:
             return self._inflate(record, limit)
         return self.read(self.root + name, limit)
 
     def _inflate(self, record: Record, limit: int) -> bytes:
-        """What a record's bytes unpack to. The limit holds for all such records together, too."""
+        """Inflate a record. The limit also applies to the sum of all such records."""
         if record.method != _DEFLATED:
             raise CheckpointError(f"record '{record.name}' is compressed by an unknown method, {record.method}")
-        limit = min(limit, _LARGEST_INFLATED - self.inflated)
+        limit = min(limit, _MAX_INFLATED - self.inflated)
         packed = self.source.read_at(record.offset, record.size)
         machine = zlib.decompressobj(-zlib.MAX_WBITS)
         try:
@@ -108,7 +108,7 @@ class Archive(ZipReader):
         return data
 
     def storage(self, folder: str, claim: StorageClaim, where: str) -> UntypedStorage:
-        """The storage of a claim, from a record in a folder; its size must be the record's."""
+        """The storage of a claim, from a record in a folder; its size must match the record's."""
         record = self.find(f"{self.root}{folder}/{claim.key}")
         if record.size != claim.nbytes:
             raise CheckpointError(

@@ -1,4 +1,4 @@
-"""Whole programs as code: the files of an archive, with every class and function that a module or function refers to.
+"""Print whole programs: an archive's code files, with every class and function that a module or function refers to.
 
 In: types and functions. Out: texts by their qualified prefixes, such as `__torch__.torch.nn`. Stage: jit, printing.
 """
@@ -22,14 +22,14 @@ from rushlight.jit.types.kinds import ANY, ClassType, EnumType, InterfaceType, T
 
 
 class Printed(NamedTuple):
-    """The text of a definition, and where the code at some offsets in it comes from."""
+    """The text of a definition, and the source positions of some offsets in it."""
 
     text: str
     places: Sequence[tuple[int, SourceRange]] = ()
 
 
 class Program:
-    """What an archive's code is made of. Adding a type or function prints it, and then whatever it refers to."""
+    """An archive's code. Adding a type or function prints it, and then everything that it refers to."""
 
     def __init__(self) -> None:
         self.constants = ConstantTable()
@@ -43,14 +43,14 @@ class Program:
         self.pending.append((item, name))
 
     def add(self, item: Type | Function) -> str:
-        """Print a type or function and all that it refers to; its name in the program."""
+        """Print a type or function and everything that it refers to; returns its name in the program."""
         self.types.classes |= {kind.name for kind in compile_reachable(item)}
         name = self.types.name_of(item)
         self.finish()
         return name
 
     def finish(self) -> None:
-        """Print what was referred to since."""
+        """Print the items that were referred to since."""
         while self.pending:
             found, full = self.pending.pop(0)
             prefix, _, last = full.rpartition(".")
@@ -64,7 +64,7 @@ class Program:
         return {f"{prefix.replace('.', '/')}.py": text for prefix, text in self.texts.items()}
 
     def debug_files(self) -> dict[str, bytes]:
-        """The records of where the files' code comes from, by the names of these files."""
+        """The source-position records of the files, by file name."""
         made = {prefix: DebugPickler().dump_ranges(places) for prefix, places in self.places.items()}
         return {f"{prefix.replace('.', '/')}.py": data for prefix, data in made.items()}
 
@@ -138,7 +138,7 @@ class Program:
         return lines
 
     def _final(self, name: str, value: object) -> list[str]:
-        """A constant of a class; it stands in no code, so that those which have no plain type are left out."""
+        """A constant of a class. No code depends on it, so constants without a plain type are left out."""
         kind = literal_type(value)
         return [] if kind is None or not is_plain(name) else [f"{name} : Final[{kind}] = {self._constant(value, ANY)}"]
 
@@ -160,7 +160,7 @@ def literal_type(value: object) -> str | None:
 
 
 class ConstantMap:
-    """The constants that code names as `CONSTANTS.c0`: attributes `c0`, and all in `const_mapping`."""
+    """The constants that code calls `CONSTANTS.c0`: as attributes `c0`, and all in `const_mapping`."""
 
     def __init__(self, const_mapping: dict[str, object]):
         self.const_mapping = const_mapping
@@ -173,7 +173,7 @@ class ConstantMap:
 
 
 def code_of(function: Function) -> tuple[str, dict[str, object]]:
-    """One function as code, and the constants that the code names: `{"c0": tensor}`."""
+    """One function as code, and the constants that it refers to: `{"c0": tensor}`."""
     program = Program()
     arguments = function.schema.arguments
     is_method = bool(arguments) and isinstance(arguments[0].type, ClassType) and arguments[0].type.is_module

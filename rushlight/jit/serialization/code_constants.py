@@ -1,4 +1,4 @@
-"""Constants in printed code: literals, and `CONSTANTS.c0` for tensors and whatever else has no literal.
+"""Constants in printed code: literals, and `CONSTANTS.c0` for tensors and other values without a literal.
 
 In: the values of `prim::Constant`s and defaults. Out: text. The table of constants belongs to the whole archive. Stage: jit,
 printing.
@@ -20,7 +20,7 @@ from rushlight.jit.types.kinds import TENSOR, DictType, ListType, OptionalType, 
 
 
 class ConstantTable:
-    """The constants of an archive, by number; a value's type goes with it."""
+    """The constants of an archive, by number, with their types."""
 
     def __init__(self) -> None:
         self.values: list[tuple[object, Type]] = []
@@ -92,5 +92,5 @@ def _dict_text(value: dict, kind: Type, constants: ConstantTable, types: TypeTab
 
 
 def needs_annotation(kind: Type) -> bool:
-    """Whether a container's elements could be taken to be of a narrower type than they are declared with."""
+    """Whether a container literal needs an annotation, because its elements would be inferred to have a narrower type."""
     return kind.kind() in ("OptionalType", "UnionType", "NumberType", "AnyType", "InterfaceType", "AnyEnumType")

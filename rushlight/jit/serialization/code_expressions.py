@@ -1,6 +1,6 @@
 """Nodes to expressions of printed code: operators, calls, containers, casts.
 
-In: a node, and the texts of its inputs. Out: text that means the same when it is parsed again. Stage: jit, printing.
+In: a node, and the texts of its inputs. Out: text that parses to an equivalent node. Stage: jit, printing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Write = Callable[["FunctionPrinter", Node], str]
 
 
 def expression(printer: FunctionPrinter, node: Node) -> str:
-    """A node's result, or its only result, as an expression. RuntimeError for one that only this process can run."""
+    """A node's only result as an expression. RuntimeError for nodes that only this process can run."""
     if node.kind in _NEVER_SAVED:
         name = node.attributes.get("name", node.kind)
         raise RuntimeError(f"Couldn't export Python operator {name}: it is a function of Python, which archives can't hold. "
@@ -46,7 +46,7 @@ def expression(printer: FunctionPrinter, node: Node) -> str:
 
 
 def operator_name(kind: str) -> str:
-    """How code names an operator: `torch.add`, `ops.prim.min`."""
+    """The name of an operator in code: `torch.add`, `ops.prim.min`."""
     namespace, _, name = kind.partition("::")
     return f"torch.{name}" if namespace == "aten" else f"ops.{namespace}.{name}"
 
@@ -68,7 +68,7 @@ def _arguments(printer: FunctionPrinter, operator: Operator, values: list[Value]
 
 
 def _needed(operator: Operator, values: list[Value]) -> int:
-    """How many arguments must be written: not those at the end that have their defaults."""
+    """The number of arguments to write: trailing defaults are left out."""
     arguments = operator.schema.arguments
     count = len(values)
     while count and arguments[count - 1].has_default and _is_default(values[count - 1], arguments[count - 1].default):

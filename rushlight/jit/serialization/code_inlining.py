@@ -1,7 +1,7 @@
 """Which nodes are printed inside the expression that uses them, and which as statements of their own.
 
-A result may stand inside its only use if that comes at the point where it is calculated anyway: what is read from the end of a
-block backwards, argument by argument, meets the nodes in their order. In: a block. Out: a set of nodes. Stage: jit, printing.
+A result may be printed inside its only use if that does not change the order of evaluation: reading the block backwards,
+argument by argument, must visit the nodes in reverse order. In: a block. Out: a set of nodes. Stage: jit, printing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from rushlight.jit.ir.graph import Block, Node, Value
 
 _NEVER = frozenset(("prim::isinstance", "prim::fork", "prim::Uninitialized", "prim::Enter", "prim::CreateObject",
                     "prim::ModuleContainerIndex"))  # fmt: skip
-_DEEPEST = 50  # expressions that are longer than a line are split anyway
+_MAX_NESTING = 50  # limits nesting; long expressions are split into lines anyway
 
 
 def inlined_nodes(block: Block) -> set[Node]:
@@ -47,14 +47,14 @@ class _Scanner:
     def _inside(self, node: Node, depth: int) -> Node | None:
         point = _before(node)
         for value in reversed(node.inputs):
-            if depth < _DEEPEST and not value.is_constant and value.node is point and _can_stand_inside(value):
+            if depth < _MAX_NESTING and not value.is_constant and value.node is point and _can_stand_inside(value):
                 self.inlined.add(value.node)
                 point = self._inside(value.node, depth + 1)
         return point
 
 
 def _before(node: Node) -> Node | None:
-    """The last node before one that is no constant."""
+    """The last non-constant node before one."""
     before = node.previous
     while before.kind == "prim::Constant":
         before = before.previous

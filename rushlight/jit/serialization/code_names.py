@@ -1,7 +1,7 @@
 """Names in printed code: of values, unique within a function, and of types, unique within an archive.
 
-In: values with debug names, types with qualified names. Out: identifiers, and types as annotations write them. What a type's
-text refers to is noted, so that it is printed, too. Stage: jit, printing.
+In: values with debug names, types with qualified names. Out: identifiers, and types as annotations write them. Types that a
+type's text refers to are collected, so that they are printed, too. Stage: jit, printing.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ class LocalNames:
         return value in self.names
 
     def give(self, value: Value) -> str:
-        """Name a value: after its debug name, or `_0`, `_1`."""
+        """Name a value: by its debug name, or `_0`, `_1`."""
         self.names[value] = self.fresh(identifier(value.debug_name) if value.has_debug_name else "_")
         return self.names[value]
 
     def share(self, value: Value, name: str) -> None:
-        """Give a value the name of another, as a loop's variable has one inside and after it."""
+        """Give a value the name of another, as for a loop's variable inside and after it."""
         self.names[value] = name
 
     def fresh(self, base: str) -> str:
-        """A name that nothing has yet."""
+        """An unused name."""
         name = base
         while name in self.taken or name in _RESERVED:
             number = self.counts.get(base, 0)
@@ -66,14 +66,14 @@ class LocalNames:
 
 
 def identifier(debug_name: str) -> str:
-    """A debug name, without the number at its end, as an identifier."""
+    """A debug name, without its numeric suffix, as an identifier."""
     suffixed = _SUFFIX.match(debug_name)
     text = re.sub(r"[^A-Za-z0-9_]", "_", suffixed[1] if suffixed else debug_name)
     return text if text[:1].isalpha() or text[:1] == "_" else f"_{text}"
 
 
 class TypeTable:
-    """The classes and functions that a program refers to, by the names that they have in it. `note` is told of each new one."""
+    """The classes and functions that a program refers to, with their names in it. `note` is called with each new one."""
 
     def __init__(self, note: Callable[[object, str], None]):
         self.note = note
@@ -82,8 +82,8 @@ class TypeTable:
         self.classes: set[str] = set()
 
     def name_of(self, item: Type | Function) -> str:
-        """The qualified name of a class, NamedTuple, enumeration, interface or function; mangled if another one has it."""
-        if isinstance(item, ExtensionType):  # which torch defines
+        """The qualified name of a class, NamedTuple, enumeration, interface or function; mangled if the name is taken."""
+        if isinstance(item, ExtensionType):  # torch defines these
             return item.name
         key = _named_tuple_key(item)
         if key not in self.names:
@@ -97,7 +97,7 @@ class TypeTable:
         return self.names[key]
 
     def _outside_of_class(self, name: str) -> str:
-        """A static method's name as that of a function beside its class."""
+        """The name of a static method as a function beside its class."""
         prefix, _, last = name.rpartition(".")
         return f"{prefix.rpartition('.')[0]}.{last}" if prefix in self.classes else name
 
@@ -105,7 +105,7 @@ class TypeTable:
         """A type as an annotation."""
         if isinstance(kind, ClassType | EnumType | InterfaceType) or is_named_tuple(kind):
             return self.name_of(kind)
-        if isinstance(kind, TupleType):  # also what an operator of several results gives
+        if isinstance(kind, TupleType):  # includes the results of operators with several results
             return f"Tuple[{', '.join(map(self.text, kind.elements)) or '()'}]"
         if isinstance(kind, DictType):
             return f"Dict[{self.text(kind.key)}, {self.text(kind.value)}]"
@@ -115,17 +115,17 @@ class TypeTable:
 
 
 def is_named_tuple(kind: Type) -> bool:
-    """Whether a type is a NamedTuple of the user's; the results of operators, such as `max`, have names, too."""
+    """Whether a type is a user's NamedTuple; the results of operators such as `max` are named, too."""
     return isinstance(kind, TupleType) and kind.name is not None and (kind.python_class is not None or kind.name.count(".") > 1)
 
 
 def _named_tuple_key(item: object) -> object:
-    """NamedTuples are equal by what they hold, everything else only to itself."""
+    """The identity of an item: NamedTuples compare by content, everything else by object."""
     return (item.name, item.fields, item.elements) if isinstance(item, TupleType) else item
 
 
 def qualified(name: str) -> str:
-    """A name below `__torch__`, as all names in archives are, with identifiers for its parts."""
+    """A name below `__torch__`, as all names in archives, with valid identifiers as parts."""
     parts = [re.sub(r"\W", "_", part) or "_" for part in name.split(".")]
     parts = [part if not part[:1].isdigit() and not keyword.iskeyword(part) else f"_{part}" for part in parts]
     return ".".join(parts if parts[0] == "__torch__" and len(parts) > 1 else ["__torch__", *parts])

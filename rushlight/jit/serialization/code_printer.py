@@ -1,7 +1,7 @@
-"""Functions as TorchScript's code: from a graph to the text that archives hold and `.code` shows.
+"""Print functions as TorchScript code, for archives and `.code`.
 
 In: a graph and its signature. Out: `def f(x: Tensor) -> Tensor:` and statements, one for each node that is not part of an
-expression. Parsed again, the text gives a graph of the same meaning. Stage: jit, printing.
+expression. The text parses to an equivalent graph. Stage: jit, printing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rushlight.jit.source import NO_SOURCE, SourceRange
 from rushlight.jit.types.kinds import Type
 from rushlight.jit.types.relations import unshaped
 
-_LONG = 40  # characters of an expression, with its indentation, from which on it becomes a statement
+_LONG = 40  # longer expressions, including indentation, become statements
 _ENDLESS = 9223372036854775807
 
 
@@ -41,7 +41,7 @@ class FunctionPrinter:
     def function(
         self, graph: Graph, schema: FunctionSchema, name: str, self_type: Type | None = None, hides_self: bool = False
     ) -> str:  # fmt: skip
-        """The whole definition, with an end of line; with `hides_self` without the type of the first parameter."""
+        """The whole definition, with a line end; `hides_self` leaves out the type of the first parameter."""
         self.inlined = inlined_nodes(graph.block)
         for value, argument in zip(graph.inputs, schema.arguments, strict=True):
             self.names.share(value, self.names.fresh(identifier(argument.name)))
@@ -71,14 +71,14 @@ class FunctionPrinter:
         self.places.append(self.place)
 
     def ranges(self) -> list[tuple[int, SourceRange]]:
-        """Where the printed lines come from: offsets in the definition's text, and places of the user's source."""
+        """The source positions of printed lines: offsets in the definition's text, and places of the user's source."""
         offsets = accumulate((len(line) + 1 for line in self.lines), initial=0)
         return list(zip(offsets, self.places, strict=False))
 
     # Values
 
     def text(self, value: Value) -> str:
-        """A value as an expression: its name, a literal, or the expression that was kept for its only use."""
+        """A value as an expression: its name, a literal, or the saved expression for its only use."""
         if value in self.expressions:
             return self.expressions[value]
         if value.is_constant:
@@ -89,7 +89,7 @@ class FunctionPrinter:
         return len(text) + 2 * self.level >= _LONG
 
     def _split(self, values: Sequence[Value]) -> None:
-        """Give names to long expressions among a statement's inputs, and to those that are calculated before them."""
+        """Name long expressions among a statement's inputs, and those computed before them."""
         last = -1
         for index, value in enumerate(values):
             if self._is_expression(value) and self._is_long(self.text(value)):
@@ -103,7 +103,7 @@ class FunctionPrinter:
         return value in self.expressions and not value.is_constant
 
     def _name_long_constants(self, graph: Graph) -> None:
-        """Long strings and functions get names at the beginning, where every block sees them."""
+        """Name long strings and functions at the beginning, where every block sees them."""
         for node in graph.all_nodes():
             if node.kind == "prim::Constant" and isinstance(node.output.constant(), str | Function) and node.output.uses:
                 text = self.text(node.output)
@@ -141,7 +141,7 @@ class FunctionPrinter:
         self._line(f"{names}= {self.text(node.input())}" if names else self.text(node.input()))
 
     def _module_index(self, node: Node) -> None:
-        """A submodule by index or key, with the interface that it is seen as."""
+        """A submodule by index or key, with its interface type."""
         self._split(node.inputs)
         container, key = map(self.text, node.inputs)
         self._line(f"{self.names.give(node.output)} : {self.types.text(node.output.type)} = {container}[{key}]")
@@ -198,7 +198,7 @@ class FunctionPrinter:
             self.level -= 1
 
     def _assign_all(self, names: list[str], targets: Sequence[Value], values: Sequence[Value]) -> None:
-        """Assign values to names. What would be taken to be of a narrower type is annotated, in a line of its own."""
+        """Assign values to names. A value that would be inferred to have a narrower type is annotated, on a line of its own."""
         texts = [self.text(value) for value in values]
         plain = []
         for name, target, value, text in zip(names, targets, values, texts, strict=True):
@@ -234,7 +234,7 @@ class FunctionPrinter:
         self.level -= 1
 
     def _while(self, node: Node, names: list[str]) -> None:
-        """A loop with a condition; where its count matters, too, that is counted and tested beside it."""
+        """A loop with a condition; a trip count is additionally counted and tested."""
         body = node.blocks[0]
         counts = node.input().constant() != _ENDLESS
         condition, count = self.names.fresh("_"), ""
@@ -261,7 +261,7 @@ class FunctionPrinter:
         self.level -= 1
 
     def _next_round(self, names: list[str], values: Sequence[Value], further: list[tuple[str, str]]) -> None:
-        """Assign at once what the next round begins with."""
+        """Assign the next round's initial values simultaneously."""
         self._split(values)
         pairs = further + [(name, self.text(value)) for name, value in zip(names, values, strict=True)]
         changed = [(name, text) for name, text in pairs if name != text]

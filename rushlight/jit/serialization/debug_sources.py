@@ -1,9 +1,8 @@
-"""Debug sources: which place of the user's source each place of an archive's code was made from.
+"""Debug sources: the user's source position of each position in an archive's code.
 
-In: the records `code/....py.debug_pkl`. A pickle of ("FORMAT_WITH_STRING_TABLE", strings, entries): an entry is an
-offset in the file of code and the range (source, start, end) that what stands there comes from; a source is its lines, by their
-numbers among the strings, its file's name and the number, from 1, of its first line. Offsets count bytes. Stage: jit,
-loading; `debug_writing.py` writes them.
+In: the records `code/....py.debug_pkl`. A pickle of ("FORMAT_WITH_STRING_TABLE", strings, entries): an entry is an offset in
+the code file and its original range (source, start, end); a source is its lines, as indices into the strings, its file's name
+and the number, from 1, of its first line. Offsets count bytes. Stage: jit, loading; `debug_writing.py` writes them.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ INTLIST = ("torch.jit._pickle", "build_intlist")
 
 
 class DebugSources:
-    """Finds the original places of one file's code. A record that is damaged finds none."""
+    """Looks up the original positions of one file's code. A damaged record has none."""
 
     def __init__(self, data: bytes):
         self.data = data
@@ -30,7 +29,7 @@ class DebugSources:
         self.sources: dict[int, Source | None] = {}
 
     def find(self, offset: int) -> SourceRange | None:
-        """Where the code at an offset comes from."""
+        """The original range of the code at an offset."""
         try:
             if self.offsets is None:
                 self.offsets = []
@@ -56,7 +55,7 @@ class DebugSources:
         self.ranges = [each for _, each in entries]
 
     def _source(self, parts: tuple) -> Source | None:
-        """A source, of the format with a table of strings or of the one before it, in which texts stand in their places."""
+        """A source, in the format with a string table, or in the older one with inline strings."""
         if id(parts) not in self.sources:
             lines, name, first_line = parts
             text = "".join(self.strings[number] for number in lines) if isinstance(lines, list) else lines
@@ -67,7 +66,7 @@ class DebugSources:
 
 
 def _characters(text: str, offset: int) -> int:
-    """An offset in bytes as one in characters."""
+    """A byte offset converted to a character offset."""
     return offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore"))
 
 

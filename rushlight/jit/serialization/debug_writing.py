@@ -1,4 +1,4 @@
-"""Debug sources, written: the record that `debug_sources.py` reads, for one file of code. Stage: jit, saving."""
+"""Write the debug sources that `debug_sources.py` reads, for one file of code. Stage: jit, saving."""
 
 from __future__ import annotations
 

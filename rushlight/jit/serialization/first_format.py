@@ -14,7 +14,7 @@ from typing import Any
 from rushlight.core.dtype import bfloat16, bool_, float16, float32, float64, int8, int16, int32, int64, uint8
 from rushlight.core.tensor import Tensor
 from rushlight.jit.runtime.objects import ScriptObject
-from rushlight.jit.serialization.archive import LARGEST_TEXT, Archive
+from rushlight.jit.serialization.archive import MAX_TEXT, Archive
 from rushlight.jit.serialization.importer import ImportedFunction, Importer, split_file
 from rushlight.jit.serialization.module_objects import fill_module, module_object
 from rushlight.jit.serialization.unpickling import Conformer, unpickle
@@ -33,7 +33,7 @@ _DTYPES = {
 
 
 class FirstFormat:
-    """One archive of the first format. `tensors` is the table that modules and code (`CONSTANTS.c0`) refer to by number."""
+    """One archive of the first format. `tensors` is the table that modules and code (`CONSTANTS.c0`) index."""
 
     def __init__(self, archive: Archive, importer: Importer, map_location: MapLocation):
         self.archive = archive
@@ -45,7 +45,7 @@ class FirstFormat:
         self.attributes: list | None = None
 
     def main_module(self) -> ScriptObject:
-        """The object of the main module, with all below it."""
+        """The object of the main module, with all its submodules."""
         if not isinstance(self.model.get("mainModule"), dict):
             raise CheckpointError("model.json describes no mainModule")
         return self._module(self.model["mainModule"])
@@ -71,7 +71,7 @@ class FirstFormat:
     # Modules
 
     def _module(self, described: dict) -> ScriptObject:
-        """A module: its type, whose name is made for it, and its object."""
+        """A module: a new type with a generated name, and its object."""
         name = _text(described, "name", "module")
         kind = ClassType(f"__torch__.___torch_mangle_{self.count}.{name if name.isidentifier() else 'Module'}", is_module=True)
         self.count += 1
@@ -128,7 +128,7 @@ class FirstFormat:
         if arena is None:
             return
         name = _text(arena, "key")
-        text = self.archive.text(name, LARGEST_TEXT)
+        text = self.archive.text(name, MAX_TEXT)
         file = split_file(name, text, None)
         for method in file.chunks:
             node, context = file.parse(method)

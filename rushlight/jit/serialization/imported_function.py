@@ -1,6 +1,6 @@
-"""Functions and methods of an archive's code: signature and body are compiled when they are first asked for.
+"""Functions and methods of an archive's code: signature and body are compiled on demand.
 
-In: a definition as Python's syntax tree, and where it stands. Out: a Function. Stage: jit, loading.
+In: a definition as Python's syntax tree, and its source context. Out: a Function. Stage: jit, loading.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ImportedFunction(Function):
 
     @property
     def schema(self) -> FunctionSchema:
-        """Its signature, which the code declares."""
+        """The signature that the code declares."""
         if self.schema_ is None:
             with self.importer.lock:
                 self.schema_ = self._plain_schema() or self._any_schema()
@@ -88,7 +88,7 @@ class ImportedFunction(Function):
         }
 
     def prepared_graph(self) -> Graph:
-        """A graph for an executor; one that another process has compiled is read from the cache folder."""
+        """A graph for an executor; read from the cache folder if another process has compiled it."""
         kept = self.importer.kept_graphs
         return super().prepared_graph() if kept is None else kept.graph_of(self, super().prepared_graph)
 

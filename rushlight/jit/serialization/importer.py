@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rushlight.jit.serialization.kept_graphs import KeptGraphs
     from rushlight.jit.serialization.names import ArchiveResolver
 
-# What code needs that is compiled, or says types in unusual ways.
+# Modules for code that is compiled, or has unusual type annotations.
 annotations, expressions, names = map(LazyModule, (
     "rushlight.jit.annotations", "rushlight.jit.frontend.expressions", "rushlight.jit.serialization.names",
 ))  # fmt: skip
@@ -47,21 +47,20 @@ ROOT = "__torch__"
 _DEFINITION = re.compile(r"(?:class|def) +(\w+) *[(:]")
 _KEYWORDS = "|".join(keyword.kwlist)
 _KEYWORD = rf"(?<=\w\.)(?:{_KEYWORDS})\b|(?<=\n  )(?:{_KEYWORDS})(?= : )"
-_OLD_HEADER = re.compile(r"op_version_set *=|import |from ")  # what files began with before torch 1.4
+_OLD_HEADER = re.compile(r"op_version_set *=|import |from ")  # the header of files before torch 1.4
 _BASES = ("Module", "NamedTuple", "Enum", "Interface", "ModuleInterface")
 
 
 @dataclass(frozen=True)
 class CodeFile:
-    """A file of code: the text, first line and offset of each class and function by its name; each is parsed when it is asked
-    for."""
+    """A file of code: the text, first line and offset of each class and function by name; each is parsed on demand."""
 
     name: str
     chunks: dict[str, tuple[str, int, int]]
     debug: DebugSources | None = None
 
     def parse(self, definition: str) -> tuple[ast.FunctionDef | ast.ClassDef, SourceContext]:
-        """A definition, and where it stands; CheckpointError where it is no code of the language."""
+        """A definition, and its source context; CheckpointError where the syntax is invalid."""
         text, first_line, start = self.chunks[definition]
         origin = None if self.debug is None else lambda offset: self.debug.find(start + offset)
         try:
@@ -84,17 +83,17 @@ class CodeFile:
 
 def _parsed(text: str) -> list[ast.stmt]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python's advice on literals is for whoever wrote the file
+        warnings.simplefilter("ignore")  # Python's warnings about literals don't concern the archive's user
         return ast.parse(text).body
 
 
 def _as_identifier(found: re.Match) -> str:
-    """A keyword of Python that is an attribute's name: with its first letter in full width, which Python takes for the same."""
+    """A Python keyword as an attribute's name, written with a full-width first letter, which Python normalises."""
     return chr(ord(found[0][0]) - ord("!") + ord("\uff01")) + found[0][1:]
 
 
 def split_file(name: str, text: str, debug: bytes | None) -> CodeFile:
-    """The definitions of a file, which begin in the first column; CheckpointError for two of a name and for anything else."""
+    """The definitions of a file, which start in column 0; CheckpointError for duplicate names and for anything else."""
     lines = text.split("\n")
     offsets = list(accumulate((len(line) + 1 for line in lines), initial=0))
     starts = [number for number, line in enumerate(lines) if line and not line[0].isspace()]
@@ -120,8 +119,8 @@ def _attribute_types(node: ast.ClassDef) -> list[str]:
 
 
 class Importer:
-    """Finds what the code of one archive defines. `read` gives the text of a file, `read_debug` the record of where it comes
-    from; None where there is none."""
+    """Looks up definitions in an archive's code. `read` returns the text of a file, `read_debug` its source positions; None if
+    there is none."""
 
     def __init__(
         self, read: Callable[[str], str | None], read_debug: Callable[[str], bytes | None], version: int,
@@ -139,13 +138,13 @@ class Importer:
 
     @cached_property
     def resolver(self) -> ArchiveResolver:
-        """What names mean in the code."""
+        """The name resolver of the code."""
         return names.ArchiveResolver(self)
 
     # Files
 
     def definition(self, name: str) -> tuple[ast.AST, SourceContext] | None:
-        """Where a qualified name is defined; None if it is not."""
+        """The definition of a qualified name; None if there is none."""
         prefix, _, last = name.rpartition(".")
         if prefix not in self.files:
             self.files[prefix] = self._read(prefix) if prefix.partition(".")[0] == ROOT else None
@@ -160,7 +159,7 @@ class Importer:
     # Types
 
     def find_type(self, name: str) -> Type | None:
-        """The type of a qualified name; None if it names none."""
+        """The type of a qualified name; None if it is no type."""
         if name.startswith(EXTENSIONS):
             found = extension_type(name)
             if found is None and name.count(".") > EXTENSIONS.count("."):
@@ -177,7 +176,7 @@ class Importer:
             return self.types[name]
 
     def _make_with_attributes(self, name: str) -> None:
-        """Make a class and those that its attributes are of, innermost first: nesting costs no recursion."""
+        """Create a class and the classes of its attributes, innermost first, to avoid deep recursion."""
         waiting, expanded = [name], set()
         while waiting:
             current = waiting[-1]
@@ -212,14 +211,14 @@ class Importer:
             self._class(name, node, context, base == "Module")
 
     def type_of(self, node: ast.expr, context: SourceContext) -> Type:
-        """The type that an expression says."""
+        """The type that an expression denotes."""
         plain = plain_type(node, self.find_type)
         if plain is not None:
             return plain
         return annotations.type_from_tree(expressions.build_expression(context, node), self.find_type)
 
     def parse_type(self, text: str) -> Type:
-        """The type that a text says, in the notation of the code."""
+        """The type that a text denotes, in the code's notation."""
         context = SourceContext(Source(text, "a type's text"))
         try:
             return self.type_of(ast.parse(text, mode="eval").body, context)
@@ -273,7 +272,7 @@ class Importer:
     # Functions
 
     def find_function(self, name: str) -> Function | None:
-        """The function of a qualified name, or a static method of a class; None if it names none."""
+        """The function of a qualified name, or a static method of a class; None if there is none."""
         with self.lock:
             if name not in self.functions:
                 found = self.definition(name)
@@ -285,7 +284,7 @@ class Importer:
 
 
 def named_tuple_class(name: str, fields: tuple[str, ...]) -> type:
-    """A class like those of `collections.namedtuple`, which would make its methods from text."""
+    """A class like those of `collections.namedtuple`, which would generate its methods from source text."""
 
     def new(cls: type, *values: object) -> tuple:
         if len(values) != len(fields):

@@ -1,10 +1,10 @@
-"""Kept graphs: what an archive's functions were compiled to, for other processes that load the same archive.
+"""Kept graphs: a cache of an archive's compiled functions, for other processes that load the same archive.
 
-In: an archive's code and constants, whose digest names the entries of the cache folder. Out: graphs that an executor runs,
-whose code is read from there; their nodes are made when somebody looks at them.
+In: an archive's code and constants, whose digest names the entries of the cache folder. Out: graphs for executors, with code
+read from the cache; their nodes are created on demand.
 
-Entries hold instructions as plain data: a forged one can name operators of the library and numbers of registers, as the
-archive's own code can, and nothing else. Stage: jit, loading.
+Entries hold instructions as plain data: a forged one can only refer to operators of the library and register numbers, as the
+archive's own code can. Stage: jit, loading.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SOURCES = ("jit", "ops", "quantized")
 
 
 class KeptGraphs:
-    """The entries of one archive. `content` are the texts and bytes that its functions are compiled from."""
+    """The entries of one archive. `content` are the texts and bytes from which its functions are compiled."""
 
     def __init__(self, importer: Importer, content: Callable[[], list[str | bytes]]):
         self.importer = importer
@@ -46,7 +46,7 @@ class KeptGraphs:
         self._key: str | None = None
 
     def path(self, function: Function, *about: str, kind: str = "code") -> Path | None:
-        """An entry of a function, of a kind, which may depend on more; None where nothing is kept."""
+        """The entry of a function and kind; None without a cache."""
         if any(map(os.environ.get, _WATCHED)):
             return None
         try:
@@ -58,7 +58,7 @@ class KeptGraphs:
         return folder / f"{cache.digest(self._key, function.name, *about)}.{kind}"
 
     def graph_of(self, function: Function, compile: Callable[[], Graph]) -> Graph:
-        """The graph of a function for an executor; `compile` makes it anew."""
+        """The graph of a function for an executor; `compile` makes it if it is not cached."""
         path = self.path(function)
         if path is None:
             return compile()
@@ -67,7 +67,7 @@ class KeptGraphs:
         graph.code_keeper = _Keeper(self, path, graph, content)
         return graph
 
-    # What instructions refer to by name
+    # Names of references in instructions
 
     def name_of_function(self, function: Function) -> tuple[str, ...]:
         """The qualified name of one of the archive's functions."""
@@ -100,7 +100,7 @@ class KeptGraphs:
 
 
 class KeptPrograms:
-    """Where native programs of one of an archive's functions are kept."""
+    """The cache of native programs of one of an archive's functions."""
 
     def __init__(self, names: KeptGraphs, function: Function):
         self.names = names
@@ -108,7 +108,7 @@ class KeptPrograms:
         self.tensor = names.tensor
 
     def path(self, spec: tuple) -> Path | None:
-        """The entry for a kind of arguments, on as many threads as are set."""
+        """The entry for a kind of arguments and the current number of threads."""
         compiler = cache.version_of(_LIBRARY, _COMPILER)
         return self.names.path(self.function, compiler, str(get_num_threads()), repr(spec), kind="program")
 
@@ -121,7 +121,7 @@ class KeptPrograms:
 
 
 class _Keeper:
-    """Keeps the code of one function in an entry of the cache folder; `content` is what was there."""
+    """Caches the code of one function in an entry of the cache folder; `content` is the entry's data."""
 
     def __init__(self, names: KeptGraphs, path: Path, graph: Graph, content: bytes | None = None):
         self.names = names
@@ -130,26 +130,26 @@ class _Keeper:
         self.content = content
 
     def fill(self, code: Code) -> bool:
-        """Give an empty code the instructions that were kept; whether there are some that fit."""
+        """Fill an empty code with the cached instructions; returns whether there are matching ones."""
         content, self.content = self.content, None
         if content is None:
             return False
         try:
             return kept_code.fill(code, marshal.loads(content), self.names, self.graph)
-        except (ValueError, TypeError, LookupError, AttributeError, EOFError, RuntimeError):  # it was forged
+        except (ValueError, TypeError, LookupError, AttributeError, EOFError, RuntimeError):  # it was forged or damaged
             return False
 
     def keep(self, code: Code) -> None:
-        """Keep the instructions of a code."""
+        """Cache the instructions of a code."""
         try:
             content = marshal.dumps(kept_code.to_data(code, self.names))
-        except (kept_code.CannotKeep, ValueError):  # the last one for an object that marshal does not know
+        except (kept_code.CannotKeep, ValueError):  # ValueError comes from objects that marshal does not support
             return
         cache.keep(self.path, content)
 
 
 class LaterGraph(Graph):
-    """A graph that `make` makes when somebody looks at it."""
+    """A graph that `make` creates on first access."""
 
     def __init__(self, make: Callable[[], Graph]):
         self._make = make
@@ -163,7 +163,7 @@ class LaterGraph(Graph):
 
 
 def _take_over(block: Block, graph: Graph) -> None:
-    """Have a block and all in it belong to another graph."""
+    """Move a block and everything in it to another graph."""
     block.graph = graph
     for node in (block.param, *block.nodes, block.result):
         node.graph = graph

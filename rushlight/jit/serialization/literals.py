@@ -1,4 +1,4 @@
-"""Constants as an archive's code writes them: defaults of arguments, attributes of type Final, members of enumerations.
+"""Parse constants in an archive's code: defaults of arguments, attributes of type Final, members of enumerations.
 
 In: an expression of Python's `ast`. Out: a value. ErrorReport for an expression that is no constant. Stage: jit, loading.
 """

@@ -1,7 +1,7 @@
 """`load`: an archive to a ScriptModule. The entry of the reading half.
 
 In: a path or a file. Out: a module whose methods are compiled from the archive's code when they are first called. RuntimeError
-names the file and what is wrong with it; nothing that the language does not define is ever run.
+names the file and what is wrong with it; only what the language defines is ever run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rushlight.core.garbage import making_objects_that_stay
 from rushlight.core.lazy_module import LazyModule
 from rushlight.jit.module import ScriptModule
 from rushlight.jit.runtime.objects import ScriptObject
-from rushlight.jit.serialization.archive import LARGEST_TEXT, Archive
+from rushlight.jit.serialization.archive import MAX_TEXT, Archive
 from rushlight.jit.serialization.importer import Importer
 from rushlight.jit.serialization.kept_graphs import KeptGraphs
 from rushlight.jit.serialization.module_objects import module_of
@@ -38,9 +38,9 @@ def load(
 ) -> ScriptModule:
     """Load a TorchScript archive that torch or rushlight saved: from a path, or a binary file that can seek.
 
-    `map_location` is where storages go: a device, a dict from saved to wanted device strings, or a function (storage, location)
-    -> storage or None. The values of `_extra_files` are replaced by the bytes of the archive's records of these names. Methods
-    are compiled when they are first called. RuntimeError says what is wrong with a file that is damaged or no such archive.
+    `map_location` places storages: a device, a dict from saved to wanted device strings, or a function (storage, location) ->
+    storage or None. The values of `_extra_files` are replaced by the bytes of the archive's records of these names. Methods are
+    compiled when they are first called. RuntimeError says what is wrong with a file that is damaged or no such archive.
     """
     source = ByteSource(f)
     try:
@@ -55,7 +55,7 @@ def load(
 
 
 class _Loader:
-    """Loads one archive. Code and constants are read at once, so that the file may be closed."""
+    """Loads one archive. Code and constants are read immediately, so that the file may be closed."""
 
     def __init__(self, archive: Archive, map_location: MapLocation):
         self.archive = archive
@@ -64,14 +64,14 @@ class _Loader:
         self.texts = {name: archive.text(folder + name) for folder in folders for name in archive.names(folder)
                       if name.endswith(".py")}  # fmt: skip
         endings = [f"code/{name}" for name in archive.names("code/") if name.endswith(".debug_pkl")]
-        self.debug = {name: archive.bytes(name, LARGEST_TEXT) for name in endings}
+        self.debug = {name: archive.bytes(name, MAX_TEXT) for name in endings}
         self.importer = Importer(self._text, self.debug.get, archive.version, lambda: self.constants)
         self.constants: tuple = ()
         if not archive.is_first_format:
             self.importer.kept_graphs = KeptGraphs(self.importer, self._compiled_content)
 
     def _compiled_content(self) -> list[str]:
-        """What functions are compiled from: code, and constants, told by the checksums that reading them has compared."""
+        """The inputs of compilation: code and constants, identified by the checksums that reading has verified."""
         records = self.archive.records.values()
         constants = [f"{each.name.removeprefix(self.archive.root)} {each.size} {each.checksum}" for each in records
                      if each.name.startswith(f"{self.archive.root}constants")]  # fmt: skip
@@ -85,7 +85,7 @@ class _Loader:
         root = self._first_format() if self.archive.is_first_format else self._pickled()
         for name in extra_files or ():
             if self.archive.has(f"extra/{name}"):
-                extra_files[name] = self.archive.bytes(f"extra/{name}", LARGEST_TEXT)
+                extra_files[name] = self.archive.bytes(f"extra/{name}", MAX_TEXT)
         return module_of(root)
 
     def _first_format(self) -> ScriptObject:

@@ -1,4 +1,4 @@
-"""Modules of archives: from a type and attributes to a ScriptModule, whose parameters and buffers are the nn.Module's.
+"""Build an archive's modules: from a type and attributes to a ScriptModule, whose parameters and buffers are the nn.Module's.
 
 In: a module's type, and the values of its attributes. Out: the object that stands for it in scripted code. Stage: jit, loading.
 """
@@ -15,7 +15,7 @@ from rushlight.nn.parameter import Parameter
 from rushlight.serialization.errors import UnpicklingError
 
 _OWN = frozenset(("training", "_is_full_backward_hook"))
-_DEEPEST = 200
+_MAX_DEPTH = 200
 
 
 def module_object(kind: ClassType) -> ScriptObject:
@@ -28,7 +28,7 @@ def module_object(kind: ClassType) -> ScriptObject:
 
 
 def fill_module(target: ScriptObject, values: dict[str, object]) -> None:
-    """Give a module its attributes; those without a value are to be assigned later."""
+    """Set a module's attributes; those without a value are assigned later."""
     module = target.slots._module
     for name, attribute in target.type.attributes.items():
         value = values.get(name)
@@ -43,7 +43,7 @@ def fill_module(target: ScriptObject, values: dict[str, object]) -> None:
 
 
 def module_of(root: ScriptObject) -> ScriptModule:
-    """The module that an object stands for, finished with all its submodules: tensors that are parameters are Parameters."""
+    """The module of an object, finished with all its submodules: tensors that are parameters become Parameters."""
     module = root.slots._module
     modules = _all_modules(module)
     replacer = _Replacer()
@@ -63,7 +63,7 @@ def module_of(root: ScriptObject) -> ScriptModule:
 
 
 def _all_modules(module: ScriptModule) -> list[ScriptModule]:
-    """The modules in a module, each once. Those that were assigned as attributes, by `__setstate__`, become submodules."""
+    """The modules in a module, each once. Those assigned as attributes, by `__setstate__`, become submodules."""
     found: dict[int, ScriptModule] = {}
     pending = [module]
     while pending:
@@ -80,7 +80,8 @@ def _all_modules(module: ScriptModule) -> list[ScriptModule]:
 
 
 class _Replacer:
-    """Replaces tensors that are parameters, wherever they occur. What was replaced is kept, so that its id stays its own."""
+    """Replaces tensors by their Parameters, wherever they occur. It keeps replaced tensors alive, so that their ids stay
+    unique."""
 
     def __init__(self) -> None:
         self.made: dict[int, tuple[Tensor, Parameter]] = {}
@@ -96,7 +97,7 @@ class _Replacer:
         """A value with its tensors replaced, in place where that is possible."""
         if isinstance(value, Tensor):
             return self.made[id(value)][1] if id(value) in self.made else value
-        if depth > _DEEPEST or type(value) not in (list, dict, tuple):
+        if depth > _MAX_DEPTH or type(value) not in (list, dict, tuple):
             return value
         if id(value) not in self.done:
             self.done[id(value)] = (value, value)

@@ -1,4 +1,4 @@
-"""What names mean in an archive's code: `torch` and `ops` are operators, `__torch__` the archive's classes and functions,
+"""The meaning of names in an archive's code: `torch` and `ops` are operators, `__torch__` the archive's classes and functions,
 `CONSTANTS` its constants. Nothing else exists. Stage: jit, loading.
 """
 
@@ -47,15 +47,15 @@ class ArchiveResolver:
                          "CONSTANTS": Constants(self), "__torch__": Package(self, "__torch__")}  # fmt: skip
 
     def value(self, name: str, where: SourceRange, emitter: Emitter) -> SugaredValue | None:
-        """What a name means; None for nothing."""
+        """The meaning of a name; None if it has none."""
         return self._values.get(name)
 
     def type(self, name: str) -> Type | None:
-        """The class that a dotted name stands for."""
+        """The class that a dotted name denotes."""
         return self.importer.find_type(name)
 
     def constant_value(self, value: object, where: SourceRange, emitter: Emitter) -> SugaredValue:
-        """What a constant of a class means."""
+        """The sugared value of a class's constant."""
         return ConstantValue(value)
 
     def constant(self, name: str, where: SourceRange) -> object:

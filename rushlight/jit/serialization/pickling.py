@@ -1,4 +1,4 @@
-"""Objects to the pickles of an archive: what torch's TorchScript reads, with the types of lists and dicts beside them.
+"""Pickle objects for an archive, in torch's TorchScript format, with the types of lists and dicts.
 
 In: a value and its type. Out: pickle bytes of protocol 2, and the storages that it refers to. Stage: jit, saving.
 """
@@ -46,7 +46,7 @@ class ArchivePickler(Pickler):
         self.types = types
 
     def dump_typed(self, value: object, kind: Type) -> bytes:
-        """The pickle of a value; RuntimeError for what archives can't hold."""
+        """The pickle of a value; RuntimeError for values that archives can't hold."""
         self.out += pickle.PROTO + b"\x02"
         try:
             self.save_typed(value, kind)
@@ -58,7 +58,7 @@ class ArchivePickler(Pickler):
         return bytes(self.out)
 
     def save_typed(self, value: object, kind: Type) -> None:
-        """Write a value, or a reference to it when it was written before."""
+        """Write a value, or a reference if it was written before."""
         if isinstance(kind, OptionalType):
             kind = kind.element
         if isinstance(kind, UnionType) or kind is ANY:
@@ -137,7 +137,7 @@ class ArchivePickler(Pickler):
             self.out += pickle.BUILD
             self.memoize(value)
             return
-        get_state = kind.methods.get("__getstate__")  # compiled because it is exported; nn.Module's own is Python's
+        get_state = kind.methods.get("__getstate__")  # compiled because it is exported; nn.Module's own is plain Python
         if get_state is not None and "__setstate__" in kind.methods:
             self.save_typed(run_function(get_state, [value]), get_state.schema.return_type)
         else:

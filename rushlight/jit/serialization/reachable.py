@@ -1,4 +1,4 @@
-"""What a program consists of: all methods and functions that can be called from a type or function, compiled.
+"""Compile all methods and functions reachable from a type or function.
 
 Methods are compiled when they are first called, and a class can only be printed when all of its methods that are called are
 known. Stage: jit, printing.
@@ -12,7 +12,7 @@ from rushlight.jit.types.kinds import ClassType, FunctionType, Type
 
 
 def compile_reachable(root: Type | Function) -> list[ClassType]:
-    """Compile everything that can be reached; the classes among it."""
+    """Compile everything reachable; returns the classes among it."""
     search = _Search()
     search.item(root)
     while search.classes and search.round():
@@ -27,7 +27,7 @@ class _Search:
         self.classes: list[ClassType] = []
 
     def item(self, item: Type | Function) -> None:
-        """Reach a type or function."""
+        """Visit a type or function."""
         pending = [item]
         while pending:
             each = pending.pop()
@@ -49,7 +49,7 @@ class _Search:
         return _types_in(function.graph)
 
     def round(self) -> bool:
-        """Compile the methods that the classes have by now; whether there were new ones."""
+        """Compile the methods that the classes have by now; returns whether there were new ones."""
         before = len(self.functions)
         for kind in list(self.classes):
             for name in [name for names in kind.hooks.values() for name in names]:

@@ -32,7 +32,7 @@ def save(m: ScriptModule | ScriptFunction, f: str | os.PathLike | BinaryIO, _ext
     """Write an archive that torch.jit.load and rushlight.jit.load read. A function becomes the `forward` of a module.
 
     `_extra_files` are further records: names to str or bytes. A path is replaced only when the file is complete. RuntimeError
-    for what an archive can't hold, such as functions that stay Python's.
+    for content that an archive can't hold, such as functions left to Python.
     """
     if not isinstance(m, ScriptModule | ScriptFunction):
         raise TypeError(f"save takes a ScriptModule or ScriptFunction, got {type(m).__name__}; script or trace it before")
@@ -74,19 +74,19 @@ def _placeholder(function: Function) -> ScriptObject:
 
 
 def version_of(program: Program) -> int:
-    """The oldest version of archives whose operators mean what those of a program do."""
+    """The oldest archive version in which a program's operators have their current meaning."""
     return max([_OLDEST_VERSION, *(_CHANGED[name] for name in program.operators if name in _CHANGED)])
 
 
 class _Parts:
-    """What an archive is made of, ready to be written."""
+    """The parts of an archive, ready to be written."""
 
     def __init__(self, root: ScriptObject):
         self.program = Program()
         self.program.add(root.type)
         data = ArchivePickler(self.program.types)
         self.data, self.storages = data.dump_typed(root, root.type), data.storages
-        self.program.finish()  # the classes that only values refer to, such as those of objects behind an interface
+        self.program.finish()  # classes that only values refer to, such as those of objects behind an interface
         self.constants, self.constant_storages = self._pickle_constants()
 
     def _pickle_constants(self) -> tuple[bytes, list[StorageImpl]]:

@@ -1,7 +1,7 @@
 """The pickles of an archive: objects of scripted classes, modules, enumerations, typed lists and dicts, tensors.
 
-In: a record, what finds types, and what reads storages. Out: one object, each attribute of the type that its class declares.
-Nothing that a pickle names is imported or called, but for the `__setstate__` of a scripted class. Stage: jit, loading.
+In: a record, a function that finds types, and one that reads storages. Out: one object, with each attribute of its declared
+type. Nothing that a pickle names is imported or called, except the `__setstate__` of a scripted class. Stage: jit, loading.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from rushlight.serialization.allowlist import find_global
 from rushlight.serialization.errors import UnpicklingError
 from rushlight.serialization.unpickler import Constructor, Unpickler
 
-_LONGEST_TYPE = 4000
+_MAX_TYPE_TEXT = 4000
 _TAGS = "torch.jit._pickle"
 FindType = Callable[[str], Type | None]
 
@@ -64,7 +64,7 @@ class EnumGlobal:
 
 class ArchiveUnpickler(Unpickler):
     """One pickle of an archive. `find_type` finds the types of its code, `parse_type` reads one from text; `tensors` is the
-    table that pickles of the first format refer to."""
+    table that pickles of the first format index."""
 
     def __init__(
         self, stream: BinaryIO, end: int, persistent_load: Callable[[Any], Any], find_type: FindType,
@@ -93,7 +93,7 @@ def unpickle(
     data: bytes, persistent_load: Callable[[Any], Any], find_type: FindType, parse_type: Callable[[str], Type],
     tensors: Sequence[Tensor] = (),
 ) -> object:  # fmt: skip
-    """The object in a pickle; UnpicklingError for all that is malformed."""
+    """The object in a pickle; UnpicklingError for malformed data."""
     return ArchiveUnpickler(io.BytesIO(data), len(data), persistent_load, find_type, parse_type, tensors).load()
 
 
@@ -101,14 +101,14 @@ def unpickle(
 
 
 class Conformer:
-    """Checks that values are of types, in place: a NamedTuple's values become one. Each pair is checked once."""
+    """Checks the types of values, in place: a NamedTuple's values become one. Each pair is checked once."""
 
     def __init__(self) -> None:
         self.seen: dict[tuple[int, Type], object] = {}
         self.kept: list[object] = []
 
     def conform(self, value: object, kind: Type, what: str) -> object:
-        """The value, as its type has it; UnpicklingError, naming `what`, where it is of another."""
+        """The value, converted to the type; UnpicklingError, naming `what`, where it does not conform."""
         if isinstance(kind, ListType | DictType | TupleType) and isinstance(value, list | dict | tuple):
             key = (id(value), kind)
             if key not in self.seen:
@@ -195,7 +195,7 @@ def _build_object(machine: ArchiveUnpickler) -> None:
 
 
 def _restore_packed(machine: ArchiveUnpickler, target: ExtensionObject, state: object) -> None:
-    """Packed weights from their state, in whichever of its forms it has."""
+    """Restore packed weights from their state, in any of its formats."""
     kinds = state_types(target)
     what = f"the state of {target.type.name}"
     for kind in kinds[1:]:
@@ -240,11 +240,11 @@ ArchiveUnpickler.instructions = {
 }  # fmt: skip
 
 
-# What pickles call
+# Functions that pickles call
 
 
 def _restore_type_tag(machine: ArchiveUnpickler, args: tuple) -> object:
-    if len(args) != 2 or type(args[1]) is not str or len(args[1]) > _LONGEST_TYPE:
+    if len(args) != 2 or type(args[1]) is not str or len(args[1]) > _MAX_TYPE_TEXT:
         raise UnpicklingError("restore_type_tag takes a value and the text of its type")
     return machine.conformer.conform(args[0], machine.parse_type(args[1]), "a value with a type tag")
 

@@ -1,8 +1,8 @@
-"""How graphs write a call: which ATen operator, and which of its arguments in which order.
+"""The form of calls in graphs: the ATen operator, and its arguments in order.
 
 In: an operator of the dispatcher and its arguments in its schema's order. Out: a `Call`, with the arguments that ATen's
-overload takes and their types. Most are as the schema says; the rules here are for operators that stand for several
-overloads of ATen's.
+overload takes and their types. Most follow the schema; the rules here are for operators that combine several of ATen's
+overloads.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Call(NamedTuple):
 
 
 def call_of(op: OpOverload, stack: list) -> Call:
-    """How a graph writes a call of `op` with these arguments."""
+    """The graph's form of a call of `op` with these arguments."""
     rule = RULES.get(op.name)
     if rule is not None:
         return rule(stack)
@@ -45,7 +45,7 @@ def call_of(op: OpOverload, stack: list) -> Call:
 
 
 def _complete_factory(pairs: list, positions: dict[str, int]) -> None:
-    """A factory's device and pin_memory are always said."""
+    """A factory's device and pin_memory are always written."""
     if pairs[positions["device"]][0] is None:
         pairs[positions["device"]] = (device("cpu"), _DEVICE)
     if pairs[positions["pin_memory"]][0] is None:
@@ -53,7 +53,7 @@ def _complete_factory(pairs: list, positions: dict[str, int]) -> None:
 
 
 def _conversion(stack: list) -> Call:
-    """`to`: ATen's overload by what is asked for."""
+    """`to`: ATen's overload for the given arguments."""
     self, dtype, layout, place, pin_memory, non_blocking, copy, form = stack
     place = device(place) if isinstance(place, str) else place
     flags = [(bool(non_blocking), _BOOL), (bool(copy), _BOOL), (form, _FORMAT)]
@@ -85,7 +85,7 @@ def _scalar_operand(name: str, as_tensor: bool, alpha: bool = False) -> Callable
 
 
 def _fill(stack: list) -> Call:
-    """A write of a number through an index: a tensor of the kind that is written to."""
+    """An indexed write of a number: a tensor of the target's dtype."""
     made = (OfKind(stack[1], stack[0].dtype), _TENSOR)
     if not stack[0].dim():
         return Call("aten::copy_", [(stack[0], _TENSOR), made, (False, _BOOL)])
@@ -93,7 +93,7 @@ def _fill(stack: list) -> Call:
 
 
 class OfKind(NamedTuple):
-    """A number that stands in a graph as a tensor of a dtype."""
+    """A number that a graph holds as a tensor of a dtype."""
 
     number: object
     dtype: dtype
@@ -104,7 +104,7 @@ def _split_sizes(stack: list) -> Call:
 
 
 def _variance(name: str) -> Callable[[list], Call]:
-    """`var` and its like, which say whether they are unbiased unless another correction is asked for."""
+    """`var` and its like: graphs write `unbiased` unless another correction is given."""
 
     def rule(stack: list) -> Call:
         self, dim, correction, keepdim = stack
@@ -143,7 +143,7 @@ def _range(stack: list) -> Call:
 
 
 def _normalization(stack: list) -> Call:
-    """Batch normalisation says that it may use cuDNN, as PyTorch's does everywhere."""
+    """Batch normalisation passes cudnn_enabled=True, as PyTorch does everywhere."""
     kinds = [_TENSOR, *[Type("Tensor", optional=True)] * 4, _BOOL, Type("float"), Type("float"), _BOOL]
     return Call("aten::batch_norm", list(zip([*stack[:8], True], kinds, strict=True)))
 

@@ -1,7 +1,6 @@
-"""check_trace: run a program and its trace again on the same inputs, trace it anew, and report what differs.
+"""check_trace: run a program and its trace again on the same inputs, trace it again, and report differences.
 
-In: a program, its trace, and inputs. Out: nothing; a TracerWarning for results that differ, TracingCheckError for graphs
-that do.
+In: a program, its trace, and inputs. Out: nothing; TracerWarning for differing results, TracingCheckError for differing graphs.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _SAME_CONSTANT = (
 
 
 class TracingCheckError(Exception):
-    """Tracing again gave another graph: it depends on what the example inputs hold, or on chance."""
+    """Tracing again gave a different graph: it depends on the values of example inputs, or on chance."""
 
     def __init__(self, graph_difference: str | None, constants: str | None):
         lines = ["Tracing failed sanity checks!"]
@@ -47,7 +46,7 @@ def _indented(text: str) -> str:
 
 
 def cloned(value: object) -> object:
-    """Example inputs with tensors of their own."""
+    """A copy of example inputs with new tensors."""
     if isinstance(value, Tensor):
         made = value.detach().clone()
         return made.requires_grad_(value.requires_grad) if value.requires_grad else made
@@ -77,7 +76,7 @@ def compare_graphs(first: Graph, second: Graph) -> None:
 
 
 def _without_numbers(graph: Graph) -> str:
-    """A graph's text with its values numbered in order, without shapes: the program may have changed its inputs' shapes."""
+    """A graph's text with renumbered values and without shapes, because the program may have changed its inputs' shapes."""
     copied = graph.copy()
     for node in [copied.block.param, *copied.all_nodes()]:
         for value in node.outputs:
@@ -97,7 +96,7 @@ def _comparable(tensor: Tensor) -> Tensor:
 def compare_results(
     expected: object, actual: object, graph: Graph, tolerance: float, has_warned: list[bool], what: str
 ) -> None:
-    """Warn of results that differ, and of random operators, which explain it."""
+    """Warn about differing results, and about random operators, which may explain them."""
     originals, references = list(_tensors(expected)), list(_tensors(actual))
     if len(originals) != len(references):
         message = f"the trace gives {len(references)} tensors, the {what} {len(originals)}"

@@ -57,19 +57,19 @@ def _unshaped(kind: Type | None) -> Type | None:
 
 
 def check_inputs(inputs: tuple) -> None:
-    """RuntimeError where something among the example inputs can't be traced."""
+    """RuntimeError if an example input can't be traced."""
     if any(input_type(value) is None for value in inputs):
         raise RuntimeError(f"Type '{python_type(inputs)}' {_NO_TENSORS}")
 
 
 def add_input(tracing: TracingState, example: object, name: str | None) -> object:
-    """One more input of the graph: what the program is called with."""
+    """Add an input of the graph for an argument."""
     value = tracing.graph.add_input(name, input_type(example))
     return take_apart(tracing, example, value)
 
 
 def take_apart(tracing: TracingState, example: object, value: Value) -> object:
-    """Say which values the tensors in a container are. The container, with tensors that occur twice told apart."""
+    """Bind the tensors in a container to values. Returns the container, with duplicate tensors made distinct."""
     graph = tracing.graph
     if isinstance(example, Tensor):
         if example._impl in tracing.values:
@@ -92,7 +92,7 @@ def take_apart(tracing: TracingState, example: object, value: Value) -> object:
 
 
 def output_value(tracing: TracingState, result: object) -> Value:
-    """What the program returned as a value. RuntimeError for what can't be returned from a graph."""
+    """The program's result as a value. RuntimeError if a graph can't return it."""
     graph = tracing.graph
     if isinstance(result, Tensor):
         return tracing.value_of(result)

@@ -1,4 +1,4 @@
-"""Frames of Python's stack: which line of the user's program, or of the library's modules, an operator call belongs to."""
+"""Python's stack frames: find the line of the user's program, or of the library's modules, behind an operator call."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def user_frame(frame: FrameType | None) -> FrameType | None:
 
 
 def calling_frame(frame: FrameType | None) -> FrameType | None:
-    """The innermost frame outside what dispatches calls: the user's, or that of a function or module of `rushlight.nn`."""
+    """The innermost frame outside of the dispatching code: the user's, or that of a function or module of `rushlight.nn`."""
     while frame is not None:
         path = frame.f_code.co_filename
         if not (path.startswith(_MACHINERY) or path == _HOOKS):
@@ -38,12 +38,12 @@ def calling_frame(frame: FrameType | None) -> FrameType | None:
 
 
 def range_of(frame: FrameType | None) -> SourceRange:
-    """A frame's line as a source range; the user's lines that led there follow it, up to the call of the tracer."""
+    """A frame's line as a source range, followed by the user's lines up to the call of the tracer."""
     return NO_SOURCE if frame is None else _range(frame.f_code.co_filename, frame.f_lineno, _callers(frame.f_back))
 
 
 def _callers(frame: FrameType | None) -> tuple[tuple[str, int, str], ...]:
-    """(file, line, function) of the user's frames from the innermost, as far as the call of the tracer."""
+    """(file, line, function) of the user's frames, innermost first, up to the call of the tracer."""
     found = []
     while frame is not None and not frame.f_code.co_filename.startswith(_TRACER):
         if not is_library(frame):
@@ -60,7 +60,7 @@ def _range(path: str, line: int, callers: tuple[tuple[str, int, str], ...]) -> S
 
 
 def name_in(frame: FrameType | None, impl: object) -> str | None:
-    """What a frame calls a tensor; None if it has no name of its own for it."""
+    """The variable name of a tensor in a frame; None if it has none."""
     if frame is None:
         return None
     for name, value in frame.f_locals.items():

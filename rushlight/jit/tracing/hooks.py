@@ -1,7 +1,7 @@
-"""What tensors and modules do otherwise while a trace goes on: sizes are recorded, values that leave the graph give a warning.
+"""Patched methods of tensors and modules during a trace: sizes are recorded, values that leave the graph cause a warning.
 
-In: the methods of Tensor, and Module.__call__. Out: the same methods, replaced as long as any thread traces. A thread that does
-not trace, or is inside an operator, goes straight to the method that was there before.
+In: the methods of Tensor, and Module.__call__. Out: the same methods, replaced while any thread traces. A thread that does not
+trace, or is inside an operator, goes straight to the original method.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _count(self: Tensor) -> int:
 
 
 def _leaving(name: str, what: str) -> Callable:
-    """A method that gives a Python value: a warning, and the value as a constant."""
+    """A method that returns a Python value: it warns, and the value becomes a constant."""
     plain = Tensor.__dict__[name]
 
     def method(self: Tensor, *args: object, **kwargs: object) -> object:
@@ -116,7 +116,7 @@ def _indexed(plain: Callable) -> Callable:
 
 
 def _changing_shape(name: str, plain: Callable) -> Callable:
-    """A method that changes a tensor's shape or memory in place, which no operator of the dispatcher does: a node."""
+    """A method that changes a tensor's shape or memory in place, without an operator of the dispatcher: recorded as a node."""
 
     def method(self: Tensor, *args: object, **kwargs: object) -> Tensor:
         tracing = tracing_state()
@@ -144,7 +144,7 @@ def _reflected_difference(plain: Callable) -> Callable:
 
 
 def _called(plain: Callable) -> Callable:
-    """Calls of modules, which become methods of theirs."""
+    """Calls of modules, which are recorded as calls of methods."""
 
     def method(self: object, *args: object, **kwargs: object) -> object:
         tracing = tracing_state()
@@ -180,7 +180,7 @@ def _replacements() -> dict[tuple[type, str], object]:
 
 @contextmanager
 def tracing_hooks() -> Iterator[None]:
-    """The methods are replaced in this context, for all threads; those that do not trace notice nothing."""
+    """A context that replaces the methods for all threads; threads that do not trace are unaffected."""
     global _users
     with _lock:
         _users += 1

@@ -1,7 +1,7 @@
-"""How graphs write the methods that change a tensor's shape or memory in place: `t_`, `resize_`, `set_`, `detach_`.
+"""The form in graphs of methods that change a tensor's shape or memory in place: `t_`, `resize_`, `set_`, `detach_`.
 
-In: a method's name and arguments, as a program gives them. Out: a `Call`. These methods are Python functions on Tensor, so that
-the tracer's key does not see them.
+In: a method's name and arguments, as a program passes them. Out: a `Call`. These methods are Python functions on Tensor, which
+the tracer's key does not see.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ IN_PLACE = tuple(_RULES)
 
 
 def in_place_call(name: str, self: Tensor, args: tuple, kwargs: dict) -> Call:
-    """How a graph writes a call of one of the methods `IN_PLACE`. TypeError for arguments that the method does not take."""
+    """The graph's form of a call of one of the methods `IN_PLACE`. TypeError for arguments that the method does not accept."""
     rule = _RULES[name]
     given = inspect.signature(rule).bind(*args, **kwargs)
     made = rule(*given.args, **given.kwargs)

@@ -1,4 +1,4 @@
-"""What programs say about tracing: whether it goes on, and that a function is to be scripted where it does."""
+"""Tracing-related functions for programs: a query for an active trace, and a decorator that scripts a function inside one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["is_tracing", "script_if_tracing"]
 
 
 def script_if_tracing(fn: Callable) -> Callable:
-    """Script a function when a trace first calls it, so that its control flow is kept; it is Python's otherwise."""
+    """Script a function when a trace first calls it, so that its control flow is kept; otherwise it runs in Python."""
 
     @functools.wraps(fn)
     def wrapper(*args: object, **kwargs: object) -> object:

@@ -1,4 +1,4 @@
-"""Traced modules: a type for each instance, and methods made of what was recorded while its `forward` ran.
+"""Traced modules: a type for each instance, and methods from the recording of its `forward`.
 
 In: a module before the trace, and the recorded graph after it, where calls of modules are `prim::TracedModuleForward` nodes
 with a block, and their parameters `prim::TracedAttr` nodes with a path. Out: a method for each call (`forward`, `forward1`,
@@ -41,8 +41,8 @@ class TopLevelTracedModule(TracedModule):
 
 
 def traced_module(module: Module, top: bool = True, seen: dict[Module, ScriptModule] | None = None) -> ScriptModule:
-    """A scripted module without methods, which shares parameters and buffers with the original. Scripted ones stay as they
-    are."""
+    """A scripted module without methods, which shares parameters and buffers with the original. Scripted submodules are
+    kept."""
     seen = {} if seen is None else seen
     if module in seen:
         return seen[module]
@@ -78,12 +78,12 @@ def traced_module(module: Module, top: bool = True, seen: dict[Module, ScriptMod
 
 
 def _attributes_of(tensors: dict[str, Tensor | None]) -> dict[str, Tensor | None]:
-    """Those that a traced module has: of others the graph holds what they are made of as constants."""
+    """The tensors that become a traced module's attributes; others are embedded in the graph as constants."""
     return {name: tensor for name, tensor in tensors.items() if not is_constant_of_graphs(type(tensor))}
 
 
 def register_modules(tracing: TracingState, module: Module, scripted: ScriptModule, root: Value) -> None:
-    """Say which values a module's object, its parameters, buffers and packed weights are, and those of its submodules."""
+    """Bind a module's object, its parameters, buffers and packed weights to values, and those of its submodules."""
     _register_paths(tracing, module, ())
     tracing.module_paths.pop(module, None)
     tracing.objects[()] = tracing.objects[scripted._c] = root
@@ -119,7 +119,7 @@ def _attribute(graph: Graph, path: Path, kind: object) -> Value:
 
 
 def make_methods(graph: Graph, scripted: ScriptModule, root: Value) -> None:
-    """Turn what was recorded in calls of modules into methods, and the attributes' nodes into `prim::GetAttr`."""
+    """Turn recorded calls of modules into methods, and the attributes' nodes into `prim::GetAttr`."""
     made = [graph]
     _make_methods(graph.block, scripted, made)
     _read_attributes(graph.block, root, ())
@@ -140,7 +140,7 @@ def _make_methods(block: Block, scripted: ScriptModule, made: list[Graph]) -> No
 
 
 def _make_method(node: Node, scripted: ScriptModule) -> Graph:
-    """A node's block as a method of its module, and a call in the node's place. The method's graph."""
+    """Turn a node's block into a method of its module, and the node into a call. Returns the method's graph."""
     path, inner = node["path"], node.blocks[0]
     owner: ScriptObject = _at(scripted, path)._c
     captured = _captured(inner, path)
@@ -190,7 +190,7 @@ def _at(scripted: ScriptModule, path: Path) -> ScriptModule:
 
 
 def _captured(block: Block, path: Path) -> list[Value]:
-    """The values from outside that a block reads, less the attributes of its own module: attributes of others first."""
+    """The outside values that a block reads, except attributes of its own module: other modules' attributes first."""
     inside = {value for node in block.all_nodes() for value in node.outputs}
     found: dict[Value, None] = {}
     for node in block.all_nodes():
@@ -202,7 +202,7 @@ def _captured(block: Block, path: Path) -> list[Value]:
 
 
 def _given(block: Block) -> list[Value]:
-    """The values of a block that are read outside."""
+    """The values of a block that are used outside."""
     inside = set(block.all_nodes())
     return [value for node in block.nodes for value in node.outputs if any(use.user not in inside for use in value.uses)]
 
@@ -226,7 +226,7 @@ def _free_name(kind: ClassType) -> str:
 
 
 def _call(node: Node, name: str, captured: list[Value], given: list[Value]) -> None:
-    """Put a call in the place of a node."""
+    """Replace a node by a call."""
     graph = node.graph
     call = graph.create("prim::CallMethod", [node.input(), *captured]).set("name", name).set(_MADE, True).insert_before(node)
     call.source_range = node.source_range
@@ -245,7 +245,7 @@ def _call(node: Node, name: str, captured: list[Value], given: list[Value]) -> N
 
 
 def _read_attributes(block: Block, self_value: Value, path: Path) -> None:
-    """Replace the attributes' nodes of a method by chains of `prim::GetAttr` from its own object: modules first."""
+    """Replace the attributes' nodes in a method by chains of `prim::GetAttr` from its own object: modules first."""
     graph = block.graph
     found: dict[Value, None] = {}
     for node in block.all_nodes():

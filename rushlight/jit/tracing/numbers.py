@@ -1,8 +1,8 @@
-"""Sizes while a trace goes on: ints that know which value of the graph they are, so that arithmetic on them is recorded.
+"""Sizes during a trace: ints with a value in the graph, so that arithmetic on them is recorded.
 
-In: `x.size(0)`, or an element that an operator wants as a number. Out: a number that behaves as any other, is recorded
-as a 0-dim tensor, and becomes a number again (`aten::Int`) where an operator takes it. Arithmetic with a float gives that
-tensor's result. Comparisons give plain bools, with a warning.
+In: `x.size(0)`, or an element that an operator takes as a number. Out: a number that behaves like any other, is recorded as a
+0-dim tensor, and is converted back (`aten::Int`) where an operator takes it. Arithmetic with a float returns a tensor.
+Comparisons return plain bools, with a warning.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _BOOLEAN = "Python boolean"
 
 
 class TracedInt:
-    """An int of a trace; `value` is the tensor in the graph that it is.
+    """An int of a trace; `value` is its tensor in the graph.
 
-    `isinstance` takes it for an int. It is no subclass of int, because Python's floats would then compute with it themselves
-    (`0.5 * size`), unseen.
+    `isinstance(size, int)` is True, but it is no subclass of int: Python's floats would compute with a subclass directly (`0.5
+    * size`), without recording.
     """
 
     __slots__ = ("number", "value")
@@ -41,7 +41,7 @@ class TracedInt:
         self.value = value
 
     def as_tensor(self) -> Tensor:
-        """The 0-dim tensor that graphs have for this number."""
+        """The 0-dim tensor of this number in the graph."""
         made = _plain_tensor(self.number)
         tracing_state().set_value(made, self.value)
         return made
@@ -78,7 +78,7 @@ class TracedInt:
 
 
 def _leaves(traced: TracedInt, what: str) -> int:
-    """The number, with a warning where the user's code asks for it."""
+    """The plain number, with a warning if the user's code requests it."""
     if tracing_state() is not None and not is_library(sys._getframe(2)):
         warn_constant(what)
     return traced.number
@@ -91,14 +91,14 @@ class TracedFloat(float):
 
     @classmethod
     def of(cls, number: float, value: Value) -> TracedFloat:
-        """A number that is a value of the graph."""
+        """A number with a value in the graph."""
         made = cls(number)
         made.value = value
         return made
 
 
 def as_number(traced: TracedInt | TracedFloat, kind: Type) -> Value:
-    """The number of a type that an operator takes, inserted behind the tensor that it is."""
+    """The graph value of the number type that an operator takes, inserted after the tensor."""
     made = traced.value.node
     word = "aten::Int" if kind == INT else "aten::Float" if kind == FLOAT else "aten::ScalarImplicit"
     node = made.graph.create(word, [traced.value]).insert_after(made)
@@ -124,7 +124,7 @@ def number_to_tensor(number: int, value: Value) -> TracedInt:
 
 
 def traced_item(self: Tensor, number: object) -> object:
-    """The element of a tensor as an operator's argument: a traced number, or the number if it can't be one."""
+    """A tensor's element as an operator's argument: a traced number if possible, else the plain number."""
     value = tracing_state().value_of(self)
     if type(number) is int:
         return TracedInt(number, value)
@@ -167,7 +167,7 @@ def _plain_tensor(number: object) -> Tensor:
 
 
 def _operand(value: object) -> object:
-    """The other operand as one of Python's numbers; None for what is no number."""
+    """The other operand as a Python number; None for anything else."""
     if type(value) in (TracedInt, int, float, complex):
         return value
     if isinstance(value, np.number | np.bool_):
@@ -178,7 +178,8 @@ def _operand(value: object) -> object:
 
 
 def _arithmetic(name: str, word: str, reflected: str | None = None) -> None:
-    """Record one of Python's binary operators. Integers give a traced int; a float or complex operand gives a tensor."""
+    """Record one of Python's binary operators. With integers the result is a traced int; with a float or complex operand, a
+    tensor."""
     function = getattr(operator, f"{name}_" if name in ("and", "or") else name)
 
     def forward(self: TracedInt, other: object) -> object:
@@ -235,7 +236,7 @@ def _unary(name: str, word: str) -> None:
 
 
 def _same(self: TracedInt, digits: int | None = None) -> int:
-    """What rounds a number leaves an int as it is."""
+    """Rounding leaves an int unchanged."""
     return self if digits is None else round(self.number, digits)
 
 
@@ -268,7 +269,7 @@ _install()
 
 
 def plain(value: object) -> object:
-    """A value without what tracing put on it; lists and tuples are looked through."""
+    """A value with traced numbers replaced by plain ones, also in lists and tuples."""
     if type(value) is TracedInt:
         return value.number
     if isinstance(value, TracedFloat):

@@ -1,6 +1,6 @@
-"""Recording: the kernel of the Tracer key, which sees every call before autograd and before composites are taken apart.
+"""Recording: the kernel of the Tracer key, which sees every call before autograd and with composites whole.
 
-In: an operator call. Out: its results, and a node in the graph of the trace that goes on.
+In: an operator call. Out: its results, and a node in the graph of the active trace.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ def _rewrapped(result: object, values: list) -> object:
 
 
 def _read(op: OpOverload, key_set: int, args: tuple) -> object:
-    """The element of a tensor, which only operators' arguments ask for this way."""
+    """The element of a tensor, read for an operator's argument."""
     with suspended():
         number = op.redispatch(key_set, *args)
     return traced_item(args[0], number)
 
 
 def _literal(tracing: TracingState, op: OpOverload, key_set: int, args: tuple) -> object:
-    """A tensor made of Python data: a constant."""
+    """A tensor made from Python data: a constant."""
     with suspended():
         made = op.redispatch(key_set, *args)
     tracing.locate()
@@ -75,7 +75,7 @@ def _literal(tracing: TracingState, op: OpOverload, key_set: int, args: tuple) -
 
 
 def argument_value(tracing: TracingState, value: object, kind: Type) -> Value:
-    """What stands for an argument in the graph."""
+    """The graph value of an argument."""
     if kind.is_list and isinstance(value, int | float) and kind.length is not None:
         value = [value] * kind.length
     if isinstance(value, list | tuple) and not isinstance(value, OfKind):
@@ -92,13 +92,13 @@ def argument_value(tracing: TracingState, value: object, kind: Type) -> Value:
     if extension_type_of(getattr(value, "held", value)) is not None:
         return _packed(tracing, getattr(value, "held", value))
     made = insert_constant(tracing.graph, _python(value, kind), tracing.graph.current_range)
-    if made is None:  # a generator: graphs draw from the default one
+    if made is None:  # a generator: graphs use the default one
         made = insert_constant(tracing.graph, None, tracing.graph.current_range)
     return made
 
 
 def _packed(tracing: TracingState, value: object) -> Value:
-    """Packed weights: an attribute of a module, or what a traced operator gave."""
+    """Packed weights: an attribute of a module, or a traced operator's result."""
     found = tracing.objects.get(value)
     if found is None:
         raise RuntimeError(
@@ -116,7 +116,7 @@ def _number(value: object) -> Tensor:
 
 
 def _python(value: object, kind: Type) -> object:
-    """NumPy's numbers as Python's, and numbers as the type that is wanted."""
+    """NumPy's numbers as Python's, and numbers converted to the expected type."""
     item = getattr(value, "item", None)
     value = item() if item is not None else value
     if kind.base == "float" and type(value) is int:
@@ -133,7 +133,7 @@ def _list(tracing: TracingState, values: Sequence[object], kind: Type) -> Value:
 
 
 def add_result(tracing: TracingState, node: Node, value: object) -> object:
-    """One more result of a node: a tensor, a list of tensors, a number, or packed weights."""
+    """Add a result of a node: a tensor, a list of tensors, a number, or packed weights."""
     output = node.add_output()
     if isinstance(value, Tensor):
         output.set_type(complete_type(value))

@@ -13,7 +13,7 @@ from rushlight.jit.types.kinds import FLOAT, INT, TENSOR, DictType, ListType, Op
 
 
 def record_call(tracing: TracingState, function: Function, arguments: list, result: object) -> None:
-    """Add a call to the graph: what was called, with what, and what it gave."""
+    """Add a call to the graph: the callee, the arguments and the result."""
     tracing.locate()
     graph = tracing.graph
     schema = function.schema
@@ -28,7 +28,7 @@ def record_call(tracing: TracingState, function: Function, arguments: list, resu
 
 
 def ivalue(tracing: TracingState, value: object, kind: Type) -> Value:
-    """A value of scripted code in the graph. RuntimeError for an object that is no part of the traced module."""
+    """The graph value of a value of scripted code. RuntimeError for an object that is no part of the traced module."""
     graph = tracing.graph
     if isinstance(kind, OptionalType) and value is not None:
         kind = kind.element
@@ -65,7 +65,7 @@ def _object(tracing: TracingState, value: ScriptObject) -> Value:
 
 
 def _take(tracing: TracingState, value: Value, result: object) -> None:
-    """Say which values the tensors in a result are."""
+    """Bind the tensors in a result to values."""
     graph = tracing.graph
     if isinstance(result, Tensor):
         value.set_type(complete_type(result) if value.type == TENSOR else value.type)

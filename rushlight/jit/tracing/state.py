@@ -1,6 +1,6 @@
-"""What a trace that is going on knows: its graph, and which value of it each tensor is.
+"""The state of an active trace: its graph, and the mapping from tensors to values.
 
-In: tensors met while the program runs. Out: values of the graph. One trace at most goes on in a thread.
+In: tensors of the running program. Out: values of the graph. A thread has at most one active trace.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _current = _Current()
 
 
 def tracing_state() -> TracingState | None:
-    """The trace that goes on in this thread; None also while an operator is at work inside."""
+    """The active trace of this thread; None also inside an operator."""
     return _current.tracing if state.include & TRACER else None
 
 
@@ -45,7 +45,7 @@ def is_tracing() -> bool:
 
 
 def complete_type(tensor: Tensor) -> TensorType:
-    """A tensor's type with all that is known of it."""
+    """The complete type of a tensor."""
     impl = tensor._impl
     return TensorType(
         impl.dtype, tuple(map(int, impl.sizes)), tuple(map(int, impl.strides)), tensor.requires_grad, str(impl.device)
@@ -53,7 +53,7 @@ def complete_type(tensor: Tensor) -> TensorType:
 
 
 class TracingState:
-    """The graph of a trace, and the values of tensors. `strict`: containers among the outputs are refused or warned of."""
+    """The graph of a trace, and the values of tensors. `strict`: containers among the outputs are errors or cause warnings."""
 
     def __init__(self, strict: bool = True):
         self.graph = Graph()
@@ -64,7 +64,7 @@ class TracingState:
 
     @contextmanager
     def recording(self, record: Callable[..., object]) -> Iterator[TracingState]:
-        """Calls of this thread are recorded in this context, each by `record(self, op, key_set, args, kwargs)`.
+        """A context that records this thread's calls, each by `record(self, op, key_set, args, kwargs)`.
 
         RuntimeError inside another trace.
         """
@@ -78,11 +78,11 @@ class TracingState:
             _current.tracing = None
 
     def locate(self) -> None:
-        """New nodes come from the line that runs."""
+        """Set the source range of new nodes to the running line."""
         self.graph.current_range = range_of(calling_frame(sys._getframe(1)))
 
     def value_of(self, tensor: Tensor) -> Value:
-        """The value that a tensor is; a constant for one from elsewhere. RuntimeError if that one requires grad."""
+        """The value of a tensor; a constant for an unknown tensor. RuntimeError if that one requires grad."""
         found = self.values.get(tensor._impl)
         if found is not None:
             if not found.has_debug_name and found.node.kind not in ("prim::TracedAttr", "prim::NumToTensor"):
@@ -96,24 +96,24 @@ class TracingState:
         return self.constant_tensor(tensor)
 
     def constant_tensor(self, tensor: Tensor) -> Value:
-        """A tensor as a constant; from now on it is that value."""
+        """Add a tensor as a constant, and bind it to that value."""
         node = self.graph.insert("prim::Constant").set("value", tensor)
         node.output.set_type(complete_type(tensor))
         self.values[tensor._impl] = node.output
         return node.output
 
     def set_value(self, tensor: Tensor, value: Value) -> None:
-        """From now on a tensor is that value."""
+        """Bind a tensor to a value."""
         self.values[tensor._impl] = value
 
     def is_traced(self, tensor: Tensor) -> bool:
-        """Whether a tensor is a value of the graph that no constant makes."""
+        """Whether a tensor is bound to a value that is not constant."""
         found = self.values.get(tensor._impl)
         return found is not None and not found.is_constant
 
     @contextmanager
     def module_call(self, path: tuple[str, ...], inner: Value) -> Iterator[Node]:
-        """What is recorded in this context belongs to a method of the module at `path`, whose object is `inner`."""
+        """A context whose recording becomes a method of the module at `path`, whose object is `inner`."""
         node = self.graph.insert("prim::TracedModuleForward", [inner], 0).set("path", path)
         block: Block = node.add_block()
         with self.graph.inserting(at_end_of=block):

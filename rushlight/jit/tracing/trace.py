@@ -1,4 +1,4 @@
-"""`trace` and `trace_module`: programs as graphs of what they did with example inputs.
+"""`trace` and `trace_module`: record programs' operations on example inputs as graphs.
 
 In: a function or module, and example inputs. Out: a ScriptFunction or a TopLevelTracedModule.
 """
@@ -47,13 +47,13 @@ def trace(
     example_kwarg_inputs: dict | None = None,
     _store_inputs: bool = True,
 ) -> ScriptFunction | ScriptModule:
-    """A function or module as the graph of what it does with `example_inputs`: a tensor, or a tuple of the arguments.
+    """Trace a function or module: record its operations on `example_inputs`, a tensor or a tuple of the arguments.
 
     Arguments are tensors, or nested tuples, lists and dicts of tensors. Control flow is followed once, sizes are recorded,
     anything else that Python computes is a constant. `check_trace` traces again and compares graphs and results within
-    `check_tolerance`, for `check_inputs` too. `strict=False` allows lists and dicts as results. `example_kwarg_inputs` gives
-    the arguments by name instead. TracingCheckError where the graph depends on chance or on the values; TracerWarning where
-    the trace will not follow other inputs; RuntimeError for what can't be traced.
+    `check_tolerance`, for `check_inputs` too. `strict=False` allows lists and dicts as results. `example_kwarg_inputs` passes
+    the arguments by name instead. TracingCheckError where the graph depends on chance or on the values; TracerWarning where the
+    trace will not follow other inputs; RuntimeError for what can't be traced.
     """
     if optimize is not None:
         warnings.warn("`optimize` is deprecated and has no effect", FutureWarning, stacklevel=2)
@@ -88,7 +88,7 @@ def _method_of(function: object) -> tuple[Module | None, str]:
 
 
 def _arguments(examples: object, by_name: bool, function: Callable) -> tuple[tuple, list[str]]:
-    """The example inputs in order, and the names of the parameters that take them."""
+    """The example inputs in order, and the parameters' names for them."""
     names = _parameter_names(function)
     if not by_name:
         inputs = examples if isinstance(examples, tuple) else (examples,)
@@ -120,7 +120,7 @@ def _record(
 ) -> Graph:  # fmt: skip
     """The graph of one run, with modules' methods made."""
     check_inputs(inputs)
-    clear_autocast_cache()  # casts of parameters that were not recorded
+    clear_autocast_cache()  # casts of parameters were cached without being recorded
     tracing = TracingState(strict)
     root = None if module is None else tracing.graph.add_input("self", module[1]._c.type)
     taken = [add_input(tracing, value, names[index] if index < len(names) else None) for index, value in enumerate(inputs)]
@@ -240,7 +240,7 @@ def _check_method(
 
 
 def _forget_object_types(graph: Graph) -> None:
-    """Two traces have module types of their own, which do not matter for what they do."""
+    """Ignore module types, which differ between two traces without changing the meaning."""
     for node in graph.all_nodes():
         if node.kind == "prim::GetAttr":
             for value in node.outputs:
@@ -252,7 +252,7 @@ def _get_trace_graph(
     f: Callable | Module, args: object = (), kwargs: dict | None = None, strict: bool = True, _force_outplace: bool = False,
     return_inputs: bool = False,
 ) -> tuple:  # fmt: skip
-    """The graph of what a function or module does with `args`, and what it gave; then `args` too, if `return_inputs`.
+    """The graph of a function or module for `args`, and its result; `args` too, if `return_inputs`.
 
     The parameters and buffers of a module are inputs of the graph, after the arguments. NotImplementedError with `kwargs`.
     """
@@ -260,7 +260,7 @@ def _get_trace_graph(
         raise NotImplementedError(f"_get_trace_graph: give arguments by position, got {', '.join(kwargs)} by name")
     given = args if isinstance(args, tuple) else (args,)
     check_inputs(given)
-    clear_autocast_cache()  # casts of parameters that were not recorded
+    clear_autocast_cache()  # casts of parameters were cached without being recorded
     tracing = TracingState(strict)
     taken = [add_input(tracing, value, None) for value in given]
     for tensor in _state_of(f) if isinstance(f, Module) else ():

@@ -1,4 +1,4 @@
-"""What tracing warns of: values that leave the graph, and decisions that only hold for the example inputs."""
+"""Warnings of the tracer: values that leave the graph, and decisions that only hold for the example inputs."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ CONTAINER = (
 
 
 class TracerWarning(Warning):
-    """Something was traced that will not follow other inputs."""
+    """A part of the program was traced that will not follow other inputs."""
 
     @staticmethod
     def ignore_lib_warnings() -> None:
-        """Have warnings be silent that are issued at lines of this library, not of the program."""
+        """Silence warnings issued at lines of this library, not of the program."""
         warnings.filterwarnings("ignore", category=TracerWarning, module=rf"{__name__.partition('.')[0]}\.(?!.*test)")
 
 
@@ -56,12 +56,12 @@ def warn(message: str) -> None:
 
 
 def warn_constant(what: str) -> None:
-    """Warn that a tensor becomes a Python value: `what` is "integer", "boolean" and so on."""
+    """Warn that a tensor is converted to a Python value: `what` is "integer", "boolean" and so on."""
     warn(f"Converting a tensor to a {what}{CONSTANT}")
 
 
 def warn_literal(frame: FrameType | None) -> None:
-    """Warn that a tensor made of Python data is a constant, if the user's code made it."""
+    """Warn that a tensor made from Python data is a constant, if the user's code made it."""
     name = "tensor"
     while frame is not None and is_library(frame):
         name = frame.f_code.co_name

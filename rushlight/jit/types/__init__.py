@@ -1,1 +1,1 @@
-"""Types of TorchScript: `kinds.py` what they are, `relations.py` how they relate, `parser.py` from text."""
+"""Types of TorchScript: `kinds.py` defines them, `relations.py` relates them, `parser.py` reads them from text."""

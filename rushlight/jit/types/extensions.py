@@ -18,18 +18,18 @@ NAMES = (
 
 @dataclass(frozen=True, eq=False)
 class ExtensionType(ClassType):
-    """A class that no code defines. Its methods are operators."""
+    """A class that no code defines; its methods are operators."""
 
 
 _TYPES = {PREFIX + name: ExtensionType(PREFIX + name) for name in NAMES}
 
 
 def extension_type(name: str) -> ExtensionType | None:
-    """The type of a qualified name; None where it names no such class."""
+    """The type of a qualified name; None if there is no such class."""
     return _TYPES.get(name)
 
 
 def extension_type_of(value: object) -> ExtensionType | None:
-    """The type of packed weights, as Python's operators give them; None for other values."""
+    """The type of packed weights; None for other values."""
     name = getattr(type(value), "class_name", None)
     return _TYPES.get(PREFIX + name) if isinstance(name, str) else None

@@ -22,15 +22,15 @@ class Type:
 
     @property
     def ir_text(self) -> str:
-        """How graphs and schemas write it."""
+        """The text in graphs and schemas."""
         return str(self)
 
     def contained(self) -> tuple[Type, ...]:
-        """The types that it is made of."""
+        """The types that it contains."""
         return ()
 
     def with_contained(self, types: tuple[Type, ...]) -> Type:
-        """The same kind of type made of others."""
+        """The same kind of type with other contained types."""
         return self
 
     def kind(self) -> str:
@@ -67,7 +67,7 @@ class NumberType(SimpleType):
 
 @dataclass(frozen=True)
 class TensorType(Type):
-    """A tensor; a profiled or traced one with what is known of it."""
+    """A tensor; a profiled or traced one has further known properties."""
 
     dtype: dtype | None = None
     sizes: tuple[int | None, ...] | None = None
@@ -123,7 +123,7 @@ class ElementType(Type):
         return (self.element,)
 
     def with_contained(self, types: tuple[Type, ...]) -> Type:
-        """The same of another element type."""
+        """The same kind with another element type."""
         return type(self)(*types)
 
 
@@ -150,7 +150,7 @@ class OptionalType(ElementType):
 
 
 class FutureType(ElementType):
-    """What `fork` gives, and `wait` takes."""
+    """The result of `fork`, and the argument of `wait`."""
 
     word = "Future"
 
@@ -161,7 +161,7 @@ class FutureType(ElementType):
 
 
 class AwaitType(ElementType):
-    """A value that is computed when it is asked for."""
+    """A value that is computed on demand."""
 
     word = "Await"
 
@@ -192,7 +192,7 @@ class DictType(Type):
         return (self.key, self.value)
 
     def with_contained(self, types: tuple[Type, ...]) -> Type:
-        """A dict of other types."""
+        """A dict with other types."""
         return DictType(*types)
 
 
@@ -276,7 +276,7 @@ class FunctionType(Type):
 
 @dataclass(frozen=True, eq=False)
 class NominalType(Type):
-    """Base of types that are equal only to themselves, found by their qualified name."""
+    """Base of types that are equal only to themselves and have a qualified name."""
 
     name: str
 
@@ -321,7 +321,7 @@ class InterfaceType(NominalType):
 
 @dataclass(slots=True)
 class ClassAttribute:
-    """An attribute of a class: its type, and what it is in a module."""
+    """An attribute of a class: its type, and whether it is a parameter or buffer of a module."""
 
     name: str
     type: Type
@@ -339,7 +339,8 @@ class ClassType(NominalType):
     methods: dict[str, Function] = field(default_factory=dict, repr=False)
     static_methods: dict[str, Function] = field(default_factory=dict, repr=False)
     properties: dict[str, tuple[Function, Function | None]] = field(default_factory=dict, repr=False)
-    hooks: dict[str, list[str]] = field(default_factory=dict, repr=False)  # "pre_hooks" and "hooks" of a module: its methods
+    # "pre_hooks" and "hooks" of a module, as method names.
+    hooks: dict[str, list[str]] = field(default_factory=dict, repr=False)
     unresolved: dict[str, str] = field(default_factory=dict, repr=False)
     lazy_method: list[Callable[[str], Function | None]] = field(default_factory=list, repr=False)
     annotations: dict[str, Type] = field(default_factory=dict, repr=False)

@@ -1,4 +1,4 @@
-"""The types of TorchScript under PyTorch's names, with `get()` where there is one of a kind: `torch.IntType.get()`."""
+"""The types of TorchScript under PyTorch's names; singleton types have `get()`: `torch.IntType.get()`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class _Single(type):
-    """The class of a type of which there is one."""
+    """The metaclass of singleton types."""
 
     only: Type
 

@@ -59,7 +59,7 @@ _DTYPES = {each.scalar_name: each for each in (*ALL, *QUANTIZED_TYPES, *STORED_T
 
 
 class Tokens:
-    """The tokens of a text, read one after the other."""
+    """The tokens of a text, read one by one."""
 
     def __init__(self, text: str):
         self.text = text
@@ -68,7 +68,7 @@ class Tokens:
         self.advance()
 
     def advance(self) -> str:
-        """The current token; the next one becomes current (empty at the end)."""
+        """Return the current token, and advance (empty at the end)."""
         taken = self.token
         self.position = self._next
         matched = _TOKEN.match(self.text, self.position)
@@ -82,25 +82,25 @@ class Tokens:
         return taken
 
     def take(self, token: str) -> bool:
-        """Whether the current token is this one; it is read then."""
+        """If the current token is this one, consume it; returns whether it was."""
         if self.token == token and self.kind != "string":
             self.advance()
             return True
         return False
 
     def expect(self, token: str) -> None:
-        """Read a token that must be this one."""
+        """Consume a token that must be this one."""
         if not self.take(token):
             raise self.error(f"expected {token!r}")
 
     def expect_kind(self, kind: str) -> str:
-        """Read a token of a kind: "name", "number", "string" or "value"."""
+        """Consume a token of a kind: "name", "number", "string" or "value"."""
         if self.kind != kind:
             raise self.error(f"expected a {kind}")
         return self.advance()
 
     def error(self, problem: str) -> RuntimeError:
-        """What is wrong at the current token."""
+        """The error for a problem at the current token."""
         line = self.text.count("\n", 0, self.position) + 1
         shown = f", found {self.token!r}" if self.token else ", found the end"
         return RuntimeError(f"{problem}{shown} in line {line} of:\n{self.text}")
@@ -112,7 +112,7 @@ def no_class(name: str) -> Type | None:
 
 
 def parse_type(tokens: Tokens, resolve: Callable[[str], Type | None] = no_class) -> Type:
-    """Read one type; `resolve` finds a class by its qualified name."""
+    """Parse one type; `resolve` finds a class by its qualified name."""
     kind = _parse_base(tokens, resolve)
     while True:
         if tokens.take("?"):
@@ -136,18 +136,18 @@ def _is_alias(tokens: Tokens) -> bool:
 
 
 def _is_shape(tokens: Tokens) -> bool:
-    """Whether sizes stand in the bracket that begins here: `(2, *)`, but not `(*)` alone, which is an alias."""
+    """Whether the bracket here contains sizes: `(2, *)`, but not `(*)` alone, which is an alias annotation."""
     return re.match(r"\((?:\d+|\*\s*,|\w+=|\))", tokens.text[tokens._next - 1 :]) is not None
 
 
 def skip_alias(tokens: Tokens) -> None:
-    """Read an alias annotation `(a!)`, which is no part of the type."""
+    """Skip an alias annotation `(a!)`, which is no part of the type."""
     while not tokens.take(")"):
         tokens.advance()
 
 
 def parse_list(tokens: Tokens, resolve: Callable, end: str = ")") -> tuple[Type, ...]:
-    """Types with commas between them, and the closing bracket."""
+    """Parse comma-separated types, and the closing bracket."""
     found = []
     while not tokens.take(end):
         found.append(parse_type(tokens, resolve))
@@ -211,7 +211,7 @@ def _parse_named_tuple(tokens: Tokens, resolve: Callable) -> Type:
 
 
 def _shown_default(tokens: Tokens) -> object:
-    """A field's default, which goes on to the next comma or the end of the tuple's fields; text where it is no literal."""
+    """A field's default, up to the next comma or the end of the tuple's fields; as text if it is no literal."""
     depth, start = 0, tokens._next
     end = start
     while end < len(tokens.text) and (depth > 0 or tokens.text[end] not in ",)"):
@@ -239,7 +239,7 @@ def _parse_shaped(tokens: Tokens, name: str) -> TensorType:
         else:
             sizes.append(None if tokens.take("*") else int(tokens.expect_kind("number")))
         tokens.take(",")
-    no_sizes = name == "Tensor" and known and not sizes  # `Tensor(requires_grad=1)` says no more than that
+    no_sizes = name == "Tensor" and known and not sizes  # `Tensor(requires_grad=1)` says nothing about sizes
     strides = known.get("strides")
     needs = None if known.get("requires_grad") is None else bool(known["requires_grad"])
     return TensorType(_DTYPES.get(name), None if no_sizes else tuple(sizes), strides, needs, known.get("device"))

@@ -1,6 +1,7 @@
-"""Types that Python's syntax trees say plainly: `Tensor`, `List[int]`, `__torch__.Net`. `jit/annotations.py` knows the others.
+"""Types of plain annotations in Python's syntax trees: `Tensor`, `List[int]`, `__torch__.Net`. `jit/annotations.py` handles the
+others.
 
-In: a node of Python's `ast`, and what finds classes. Out: a type, or None for an expression that is to be read with care.
+In: a node of Python's `ast`, and a function that finds classes. Out: a type, or None for other expressions.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ Find = Callable[[str], Type | None]
 
 
 def is_key_type(kind: Type) -> bool:
-    """Whether a dict may have keys of a type."""
+    """Whether a type can be a dict's key type."""
     return kind in (INT, FLOAT, COMPLEX, STRING, BOOL, DEVICE, TENSOR, ANY) or isinstance(kind, EnumType)
 
 
 def plain_type(node: ast.expr | None, find: Find) -> Type | None:
-    """The type that an expression says; None where it is not one of the plain kinds."""
+    """The type that an expression denotes; None if it is no plain annotation."""
     if isinstance(node, ast.Name):
         return NAMED.get(node.id)
     if isinstance(node, ast.Attribute):

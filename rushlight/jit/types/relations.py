@@ -43,7 +43,7 @@ _ORDER: tuple[Type | type, ...] = (
 
 
 def members_of(kind: Type) -> tuple[Type, ...]:
-    """The alternatives of a union or optional, or the type alone."""
+    """The alternatives of a union or optional; for other types, the type itself."""
     if isinstance(kind, UnionType):
         return kind.members
     if isinstance(kind, OptionalType):
@@ -54,7 +54,7 @@ def members_of(kind: Type) -> tuple[Type, ...]:
 
 
 def is_subtype(kind: Type, of: Type) -> bool:
-    """Whether every value of `kind` is one of `of`. Lists and dicts are invariant, tuples covariant, interfaces structural."""
+    """Whether `kind` is a subtype of `of`. Lists and dicts are invariant, tuples covariant, interfaces structural."""
     if kind is of or kind == of or of is ANY:
         return True
     if isinstance(of, TensorType):
@@ -100,7 +100,7 @@ def _tuple_fits(kind: TupleType, of: TupleType) -> bool:
 
 
 def implements(kind: Type, interface: InterfaceType) -> bool:
-    """Whether a class has the methods of an interface, with signatures that fit."""
+    """Whether a class implements the methods of an interface, with compatible signatures."""
     if isinstance(kind, InterfaceType):
         return all(name in kind.methods for name in interface.methods)
     if not isinstance(kind, ClassType) or (interface.is_module and not kind.is_module):
@@ -121,7 +121,7 @@ def _signature_fits(schema, wanted) -> bool:
 
 
 def union(kinds: Iterable[Type]) -> Type:
-    """The union of some types: flattened, without members that others include; Optional for one type and None."""
+    """The union of some types: flattened, without redundant members; Optional for one type and None."""
     flat: list[Type] = []
     for kind in kinds:
         if kind is ANY:
@@ -140,7 +140,7 @@ def union(kinds: Iterable[Type]) -> Type:
 
 
 def in_order(kinds: Iterable[Type]) -> list[Type]:
-    """Types in the order of a union's members, each once."""
+    """Types in the canonical order of unions, each once."""
     return sorted(dict.fromkeys(kinds), key=_canonical_order)
 
 
@@ -150,7 +150,7 @@ def _canonical_order(kind: Type) -> tuple:
 
 
 def without(kind: Type, removed: Iterable[Type]) -> Type | None:
-    """What remains of a union when the subtypes of some types are excluded; None where nothing does."""
+    """A union without the subtypes of some types; None if nothing is left."""
     taken = tuple(removed)
     left = [part for part in members_of(kind) if not any(is_subtype(part, each) for each in taken)]
     return union(left) if left else None
@@ -162,7 +162,7 @@ def optional(kind: Type) -> Type:
 
 
 def unshaped(kind: Type) -> Type:
-    """The type without what profiling or tracing found out about tensors."""
+    """The type without tensor properties from profiling or tracing."""
     if isinstance(kind, TensorType):
         return TENSOR
     parts = kind.contained()
@@ -173,7 +173,7 @@ def unshaped(kind: Type) -> Type:
 
 
 def unify(first: Type, second: Type, default_to_union: bool = False) -> Type | None:
-    """The least type that holds both, as at the end of an if; None where there is none."""
+    """The least common supertype, as at the end of an if; None if there is none."""
     if is_subtype(first, second):
         return second
     if is_subtype(second, first):
@@ -202,11 +202,11 @@ def _required(kind: Type) -> Type:
 
 
 class NoMatch(Exception):
-    """A value's type does not fit a schema's; the message says why."""
+    """A value's type does not match a schema's; the message says why."""
 
 
 def match_variables(formal: Type, actual: Type, bound: dict[str, Type]) -> Type:
-    """`formal` with its type variables bound as `actual` asks; NoMatch when two uses of a variable disagree."""
+    """`formal` with its type variables bound to match `actual`; NoMatch when two uses of a variable disagree."""
     if isinstance(formal, VarType):
         found = bound.get(formal.name)
         if found is None:
@@ -242,7 +242,7 @@ def has_variables(kind: Type) -> bool:
 
 
 def substitute(kind: Type, bound: dict[str, Type]) -> Type:
-    """A type with its variables replaced; NoMatch for one that nothing bound."""
+    """A type with its variables replaced; NoMatch for an unbound one."""
     if isinstance(kind, VarType):
         if kind.name not in bound:
             raise NoMatch(f"type variable '{kind.name}' is not bound by any argument")

@@ -1,4 +1,4 @@
-"""`torch.nn.attention`: the choice between implementations of scaled dot-product attention, of which there is one here."""
+"""`torch.nn.attention`: the choice of backend for scaled dot-product attention. There is only one here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class SDPBackend(enum.Enum):
-    """Torch's implementations by name."""
+    """The names of torch's backends."""
 
     ERROR = -1
     MATH = 0
@@ -20,7 +20,7 @@ class SDPBackend(enum.Enum):
 
 @contextmanager
 def sdpa_kernel(backends: SDPBackend | Sequence[SDPBackend], set_priority: bool = False) -> Iterator[None]:
-    """Accept torch's wish for an implementation; the one there is computes what each of them does.
+    """Accept torch's choice of backends. It has no effect: the only backend computes the same as each of them.
 
     Raises AssertionError for anything but SDPBackend or a list of these.
     """

@@ -1,7 +1,7 @@
-"""BlockMask: which blocks of queries meet which blocks of keys, and the function that says so for single elements.
+"""BlockMask: which blocks of queries attend to which blocks of keys, and the mask function for single elements.
 
-In: a mask function of (batch, head, query, key), or the blocks' own indices. Out: an object that `flex_attention` takes.
-Indices are int32, in rows as long as there are blocks; the counts say how many of a row are meant.
+In: a mask function of (batch, head, query, key), or the indices of blocks. Out: an argument of `flex_attention`. Indices are
+int32, in rows with room for all blocks; the counts say how many entries of a row are valid.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SLICED = (
 
 
 def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
-    """True: every query meets every key."""
+    """True: every query attends to every key."""
     return batch.new_ones(size=(), dtype=bool_, device=batch.device)
 
 
@@ -33,7 +33,7 @@ def _refuse_sliced(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tenso
 
 
 def over_elements(function: Callable, with_score: bool = False) -> Callable:
-    """A function of one element's (score and) indices as one of (a tensor of scores and) a range for each index."""
+    """Lift a function of one element's (score and) indices to one of (a tensor of scores and) a range per index."""
     score = (0,) if with_score else ()
     for dims in ((None, None, None, 0), (None, None, 0, None), (None, 0, None, None), (0, None, None, None)):
         function = vmap(function, in_dims=(*score, *dims), out_dims=0)
@@ -45,14 +45,14 @@ def _indices(*sizes: int, device: Any) -> list[Tensor]:
 
 
 def to_order(blocks: Tensor) -> tuple[Tensor, Tensor]:
-    """How many blocks of each row are set in a dense mask (..., rows, columns), and the columns with these first."""
+    """The number of blocks set in each row of a dense mask (..., rows, columns), and the columns, set ones first."""
     counts = blocks.to(int32).sum(dim=-1).to(int32)
     columns = blocks.to(int32).argsort(dim=-1, descending=True, stable=True).to(int32)
     return counts.contiguous(), columns.contiguous()
 
 
 def to_dense(counts: Tensor, columns: Tensor) -> Tensor:
-    """The int32 mask (..., rows, columns) that `to_order` was given."""
+    """The inverse of `to_order`: an int32 mask (..., rows, columns)."""
     places = op("arange")(columns.shape[-1], device=columns.device)
     is_meant = (places < counts.unsqueeze(-1)).to(int32)
     return op("zeros_like")(columns).scatter(-1, columns.long(), is_meant)
@@ -63,7 +63,8 @@ def _transposed(counts: Tensor | None, columns: Tensor | None) -> tuple[Tensor |
 
 
 class BlockMask:
-    """Blocks of a mask of sizes (B, H, Q_LEN, KV_LEN). "Full" blocks are wholly unmasked; in the others `mask_mod` decides."""
+    """Blocks of a mask of sizes (B, H, Q_LEN, KV_LEN). "Full" blocks are unmasked throughout; in other blocks `mask_mod`
+    decides."""
 
     _TENSOR_ATTRS = [
         "kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices", "q_num_blocks", "q_indices",
@@ -102,7 +103,7 @@ class BlockMask:
         full_kv_indices: Tensor | None = None, BLOCK_SIZE: int | tuple[int, int] = DEFAULT_BLOCK_SIZE,  # noqa: N803
         mask_mod: MaskFunction | None = None, seq_lengths: tuple[int, int] | None = None, compute_q_blocks: bool = True,
     ) -> BlockMask:  # fmt: skip
-        """A mask from the blocks of keys that each block of queries meets."""
+        """A mask from the blocks of keys that each block of queries attends to."""
         if kv_indices.dim() < 2:
             raise RuntimeError("BlockMask must have at least 2 dimensions")
         size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
@@ -135,7 +136,7 @@ class BlockMask:
         return count
 
     def sparsity(self) -> float:
-        """How much of the mask lies in no block, in percent."""
+        """The percentage of the mask that no block covers."""
         blocks = int(self.kv_num_blocks.sum())
         if self.full_kv_num_blocks is not None:
             blocks += int(self.full_kv_num_blocks.sum())
@@ -147,7 +148,7 @@ class BlockMask:
         return partial if self.full_kv_num_blocks is None else partial | to_dense(self.full_kv_num_blocks, self.full_kv_indices)
 
     def __getitem__(self, index: Any) -> BlockMask:
-        """The mask of some batches, heads or blocks of queries, whose `mask_mod` has to be set anew."""
+        """The mask of some batches, heads or blocks of queries. Its `mask_mod` must be set anew."""
         index = index if isinstance(index, tuple) else (index,)
         rest = self.kv_indices.dim() - 2
         if index[-1] is ...:
@@ -184,7 +185,7 @@ class BlockMask:
         return partial + 2 * to_dense(self.full_kv_num_blocks, self.full_kv_indices)
 
     def to_string(self, grid_size: int | tuple[int, int] = (20, 20), limit: int = 4) -> str:
-        """A picture: a cell for some blocks, shaded by whether all, some or none of them are there."""
+        """A picture in which each cell is a group of blocks, shaded by whether all, some or none of them are present."""
         dense = self.to_dense()
         grid_size = (grid_size, grid_size) if isinstance(grid_size, int) else grid_size
         lines = []
@@ -234,7 +235,7 @@ def _picture(blocks: Tensor, grid_size: tuple[int, int]) -> list[str]:
 def create_mask(
     mod_fn: Callable, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None  # noqa: N803
 ) -> Tensor:
-    """The mask function, or score function, as a tensor of bool (B, H, Q_LEN, KV_LEN): where keys are met, where scores are not
+    """A mask function evaluated to a bool tensor (B, H, Q_LEN, KV_LEN). A score function gives True where the score is not
     -inf. AssertionError for a function of neither 4 nor 5 parameters."""
     sizes = (B or 1, H or 1, Q_LEN, KV_LEN)
     places = _indices(*sizes, device=device)
@@ -269,10 +270,11 @@ def create_block_mask(
     BLOCK_SIZE: int | tuple[int, int] = DEFAULT_BLOCK_SIZE, _compile: bool = False,  # noqa: N803
     separate_full_blocks: bool = True, compute_dq_write_order: bool = False, dq_kv_order: bool = True,
 ) -> BlockMask:  # fmt: skip
-    """The BlockMask of a mask function, looked at element by element. B or H is None, or 1, where it does not matter.
+    """The BlockMask of a mask function, which is evaluated for every element. B or H may be None, or 1, if the mask does not
+    depend on it.
 
-    Blocks that are wholly unmasked are told apart from others with `separate_full_blocks`. The other options have no effect:
-    they are about the order of writes on GPUs.
+    With `separate_full_blocks`, fully unmasked blocks are listed separately. The other options have no effect: they set the
+    order of writes on GPUs.
     """
     if _element_parameters(mask_mod) != 4:
         raise AssertionError(f"create-block_mask requires a mask_mod function! Got {mask_mod}")
@@ -292,7 +294,7 @@ def create_block_mask(
 
 
 def and_masks(*mask_mods: MaskFunction) -> MaskFunction:
-    """The mask function that is true where all are. RuntimeError where one is no function."""
+    """A mask function that is true where all of these are. RuntimeError if one is no function."""
     _check_functions(mask_mods, "and_masks")
 
     def and_mask(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
@@ -305,7 +307,7 @@ def and_masks(*mask_mods: MaskFunction) -> MaskFunction:
 
 
 def or_masks(*mask_mods: MaskFunction) -> MaskFunction:
-    """The mask function that is true where one of them is. RuntimeError where one is no function."""
+    """A mask function that is true where any of these is. RuntimeError if one is no function."""
     _check_functions(mask_mods, "or_masks")
 
     def or_mask(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:

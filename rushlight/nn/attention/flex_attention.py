@@ -1,8 +1,8 @@
-"""`torch.nn.attention.flex_attention`: attention whose scores go through a function of the user's.
+"""`torch.nn.attention.flex_attention`: attention with a user-defined function of the scores.
 
-In: queries (B, Hq, L, E), keys (B, Hkv, S, E), values (B, Hkv, S, Ev); a function of a score and its place, a BlockMask. Out:
-(B, Hq, L, Ev). The functions see one score at a time and are mapped over all. In a compiled function without gradients they are
-calculated within one kernel, block by block, which leaves out the blocks that the mask hides.
+In: queries (B, Hq, L, E), keys (B, Hkv, S, E), values (B, Hkv, S, Ev); a function of a score and its indices, a BlockMask. Out:
+(B, Hq, L, Ev). The functions take one score at a time, and vmap applies them to all. A compiled function without gradients
+fuses them into one kernel that works block by block and skips masked blocks.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class FlexKernelOptions(TypedDict, total=False):
 
 
 class AuxRequest(NamedTuple):
-    """Which further results `flex_attention` gives."""
+    """The extra results that `flex_attention` should return."""
 
     lse: bool = False
     max_scores: bool = False
 
 
 class AuxOutput(NamedTuple):
-    """The further results, (B, Hq, L) in float32 each: the logarithm of the sum of exponentials, and the greatest score."""
+    """The extra results, (B, Hq, L) in float32 each: log-sum-exp, and the maximal score."""
 
     lse: Tensor | None = None
     max_scores: Tensor | None = None
@@ -60,9 +60,9 @@ def flex_attention(
 ) -> Any:  # fmt: skip
     """softmax(score_mod(query @ key.T * scale)) @ value, over the keys that `block_mask.mask_mod` lets a query meet.
 
-    `score_mod(score, b, h, q_idx, kv_idx)` gives the score that takes a score's place. `scale` is 1 / sqrt(E) by default. With
-    `enable_gqa`, several heads of queries share one of keys. A query that meets no key has the result 0. Returned are the
-    result, or with `return_lse` (result, lse), or with `return_aux` (result, AuxOutput). ValueError for sizes that do not fit.
+    `score_mod(score, b, h, q_idx, kv_idx)` returns the new score. `scale` is 1 / sqrt(E) by default. With `enable_gqa`, several
+    query heads share a key head. A query that attends to no key has the result 0. Returns the result, or with `return_lse`
+    (result, lse), or with `return_aux` (result, AuxOutput). ValueError for sizes that do not fit.
     """
     _check(query, key, value, block_mask, enable_gqa)
     heads = query.shape[1] // key.shape[1]
@@ -87,7 +87,7 @@ def _places(query: Tensor, key: Tensor) -> list[Tensor]:
 
 
 def _scores(query: Tensor, key: Tensor, score_mod: Callable | None, mask: Callable | None, scale: float) -> Tensor:
-    """The scores (B, H, L, S), at least in float32, with -inf where a query does not meet a key."""
+    """The scores (B, H, L, S), in float32 or wider, with -inf where masked."""
     kind = float32 if query.dtype in (float16, bfloat16) else query.dtype
     scores = query.to(kind) @ key.to(kind).transpose(-2, -1) * scale
     places = _places(query, key)
@@ -97,7 +97,7 @@ def _scores(query: Tensor, key: Tensor, score_mod: Callable | None, mask: Callab
 
 
 def _attend(scores: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    """The weighted sums of values, and the logarithms of the sums of exponentials."""
+    """The weighted sums of values, and the log-sum-exps."""
     lse = scores.logsumexp(-1)
     weights = op("_safe_softmax")(scores, -1)
     return weights @ value.to(scores.dtype), lse

@@ -289,12 +289,12 @@ __all__ = [
     "upsample_nearest",
 ]
 
-# Types that decide for themselves, as traced proxies do, see a call of the function itself rather than of what it calls.
+# Overriding types, such as traced proxies, see calls of these functions rather than of the operators inside.
 for _name in __all__:
     globals()[_name] = overridable(globals()[_name])
     globals()[_name].__module__ = __name__
 
-# Code written for torch finds these here, too.
+# Names that code written for torch also looks up here.
 __getattr__ = lazy_names(globals(), {
     "rushlight.overrides": (
         "handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic",

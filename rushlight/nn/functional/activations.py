@@ -13,8 +13,8 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(0, x).
 
     Args:
-        input (Tensor): the operand.
-        inplace (bool): whether the input itself is changed.
+        input (Tensor): the input.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> F.relu(torch.tensor([-1.0, 2.0]))
@@ -27,7 +27,7 @@ def relu_(input: Tensor) -> Tensor:
     """relu in place.
 
     Args:
-        input (Tensor): the operand.
+        input (Tensor): the input.
 
     Example:
         >>> F.relu_(torch.tensor([-1.0, 2.0]))
@@ -40,8 +40,8 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(0, x), 6).
 
     Args:
-        input (Tensor): the operand.
-        inplace (bool): whether the input itself is changed.
+        input (Tensor): the input.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> F.relu6(torch.tensor([-1.0, 2.0]))
@@ -54,9 +54,9 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     """x where positive, negative_slope * x elsewhere.
 
     Args:
-        input (Tensor): the operand.
+        input (Tensor): the input.
         negative_slope (float): the slope below 0.
-        inplace (bool): whether the input itself is changed.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> F.leaky_relu(torch.tensor([-1.0, 2.0]))
@@ -69,7 +69,7 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """leaky_relu in place.
 
     Args:
-        input (Tensor): the operand.
+        input (Tensor): the input.
         negative_slope (float): the slope below 0.
 
     Example:
@@ -85,11 +85,11 @@ def rrelu(
     """leaky_relu with a slope drawn uniformly from [lower, upper] per element, or their mean outside of training.
 
     Args:
-        input (Tensor): the operand.
+        input (Tensor): the input.
         lower (float): the smallest slope.
         upper (float): the largest slope.
-        training (bool): whether statistics are those of the batch.
-        inplace (bool): whether the input itself is changed.
+        training (bool): whether slopes are drawn.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> F.rrelu(torch.tensor([-1.0, 2.0]))
@@ -102,10 +102,10 @@ def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, traini
     """rrelu in place.
 
     Args:
-        input (Tensor): the operand.
+        input (Tensor): the input.
         lower (float): the smallest slope.
         upper (float): the largest slope.
-        training (bool): whether statistics are those of the batch.
+        training (bool): whether slopes are drawn.
 
     Example:
         >>> F.rrelu_(torch.tensor([-1.0, 2.0]))
@@ -118,8 +118,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """leaky_relu whose slope, one or one per channel (dimension 1), is a tensor.
 
     Args:
-        input (Tensor): the operand.
-        weight (Tensor): the weights, or a factor per class.
+        input (Tensor): the input.
+        weight (Tensor): the slopes for negative inputs.
 
     Example:
         >>> F.prelu(torch.tensor([-1.0, 2.0]), torch.tensor([0.5]))
@@ -132,9 +132,9 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where positive, alpha * (exp(x) - 1) elsewhere (Clevert et al. 2015).
 
     Args:
-        input (Tensor): the operand.
-        alpha (float): a scale.
-        inplace (bool): whether the input itself is changed.
+        input (Tensor): the input.
+        alpha (float): minus the limit for large negative inputs.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> F.elu(torch.tensor([-1.0, 2.0]))
@@ -147,8 +147,8 @@ def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     """elu in place.
 
     Args:
-        input (Tensor): the operand.
-        alpha (float): a scale.
+        input (Tensor): the input.
+        alpha (float): minus the limit for large negative inputs.
 
     Example:
         >>> F.elu_(torch.tensor([-1.0, 2.0]))
@@ -161,8 +161,8 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """elu with the self-normalising constants (Klambauer et al. 2017).
 
     Args:
-        input (Tensor): the operand.
-        inplace (bool): whether the input itself is changed.
+        input (Tensor): the input.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> F.selu(torch.tensor([-1.0, 2.0]))
@@ -175,7 +175,7 @@ def selu_(input: Tensor) -> Tensor:
     """selu in place.
 
     Args:
-        input (Tensor): the operand.
+        input (Tensor): the input.
 
     Example:
         >>> F.selu_(torch.tensor([-1.0, 2.0]))
@@ -188,9 +188,9 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)) (Barron 2017).
 
     Args:
-        input (Tensor): the operand.
-        alpha (float): a scale.
-        inplace (bool): whether the input itself is changed.
+        input (Tensor): the input.
+        alpha (float): minus the limit for large negative inputs.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> F.celu(torch.tensor([-1.0, 2.0]))
@@ -203,8 +203,8 @@ def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     """celu in place.
 
     Args:
-        input (Tensor): the operand.
-        alpha (float): a scale.
+        input (Tensor): the input.
+        alpha (float): minus the limit for large negative inputs.
 
     Example:
         >>> F.celu_(torch.tensor([-1.0, 2.0]))
@@ -217,7 +217,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """x times the normal distribution's cumulative function; approximate="tanh" estimates that (arXiv:1606.08415).
 
     Args:
-        input (Tensor): the operand.
+        input (Tensor): the input.
         approximate (str): "none", or "tanh" for the approximation.
 
     Example:
@@ -231,8 +231,8 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x * sigmoid(x).
 
     Args:
-        input (Tensor): the operand.
-        inplace (bool): whether the input itself is changed.
+        input (Tensor): the input.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> F.silu(torch.tensor([-1.0, 2.0]))
@@ -245,8 +245,8 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * tanh(softplus(x)) (Misra 2019).
 
     Args:
-        input (Tensor): the operand.
-        inplace (bool): whether the input itself is changed.
+        input (Tensor): the input.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> F.mish(torch.tensor([-1.0, 2.0]))
@@ -259,10 +259,10 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     """x bounded to [min_val, max_val]; ValueError when min_val is the larger.
 
     Args:
-        input (Tensor): the operand.
+        input (Tensor): the input.
         min_val (float): the lower bound.
         max_val (float): the upper bound.
-        inplace (bool): whether the input itself is changed.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> F.hardtanh(torch.tensor([-1.0, 2.0]))
@@ -277,7 +277,7 @@ def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Ten
     """hardtanh in place.
 
     Args:
-        input (Tensor): the operand.
+        input (Tensor): the input.
         min_val (float): the lower bound.
         max_val (float): the upper bound.
 
@@ -292,8 +292,8 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * relu6(x + 3) / 6 (Howard et al. 2019).
 
     Args:
-        input (Tensor): the operand.
-        inplace (bool): whether the input itself is changed.
+        input (Tensor): the input.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> F.hardswish(torch.tensor([-1.0, 2.0]))
@@ -306,8 +306,8 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """relu6(x + 3) / 6.
 
     Args:
-        input (Tensor): the operand.
-        inplace (bool): whether the input itself is changed.
+        input (Tensor): the input.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> F.hardsigmoid(torch.tensor([-1.0, 2.0]))
@@ -320,8 +320,8 @@ def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     """log(1 + exp(beta * x)) / beta; x itself where beta * x is above the threshold.
 
     Args:
-        input (Tensor): the operand.
-        beta (float): a scale, or the exponent.
+        input (Tensor): the input.
+        beta (float): the multiplier of x inside the exponential.
         threshold (float): the threshold.
 
     Example:
@@ -335,7 +335,7 @@ def softsign(input: Tensor) -> Tensor:
     """x / (1 + |x|).
 
     Args:
-        input (Tensor): the operand.
+        input (Tensor): the input.
 
     Example:
         >>> F.softsign(torch.tensor([-1.0, 2.0]))
@@ -348,7 +348,7 @@ def tanh(input: Tensor) -> Tensor:
     """The hyperbolic tangent.
 
     Args:
-        input (Tensor): the operand.
+        input (Tensor): the input.
 
     Example:
         >>> F.tanh(torch.tensor([-1.0, 2.0]))
@@ -361,7 +361,7 @@ def sigmoid(input: Tensor) -> Tensor:
     """1 / (1 + exp(-x)).
 
     Args:
-        input (Tensor): the operand.
+        input (Tensor): the input.
 
     Example:
         >>> F.sigmoid(torch.tensor([-1.0, 2.0]))
@@ -374,7 +374,7 @@ def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(x)), without overflow.
 
     Args:
-        input (Tensor): the operand.
+        input (Tensor): the input.
 
     Example:
         >>> F.logsigmoid(torch.tensor([-1.0, 2.0]))
@@ -387,7 +387,7 @@ def tanhshrink(input: Tensor) -> Tensor:
     """x - tanh(x).
 
     Args:
-        input (Tensor): the operand.
+        input (Tensor): the input.
 
     Example:
         >>> F.tanhshrink(torch.tensor([-1.0, 2.0]))
@@ -400,7 +400,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """0 in [-lambd, lambd], x elsewhere.
 
     Args:
-        input (Tensor): the operand.
+        input (Tensor): the input.
         lambd (float): the threshold.
 
     Example:
@@ -414,7 +414,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x moved towards 0 by lambd, as far as 0.
 
     Args:
-        input (Tensor): the operand.
+        input (Tensor): the input.
         lambd (float): the threshold.
 
     Example:
@@ -428,10 +428,10 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     """x where above the threshold, `value` elsewhere.
 
     Args:
-        input (Tensor): the operand.
+        input (Tensor): the input.
         threshold (float): the threshold.
-        value (float): what is answered: (..., S, E_v), or a number.
-        inplace (bool): whether the input itself is changed.
+        value (float): the replacement of elements up to the threshold.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> F.threshold(torch.tensor([-1.0, 2.0]), 0.5, 9.0)
@@ -444,9 +444,9 @@ def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     """threshold in place.
 
     Args:
-        input (Tensor): the operand.
+        input (Tensor): the input.
         threshold (float): the threshold.
-        value (float): what is answered: (..., S, E_v), or a number.
+        value (float): the replacement of elements up to the threshold.
 
     Example:
         >>> F.threshold_(torch.tensor([-1.0, 2.0]), 0.5, 9.0)
@@ -459,7 +459,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half of `dim` times the sigmoid of the second (Dauphin et al. 2016).
 
     Args:
-        input (Tensor): the operand.
+        input (Tensor): the input.
         dim (int): the dimension along which to work; negative ones count from the last.
 
     Example:
@@ -473,9 +473,9 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     """exp(x) / sum(exp(x)) along `dim`.
 
     Args:
-        input (Tensor): the operand.
+        input (Tensor): the input.
         dim (int | None): the dimension along which to work; negative ones count from the last.
-        dtype (element_type | None): the dtype of the parameters, or of the result.
+        dtype (element_type | None): the dtype of the result, to which the input is cast first.
 
     Example:
         >>> F.softmax(torch.tensor([-1.0, 2.0]), dim=0)
@@ -491,9 +491,9 @@ def log_softmax(
     """log(softmax(x)) along `dim`.
 
     Args:
-        input (Tensor): the operand.
+        input (Tensor): the input.
         dim (int | None): the dimension along which to work; negative ones count from the last.
-        dtype (element_type | None): the dtype of the parameters, or of the result.
+        dtype (element_type | None): the dtype of the result, to which the input is cast first.
 
     Example:
         >>> F.log_softmax(torch.tensor([-1.0, 2.0]), dim=0)
@@ -507,9 +507,9 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     """softmax(-x) along `dim`.
 
     Args:
-        input (Tensor): the operand.
+        input (Tensor): the input.
         dim (int | None): the dimension along which to work; negative ones count from the last.
-        dtype (element_type | None): the dtype of the parameters, or of the result.
+        dtype (element_type | None): the dtype of the result, to which the input is cast first.
 
     Example:
         >>> F.softmin(torch.tensor([-1.0, 2.0]), dim=0)
@@ -534,9 +534,9 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
 
     Args:
         logits (Tensor): unnormalized logarithms of probabilities.
-        tau (float): the temperature: the smaller, the nearer to one-hot.
-        hard (bool): whether results are one-hot, with soft gradients.
-        eps (float): a small number that keeps quotients finite.
+        tau (float): the temperature: a smaller one is closer to one-hot.
+        hard (bool): whether results are one-hot; gradients stay soft.
+        eps (float): has no effect.
         dim (int): the dimension along which to work; negative ones count from the last.
 
     Example:

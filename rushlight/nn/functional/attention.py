@@ -1,4 +1,4 @@
-"""Attention: the scaled dot product, and several heads of it with their projections (Vaswani et al. 2017)."""
+"""Attention: scaled dot-product, and multi-head with projections (Vaswani et al. 2017)."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def scaled_dot_product_attention(
     """softmax(query @ key^T * scale + attn_mask) @ value; (..., tokens, features) each.
 
     A bool mask is True where attending is allowed, a float mask is added. `is_causal` allows keys up to the query's own
-    place. The scale defaults to 1 / sqrt(features). `enable_gqa` lets fewer key and value heads serve all query heads.
+    position. The scale defaults to 1 / sqrt(features). `enable_gqa` lets fewer key and value heads serve all query heads.
 
     Args:
-        query (Tensor): what asks: (..., L, E).
-        key (Tensor): what is asked: (..., S, E).
-        value (Tensor): what is answered: (..., S, E_v), or a number.
-        attn_mask (Tensor | None): true where attention is allowed, or numbers that are added to the scores.
-        dropout_p (float): the probability that a weight is dropped.
-        is_causal (bool): whether each place sees only those up to itself.
-        scale (float | None): what scores are multiplied by: 1 / sqrt(E) by default.
-        enable_gqa (bool): whether several query heads share a key head.
+        query (Tensor): the queries, (..., L, E).
+        key (Tensor): the keys, (..., S, E).
+        value (Tensor): the values, (..., S, E_v).
+        attn_mask (Tensor | None): a bool mask that is True where attention is allowed, or numbers to add to the scores.
+        dropout_p (float): the probability of dropping an attention weight.
+        is_causal (bool): whether each query sees only keys up to its own position.
+        scale (float | None): the factor of the scores; 1 / sqrt(E) by default.
+        enable_gqa (bool): whether several query heads share a key and value head.
 
     Example:
         >>> F.scaled_dot_product_attention(torch.ones(1, 2, 3), torch.ones(1, 4, 3), torch.ones(1, 4, 5)).shape
@@ -74,7 +74,7 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """What MultiheadAttention computes; inputs are (tokens, batch, features) or (tokens, features).
+    """The functional form of MultiheadAttention; inputs are (tokens, batch, features) or (tokens, features).
 
     Returns the output, with the query's shape, and the attention weights: (batch, target, source), per head when not
     `average_attn_weights`, None when not `need_weights`. In bool masks True forbids, unlike in
@@ -114,7 +114,7 @@ def multi_head_attention_forward(
 
 
 def _with_batch(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    # What was one tensor stays one, so that the packed projection sees self-attention.
+    # One tensor as several arguments must stay one object, so that the packed projection recognises self-attention.
     batched_query = query.unsqueeze(1)
     batched_key = batched_query if key is query else key.unsqueeze(1)
     return batched_query, batched_key, batched_key if value is key else value.unsqueeze(1)
@@ -163,7 +163,7 @@ def _check_sizes(query: Tensor, key: Tensor, value: Tensor, embed_dim: int, num_
 
 
 def _float_mask(mask: Tensor | None, name: str, dtype: element_type) -> Tensor | None:
-    """A bool mask (True forbids) as 0 and -inf."""
+    """A bool mask (True forbids) as a mask of 0 and -inf."""
     if mask is None or mask.is_floating_point():
         return mask
     if mask.dtype is not bool_:
@@ -172,7 +172,7 @@ def _float_mask(mask: Tensor | None, name: str, dtype: element_type) -> Tensor |
 
 
 def _causal_hint(attn_mask, key_padding_mask, need_weights: bool, is_causal: bool, dtype: element_type):
-    """The mask, or the hint that stands for it where the attention operator can take the hint alone."""
+    """The mask and whether the operator may use `is_causal` instead of it."""
     if is_causal and attn_mask is None:
         raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
     if is_causal and key_padding_mask is None and not need_weights:
@@ -181,7 +181,7 @@ def _causal_hint(attn_mask, key_padding_mask, need_weights: bool, is_causal: boo
 
 
 def _project_packed(query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor | None):
-    """Rows of the packed weight are those of the query's, the key's and the value's projection."""
+    """The packed weight stacks the rows of the query's, the key's and the value's projections."""
     if key is value and query is key:
         return linear(query, weight, bias).chunk(3, -1)
     size = query.shape[-1]

@@ -32,8 +32,8 @@ def ctc_loss(
         targets (Tensor): the labels.
         input_lengths (Tensor | Sequence[int]): the length of each input.
         target_lengths (Tensor | Sequence[int]): the length of each target.
-        blank (int): the label that stands for nothing.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        blank (int): the number of the blank label.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
         zero_infinity (bool): whether infinite losses count as zero.
 
     Example:
@@ -46,10 +46,9 @@ def ctc_loss(
 
 @dataclass(frozen=True, slots=True)
 class LinearCrossEntropyOptions:
-    """How torch may split linear_cross_entropy into chunks of the batch.
+    """Options of how torch splits linear_cross_entropy into chunks of the batch.
 
-    The options are checked and accepted. The loss is computed in one piece here, so they change neither values nor memory,
-    and its graph may always be kept.
+    The options are checked but have no effect: the loss is computed in one piece here.
     """
 
     allow_retain_graph: bool = False
@@ -93,15 +92,15 @@ def linear_cross_entropy(
     features. `weight` (C) weighs the classes.
 
     Args:
-        input (Tensor): the operand.
+        input (Tensor): the input.
         linear_weight (Tensor): the weights of the linear layer.
-        target (Tensor): what the input is compared with.
+        target (Tensor): the target.
         linear_bias (Tensor | None): the bias of the linear layer.
-        weight (Tensor | None): the weights, or a factor per class.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
-        ignore_index (int | None): the target that does not count.
+        weight (Tensor | None): a weight per class.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
+        ignore_index (int | None): targets of this class are ignored.
         label_smoothing (float): the share of the target that is spread over all classes.
-        options (LinearCrossEntropyOptions | None): how the work is cut into parts.
+        options (LinearCrossEntropyOptions | None): how torch would chunk the batch; has no effect.
 
     Example:
         >>> F.linear_cross_entropy(torch.ones(1, 2), torch.zeros(3, 2), torch.tensor([1]))

@@ -1,4 +1,4 @@
-"""What the functionals share: the operator namespace, reductions by name, integers as tuples."""
+"""Helpers shared by the functionals: the operator namespace, reductions by name, integers as tuples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 
 
 def reduction_code(reduction: str) -> int:
-    """ATen's number for "none", "mean" or "sum"; ValueError for anything else."""
+    """ATen's code for "none", "mean" or "sum"; ValueError for anything else."""
     code = REDUCTIONS.get(reduction)
     if code is None:
         raise ValueError(f"{reduction} is not a valid value for reduction; expected 'none', 'mean' or 'sum'")
@@ -22,7 +22,7 @@ def reduction_code(reduction: str) -> int:
 
 
 def reduction_name(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
-    """`reduction`, unless the deprecated flags `size_average` and `reduce` are given, which then decide."""
+    """`reduction`, or the one that the deprecated flags `size_average` and `reduce` stand for, if given."""
     if size_average is None and reduce is None:
         return reduction
     decided = "none" if reduce is False else "sum" if size_average is False else "mean"

@@ -22,13 +22,13 @@ def conv1d(
     """Weight (out, in / groups, kernel). `padding` may be "valid" or "same".
 
     Args:
-        input (Tensor): the operand.
-        weight (Tensor): the weights, or a factor per class.
-        bias (Tensor | None): whether something is added to the result, or what.
-        stride (Sizes): the distance between places, or the strides of the result in elements.
-        padding (Sizes | str): how much is added on each side.
-        dilation (Sizes): the distance between the elements of a kernel or window.
-        groups (int): into how many groups the channels fall, each with its own kernels.
+        input (Tensor): the input.
+        weight (Tensor): the kernels.
+        bias (Tensor | None): the bias, if given.
+        stride (Sizes): the step between positions of the kernel.
+        padding (Sizes | str): the padding on each side, or "valid" or "same".
+        dilation (Sizes): the distance between elements of the kernel.
+        groups (int): the number of groups of channels; each group has its own kernels.
 
     Example:
         >>> F.conv1d(torch.ones(1, 1, 4), torch.ones(1, 1, 2)).shape
@@ -50,13 +50,13 @@ def conv2d(
     """Weight (out, in / groups, kernel height, kernel width). `padding` may be "valid" or "same".
 
     Args:
-        input (Tensor): the operand.
-        weight (Tensor): the weights, or a factor per class.
-        bias (Tensor | None): whether something is added to the result, or what.
-        stride (Sizes): the distance between places, or the strides of the result in elements.
-        padding (Sizes | str): how much is added on each side.
-        dilation (Sizes): the distance between the elements of a kernel or window.
-        groups (int): into how many groups the channels fall, each with its own kernels.
+        input (Tensor): the input.
+        weight (Tensor): the kernels.
+        bias (Tensor | None): the bias, if given.
+        stride (Sizes): the step between positions of the kernel.
+        padding (Sizes | str): the padding on each side, or "valid" or "same".
+        dilation (Sizes): the distance between elements of the kernel.
+        groups (int): the number of groups of channels; each group has its own kernels.
 
     Example:
         >>> F.conv2d(torch.ones(1, 1, 4, 4), torch.ones(1, 1, 2, 2)).shape
@@ -78,13 +78,13 @@ def conv3d(
     """Weight (out, in / groups, kernel depth, height, width). `padding` may be "valid" or "same".
 
     Args:
-        input (Tensor): the operand.
-        weight (Tensor): the weights, or a factor per class.
-        bias (Tensor | None): whether something is added to the result, or what.
-        stride (Sizes): the distance between places, or the strides of the result in elements.
-        padding (Sizes | str): how much is added on each side.
-        dilation (Sizes): the distance between the elements of a kernel or window.
-        groups (int): into how many groups the channels fall, each with its own kernels.
+        input (Tensor): the input.
+        weight (Tensor): the kernels.
+        bias (Tensor | None): the bias, if given.
+        stride (Sizes): the step between positions of the kernel.
+        padding (Sizes | str): the padding on each side, or "valid" or "same".
+        dilation (Sizes): the distance between elements of the kernel.
+        groups (int): the number of groups of channels; each group has its own kernels.
 
     Example:
         >>> F.conv3d(torch.ones(1, 1, 4, 4, 4), torch.ones(1, 1, 2, 2, 2)).shape
@@ -107,14 +107,14 @@ def conv_transpose1d(
     """The adjoint of conv1d. Weight (in, out / groups, kernel).
 
     Args:
-        input (Tensor): the operand.
-        weight (Tensor): the weights, or a factor per class.
-        bias (Tensor | None): whether something is added to the result, or what.
-        stride (Sizes): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
-        output_padding (Sizes): what is added to one side of the result.
-        groups (int): into how many groups the channels fall, each with its own kernels.
-        dilation (Sizes): the distance between the elements of a kernel or window.
+        input (Tensor): the input.
+        weight (Tensor): the kernels.
+        bias (Tensor | None): the bias, if given.
+        stride (Sizes): the step between positions of the kernel.
+        padding (Sizes): the padding on each side.
+        output_padding (Sizes): extra size at the end of each dimension of the result.
+        groups (int): the number of groups of channels; each group has its own kernels.
+        dilation (Sizes): the distance between elements of the kernel.
 
     Example:
         >>> F.conv_transpose1d(torch.ones(1, 1, 4), torch.ones(1, 1, 2)).shape
@@ -136,14 +136,14 @@ def conv_transpose2d(
     """The adjoint of conv2d. Weight (in, out / groups, kernel height, kernel width).
 
     Args:
-        input (Tensor): the operand.
-        weight (Tensor): the weights, or a factor per class.
-        bias (Tensor | None): whether something is added to the result, or what.
-        stride (Sizes): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
-        output_padding (Sizes): what is added to one side of the result.
-        groups (int): into how many groups the channels fall, each with its own kernels.
-        dilation (Sizes): the distance between the elements of a kernel or window.
+        input (Tensor): the input.
+        weight (Tensor): the kernels.
+        bias (Tensor | None): the bias, if given.
+        stride (Sizes): the step between positions of the kernel.
+        padding (Sizes): the padding on each side.
+        output_padding (Sizes): extra size at the end of each dimension of the result.
+        groups (int): the number of groups of channels; each group has its own kernels.
+        dilation (Sizes): the distance between elements of the kernel.
 
     Example:
         >>> F.conv_transpose2d(torch.ones(1, 1, 4, 4), torch.ones(1, 1, 2, 2)).shape
@@ -165,14 +165,14 @@ def conv_transpose3d(
     """The adjoint of conv3d. Weight (in, out / groups, kernel depth, height, width).
 
     Args:
-        input (Tensor): the operand.
-        weight (Tensor): the weights, or a factor per class.
-        bias (Tensor | None): whether something is added to the result, or what.
-        stride (Sizes): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
-        output_padding (Sizes): what is added to one side of the result.
-        groups (int): into how many groups the channels fall, each with its own kernels.
-        dilation (Sizes): the distance between the elements of a kernel or window.
+        input (Tensor): the input.
+        weight (Tensor): the kernels.
+        bias (Tensor | None): the bias, if given.
+        stride (Sizes): the step between positions of the kernel.
+        padding (Sizes): the padding on each side.
+        output_padding (Sizes): extra size at the end of each dimension of the result.
+        groups (int): the number of groups of channels; each group has its own kernels.
+        dilation (Sizes): the distance between elements of the kernel.
 
     Example:
         >>> F.conv_transpose3d(torch.ones(1, 1, 4, 4, 4), torch.ones(1, 1, 2, 2, 2)).shape
@@ -185,10 +185,10 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     """Convolution of (time, batch, in) with a weight (kernel, in, out) and a bias (out): (time', batch, out).
 
     Args:
-        input (Tensor): the operand.
-        weight (Tensor): the weights, or a factor per class.
-        bias (Tensor): whether something is added to the result, or what.
-        pad (int): amounts for the last dimension first: left, right, then the one before.
+        input (Tensor): the input.
+        weight (Tensor): the kernels.
+        bias (Tensor): the bias.
+        pad (int): the padding on both sides of time.
 
     Example:
         >>> F.conv_tbc(torch.ones(3, 1, 1), torch.ones(2, 1, 1), torch.zeros(1)).flatten()

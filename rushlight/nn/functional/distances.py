@@ -13,7 +13,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         x1 (Tensor): the first operand.
         x2 (Tensor): the second operand.
         dim (int): the dimension along which to work; negative ones count from the last.
-        eps (float): a small number that keeps quotients finite.
+        eps (float): the lower bound of the lengths.
 
     Example:
         >>> F.cosine_similarity(torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0]), dim=0)
@@ -28,8 +28,8 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     Args:
         x1 (Tensor): the first operand.
         x2 (Tensor): the second operand.
-        p (float): the probability, or the exponent of the norm.
-        eps (float): a small number that keeps quotients finite.
+        p (float): the exponent of the norm.
+        eps (float): added to the differences.
         keepdim (bool): keep reduced dimensions, with size 1.
 
     Example:
@@ -40,11 +40,11 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 
 
 def pdist(input: Tensor, p: float = 2) -> Tensor:
-    """The p-norms of the differences between all pairs of rows, of which the second comes later: (N * (N - 1) / 2).
+    """The p-norm of row i - row j for all pairs i < j: (N * (N - 1) / 2).
 
     Args:
-        input (Tensor): the operand.
-        p (float): the probability, or the exponent of the norm.
+        input (Tensor): the input.
+        p (float): the exponent of the norm.
 
     Example:
         >>> F.pdist(torch.tensor([[0.0, 0.0], [3.0, 4.0]]))

@@ -1,4 +1,4 @@
-"""Dropout. With `training=False` the input comes back as it is."""
+"""Dropout. With `training=False` the input is returned unchanged."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     """Zero each element with probability p, and divide the others by 1 - p.
 
     Args:
-        input (Tensor): the operand.
-        p (float): the probability, or the exponent of the norm.
-        training (bool): whether statistics are those of the batch.
-        inplace (bool): whether the input itself is changed.
+        input (Tensor): the input.
+        p (float): the probability of zeroing an element.
+        training (bool): whether to drop elements; otherwise the input is returned.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> F.dropout(torch.ones(1, 1, 1, 2), training=False).flatten()
@@ -29,10 +29,10 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
     """dropout to SELU's saturation value, keeping mean and variance.
 
     Args:
-        input (Tensor): the operand.
-        p (float): the probability, or the exponent of the norm.
-        training (bool): whether statistics are those of the batch.
-        inplace (bool): whether the input itself is changed.
+        input (Tensor): the input.
+        p (float): the probability of zeroing an element.
+        training (bool): whether to drop elements; otherwise the input is returned.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> F.alpha_dropout(torch.ones(1, 1, 1, 2), training=False).flatten()
@@ -46,10 +46,10 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     """dropout of whole channels of (N, C, L) or (C, L).
 
     Args:
-        input (Tensor): the operand.
-        p (float): the probability, or the exponent of the norm.
-        training (bool): whether statistics are those of the batch.
-        inplace (bool): whether the input itself is changed.
+        input (Tensor): the input.
+        p (float): the probability of zeroing an element.
+        training (bool): whether to drop elements; otherwise the input is returned.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> F.dropout1d(torch.ones(1, 1, 2), training=False).flatten()
@@ -70,10 +70,10 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     """dropout of whole channels of (N, C, H, W).
 
     Args:
-        input (Tensor): the operand.
-        p (float): the probability, or the exponent of the norm.
-        training (bool): whether statistics are those of the batch.
-        inplace (bool): whether the input itself is changed.
+        input (Tensor): the input.
+        p (float): the probability of zeroing an element.
+        training (bool): whether to drop elements; otherwise the input is returned.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> F.dropout2d(torch.ones(1, 1, 1, 2), training=False).flatten()
@@ -88,10 +88,10 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     """dropout of whole channels of (N, C, D, H, W) or (C, D, H, W).
 
     Args:
-        input (Tensor): the operand.
-        p (float): the probability, or the exponent of the norm.
-        training (bool): whether statistics are those of the batch.
-        inplace (bool): whether the input itself is changed.
+        input (Tensor): the input.
+        p (float): the probability of zeroing an element.
+        training (bool): whether to drop elements; otherwise the input is returned.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> F.dropout3d(torch.ones(1, 1, 1, 2, 1), training=False).flatten()
@@ -108,10 +108,10 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
     """alpha_dropout of whole channels.
 
     Args:
-        input (Tensor): the operand.
-        p (float): the probability, or the exponent of the norm.
-        training (bool): whether statistics are those of the batch.
-        inplace (bool): whether the input itself is changed.
+        input (Tensor): the input.
+        p (float): the probability of zeroing an element.
+        training (bool): whether to drop elements; otherwise the input is returned.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> F.feature_alpha_dropout(torch.ones(1, 1, 1, 2), training=False).flatten()

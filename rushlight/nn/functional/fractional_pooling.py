@@ -1,4 +1,4 @@
-"""Fractional max pooling (Graham 2014): windows whose places are drawn at random, for any ratio of output to input."""
+"""Fractional max pooling (Graham 2014): windows at random positions, for any ratio of output to input."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def fractional_max_pool2d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The maxima of (N, C, H, W) or (C, H, W) in windows at random places, with their places if `return_indices`.
+    """The maxima of (N, C, H, W) or (C, H, W) in windows at random positions, with their indices if `return_indices`.
 
-    `output_size`, or the input's size times `output_ratio`, says how many. Raises ValueError when neither is given.
+    There are `output_size` windows, or the input's size times `output_ratio`. Raises ValueError when neither is given.
 
     Args:
-        input (Tensor): the operand.
-        kernel_size (Sizes): the size of the window or kernel.
-        output_size (Sizes | None): the size of the result; None keeps that of the input.
-        output_ratio (float | Sequence[float] | None): the share of the input's size.
-        return_indices (bool): whether the places of the largest elements are returned, too.
+        input (Tensor): the input.
+        kernel_size (Sizes): the size of the window.
+        output_size (Sizes | None): the size of the result; None if `output_ratio` is given.
+        output_ratio (float | Sequence[float] | None): the output's size as a share of the input's.
+        return_indices (bool): whether to return the indices of the maxima, too.
 
     Example:
         >>> F.fractional_max_pool2d(torch.arange(16.0).view(1, 1, 4, 4), 2, output_size=2).shape
@@ -48,11 +48,11 @@ def fractional_max_pool3d(
     """fractional_max_pool2d for (N, C, T, H, W) or (C, T, H, W).
 
     Args:
-        input (Tensor): the operand.
-        kernel_size (Sizes): the size of the window or kernel.
-        output_size (Sizes | None): the size of the result; None keeps that of the input.
-        output_ratio (float | Sequence[float] | None): the share of the input's size.
-        return_indices (bool): whether the places of the largest elements are returned, too.
+        input (Tensor): the input.
+        kernel_size (Sizes): the size of the window.
+        output_size (Sizes | None): the size of the result; None if `output_ratio` is given.
+        output_ratio (float | Sequence[float] | None): the output's size as a share of the input's.
+        return_indices (bool): whether to return the indices of the maxima, too.
 
     Example:
         >>> F.fractional_max_pool3d(torch.arange(64.0).view(1, 1, 4, 4, 4), 2, output_size=2).shape
@@ -70,14 +70,14 @@ def fractional_max_pool2d_with_indices(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """fractional_max_pool2d that always returns the places.
+    """fractional_max_pool2d that always returns the indices.
 
     Args:
-        input (Tensor): the operand.
-        kernel_size (Sizes): the size of the window or kernel.
-        output_size (Sizes | None): the size of the result; None keeps that of the input.
-        output_ratio (float | Sequence[float] | None): the share of the input's size.
-        return_indices (bool): whether the places of the largest elements are returned, too.
+        input (Tensor): the input.
+        kernel_size (Sizes): the size of the window.
+        output_size (Sizes | None): the size of the result; None if `output_ratio` is given.
+        output_ratio (float | Sequence[float] | None): the output's size as a share of the input's.
+        return_indices (bool): whether to return the indices of the maxima, too.
 
     Example:
         >>> F.fractional_max_pool2d_with_indices(torch.arange(16.0).view(1, 1, 4, 4), 2, output_size=2)[0].shape
@@ -94,14 +94,14 @@ def fractional_max_pool3d_with_indices(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """fractional_max_pool3d that always returns the places.
+    """fractional_max_pool3d that always returns the indices.
 
     Args:
-        input (Tensor): the operand.
-        kernel_size (Sizes): the size of the window or kernel.
-        output_size (Sizes | None): the size of the result; None keeps that of the input.
-        output_ratio (float | Sequence[float] | None): the share of the input's size.
-        return_indices (bool): whether the places of the largest elements are returned, too.
+        input (Tensor): the input.
+        kernel_size (Sizes): the size of the window.
+        output_size (Sizes | None): the size of the result; None if `output_ratio` is given.
+        output_ratio (float | Sequence[float] | None): the output's size as a share of the input's.
+        return_indices (bool): whether to return the indices of the maxima, too.
 
     Example:
         >>> F.fractional_max_pool3d_with_indices(torch.arange(64.0).view(1, 1, 4, 4, 4), 2, output_size=2)[0].shape

@@ -1,4 +1,4 @@
-"""Linear maps and look-ups in tables."""
+"""Linear maps and embeddings."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """(..., in) @ (out, in)^T + (out,). RuntimeError when the sizes do not fit.
 
     Args:
-        input (Tensor): the operand.
-        weight (Tensor): the weights, or a factor per class.
-        bias (Tensor | None): whether something is added to the result, or what.
+        input (Tensor): the input.
+        weight (Tensor): the weights.
+        bias (Tensor | None): the bias, if given.
 
     Example:
         >>> F.linear(torch.ones(1, 2), torch.tensor([[1.0, 2.0]]))
@@ -29,8 +29,8 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     Args:
         input1 (Tensor): the first operand.
         input2 (Tensor): the second operand.
-        weight (Tensor): the weights, or a factor per class.
-        bias (Tensor | None): whether something is added to the result, or what.
+        weight (Tensor): the weights.
+        bias (Tensor | None): the bias, if given.
 
     Example:
         >>> F.bilinear(torch.ones(1, 2), torch.ones(1, 2), torch.ones(1, 2, 2))
@@ -43,7 +43,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """int64 class numbers (...) to int64 (..., num_classes); -1 counts the classes.
 
     Args:
-        tensor (Tensor): the operand.
+        tensor (Tensor): the class numbers.
         num_classes (int): the number of classes; -1 for the largest label plus one.
 
     Example:
@@ -63,18 +63,18 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """The rows of `weight` (rows, features) that the integers (...) name, as (..., features).
+    """The rows of `weight` (rows, features) at the indices (...), as (..., features).
 
-    The row `padding_idx` gets no gradient. With `max_norm`, named rows of a larger `norm_type`-norm are first scaled
-    down in place. `sparse` is accepted; gradients are dense.
+    The row `padding_idx` gets no gradient. With `max_norm`, indexed rows of a larger `norm_type`-norm are first scaled down in
+    place. With `sparse`, the gradient is a sparse tensor.
 
     Args:
-        input (Tensor): the operand.
-        weight (Tensor): the weights, or a factor per class.
+        input (Tensor): the input.
+        weight (Tensor): the table of rows.
         padding_idx (int | None): the index whose row gets no gradient.
-        max_norm (float | None): the norm to which longer rows are cut.
-        norm_type (float): which norm.
-        scale_grad_by_freq (bool): whether gradients are divided by how often an index occurs.
+        max_norm (float | None): rows with a larger norm are first scaled down to it.
+        norm_type (float): the exponent of the norm.
+        scale_grad_by_freq (bool): whether to divide the gradient of a row by the number of times that its index occurs.
         sparse (bool): whether the gradient is sparse.
 
     Example:
@@ -120,20 +120,20 @@ def embedding_bag(
 ) -> Tensor:
     """The sum, mean or maximum of the rows in each bag: (bags, features).
 
-    A 2-D input has a bag per row; a 1-D input has bags that start at `offsets`. `padding_idx` does not count.
+    A 2-D input has a bag per row; a 1-D input has bags that start at `offsets`. Entries equal to `padding_idx` are skipped.
 
     Args:
-        input (Tensor): the operand.
-        weight (Tensor): the weights, or a factor per class.
-        offsets (Tensor | None): where each segment begins.
-        max_norm (float | None): the norm to which longer rows are cut.
-        norm_type (float): which norm.
-        scale_grad_by_freq (bool): whether gradients are divided by how often an index occurs.
-        mode (str): a name that says how.
+        input (Tensor): the input.
+        weight (Tensor): the table of rows.
+        offsets (Tensor | None): where each bag begins.
+        max_norm (float | None): rows with a larger norm are first scaled down to it.
+        norm_type (float): the exponent of the norm.
+        scale_grad_by_freq (bool): whether to divide the gradient of a row by the number of times that its index occurs.
+        mode (str): "sum", "mean" or "max".
         sparse (bool): whether the gradient is sparse.
         per_sample_weights (Tensor | None): a weight per index.
         include_last_offset (bool): whether the last offset is the number of indices.
-        padding_idx (int | None): the index whose row gets no gradient.
+        padding_idx (int | None): the index whose row gets no gradient and does not count.
 
     Example:
         >>> F.embedding_bag(torch.tensor([[0, 1]]), torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
@@ -164,7 +164,7 @@ def embedding_bag(
 
 
 def _bags_of_one_size(rows: Tensor, counted: Tensor | None, mode: str, per_sample_weights: Tensor | None) -> Tensor:
-    """`embedding_bag` of rows (bags, size, features); `counted`, (bags, size, 1), tells which of them count."""
+    """`embedding_bag` of rows (bags, size, features); `counted`, (bags, size, 1), masks the rows that count."""
     size = rows.shape[1]
     if mode == "max" and size > 0:
         lowest = float("-inf")
@@ -189,7 +189,7 @@ def _bag_maximum(rows: Tensor, counted: Tensor, spread: Tensor, count: int) -> T
 
 
 def _bag_numbers(input: Tensor, offsets: Tensor, include_last_offset: bool) -> tuple[Tensor, int]:
-    """For each index the bag that it is in, and the number of bags."""
+    """The bag of each index, and the number of bags."""
     _check_offsets(offsets, input.numel())
     position = aten.arange.start_step(0, input.numel(), 1, device=input.device)
     count = offsets.shape[0] - int(include_last_offset)
@@ -197,7 +197,7 @@ def _bag_numbers(input: Tensor, offsets: Tensor, include_last_offset: bool) -> t
 
 
 def _check_offsets(offsets: Tensor, length: int) -> None:
-    """RuntimeError for offsets, if their values are known, that do not begin at 0, go back or leave the input."""
+    """RuntimeError if the offsets' values are known and do not start at 0, decrease, or exceed the input."""
     values = values_of(offsets)
     if values is None or not values.size:
         return

@@ -33,7 +33,7 @@ def _weighted(loss: Tensor, weight: Tensor) -> Tensor:
 
 
 def _weighted_mean(loss: Tensor, weight: Tensor, reduction: str) -> Tensor:
-    """Losses times weights, reduced; their mean divides by the weights' sum."""
+    """Weighted losses, reduced; their mean divides by the sum of weights."""
     loss = _weighted(loss, weight)
     return loss.sum() / weight.sum() if reduction == "mean" else reduced(loss, reduction)
 
@@ -49,12 +49,12 @@ def mse_loss(
     """(input - target) ** 2.
 
     Args:
-        input (Tensor): the operand.
-        target (Tensor): what the input is compared with.
+        input (Tensor): the input.
+        target (Tensor): the target.
         size_average (bool | None): deprecated: use `reduction`.
         reduce (bool | None): deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
-        weight (Tensor | None): the weights, or a factor per class.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
+        weight (Tensor | None): a weight per element.
 
     Example:
         >>> F.mse_loss(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
@@ -78,12 +78,12 @@ def l1_loss(
     """|input - target|.
 
     Args:
-        input (Tensor): the operand.
-        target (Tensor): what the input is compared with.
+        input (Tensor): the input.
+        target (Tensor): the target.
         size_average (bool | None): deprecated: use `reduction`.
         reduce (bool | None): deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
-        weight (Tensor | None): the weights, or a factor per class.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
+        weight (Tensor | None): a weight per element.
 
     Example:
         >>> F.l1_loss(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
@@ -107,12 +107,12 @@ def smooth_l1_loss(
     """0.5 * difference ** 2 / beta where |difference| < beta, |difference| - 0.5 * beta elsewhere.
 
     Args:
-        input (Tensor): the operand.
-        target (Tensor): what the input is compared with.
+        input (Tensor): the input.
+        target (Tensor): the target.
         size_average (bool | None): deprecated: use `reduction`.
         reduce (bool | None): deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
-        beta (float): a scale, or the exponent.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
+        beta (float): the difference at which the loss turns from quadratic to linear.
 
     Example:
         >>> F.smooth_l1_loss(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
@@ -128,11 +128,11 @@ def huber_loss(
     """0.5 * difference ** 2 where |difference| < delta, delta * (|difference| - 0.5 * delta) elsewhere.
 
     Args:
-        input (Tensor): the operand.
-        target (Tensor): what the input is compared with.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
-        delta (float): where the loss turns from square to linear.
-        weight (Tensor | None): the weights, or a factor per class.
+        input (Tensor): the input.
+        target (Tensor): the target.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
+        delta (float): the difference at which the loss turns from quadratic to linear.
+        weight (Tensor | None): a weight per element.
 
     Example:
         >>> F.huber_loss(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
@@ -160,13 +160,13 @@ def cross_entropy(
     targets equal to `ignore_index` do not count.
 
     Args:
-        input (Tensor): the operand.
-        target (Tensor): what the input is compared with.
-        weight (Tensor | None): the weights, or a factor per class.
+        input (Tensor): the input.
+        target (Tensor): the target.
+        weight (Tensor | None): a weight per class.
         size_average (bool | None): deprecated: use `reduction`.
-        ignore_index (int): the target that does not count.
+        ignore_index (int): targets of this class are ignored.
         reduce (bool | None): deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
         label_smoothing (float): the share of the target that is spread over all classes.
 
     Example:
@@ -189,13 +189,13 @@ def nll_loss(
     """-input[target] for log-probabilities, with weights and ignore_index as in cross_entropy.
 
     Args:
-        input (Tensor): the operand.
-        target (Tensor): what the input is compared with.
-        weight (Tensor | None): the weights, or a factor per class.
+        input (Tensor): the input.
+        target (Tensor): the target.
+        weight (Tensor | None): a weight per class.
         size_average (bool | None): deprecated: use `reduction`.
-        ignore_index (int): the target that does not count.
+        ignore_index (int): targets of this class are ignored.
         reduce (bool | None): deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> F.nll_loss(torch.tensor([[-1.0, -2.0]]), torch.tensor([1]))
@@ -215,12 +215,12 @@ def binary_cross_entropy(
     """-target * log(input) - (1 - target) * log(1 - input), each log at least -100.
 
     Args:
-        input (Tensor): the operand.
-        target (Tensor): what the input is compared with.
-        weight (Tensor | None): the weights, or a factor per class.
+        input (Tensor): the input.
+        target (Tensor): the target.
+        weight (Tensor | None): a weight per element.
         size_average (bool | None): deprecated: use `reduction`.
         reduce (bool | None): deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> F.binary_cross_entropy(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
@@ -248,12 +248,12 @@ def binary_cross_entropy_with_logits(
     """binary_cross_entropy of sigmoid(input); `pos_weight` weighs the positive targets.
 
     Args:
-        input (Tensor): the operand.
-        target (Tensor): what the input is compared with.
-        weight (Tensor | None): the weights, or a factor per class.
+        input (Tensor): the input.
+        target (Tensor): the target.
+        weight (Tensor | None): a weight per element.
         size_average (bool | None): deprecated: use `reduction`.
         reduce (bool | None): deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
         pos_weight (Tensor | None): a factor for the positive examples of each class.
 
     Example:
@@ -277,11 +277,11 @@ def kl_div(
     """target * (log(target) - input) for log-probabilities `input`; "batchmean" divides the sum by the batch size.
 
     Args:
-        input (Tensor): the operand.
-        target (Tensor): what the input is compared with.
+        input (Tensor): the input.
+        target (Tensor): the target.
         size_average (bool | None): deprecated: use `reduction`.
         reduce (bool | None): deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "batchmean", "sum" or "none".
         log_target (bool): whether the target holds logarithms.
 
     Example:
@@ -314,14 +314,14 @@ def poisson_nll_loss(
     """exp(input) - target * input; or input - target * log(input + eps) when not `log_input`.
 
     Args:
-        input (Tensor): the operand.
-        target (Tensor): what the input is compared with.
+        input (Tensor): the input.
+        target (Tensor): the target.
         log_input (bool): whether the input is the logarithm of the rate.
         full (bool): whether the constant term is added.
         size_average (bool | None): deprecated: use `reduction`.
-        eps (float): a small number that keeps quotients finite.
+        eps (float): added to the input before its logarithm is taken.
         reduce (bool | None): deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> F.poisson_nll_loss(torch.zeros(1), torch.ones(1))
@@ -342,12 +342,12 @@ def gaussian_nll_loss(
     """0.5 * (log(var) + (input - target) ** 2 / var), with var at least eps, plus 0.5 * log(2 pi) when `full`.
 
     Args:
-        input (Tensor): the operand.
-        target (Tensor): what the input is compared with.
+        input (Tensor): the input.
+        target (Tensor): the target.
         var (Tensor | float): the variances.
         full (bool): whether the constant term is added.
-        eps (float): a small number that keeps quotients finite.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        eps (float): the lower bound of the variances.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> F.gaussian_nll_loss(torch.zeros(2), torch.ones(2), torch.ones(2))
@@ -366,7 +366,7 @@ def gaussian_nll_loss(
 
 
 def _variance(input: Tensor, var: Tensor | float) -> Tensor:
-    """The variance in a shape that broadcasts: equal for all, without the last dimension, or of size 1 in one dimension."""
+    """The variance in a shape that broadcasts: the input's, without the last dimension, or with size 1 in one dimension."""
     if isinstance(var, float):
         if var < 0:
             raise ValueError("var has negative entry/entries")
@@ -392,11 +392,11 @@ def soft_margin_loss(
     """log(1 + exp(-target * input)), for targets 1 and -1.
 
     Args:
-        input (Tensor): the operand.
-        target (Tensor): what the input is compared with.
+        input (Tensor): the input.
+        target (Tensor): the target.
         size_average (bool | None): deprecated: use `reduction`.
         reduce (bool | None): deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> F.soft_margin_loss(torch.zeros(1), torch.ones(1))
@@ -416,12 +416,12 @@ def hinge_embedding_loss(
     """input where the target is 1, max(0, margin - input) where it is -1.
 
     Args:
-        input (Tensor): the operand.
-        target (Tensor): what the input is compared with.
-        margin (float): the distance that counts as far enough.
+        input (Tensor): the input.
+        target (Tensor): the target.
+        margin (float): the margin in the formula.
         size_average (bool | None): deprecated: use `reduction`.
         reduce (bool | None): deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> F.hinge_embedding_loss(torch.tensor([0.25]), torch.tensor([-1.0]))
@@ -444,11 +444,11 @@ def margin_ranking_loss(
     Args:
         input1 (Tensor): the first operand.
         input2 (Tensor): the second operand.
-        target (Tensor): what the input is compared with.
-        margin (float): the distance that counts as far enough.
+        target (Tensor): the target.
+        margin (float): the margin in the formula.
         size_average (bool | None): deprecated: use `reduction`.
         reduce (bool | None): deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> F.margin_ranking_loss(torch.ones(1), torch.ones(1) * 2, torch.ones(1))
@@ -476,11 +476,11 @@ def cosine_embedding_loss(
     Args:
         input1 (Tensor): the first operand.
         input2 (Tensor): the second operand.
-        target (Tensor): what the input is compared with.
-        margin (float): the distance that counts as far enough.
+        target (Tensor): the target.
+        margin (float): the margin in the formula.
         size_average (bool | None): deprecated: use `reduction`.
         reduce (bool | None): deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> F.cosine_embedding_loss(torch.ones(1, 2), torch.ones(1, 2), torch.ones(1))
@@ -504,16 +504,16 @@ def triplet_margin_loss(
     """max(0, margin + distance(anchor, positive) - distance(anchor, negative)), distances being p-norms.
 
     Args:
-        anchor (Tensor): the examples.
-        positive (Tensor): examples of the same kind.
-        negative (Tensor): examples of other kinds.
-        margin (float): the distance that counts as far enough.
-        p (float): the probability, or the exponent of the norm.
-        eps (float): a small number that keeps quotients finite.
-        swap (bool): whether the distance from positive to negative counts where it is smaller.
+        anchor (Tensor): the examples to compare with.
+        positive (Tensor): examples of the same class.
+        negative (Tensor): examples of other classes.
+        margin (float): the margin in the formula.
+        p (float): the exponent of the norm.
+        eps (float): added to the differences.
+        swap (bool): whether to use the distance from positive to negative where it is smaller.
         size_average (bool | None): deprecated: use `reduction`.
         reduce (bool | None): deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> F.triplet_margin_loss(torch.zeros(1, 2), torch.zeros(1, 2), torch.ones(1, 2) * 9)
@@ -535,17 +535,17 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """triplet_margin_loss with a distance of the caller's.
+    """triplet_margin_loss with the caller's distance function.
 
     Args:
-        anchor (Tensor): the examples.
-        positive (Tensor): examples of the same kind.
-        negative (Tensor): examples of other kinds.
+        anchor (Tensor): the examples to compare with.
+        positive (Tensor): examples of the same class.
+        negative (Tensor): examples of other classes.
         distance_function (Callable[[Tensor, Tensor], Tensor] | None): a function of two tensors; the Euclidean
             distance by default.
-        margin (float): the distance that counts as far enough.
-        swap (bool): whether the distance from positive to negative counts where it is smaller.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        margin (float): the margin in the formula.
+        swap (bool): whether to use the distance from positive to negative where it is smaller.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> F.triplet_margin_with_distance_loss(torch.zeros(1, 2), torch.zeros(1, 2), torch.ones(1, 2) * 9)
@@ -580,14 +580,14 @@ def multi_margin_loss(
     """The mean over the other classes of max(0, margin - input[target] + input[other]) ** p.
 
     Args:
-        input (Tensor): the operand.
-        target (Tensor): what the input is compared with.
-        p (int): the probability, or the exponent of the norm.
-        margin (float): the distance that counts as far enough.
-        weight (Tensor | None): the weights, or a factor per class.
+        input (Tensor): the input.
+        target (Tensor): the target.
+        p (int): the exponent, 1 or 2.
+        margin (float): the margin in the formula.
+        weight (Tensor | None): a weight per class.
         size_average (bool | None): deprecated: use `reduction`.
         reduce (bool | None): deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> F.multi_margin_loss(torch.tensor([[1.0, 2.0]]), torch.tensor([0]))
@@ -610,11 +610,11 @@ def multilabel_margin_loss(
     """The mean over classes of max(0, 1 - input[label] + input[other]); a target row lists labels up to a -1.
 
     Args:
-        input (Tensor): the operand.
-        target (Tensor): what the input is compared with.
+        input (Tensor): the input.
+        target (Tensor): the target.
         size_average (bool | None): deprecated: use `reduction`.
         reduce (bool | None): deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> F.multilabel_margin_loss(torch.tensor([[1.0, 2.0]]), torch.tensor([[0, -1]]))
@@ -634,12 +634,12 @@ def multilabel_soft_margin_loss(
     """The mean over classes of binary_cross_entropy_with_logits.
 
     Args:
-        input (Tensor): the operand.
-        target (Tensor): what the input is compared with.
-        weight (Tensor | None): the weights, or a factor per class.
+        input (Tensor): the input.
+        target (Tensor): the target.
+        weight (Tensor | None): a weight per class.
         size_average (bool | None): deprecated: use `reduction`.
         reduce (bool | None): deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> F.multilabel_soft_margin_loss(torch.zeros(1, 2), torch.ones(1, 2))

@@ -19,11 +19,11 @@ def layer_norm(
     """Zero mean and unit variance over the last dimensions, `normalized_shape`, then times weight plus bias.
 
     Args:
-        input (Tensor): the operand.
+        input (Tensor): the input.
         normalized_shape (Sequence[int]): the sizes of the last dimensions, over which statistics are taken.
-        weight (Tensor | None): the weights, or a factor per class.
-        bias (Tensor | None): whether something is added to the result, or what.
-        eps (float): a small number that keeps quotients finite.
+        weight (Tensor | None): the scale, if given.
+        bias (Tensor | None): the bias, if given.
+        eps (float): added to the variance.
 
     Example:
         >>> F.layer_norm(torch.tensor([1.0, 3.0]), (2,))
@@ -38,10 +38,10 @@ def rms_norm(
     """x divided by its root mean square over the last dimensions, then times weight; eps defaults to the dtype's.
 
     Args:
-        input (Tensor): the operand.
+        input (Tensor): the input.
         normalized_shape (Sequence[int]): the sizes of the last dimensions, over which statistics are taken.
-        weight (Tensor | None): the weights, or a factor per class.
-        eps (float | None): a small number that keeps quotients finite.
+        weight (Tensor | None): the scale, if given.
+        eps (float | None): added to the mean square.
 
     Example:
         >>> F.rms_norm(torch.tensor([3.0, 3.0]), (2,))
@@ -63,14 +63,14 @@ def batch_norm(
     """Normalise each channel (dimension 1), by the batch's statistics in training and by the running ones otherwise.
 
     Args:
-        input (Tensor): the operand.
-        running_mean (Tensor | None): the average of means, which training moves.
-        running_var (Tensor | None): the average of variances, which training moves.
-        weight (Tensor | None): the weights, or a factor per class.
-        bias (Tensor | None): whether something is added to the result, or what.
-        training (bool): whether statistics are those of the batch.
-        momentum (float): how far a step moves the averages; None for the mean of all.
-        eps (float): a small number that keeps quotients finite.
+        input (Tensor): the input.
+        running_mean (Tensor | None): the running average of means, which training updates.
+        running_var (Tensor | None): the running average of variances, which training updates.
+        weight (Tensor | None): the scale, if given.
+        bias (Tensor | None): the bias, if given.
+        training (bool): whether to use the batch's statistics.
+        momentum (float): the weight of a batch in the running averages.
+        eps (float): added to the variance.
 
     Example:
         >>> F.batch_norm(torch.tensor([[1.0], [3.0]]), None, None, training=True)
@@ -103,14 +103,14 @@ def instance_norm(
     """Normalise each channel of each sample.
 
     Args:
-        input (Tensor): the operand.
-        running_mean (Tensor | None): the average of means, which training moves.
-        running_var (Tensor | None): the average of variances, which training moves.
-        weight (Tensor | None): the weights, or a factor per class.
-        bias (Tensor | None): whether something is added to the result, or what.
-        use_input_stats (bool): whether statistics are those of the input.
-        momentum (float): how far a step moves the averages; None for the mean of all.
-        eps (float): a small number that keeps quotients finite.
+        input (Tensor): the input.
+        running_mean (Tensor | None): the running average of means, which training updates.
+        running_var (Tensor | None): the running average of variances, which training updates.
+        weight (Tensor | None): the scale, if given.
+        bias (Tensor | None): the bias, if given.
+        use_input_stats (bool): whether to use the input's statistics.
+        momentum (float): the weight of a batch in the running averages.
+        eps (float): added to the variance.
 
     Example:
         >>> F.instance_norm(torch.tensor([[[1.0, 3.0]]]))
@@ -127,11 +127,11 @@ def group_norm(
     """Normalise each of `num_groups` groups of channels of each sample.
 
     Args:
-        input (Tensor): the operand.
-        num_groups (int): into how many groups the channels fall.
-        weight (Tensor | None): the weights, or a factor per class.
-        bias (Tensor | None): whether something is added to the result, or what.
-        eps (float): a small number that keeps quotients finite.
+        input (Tensor): the input.
+        num_groups (int): the number of groups of channels.
+        weight (Tensor | None): the scale, if given.
+        bias (Tensor | None): the bias, if given.
+        eps (float): added to the variance.
 
     Example:
         >>> F.group_norm(torch.tensor([[[1.0], [3.0]]]), 1).flatten()
@@ -149,11 +149,11 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     """x / (k + alpha * mean of squares over `size` neighbouring channels) ** beta (Krizhevsky et al. 2012).
 
     Args:
-        input (Tensor): the operand.
-        size (int): the sizes, or the number of neighbours.
-        alpha (float): a scale.
-        beta (float): a scale, or the exponent.
-        k (float): what is added in the denominator.
+        input (Tensor): the input.
+        size (int): the number of neighbouring channels.
+        alpha (float): the multiplier of the mean square.
+        beta (float): the exponent.
+        k (float): the constant in the denominator.
 
     Example:
         >>> F.local_response_norm(torch.ones(1, 2, 2), 2).shape
@@ -174,10 +174,10 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, o
     """x divided by its p-norm along `dim`, or by eps where that is larger.
 
     Args:
-        input (Tensor): the operand.
-        p (float): the probability, or the exponent of the norm.
+        input (Tensor): the input.
+        p (float): the exponent of the norm.
         dim (int): the dimension along which to work; negative ones count from the last.
-        eps (float): a small number that keeps quotients finite.
+        eps (float): the lower bound of the norm.
         out (Tensor | None): where the result is written, if given.
 
     Example:

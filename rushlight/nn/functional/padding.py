@@ -14,10 +14,10 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     `mode` is "constant" (with `value`), "reflect", "replicate" or "circular".
 
     Args:
-        input (Tensor): the operand.
-        pad (Sequence[int]): amounts for the last dimension first: left, right, then the one before.
-        mode (str): a name that says how.
-        value (float | None): what is answered: (..., S, E_v), or a number.
+        input (Tensor): the input.
+        pad (Sequence[int]): (left, right) of the last dimension, then of the one before, and so on.
+        mode (str): "constant", "reflect", "replicate" or "circular".
+        value (float | None): the padding value of mode "constant"; 0 if None.
 
     Example:
         >>> F.pad(torch.ones(2), (1, 0))

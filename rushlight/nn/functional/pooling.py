@@ -26,16 +26,16 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The maximum of each window, with its place in the input if `return_indices`.
+    """The maximum of each window, with its index in the input if `return_indices`.
 
     Args:
-        input (Tensor): the operand.
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
-        dilation (Sizes): the distance between the elements of a kernel or window.
-        ceil_mode (bool): whether a window that is only partly inside counts.
-        return_indices (bool): whether the places of the largest elements are returned, too.
+        input (Tensor): the input.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        padding (Sizes): the padding on each side.
+        dilation (Sizes): the distance between elements of a window.
+        ceil_mode (bool): whether to round the number of windows up, so that the last one may reach past the end.
+        return_indices (bool): whether to return the indices of the maxima, too.
 
     Example:
         >>> F.max_pool1d(torch.arange(4.0).view(1, 1, 4), 2).flatten()
@@ -54,16 +54,16 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The maximum of each window, with its place in the flattened image if `return_indices`.
+    """The maximum of each window, with its index in the flattened image if `return_indices`.
 
     Args:
-        input (Tensor): the operand.
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
-        dilation (Sizes): the distance between the elements of a kernel or window.
-        ceil_mode (bool): whether a window that is only partly inside counts.
-        return_indices (bool): whether the places of the largest elements are returned, too.
+        input (Tensor): the input.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        padding (Sizes): the padding on each side.
+        dilation (Sizes): the distance between elements of a window.
+        ceil_mode (bool): whether to round the number of windows up, so that the last one may reach past the end.
+        return_indices (bool): whether to return the indices of the maxima, too.
 
     Example:
         >>> F.max_pool2d(torch.arange(16.0).view(1, 1, 4, 4), 2).flatten()
@@ -85,16 +85,16 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The maximum of each window, with its place in the flattened volume if `return_indices`.
+    """The maximum of each window, with its index in the flattened volume if `return_indices`.
 
     Args:
-        input (Tensor): the operand.
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
-        dilation (Sizes): the distance between the elements of a kernel or window.
-        ceil_mode (bool): whether a window that is only partly inside counts.
-        return_indices (bool): whether the places of the largest elements are returned, too.
+        input (Tensor): the input.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        padding (Sizes): the padding on each side.
+        dilation (Sizes): the distance between elements of a window.
+        ceil_mode (bool): whether to round the number of windows up, so that the last one may reach past the end.
+        return_indices (bool): whether to return the indices of the maxima, too.
 
     Example:
         >>> F.max_pool3d(torch.arange(64.0).view(1, 1, 4, 4, 4), 2).flatten()
@@ -113,16 +113,16 @@ def max_pool1d_with_indices(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """max_pool1d that always returns the places.
+    """max_pool1d that always returns the indices.
 
     Args:
-        input (Tensor): the operand.
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
-        dilation (Sizes): the distance between the elements of a kernel or window.
-        ceil_mode (bool): whether a window that is only partly inside counts.
-        return_indices (bool): whether the places of the largest elements are returned, too.
+        input (Tensor): the input.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        padding (Sizes): the padding on each side.
+        dilation (Sizes): the distance between elements of a window.
+        ceil_mode (bool): whether to round the number of windows up, so that the last one may reach past the end.
+        return_indices (bool): whether to return the indices of the maxima, too.
 
     Example:
         >>> F.max_pool1d_with_indices(torch.arange(4.0).view(1, 1, 4), 2)[1].flatten()
@@ -140,16 +140,16 @@ def max_pool2d_with_indices(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """max_pool2d that always returns the places.
+    """max_pool2d that always returns the indices.
 
     Args:
-        input (Tensor): the operand.
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
-        dilation (Sizes): the distance between the elements of a kernel or window.
-        ceil_mode (bool): whether a window that is only partly inside counts.
-        return_indices (bool): whether the places of the largest elements are returned, too.
+        input (Tensor): the input.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        padding (Sizes): the padding on each side.
+        dilation (Sizes): the distance between elements of a window.
+        ceil_mode (bool): whether to round the number of windows up, so that the last one may reach past the end.
+        return_indices (bool): whether to return the indices of the maxima, too.
 
     Example:
         >>> F.max_pool2d_with_indices(torch.arange(16.0).view(1, 1, 4, 4), 2)[1].flatten()
@@ -167,16 +167,16 @@ def max_pool3d_with_indices(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """max_pool3d that always returns the places.
+    """max_pool3d that always returns the indices.
 
     Args:
-        input (Tensor): the operand.
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
-        dilation (Sizes): the distance between the elements of a kernel or window.
-        ceil_mode (bool): whether a window that is only partly inside counts.
-        return_indices (bool): whether the places of the largest elements are returned, too.
+        input (Tensor): the input.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        padding (Sizes): the padding on each side.
+        dilation (Sizes): the distance between elements of a window.
+        ceil_mode (bool): whether to round the number of windows up, so that the last one may reach past the end.
+        return_indices (bool): whether to return the indices of the maxima, too.
 
     Example:
         >>> F.max_pool3d_with_indices(torch.arange(64.0).view(1, 1, 4, 4, 4), 2)[1].flatten()
@@ -196,11 +196,11 @@ def avg_pool1d(
     """The mean of each window.
 
     Args:
-        input (Tensor): the operand.
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
-        ceil_mode (bool): whether a window that is only partly inside counts.
+        input (Tensor): the input.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        padding (Sizes): the padding on each side.
+        ceil_mode (bool): whether to round the number of windows up, so that the last one may reach past the end.
         count_include_pad (bool): whether padding counts in the average.
 
     Example:
@@ -222,13 +222,13 @@ def avg_pool2d(
     """The mean of each window; or its sum divided by `divisor_override`.
 
     Args:
-        input (Tensor): the operand.
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
-        ceil_mode (bool): whether a window that is only partly inside counts.
+        input (Tensor): the input.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        padding (Sizes): the padding on each side.
+        ceil_mode (bool): whether to round the number of windows up, so that the last one may reach past the end.
         count_include_pad (bool): whether padding counts in the average.
-        divisor_override (int | None): what sums are divided by, instead of the window's size.
+        divisor_override (int | None): the divisor of the sums, instead of the window's size.
 
     Example:
         >>> F.avg_pool2d(torch.arange(16.0).view(1, 1, 4, 4), 2).flatten()
@@ -253,13 +253,13 @@ def avg_pool3d(
     """The mean of each window; or its sum divided by `divisor_override`.
 
     Args:
-        input (Tensor): the operand.
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
-        ceil_mode (bool): whether a window that is only partly inside counts.
+        input (Tensor): the input.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        padding (Sizes): the padding on each side.
+        ceil_mode (bool): whether to round the number of windows up, so that the last one may reach past the end.
         count_include_pad (bool): whether padding counts in the average.
-        divisor_override (int | None): what sums are divided by, instead of the window's size.
+        divisor_override (int | None): the divisor of the sums, instead of the window's size.
 
     Example:
         >>> F.avg_pool3d(torch.arange(64.0).view(1, 1, 4, 4, 4), 2).flatten()
@@ -274,11 +274,11 @@ def lp_pool1d(
     """The `norm_type`-norm of each window.
 
     Args:
-        input (Tensor): the operand.
-        norm_type (float): which norm.
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        ceil_mode (bool): whether a window that is only partly inside counts.
+        input (Tensor): the input.
+        norm_type (float): the exponent of the norm.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        ceil_mode (bool): whether to round the number of windows up, so that the last one may reach past the end.
 
     Example:
         >>> F.lp_pool1d(torch.arange(4.0).view(1, 1, 4), 2.0, 2).shape
@@ -293,11 +293,11 @@ def lp_pool2d(
     """The `norm_type`-norm of each window.
 
     Args:
-        input (Tensor): the operand.
-        norm_type (float): which norm.
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        ceil_mode (bool): whether a window that is only partly inside counts.
+        input (Tensor): the input.
+        norm_type (float): the exponent of the norm.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        ceil_mode (bool): whether to round the number of windows up, so that the last one may reach past the end.
 
     Example:
         >>> F.lp_pool2d(torch.arange(16.0).view(1, 1, 4, 4), 2.0, 2).shape
@@ -312,11 +312,11 @@ def lp_pool3d(
     """The `norm_type`-norm of each window.
 
     Args:
-        input (Tensor): the operand.
-        norm_type (float): which norm.
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        ceil_mode (bool): whether a window that is only partly inside counts.
+        input (Tensor): the input.
+        norm_type (float): the exponent of the norm.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        ceil_mode (bool): whether to round the number of windows up, so that the last one may reach past the end.
 
     Example:
         >>> F.lp_pool3d(torch.arange(64.0).view(1, 1, 4, 4, 4), 2.0, 2).shape
@@ -337,7 +337,7 @@ def _lp_pool(dims: int, input: Tensor, norm_type: float, kernel_size: Sizes, str
 
 
 def _full_size(output_size: int | Sequence[int | None] | None, input: Tensor, dims: int) -> list[int]:
-    """`output_size` with the input's own sizes where it says None."""
+    """`output_size` with None replaced by the input's size."""
     wanted = [output_size] * dims if isinstance(output_size, int | None) else list(output_size)
     if input.dim() <= len(wanted):
         raise ValueError(f"Input dimension should be at least {len(wanted) + 1}, got {input.dim()}")
@@ -349,8 +349,8 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
     """The mean of each of `output_size` windows.
 
     Args:
-        input (Tensor): the operand.
-        output_size (Sizes): the size of the result; None keeps that of the input.
+        input (Tensor): the input.
+        output_size (Sizes): the size of the result.
 
     Example:
         >>> F.adaptive_avg_pool1d(torch.arange(4.0).view(1, 1, 4), 1).flatten()
@@ -363,8 +363,8 @@ def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int | None] |
     """The mean of each of the windows that divide the image into `output_size`.
 
     Args:
-        input (Tensor): the operand.
-        output_size (int | Sequence[int | None] | None): the size of the result; None keeps that of the input.
+        input (Tensor): the input.
+        output_size (int | Sequence[int | None] | None): the size of the result; None keeps the input's size.
 
     Example:
         >>> F.adaptive_avg_pool2d(torch.arange(16.0).view(1, 1, 4, 4), 1).flatten()
@@ -377,8 +377,8 @@ def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] |
     """The mean of each of the windows that divide the volume into `output_size`.
 
     Args:
-        input (Tensor): the operand.
-        output_size (int | Sequence[int | None] | None): the size of the result; None keeps that of the input.
+        input (Tensor): the input.
+        output_size (int | Sequence[int | None] | None): the size of the result; None keeps the input's size.
 
     Example:
         >>> F.adaptive_avg_pool3d(torch.arange(64.0).view(1, 1, 4, 4, 4), 1).flatten()
@@ -393,9 +393,9 @@ def adaptive_max_pool1d(
     """The maximum of each of `output_size` windows.
 
     Args:
-        input (Tensor): the operand.
-        output_size (Sizes): the size of the result; None keeps that of the input.
-        return_indices (bool): whether the places of the largest elements are returned, too.
+        input (Tensor): the input.
+        output_size (Sizes): the size of the result.
+        return_indices (bool): whether to return the indices of the maxima, too.
 
     Example:
         >>> F.adaptive_max_pool1d(torch.arange(4.0).view(1, 1, 4), 1).flatten()
@@ -411,9 +411,9 @@ def adaptive_max_pool2d(
     """The maximum of each of the windows that divide the image into `output_size`.
 
     Args:
-        input (Tensor): the operand.
-        output_size (int | Sequence[int | None] | None): the size of the result; None keeps that of the input.
-        return_indices (bool): whether the places of the largest elements are returned, too.
+        input (Tensor): the input.
+        output_size (int | Sequence[int | None] | None): the size of the result; None keeps the input's size.
+        return_indices (bool): whether to return the indices of the maxima, too.
 
     Example:
         >>> F.adaptive_max_pool2d(torch.arange(16.0).view(1, 1, 4, 4), 1).flatten()
@@ -429,9 +429,9 @@ def adaptive_max_pool3d(
     """The maximum of each of the windows that divide the volume into `output_size`.
 
     Args:
-        input (Tensor): the operand.
-        output_size (int | Sequence[int | None] | None): the size of the result; None keeps that of the input.
-        return_indices (bool): whether the places of the largest elements are returned, too.
+        input (Tensor): the input.
+        output_size (int | Sequence[int | None] | None): the size of the result; None keeps the input's size.
+        return_indices (bool): whether to return the indices of the maxima, too.
 
     Example:
         >>> F.adaptive_max_pool3d(torch.arange(64.0).view(1, 1, 4, 4, 4), 1).flatten()
@@ -444,12 +444,12 @@ def adaptive_max_pool3d(
 def adaptive_max_pool1d_with_indices(
     input: Tensor, output_size: Sizes, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """adaptive_max_pool1d that always returns the places.
+    """adaptive_max_pool1d that always returns the indices.
 
     Args:
-        input (Tensor): the operand.
-        output_size (Sizes): the size of the result; None keeps that of the input.
-        return_indices (bool): whether the places of the largest elements are returned, too.
+        input (Tensor): the input.
+        output_size (Sizes): the size of the result.
+        return_indices (bool): whether to return the indices of the maxima, too.
 
     Example:
         >>> F.adaptive_max_pool1d_with_indices(torch.arange(4.0).view(1, 1, 4), 1)[1].flatten()
@@ -461,12 +461,12 @@ def adaptive_max_pool1d_with_indices(
 def adaptive_max_pool2d_with_indices(
     input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """adaptive_max_pool2d that always returns the places.
+    """adaptive_max_pool2d that always returns the indices.
 
     Args:
-        input (Tensor): the operand.
-        output_size (int | Sequence[int | None] | None): the size of the result; None keeps that of the input.
-        return_indices (bool): whether the places of the largest elements are returned, too.
+        input (Tensor): the input.
+        output_size (int | Sequence[int | None] | None): the size of the result; None keeps the input's size.
+        return_indices (bool): whether to return the indices of the maxima, too.
 
     Example:
         >>> F.adaptive_max_pool2d_with_indices(torch.arange(16.0).view(1, 1, 4, 4), 1)[1].flatten()
@@ -478,12 +478,12 @@ def adaptive_max_pool2d_with_indices(
 def adaptive_max_pool3d_with_indices(
     input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """adaptive_max_pool3d that always returns the places.
+    """adaptive_max_pool3d that always returns the indices.
 
     Args:
-        input (Tensor): the operand.
-        output_size (int | Sequence[int | None] | None): the size of the result; None keeps that of the input.
-        return_indices (bool): whether the places of the largest elements are returned, too.
+        input (Tensor): the input.
+        output_size (int | Sequence[int | None] | None): the size of the result; None keeps the input's size.
+        return_indices (bool): whether to return the indices of the maxima, too.
 
     Example:
         >>> F.adaptive_max_pool3d_with_indices(torch.arange(64.0).view(1, 1, 4, 4, 4), 1)[1].flatten()
@@ -500,15 +500,15 @@ def max_unpool1d(
     padding: Sizes = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """Put maxima back to the places that max_pool1d gave; zero elsewhere.
+    """Put maxima back at the indices that max_pool1d returned; zero elsewhere.
 
     Args:
-        input (Tensor): the operand.
-        indices (Tensor): positions at which to split, or integer positions.
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
-        output_size (Sequence[int] | None): the size of the result; None keeps that of the input.
+        input (Tensor): the input.
+        indices (Tensor): the indices that the max pooling returned.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        padding (Sizes): the padding on each side.
+        output_size (Sequence[int] | None): the size of the result; None for the smallest one that fits.
 
     Example:
         >>> F.max_unpool1d(*F.max_pool1d(torch.arange(4.0).view(1, 1, 4), 2, return_indices=True), 2).shape
@@ -525,15 +525,15 @@ def max_unpool2d(
     padding: Sizes = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """Put maxima back to the places that max_pool2d gave; zero elsewhere.
+    """Put maxima back at the indices that max_pool2d returned; zero elsewhere.
 
     Args:
-        input (Tensor): the operand.
-        indices (Tensor): positions at which to split, or integer positions.
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
-        output_size (Sequence[int] | None): the size of the result; None keeps that of the input.
+        input (Tensor): the input.
+        indices (Tensor): the indices that the max pooling returned.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        padding (Sizes): the padding on each side.
+        output_size (Sequence[int] | None): the size of the result; None for the smallest one that fits.
 
     Example:
         >>> F.max_unpool2d(*F.max_pool2d(torch.arange(16.0).view(1, 1, 4, 4), 2, return_indices=True), 2).shape
@@ -550,15 +550,15 @@ def max_unpool3d(
     padding: Sizes = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """Put maxima back to the places that max_pool3d gave; zero elsewhere.
+    """Put maxima back at the indices that max_pool3d returned; zero elsewhere.
 
     Args:
-        input (Tensor): the operand.
-        indices (Tensor): positions at which to split, or integer positions.
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
-        output_size (Sequence[int] | None): the size of the result; None keeps that of the input.
+        input (Tensor): the input.
+        indices (Tensor): the indices that the max pooling returned.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        padding (Sizes): the padding on each side.
+        output_size (Sequence[int] | None): the size of the result; None for the smallest one that fits.
 
     Example:
         >>> F.max_unpool3d(*F.max_pool3d(torch.arange(64.0).view(1, 1, 4, 4, 4), 2, return_indices=True), 2).shape

@@ -25,13 +25,11 @@ def grid_sample(
     for an unknown mode ("bilinear", "nearest", "bicubic") or padding mode ("zeros", "border", "reflection").
 
     Args:
-        input (Tensor): the operand.
-        grid (Tensor): for each output the place to read, x first, from -1 to 1.
-        mode (str): a name that says how.
-        padding_mode (str): "zeros", "reflect", "replicate" or "circular"; for grids "zeros", "border" or
-            "reflection".
-        align_corners (bool | None): whether -1 and 1, or first and last samples, are the centres of the corner
-            elements.
+        input (Tensor): the input.
+        grid (Tensor): the position to read for each output, x first, from -1 to 1.
+        mode (str): "bilinear", "nearest" or "bicubic".
+        padding_mode (str): "zeros", "border" or "reflection".
+        align_corners (bool | None): whether -1 and 1 are the centres of the corner elements, instead of their outer edges.
 
     Example:
         >>> F.grid_sample(torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 1, 2), align_corners=False)
@@ -58,9 +56,8 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
 
     Args:
         theta (Tensor): affine maps, `(N, 2, 3)` or `(N, 3, 4)`.
-        size (Sequence[int]): the sizes, or the number of neighbours.
-        align_corners (bool | None): whether -1 and 1, or first and last samples, are the centres of the corner
-            elements.
+        size (Sequence[int]): the size of the images or volumes, with batch and channels.
+        align_corners (bool | None): whether -1 and 1 are the centres of the corner elements, instead of their outer edges.
 
     Example:
         >>> F.affine_grid(torch.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]), (1, 1, 2, 2), align_corners=False).shape

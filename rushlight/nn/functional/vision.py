@@ -20,8 +20,8 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """(..., C * r * r, H, W) to (..., C, H * r, W * r) (Shi et al. 2016).
 
     Args:
-        input (Tensor): the operand.
-        upscale_factor (int): by how much height and width grow.
+        input (Tensor): the input.
+        upscale_factor (int): the factor by which height and width grow.
 
     Example:
         >>> F.pixel_shuffle(torch.ones(1, 4, 2, 2), 2).shape
@@ -34,8 +34,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """(..., C, H * r, W * r) to (..., C * r * r, H, W).
 
     Args:
-        input (Tensor): the operand.
-        downscale_factor (int): by how much height and width shrink.
+        input (Tensor): the input.
+        downscale_factor (int): the factor by which height and width shrink.
 
     Example:
         >>> F.pixel_unshuffle(torch.ones(1, 1, 4, 4), 2).shape
@@ -45,11 +45,11 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """Deal the channels of the groups out in turn (Zhang et al. 2017).
+    """Interleave the channels of the groups (Zhang et al. 2017).
 
     Args:
-        input (Tensor): the operand.
-        groups (int): into how many groups the channels fall, each with its own kernels.
+        input (Tensor): the input.
+        groups (int): the number of groups of channels.
 
     Example:
         >>> F.channel_shuffle(torch.ones(1, 4, 1, 1), 2).shape
@@ -62,8 +62,8 @@ def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """channel_shuffle under the name of its kernel.
 
     Args:
-        input (Tensor): the operand.
-        groups (int): into how many groups the channels fall, each with its own kernels.
+        input (Tensor): the input.
+        groups (int): the number of groups of channels.
 
     Example:
         >>> F.native_channel_shuffle(torch.ones(1, 4, 1, 1), 2).shape
@@ -76,11 +76,11 @@ def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Size
     """(N, C, H, W) to (N, C * kernel elements, blocks): each sliding block as a column.
 
     Args:
-        input (Tensor): the operand.
-        kernel_size (Sizes): the size of the window or kernel.
-        dilation (Sizes): the distance between the elements of a kernel or window.
-        padding (Sizes): how much is added on each side.
-        stride (Sizes): the distance between places, or the strides of the result in elements.
+        input (Tensor): the input.
+        kernel_size (Sizes): the size of the window.
+        dilation (Sizes): the distance between elements of a window.
+        padding (Sizes): the padding on each side.
+        stride (Sizes): the step between windows.
 
     Example:
         >>> F.unfold(torch.ones(1, 1, 3, 3), 2).shape
@@ -100,12 +100,12 @@ def fold(
     """(N, C * kernel elements, blocks) to (N, C, H, W): overlapping blocks add up.
 
     Args:
-        input (Tensor): the operand.
-        output_size (Sizes): the size of the result; None keeps that of the input.
-        kernel_size (Sizes): the size of the window or kernel.
-        dilation (Sizes): the distance between the elements of a kernel or window.
-        padding (Sizes): how much is added on each side.
-        stride (Sizes): the distance between places, or the strides of the result in elements.
+        input (Tensor): the input.
+        output_size (Sizes): the size of the result.
+        kernel_size (Sizes): the size of the window.
+        dilation (Sizes): the distance between elements of a window.
+        padding (Sizes): the padding on each side.
+        stride (Sizes): the step between windows.
 
     Example:
         >>> F.fold(torch.ones(1, 4, 1), (2, 2), 2).shape
@@ -126,17 +126,16 @@ def interpolate(
     """Resize the dimensions after the channels to `size`, or by `scale_factor`.
 
     `mode`: "nearest", "nearest-exact", "area", "linear" (3-D input), "bilinear", "bicubic" (4-D) or "trilinear" (5-D). With
-    `antialias` ("bilinear" and "bicubic"), outputs average all inputs under a filter that is as wide as they are.
+    `antialias` ("bilinear" and "bicubic"), each output averages all inputs that it covers.
 
     Args:
-        input (Tensor): the operand.
-        size (Sizes | None): the sizes, or the number of neighbours.
-        scale_factor (float | Sequence[float] | None): by how much sizes grow.
-        mode (str): a name that says how.
-        align_corners (bool | None): whether -1 and 1, or first and last samples, are the centres of the corner
-            elements.
-        recompute_scale_factor (bool | None): whether the factor is computed anew from the sizes.
-        antialias (bool): whether shrinking averages.
+        input (Tensor): the input.
+        size (Sizes | None): the output's size.
+        scale_factor (float | Sequence[float] | None): the ratio of the output's size to the input's.
+        mode (str): the interpolation method.
+        align_corners (bool | None): whether the centres of the corner elements of input and output coincide.
+        recompute_scale_factor (bool | None): whether to recompute the factor from the sizes.
+        antialias (bool): whether to average over all inputs that an output covers when shrinking.
 
     Example:
         >>> F.interpolate(torch.tensor([[[1.0, 2.0]]]), scale_factor=2)
@@ -169,7 +168,7 @@ def interpolate(
 
 
 def _target(input: Tensor, size, scale_factor, recompute: bool | None) -> tuple[list[int], list[float | None]]:
-    """The output's sizes, and the scales that positions are computed with (None: from the sizes)."""
+    """The output's sizes, and the scales for calculating coordinates (None: computed from the sizes)."""
     dims = input.dim() - 2
     if (size is None) == (scale_factor is None):
         raise ValueError("exactly one of size and scale_factor should be defined")
@@ -201,15 +200,14 @@ def upsample(
     mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """interpolate under its former name.
+    """The old name of interpolate.
 
     Args:
-        input (Tensor): the operand.
-        size (Sizes | None): the sizes, or the number of neighbours.
-        scale_factor (float | Sequence[float] | None): by how much sizes grow.
-        mode (str): a name that says how.
-        align_corners (bool | None): whether -1 and 1, or first and last samples, are the centres of the corner
-            elements.
+        input (Tensor): the input.
+        size (Sizes | None): the output's size.
+        scale_factor (float | Sequence[float] | None): the ratio of the output's size to the input's.
+        mode (str): the interpolation method.
+        align_corners (bool | None): whether the centres of the corner elements of input and output coincide.
 
     Example:
         >>> F.upsample(torch.tensor([[[1.0, 2.0]]]), scale_factor=2)
@@ -222,9 +220,9 @@ def upsample_nearest(input: Tensor, size: Sizes | None = None, scale_factor=None
     """interpolate with mode="nearest".
 
     Args:
-        input (Tensor): the operand.
-        size (Sizes | None): the sizes, or the number of neighbours.
-        scale_factor: by how much sizes grow.
+        input (Tensor): the input.
+        size (Sizes | None): the output's size.
+        scale_factor: the ratio of the output's size to the input's.
 
     Example:
         >>> F.upsample_nearest(torch.ones(1, 1, 2, 2), scale_factor=2).shape
@@ -237,9 +235,9 @@ def upsample_bilinear(input: Tensor, size: Sizes | None = None, scale_factor=Non
     """interpolate with mode="bilinear" and align_corners=True.
 
     Args:
-        input (Tensor): the operand.
-        size (Sizes | None): the sizes, or the number of neighbours.
-        scale_factor: by how much sizes grow.
+        input (Tensor): the input.
+        size (Sizes | None): the output's size.
+        scale_factor: the ratio of the output's size to the input's.
 
     Example:
         >>> F.upsample_bilinear(torch.ones(1, 1, 2, 2), scale_factor=2).shape

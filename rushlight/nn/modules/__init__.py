@@ -1,4 +1,4 @@
-"""The modules, by kind of layer."""
+"""The module classes, by kind of layer."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class ReLU(_InPlace):
     """max(0, x).
 
     Args:
-        inplace (bool): whether the input itself is changed.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> torch.nn.ReLU()(torch.tensor([-1.0, 2.0]))
@@ -45,7 +45,7 @@ class SiLU(_InPlace):
     """x * sigmoid(x).
 
     Args:
-        inplace (bool): whether the input itself is changed.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> torch.nn.SiLU()(torch.tensor([-1.0, 2.0]))
@@ -60,7 +60,7 @@ class Mish(_InPlace):
     """x * tanh(softplus(x)).
 
     Args:
-        inplace (bool): whether the input itself is changed.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> torch.nn.Mish()(torch.tensor([-1.0, 2.0]))
@@ -75,7 +75,7 @@ class SELU(_InPlace):
     """ELU with the self-normalising constants.
 
     Args:
-        inplace (bool): whether the input itself is changed.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> torch.nn.SELU()(torch.tensor([-1.0, 2.0]))
@@ -90,7 +90,7 @@ class Hardsigmoid(_InPlace):
     """relu6(x + 3) / 6.
 
     Args:
-        inplace (bool): whether the input itself is changed.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> torch.nn.Hardsigmoid()(torch.tensor([-1.0, 2.0]))
@@ -108,7 +108,7 @@ class Hardswish(_InPlace):
     """x * relu6(x + 3) / 6.
 
     Args:
-        inplace (bool): whether the input itself is changed.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> torch.nn.Hardswish()(torch.tensor([-1.0, 2.0]))
@@ -128,7 +128,7 @@ class Hardtanh(_InPlace):
     Args:
         min_val (float): the lower bound.
         max_val (float): the upper bound.
-        inplace (bool): whether the input itself is changed.
+        inplace (bool): whether to overwrite the input.
         min_value (float | None): deprecated: use `min_val`.
         max_value (float | None): deprecated: use `max_val`.
 
@@ -166,7 +166,7 @@ class ReLU6(Hardtanh):
     """min(max(0, x), 6).
 
     Args:
-        inplace (bool): whether the input itself is changed.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> torch.nn.ReLU6()(torch.tensor([-1.0, 2.0]))
@@ -185,8 +185,8 @@ class Threshold(_InPlace):
 
     Args:
         threshold (float): the threshold.
-        value (float): what is answered: (..., S, E_v), or a number.
-        inplace (bool): whether the input itself is changed.
+        value (float): the replacement of elements up to the threshold.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> torch.nn.Threshold(0.5, 9.0)(torch.tensor([-1.0, 2.0]))
@@ -218,8 +218,8 @@ class ELU(_WithAlpha):
     """x where positive, alpha * (exp(x) - 1) elsewhere.
 
     Args:
-        alpha (float): a scale.
-        inplace (bool): whether the input itself is changed.
+        alpha (float): minus the limit for large negative inputs.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> torch.nn.ELU()(torch.tensor([-1.0, 2.0]))
@@ -234,8 +234,8 @@ class CELU(_WithAlpha):
     """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)).
 
     Args:
-        alpha (float): a scale.
-        inplace (bool): whether the input itself is changed.
+        alpha (float): minus the limit for large negative inputs.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> torch.nn.CELU()(torch.tensor([-1.0, 2.0]))
@@ -251,7 +251,7 @@ class LeakyReLU(_InPlace):
 
     Args:
         negative_slope (float): the slope below 0.
-        inplace (bool): whether the input itself is changed.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> torch.nn.LeakyReLU()(torch.tensor([-1.0, 2.0]))
@@ -275,7 +275,7 @@ class RReLU(_InPlace):
     Args:
         lower (float): the smallest slope.
         upper (float): the largest slope.
-        inplace (bool): whether the input itself is changed.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> torch.nn.RReLU().eval()(torch.tensor([-1.0, 2.0]))
@@ -299,9 +299,9 @@ class PReLU(Module):
 
     Args:
         num_parameters (int): one weight for all, or the number of channels.
-        init (float): the weight at the beginning.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
+        init (float): the initial weight.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
 
     Example:
         >>> torch.nn.PReLU()(torch.tensor([-1.0, 2.0])).detach()
@@ -316,7 +316,7 @@ class PReLU(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """`init` everywhere."""
+        """Fill with `init`."""
         init.constant_(self.weight, self.init)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -352,7 +352,7 @@ class Softplus(Module):
     """log(1 + exp(beta * x)) / beta; x itself where beta * x is above the threshold.
 
     Args:
-        beta (float): a scale, or the exponent.
+        beta (float): the multiplier of x inside the exponential.
         threshold (float): the threshold.
 
     Example:
@@ -597,7 +597,7 @@ class Softmax2d(Module):
         return F.softmax(input, -3)
 
 
-# Classes that PyTorch has in this module.
+# Classes that PyTorch also has in this module.
 __getattr__, __dir__ = lazy_names(globals(), {
     "rushlight.nn.modules.attention": ("MultiheadAttention",),
 })  # fmt: skip

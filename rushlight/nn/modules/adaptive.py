@@ -1,4 +1,4 @@
-"""AdaptiveLogSoftmaxWithLoss: a softmax over many classes whose rare ones share smaller layers (Grave et al. 2017)."""
+"""AdaptiveLogSoftmaxWithLoss: a softmax over many classes in which rare classes share smaller layers (Grave et al. 2017)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ aten = namespaces.namespace("aten")
 
 
 class ASMoutput(NamedTuple):
-    """The log-probability of each target, and minus their mean."""
+    """The log-probability of each target, and the loss: minus their mean."""
 
     output: Tensor
     loss: Tensor
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Log-probabilities of `n_classes` classes, numbered by falling frequency.
+    """Log-probabilities of `n_classes` classes, which are numbered by decreasing frequency.
 
     Classes below cutoffs[0] have outputs of their own in the head; the others are in clusters that end at the next cutoffs,
     each with an output in the head and a layer of in_features / div_value ** (cluster + 1) hidden features. Raises
@@ -32,11 +32,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     Args:
         in_features (int): the features of the input.
         n_classes (int): the number of classes.
-        cutoffs (Sequence[int]): where clusters of rarer classes begin.
-        div_value (float): by what the features of each further cluster are divided.
-        head_bias (bool): whether the first cluster has a bias.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
+        cutoffs (Sequence[int]): the first class of each cluster of rarer classes.
+        div_value (float): the divisor of the hidden features from one cluster to the next.
+        head_bias (bool): whether the head has a bias.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
 
     Example:
         >>> torch.nn.AdaptiveLogSoftmaxWithLoss(4, 6, [2])(torch.ones(1, 4), torch.tensor([5])).output.shape
@@ -73,7 +73,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             self.tail.append(Sequential(*layers))
 
     def reset_parameters(self) -> None:
-        """As the linear layers do."""
+        """Reset the linear layers."""
         self.head.reset_parameters()
         for first, second in self.tail:
             first.reset_parameters()
@@ -98,7 +98,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     def _target_log_prob(self, input: Tensor, target: Tensor) -> Tensor:
         head = F.log_softmax(self.head(input), 1)
-        # Which output of the head speaks for the target: its own, or that of its cluster.
+        # The head's output for the target: its own, or that of its cluster.
         place = target
         correction = input.new_zeros([target.shape[0]])
         for cluster, (low, high) in enumerate(zip(self.cutoffs, self.cutoffs[1:], strict=False)):

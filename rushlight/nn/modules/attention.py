@@ -11,23 +11,23 @@ from rushlight.nn.modules.module import Module
 
 
 class MultiheadAttention(Module):
-    """Attention of queries to keys in `num_heads` parts of the features (Vaswani et al. 2017).
+    """Attention with `num_heads` heads, each on a part of the features (Vaswani et al. 2017).
 
     Inputs are (tokens, batch, features), (batch, tokens, features) when `batch_first`, or (tokens, features).
     `kdim` and `vdim` are the features of keys and values where they differ from the query's.
 
     Args:
-        embed_dim (int): the features of tokens.
+        embed_dim (int): the number of features of a token.
         num_heads (int): the number of heads.
-        dropout (float): the probability that a value is dropped.
-        bias (bool): whether something is added to the result, or what.
+        dropout (float): the probability of zeroing an element.
+        bias (bool): whether the layer has a learned bias.
         add_bias_kv (bool): whether a learned key and value are added.
         add_zero_attn (bool): whether a key and value of zeros are added.
         kdim (int | None): the features of keys.
         vdim (int | None): the features of values.
-        batch_first (bool): whether the batch is the first dimension, not the second.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
+        batch_first (bool): whether the batch is the first dimension, instead of the second.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
 
     Example:
         >>> torch.nn.MultiheadAttention(4, 2)(*[torch.ones(3, 1, 4)] * 3)[0].shape
@@ -141,7 +141,7 @@ class MultiheadAttention(Module):
 
 
 def _swapped(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    # What was one tensor stays one: the packed projection looks at identity.
+    # One tensor as several arguments must stay one object: the packed projection checks identity.
     swapped_query = query.transpose(0, 1)
     swapped_key = swapped_query if key is query else key.transpose(0, 1)
     return swapped_query, swapped_key, swapped_key if value is key else value.transpose(0, 1)

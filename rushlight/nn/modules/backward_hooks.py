@@ -1,4 +1,4 @@
-"""Full backward hooks: identity functions at a module's inputs and outputs that see the gradients pass.
+"""Full backward hooks: identity functions at a module's inputs and outputs, through which the gradients pass.
 
 In: the arguments and the result of one call. Out: the same values, with tape nodes that call the module's hooks.
 """
@@ -22,7 +22,7 @@ Gradients = tuple[Tensor | None, ...]
 
 
 class BackwardHookFunction(Function):
-    """The identity on tensors; in the backward pass, gradients go through the function given first."""
+    """The identity on tensors; in the backward pass, gradients go through the function that is its first argument."""
 
     @staticmethod
     def forward(ctx: Any, on_gradients: Callable[[Gradients], Gradients], *tensors: Tensor) -> tuple[Tensor, ...]:
@@ -35,7 +35,7 @@ class BackwardHookFunction(Function):
 
 
 class BackwardBoundary:
-    """The backward hooks of one call of a module, and what has passed so far."""
+    """The backward hooks of one call of a module, and the gradients seen so far."""
 
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -62,7 +62,7 @@ class BackwardBoundary:
         return _pass_through(args, self.input_positions, self._at_inputs) if self.hooks else args
 
     def leave(self, result: Any) -> Any:
-        """The result to return from the call: a tensor, or a tuple or list in which tensors are seen."""
+        """The result to return from the call: a tensor, or a tuple or list whose tensors are hooked."""
         if isinstance(result, Tensor):
             return self.leave((result,))[0]
         if not isinstance(result, (tuple, list)):
@@ -86,12 +86,12 @@ class BackwardBoundary:
             if changed is not None:
                 self.grad_outputs = _checked(changed, self.output_count, "backward pre hook")
         if self.hooks and not self.input_positions:
-            # No gradient will reach the inputs, so nothing but this place can call the hooks.
+            # No gradient will reach the inputs, so the hooks must be called here.
             self._call_hooks((None,) * self.input_count)
         return tuple(self.grad_outputs[position] for position in self.output_positions)
 
     def _at_inputs(self, gradients: Gradients) -> Gradients:
-        if self.grad_outputs is None:  # they come from a gradient of the module's gradients, not from its outputs
+        if self.grad_outputs is None:  # double backward through the module's gradients, not a backward of its outputs
             return gradients
         grad_inputs = self._call_hooks(_spread(gradients, self.input_positions, self.input_count))
         self.grad_outputs = None
@@ -117,12 +117,12 @@ def _pass_through(values: tuple, positions: list[int], on_gradients: Callable[[G
     return tuple(replaced.get(position, value) for position, value in enumerate(values))
 
 
-# Captured on its own, it would take what has passed so far for what will have passed when the gradients come.
+# Don't capture it alone: a capture would read the gradients seen so far at capture time instead of at backward time.
 skip_code(_pass_through.__code__)
 
 
 def _spread(gradients: Gradients, positions: list[int], count: int) -> Gradients:
-    """Gradients of the tensors among `count` values, with None at the other places."""
+    """Gradients of the tensors among `count` values, with None for the other values."""
     places = dict(zip(positions, gradients, strict=True))
     return tuple(places.get(position) for position in range(count))
 
@@ -135,7 +135,7 @@ def _checked(changed: Any, count: int, kind: str) -> Gradients:
 
 
 def attach_legacy_hooks(module: Module, result: Any) -> None:
-    """Let the hooks of `register_backward_hook` run with the node that made the first tensor of `result`."""
+    """Attach the hooks of `register_backward_hook` to the node that made the first tensor of `result`."""
     while not isinstance(result, Tensor) and result:
         result = next(iter(result.values())) if isinstance(result, dict) else result[0]
     if not isinstance(result, Tensor) or result.grad_fn is None:

@@ -14,7 +14,7 @@ from rushlight.nn.modules.module import Module
 
 
 class _NormBase(Module):
-    """Weight and bias per channel, and running statistics with a count of the batches that they come from."""
+    """The base of normalisations: weight and bias per channel, running statistics, and the number of batches seen."""
 
     _version = 2
 
@@ -46,14 +46,14 @@ class _NormBase(Module):
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
-        """Mean 0, variance 1, no batches."""
+        """Reset to mean 0, variance 1, no batches."""
         if self.track_running_stats:
             self.running_mean.zero_()
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self) -> None:
-        """Ones and zeros, and the running statistics afresh."""
+        """Reset weight to 1, bias to 0, and the running statistics."""
         self.reset_running_stats()
         if self.weight is not None:
             init.ones_(self.weight)
@@ -68,7 +68,7 @@ class _NormBase(Module):
         return text + f", bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
 
     def _load_from_state_dict(self, state_dict: dict, prefix: str, local_metadata: dict, *args: Any) -> None:
-        # The count came with version 2 of the layer: older files lack it.
+        # Version 2 of the layer added the count, so older files lack it.
         version = local_metadata.get("version")
         key = prefix + "num_batches_tracked"
         if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
@@ -104,13 +104,13 @@ class BatchNorm1d(_BatchNorm):
 
     Args:
         num_features (int): the number of channels.
-        eps (float): a small number that keeps quotients finite.
-        momentum (float | None): how far a step moves the averages; None for the mean of all.
-        affine (bool): whether there are a weight and a bias per channel.
-        track_running_stats (bool): whether averages are kept for evaluation.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
-        bias (bool): whether something is added to the result, or what.
+        eps (float): added to the variance.
+        momentum (float | None): the weight of a batch in the running averages; None averages all batches equally.
+        affine (bool): whether the layer has a weight and a bias per channel.
+        track_running_stats (bool): whether to keep running averages for evaluation.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
+        bias (bool): whether the layer has a learned bias.
 
     Example:
         >>> torch.nn.BatchNorm1d(1)(torch.ones(1, 1, 4)).shape
@@ -127,13 +127,13 @@ class BatchNorm2d(_BatchNorm):
 
     Args:
         num_features (int): the number of channels.
-        eps (float): a small number that keeps quotients finite.
-        momentum (float | None): how far a step moves the averages; None for the mean of all.
-        affine (bool): whether there are a weight and a bias per channel.
-        track_running_stats (bool): whether averages are kept for evaluation.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
-        bias (bool): whether something is added to the result, or what.
+        eps (float): added to the variance.
+        momentum (float | None): the weight of a batch in the running averages; None averages all batches equally.
+        affine (bool): whether the layer has a weight and a bias per channel.
+        track_running_stats (bool): whether to keep running averages for evaluation.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
+        bias (bool): whether the layer has a learned bias.
 
     Example:
         >>> torch.nn.BatchNorm2d(1)(torch.ones(1, 1, 4, 4)).shape
@@ -150,13 +150,13 @@ class BatchNorm3d(_BatchNorm):
 
     Args:
         num_features (int): the number of channels.
-        eps (float): a small number that keeps quotients finite.
-        momentum (float | None): how far a step moves the averages; None for the mean of all.
-        affine (bool): whether there are a weight and a bias per channel.
-        track_running_stats (bool): whether averages are kept for evaluation.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
-        bias (bool): whether something is added to the result, or what.
+        eps (float): added to the variance.
+        momentum (float | None): the weight of a batch in the running averages; None averages all batches equally.
+        affine (bool): whether the layer has a weight and a bias per channel.
+        track_running_stats (bool): whether to keep running averages for evaluation.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
+        bias (bool): whether the layer has a learned bias.
 
     Example:
         >>> torch.nn.BatchNorm3d(1)(torch.ones(1, 1, 4, 4, 4)).shape
@@ -169,20 +169,20 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over the batches of several processes, which torch has on GPUs only.
+    """Batch normalisation across processes, which torch supports only on GPUs.
 
-    Here it evaluates with running statistics, and raises ValueError when it is asked to train.
+    Here it works in evaluation mode, and raises ValueError in training mode.
 
     Args:
         num_features (int): the number of channels.
-        eps (float): a small number that keeps quotients finite.
-        momentum (float | None): how far a step moves the averages; None for the mean of all.
-        affine (bool): whether there are a weight and a bias per channel.
-        track_running_stats (bool): whether averages are kept for evaluation.
+        eps (float): added to the variance.
+        momentum (float | None): the weight of a batch in the running averages; None averages all batches equally.
+        affine (bool): whether the layer has a weight and a bias per channel.
+        track_running_stats (bool): whether to keep running averages for evaluation.
         process_group (Any): unused: there is one process.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
-        bias (bool): whether something is added to the result, or what.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
+        bias (bool): whether the layer has a learned bias.
 
     Example:
         >>> torch.nn.SyncBatchNorm(2).eval()(torch.ones(1, 2, 3)).shape
@@ -216,7 +216,7 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
-        """`module` with every batch normalisation in it replaced by a SyncBatchNorm with its parameters and buffers."""
+        """Replace every batch normalisation in `module` by a SyncBatchNorm with its parameters and buffers."""
         converted = module
         if isinstance(module, _BatchNorm) and not isinstance(module, cls):
             options = (module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats)
@@ -280,13 +280,13 @@ class InstanceNorm1d(_InstanceNorm):
 
     Args:
         num_features (int): the number of channels.
-        eps (float): a small number that keeps quotients finite.
-        momentum (float): how far a step moves the averages; None for the mean of all.
-        affine (bool): whether there are a weight and a bias per channel.
-        track_running_stats (bool): whether averages are kept for evaluation.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
-        bias (bool): whether something is added to the result, or what.
+        eps (float): added to the variance.
+        momentum (float): the weight of a batch in the running averages.
+        affine (bool): whether the layer has a weight and a bias per channel.
+        track_running_stats (bool): whether to keep running averages for evaluation.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
+        bias (bool): whether the layer has a learned bias.
 
     Example:
         >>> torch.nn.InstanceNorm1d(1)(torch.ones(1, 1, 4)).shape
@@ -301,13 +301,13 @@ class InstanceNorm2d(_InstanceNorm):
 
     Args:
         num_features (int): the number of channels.
-        eps (float): a small number that keeps quotients finite.
-        momentum (float): how far a step moves the averages; None for the mean of all.
-        affine (bool): whether there are a weight and a bias per channel.
-        track_running_stats (bool): whether averages are kept for evaluation.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
-        bias (bool): whether something is added to the result, or what.
+        eps (float): added to the variance.
+        momentum (float): the weight of a batch in the running averages.
+        affine (bool): whether the layer has a weight and a bias per channel.
+        track_running_stats (bool): whether to keep running averages for evaluation.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
+        bias (bool): whether the layer has a learned bias.
 
     Example:
         >>> torch.nn.InstanceNorm2d(1)(torch.ones(1, 1, 4, 4)).shape
@@ -322,13 +322,13 @@ class InstanceNorm3d(_InstanceNorm):
 
     Args:
         num_features (int): the number of channels.
-        eps (float): a small number that keeps quotients finite.
-        momentum (float): how far a step moves the averages; None for the mean of all.
-        affine (bool): whether there are a weight and a bias per channel.
-        track_running_stats (bool): whether averages are kept for evaluation.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
-        bias (bool): whether something is added to the result, or what.
+        eps (float): added to the variance.
+        momentum (float): the weight of a batch in the running averages.
+        affine (bool): whether the layer has a weight and a bias per channel.
+        track_running_stats (bool): whether to keep running averages for evaluation.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
+        bias (bool): whether the layer has a learned bias.
 
     Example:
         >>> torch.nn.InstanceNorm3d(1)(torch.ones(1, 1, 4, 4, 4)).shape
@@ -338,7 +338,7 @@ class InstanceNorm3d(_InstanceNorm):
     dims = 3
 
 
-# Classes that PyTorch has in this module.
+# Classes that PyTorch also has in this module.
 __getattr__, __dir__ = lazy_names(globals(), {
     "rushlight.nn.modules.lazy_layers": ("LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d"),
 })  # fmt: skip

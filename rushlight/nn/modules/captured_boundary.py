@@ -1,7 +1,7 @@
-"""What captured graphs call where backward hooks of a module stand: the two sides of `backward_hooks.BackwardBoundary`.
+"""Nodes of captured graphs for a module's backward hooks: the two sides of `backward_hooks.BackwardBoundary`.
 
-In: tensors that enter a module or leave it, and its hooks, captured as functions of gradients. Out: the same values, with tape
-nodes that call those.
+In: tensors that enter or leave a module, and its hooks, captured as functions of gradients. Out: the same values, with tape
+nodes that call these functions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NOT_ARRIVED = (
 
 
 class Crossing:
-    """One call of a module: the gradients of its outputs, from when they arrive until those of its inputs do."""
+    """One call of a module: holds the gradients of its outputs until those of its inputs arrive."""
 
     def __init__(self) -> None:
         self.hooks: CapturedBackward | None = None
@@ -32,14 +32,14 @@ class Crossing:
 
 
 def enter_module(*tensors: Tensor) -> tuple:
-    """A Crossing for this call, and the inputs that have gradients."""
+    """A Crossing for this call, and the inputs, with nodes on those that have gradients."""
     crossing = Crossing()
     return crossing, *BackwardHookFunction.apply(crossing.at_inputs, *tensors)
 
 
 class LeaveModule(BringsBackward):
-    """Where a call leaves its module. `pre_hooks` gives the gradients of all outputs, of which those at `positions` go on, and
-    `hooks`, if there are any, those of the inputs."""
+    """The exit of a call. `pre_hooks` returns the gradients of all outputs, of which those at `positions` are passed on.
+    `hooks`, if not None, returns the gradients of the inputs."""
 
     __name__ = "leave_module"
 
@@ -50,7 +50,7 @@ class LeaveModule(BringsBackward):
         self.is_constant = pre_hooks.is_constant or (hooks is not None and hooks.is_constant)
 
     def __call__(self, crossing: Crossing | None, tensors: tuple, before: tuple, after: tuple) -> tuple:
-        """The outputs that have gradients. `before` and `after` are what the pre-hooks and the hooks read."""
+        """The outputs that have gradients. `before` and `after` are the values that the pre-hooks and the hooks read."""
         if crossing is not None:
             crossing.hooks, crossing.kept = self.hooks, after
 

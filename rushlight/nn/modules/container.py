@@ -1,4 +1,4 @@
-"""Containers of modules: Sequential, ModuleList, ModuleDict. Those of parameters are in `parameter_container`."""
+"""Containers of modules: Sequential, ModuleList, ModuleDict. Containers of parameters are in `parameter_container`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rushlight.nn.modules.module import Module, indent_after_first
 
 
 class _ModuleSequence(Module):
-    """What Sequential and ModuleList share: submodules named "0", "1", ... with most of a list's interface."""
+    """The base of Sequential and ModuleList: submodules named "0", "1", ..., with most of a list's interface."""
 
     def _name_at(self, index: Any) -> str:
         """The name of the submodule at an integer index; IndexError if there is none."""
@@ -83,7 +83,7 @@ class Sequential(_ModuleSequence):
     Takes modules, or one dict from names to modules.
 
     Args:
-        *args (Any): none are needed.
+        *args (Any): the modules, or one dict from names to modules.
 
     Example:
         >>> torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU())(torch.ones(1, 3)).shape
@@ -103,7 +103,7 @@ class Sequential(_ModuleSequence):
         return input
 
     def insert(self, index: int, module: Module) -> Sequential:
-        """Put a module before the one at `index` and return this container; AssertionError for what is no module."""
+        """Put a module before the one at `index` and return this container; AssertionError for anything but a module."""
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
         return super().insert(index, module)
@@ -225,7 +225,7 @@ class ModuleDict(Module):
         return self._modules.values()
 
     def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
-        """Add modules from a mapping or from pairs; those with a name that is taken replace the earlier ones."""
+        """Add modules from a mapping or from pairs; existing names are overwritten."""
         for key, module in key_value_pairs("ModuleDict", modules):
             self[key] = module
 
@@ -250,7 +250,7 @@ def key_value_pairs(owner: str, pairs: Any) -> list[tuple[str, Any]]:
 
 
 def _require_module(module: Any) -> Module | None:
-    """A module, or None, which leaves a place in a list empty."""
+    """TypeError for anything but a module or None; None leaves a list entry empty."""
     if module is not None and not isinstance(module, Module):
         raise TypeError(f"{type(module).__name__} is not a Module subclass")
     return module
@@ -268,7 +268,7 @@ def _require_factor(factor: Any) -> None:
         raise ValueError(f"Non-positive multiplication factor {factor} for Sequential")
 
 
-# Classes that PyTorch has in this module.
+# Classes that PyTorch also has in this module.
 __getattr__, __dir__ = lazy_names(globals(), {
     "rushlight.nn.modules.parameter_container": ("ParameterDict", "ParameterList"),
 })  # fmt: skip

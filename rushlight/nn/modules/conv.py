@@ -1,4 +1,4 @@
-"""Convolution layers and their adjoints."""
+"""Convolution and transposed convolution layers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _ConvNd(Module):
-    """What all share. `dims` is the number of spatial dimensions, `transposed` whether it is the adjoint."""
+    """The base of convolutions. `dims` is the number of spatial dimensions; `transposed` makes it the adjoint."""
 
     dims: int
     transposed: bool
@@ -80,7 +80,7 @@ class _ConvNd(Module):
                 init.uniform_(self.bias, -bound, bound)
 
     def _border(self) -> list[int]:
-        """The padding as F.pad takes it."""
+        """The padding in the form of F.pad."""
         if self.padding == "valid":
             return [0] * (2 * self.dims)
         if self.padding == "same":
@@ -143,16 +143,15 @@ class Conv1d(_Convolution):
     Args:
         in_channels (int): the channels of the input.
         out_channels (int): the channels of the result.
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes): the distance between places, or the strides of the result in elements.
-        padding (Sizes | str): how much is added on each side.
-        dilation (Sizes): the distance between the elements of a kernel or window.
-        groups (int): into how many groups the channels fall, each with its own kernels.
-        bias (bool): whether something is added to the result, or what.
-        padding_mode (str): "zeros", "reflect", "replicate" or "circular"; for grids "zeros", "border" or
-            "reflection".
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
+        kernel_size (Sizes): the size of the kernel.
+        stride (Sizes): the step between positions of the kernel.
+        padding (Sizes | str): the padding on each side, or "valid" or "same".
+        dilation (Sizes): the distance between elements of the kernel.
+        groups (int): the number of groups of channels; each group has its own kernels.
+        bias (bool): whether the layer has a learned bias.
+        padding_mode (str): "zeros", "reflect", "replicate" or "circular".
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
 
     Example:
         >>> torch.nn.Conv1d(1, 2, 2)(torch.ones(1, 1, 4)).shape
@@ -168,16 +167,15 @@ class Conv2d(_Convolution):
     Args:
         in_channels (int): the channels of the input.
         out_channels (int): the channels of the result.
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes): the distance between places, or the strides of the result in elements.
-        padding (Sizes | str): how much is added on each side.
-        dilation (Sizes): the distance between the elements of a kernel or window.
-        groups (int): into how many groups the channels fall, each with its own kernels.
-        bias (bool): whether something is added to the result, or what.
-        padding_mode (str): "zeros", "reflect", "replicate" or "circular"; for grids "zeros", "border" or
-            "reflection".
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
+        kernel_size (Sizes): the size of the kernel.
+        stride (Sizes): the step between positions of the kernel.
+        padding (Sizes | str): the padding on each side, or "valid" or "same".
+        dilation (Sizes): the distance between elements of the kernel.
+        groups (int): the number of groups of channels; each group has its own kernels.
+        bias (bool): whether the layer has a learned bias.
+        padding_mode (str): "zeros", "reflect", "replicate" or "circular".
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
 
     Example:
         >>> torch.nn.Conv2d(1, 2, 2)(torch.ones(1, 1, 4, 4)).shape
@@ -193,16 +191,15 @@ class Conv3d(_Convolution):
     Args:
         in_channels (int): the channels of the input.
         out_channels (int): the channels of the result.
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes): the distance between places, or the strides of the result in elements.
-        padding (Sizes | str): how much is added on each side.
-        dilation (Sizes): the distance between the elements of a kernel or window.
-        groups (int): into how many groups the channels fall, each with its own kernels.
-        bias (bool): whether something is added to the result, or what.
-        padding_mode (str): "zeros", "reflect", "replicate" or "circular"; for grids "zeros", "border" or
-            "reflection".
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
+        kernel_size (Sizes): the size of the kernel.
+        stride (Sizes): the step between positions of the kernel.
+        padding (Sizes | str): the padding on each side, or "valid" or "same".
+        dilation (Sizes): the distance between elements of the kernel.
+        groups (int): the number of groups of channels; each group has its own kernels.
+        bias (bool): whether the layer has a learned bias.
+        padding_mode (str): "zeros", "reflect", "replicate" or "circular".
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
 
     Example:
         >>> torch.nn.Conv3d(1, 2, 2)(torch.ones(1, 1, 4, 4, 4)).shape
@@ -242,7 +239,7 @@ class _TransposedConvolution(_ConvNd):
         return convolve(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
 
     def _output_padding(self, input: Tensor, output_size: list[int]) -> list[int]:
-        """What to add on the right sides to get `output_size`."""
+        """The output padding that gives `output_size`."""
         if len(output_size) == input.dim():
             output_size = output_size[-self.dims :]
         if len(output_size) != self.dims:
@@ -271,17 +268,16 @@ class ConvTranspose1d(_TransposedConvolution):
     Args:
         in_channels (int): the channels of the input.
         out_channels (int): the channels of the result.
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
-        output_padding (Sizes): what is added to one side of the result.
-        groups (int): into how many groups the channels fall, each with its own kernels.
-        bias (bool): whether something is added to the result, or what.
-        dilation (Sizes): the distance between the elements of a kernel or window.
-        padding_mode (str): "zeros", "reflect", "replicate" or "circular"; for grids "zeros", "border" or
-            "reflection".
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
+        kernel_size (Sizes): the size of the kernel.
+        stride (Sizes): the step between positions of the kernel.
+        padding (Sizes): the padding on each side.
+        output_padding (Sizes): extra size at the end of each dimension of the result.
+        groups (int): the number of groups of channels; each group has its own kernels.
+        bias (bool): whether the layer has a learned bias.
+        dilation (Sizes): the distance between elements of the kernel.
+        padding_mode (str): "zeros", "reflect", "replicate" or "circular".
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
 
     Example:
         >>> torch.nn.ConvTranspose1d(1, 2, 2)(torch.ones(1, 1, 4)).shape
@@ -297,17 +293,16 @@ class ConvTranspose2d(_TransposedConvolution):
     Args:
         in_channels (int): the channels of the input.
         out_channels (int): the channels of the result.
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
-        output_padding (Sizes): what is added to one side of the result.
-        groups (int): into how many groups the channels fall, each with its own kernels.
-        bias (bool): whether something is added to the result, or what.
-        dilation (Sizes): the distance between the elements of a kernel or window.
-        padding_mode (str): "zeros", "reflect", "replicate" or "circular"; for grids "zeros", "border" or
-            "reflection".
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
+        kernel_size (Sizes): the size of the kernel.
+        stride (Sizes): the step between positions of the kernel.
+        padding (Sizes): the padding on each side.
+        output_padding (Sizes): extra size at the end of each dimension of the result.
+        groups (int): the number of groups of channels; each group has its own kernels.
+        bias (bool): whether the layer has a learned bias.
+        dilation (Sizes): the distance between elements of the kernel.
+        padding_mode (str): "zeros", "reflect", "replicate" or "circular".
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
 
     Example:
         >>> torch.nn.ConvTranspose2d(1, 2, 2)(torch.ones(1, 1, 4, 4)).shape
@@ -323,17 +318,16 @@ class ConvTranspose3d(_TransposedConvolution):
     Args:
         in_channels (int): the channels of the input.
         out_channels (int): the channels of the result.
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
-        output_padding (Sizes): what is added to one side of the result.
-        groups (int): into how many groups the channels fall, each with its own kernels.
-        bias (bool): whether something is added to the result, or what.
-        dilation (Sizes): the distance between the elements of a kernel or window.
-        padding_mode (str): "zeros", "reflect", "replicate" or "circular"; for grids "zeros", "border" or
-            "reflection".
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
+        kernel_size (Sizes): the size of the kernel.
+        stride (Sizes): the step between positions of the kernel.
+        padding (Sizes): the padding on each side.
+        output_padding (Sizes): extra size at the end of each dimension of the result.
+        groups (int): the number of groups of channels; each group has its own kernels.
+        bias (bool): whether the layer has a learned bias.
+        dilation (Sizes): the distance between elements of the kernel.
+        padding_mode (str): "zeros", "reflect", "replicate" or "circular".
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
 
     Example:
         >>> torch.nn.ConvTranspose3d(1, 2, 2)(torch.ones(1, 1, 4, 4, 4)).shape
@@ -343,7 +337,7 @@ class ConvTranspose3d(_TransposedConvolution):
     dims = 3
 
 
-# Classes that PyTorch has in this module.
+# Classes that PyTorch also has in this module.
 __getattr__, __dir__ = lazy_names(globals(), {
     "rushlight.nn.modules.lazy_layers": (
         "LazyConv1d", "LazyConv2d", "LazyConv3d",

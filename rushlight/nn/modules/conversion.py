@@ -1,4 +1,4 @@
-"""The conversions of `Module.to` and its short forms, as functions from tensor to tensor."""
+"""The conversions of `Module.to`, `Module.half` and so on, as functions from tensor to tensor."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _FORMS = "to(device), to(dtype), to(device, dtype), to(tensor), each with non_bl
 
 
 def where_floating(name: str) -> Conversion:
-    """Convert floating tensors to the dtype called `name` and leave others as they are."""
+    """Convert floating tensors to the dtype called `name`, and leave others unchanged."""
     target = getattr(dtypes, name)
     return lambda tensor: tensor.to(dtype=target) if tensor.is_floating_point() else tensor
 
 
 def conversion_to(*args: Any, **kwargs: Any) -> Conversion:
-    """The conversion that arguments of `Module.to` ask for; TypeError if they do not fit one of its forms."""
+    """The conversion for arguments of `Module.to`; TypeError if they fit none of its signatures."""
     where, element_type, order = parse_to_arguments(*args, **kwargs)
     if element_type is not None and not (element_type.is_floating_point or element_type.is_complex):
         raise TypeError(
@@ -54,7 +54,7 @@ def conversion_to(*args: Any, **kwargs: Any) -> Conversion:
 
 
 def parse_to_arguments(*args: Any, **kwargs: Any) -> tuple[device | None, dtype | None, memory_format | None]:
-    """The device, dtype and memory format among arguments of `to`."""
+    """The device, dtype and memory format from arguments of `to`."""
     found: dict[str, Any] = {}
     _check_order(args)
     for value in args:
@@ -68,7 +68,7 @@ def parse_to_arguments(*args: Any, **kwargs: Any) -> tuple[device | None, dtype 
 
 
 def _check_order(args: tuple) -> None:
-    """TypeError unless positional arguments stand as in one of the forms."""
+    """TypeError unless positional arguments are in the order of one of the signatures."""
     names_dtype = len(args) > 0 and isinstance(args[0], dtype | Tensor)
     flags = args[1:] if names_dtype else args[2:]
     fits = names_dtype or len(args) < 2 or args[1] is None or isinstance(args[1], dtype)

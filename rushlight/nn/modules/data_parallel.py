@@ -1,4 +1,4 @@
-"""DataParallel: torch's module for several GPUs, which without them is a transparent wrapper."""
+"""DataParallel: torch's module for several GPUs. Without GPUs it only wraps its module."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rushlight.nn.modules.module import Module
 
 
 class DataParallel(Module):
-    """Calls `module`. Its state dict has the prefix "module.", as torch's has; devices are not used.
+    """Calls `module`. Its state dict has the prefix "module.", as in torch; devices are ignored.
 
     Args:
         module (Module): the module.

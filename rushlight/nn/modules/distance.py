@@ -11,8 +11,8 @@ class PairwiseDistance(Module):
     """The p-norm of x1 - x2 + eps over the last dimension.
 
     Args:
-        p (float): the probability, or the exponent of the norm.
-        eps (float): a small number that keeps quotients finite.
+        p (float): the exponent of the norm.
+        eps (float): added to the differences.
         keepdim (bool): keep reduced dimensions, with size 1.
 
     Example:
@@ -35,7 +35,7 @@ class CosineSimilarity(Module):
 
     Args:
         dim (int): the dimension along which to work; negative ones count from the last.
-        eps (float): a small number that keeps quotients finite.
+        eps (float): the lower bound of the lengths.
 
     Example:
         >>> torch.nn.CosineSimilarity(dim=0)(torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0]))

@@ -1,4 +1,4 @@
-"""Dropout modules: at work in training, passing their input on otherwise."""
+"""Dropout modules: active in training, the identity otherwise."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Dropout(_DropoutNd):
     """Zeroes each element with probability p, and divides the others by 1 - p.
 
     Args:
-        p (float): the probability, or the exponent of the norm.
-        inplace (bool): whether the input itself is changed.
+        p (float): the probability of zeroing an element.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> torch.nn.Dropout().eval()(torch.ones(2))
@@ -39,8 +39,8 @@ class Dropout1d(_DropoutNd):
     """Dropout of whole channels of (N, C, L) or (C, L).
 
     Args:
-        p (float): the probability, or the exponent of the norm.
-        inplace (bool): whether the input itself is changed.
+        p (float): the probability of zeroing an element.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> torch.nn.Dropout1d().eval()(torch.ones(1, 1, 4)).shape
@@ -55,8 +55,8 @@ class Dropout2d(_DropoutNd):
     """Dropout of whole channels of (N, C, H, W).
 
     Args:
-        p (float): the probability, or the exponent of the norm.
-        inplace (bool): whether the input itself is changed.
+        p (float): the probability of zeroing an element.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> torch.nn.Dropout2d().eval()(torch.ones(1, 1, 4, 4)).shape
@@ -71,8 +71,8 @@ class Dropout3d(_DropoutNd):
     """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W).
 
     Args:
-        p (float): the probability, or the exponent of the norm.
-        inplace (bool): whether the input itself is changed.
+        p (float): the probability of zeroing an element.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> torch.nn.Dropout3d().eval()(torch.ones(1, 1, 4, 4, 4)).shape
@@ -87,8 +87,8 @@ class AlphaDropout(_DropoutNd):
     """Dropout to SELU's saturation value, keeping mean and variance.
 
     Args:
-        p (float): the probability, or the exponent of the norm.
-        inplace (bool): whether the input itself is changed.
+        p (float): the probability of zeroing an element.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> torch.nn.AlphaDropout().eval()(torch.ones(2))
@@ -103,8 +103,8 @@ class FeatureAlphaDropout(_DropoutNd):
     """AlphaDropout of whole channels.
 
     Args:
-        p (float): the probability, or the exponent of the norm.
-        inplace (bool): whether the input itself is changed.
+        p (float): the probability of zeroing an element.
+        inplace (bool): whether to overwrite the input.
 
     Example:
         >>> torch.nn.FeatureAlphaDropout().eval()(torch.ones(1, 1, 2))

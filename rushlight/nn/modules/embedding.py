@@ -1,4 +1,4 @@
-"""Tables of vectors."""
+"""Embedding layers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def _checked_padding(padding_idx: int | None, rows: int) -> int | None:
     return padding_idx % rows
 
 
-class _Table(Module):
-    """What Embedding and EmbeddingBag share: the weight, and zeros in its padding row."""
+class _EmbeddingBase(Module):
+    """The base of Embedding and EmbeddingBag: the weight, with zeros in its padding row."""
 
     def _make_weight(self, weight: Tensor | None, freeze: bool, device, dtype) -> None:
         shape = [self.num_embeddings, self.embedding_dim]
@@ -33,26 +33,26 @@ class _Table(Module):
         self.weight = Parameter(weight, requires_grad=not freeze)
 
     def reset_parameters(self) -> None:
-        """Normal numbers; zeros in the padding row."""
+        """Reset to normal numbers, with zeros in the padding row."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with no_grad():
                 self.weight[self.padding_idx].fill_(0)
 
 
-class Embedding(_Table):
-    """Integers (...) to the rows of `weight` (num_embeddings, embedding_dim) that they name.
+class Embedding(_EmbeddingBase):
+    """Maps indices (...) to rows of `weight` (num_embeddings, embedding_dim).
 
     Args:
         num_embeddings (int): the number of rows.
         embedding_dim (int): the features of a row.
         padding_idx (int | None): the index whose row gets no gradient.
-        max_norm (float | None): the norm to which longer rows are cut.
-        norm_type (float): which norm.
-        scale_grad_by_freq (bool): whether gradients are divided by how often an index occurs.
+        max_norm (float | None): rows with a larger norm are first scaled down to it.
+        norm_type (float): the exponent of the norm.
+        scale_grad_by_freq (bool): whether to divide the gradient of a row by the number of times that its index occurs.
         sparse (bool): whether the gradient is sparse.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
 
     Example:
         >>> torch.nn.Embedding(10, 3)(torch.tensor([1, 2])).shape
@@ -111,28 +111,28 @@ class Embedding(_Table):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Embedding:
-        """A table over given rows (num_embeddings, embedding_dim), which do not learn if `freeze`."""
+        """A layer with the given rows (num_embeddings, embedding_dim), which are not trained if `freeze`."""
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape
         return cls(rows, columns, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, embeddings, freeze)
 
 
-class EmbeddingBag(_Table):
+class EmbeddingBag(_EmbeddingBase):
     """The sum, mean or maximum of the rows in each bag of integers.
 
     Args:
         num_embeddings (int): the number of rows.
         embedding_dim (int): the features of a row.
-        max_norm (float | None): the norm to which longer rows are cut.
-        norm_type (float): which norm.
-        scale_grad_by_freq (bool): whether gradients are divided by how often an index occurs.
-        mode (str): a name that says how.
+        max_norm (float | None): rows with a larger norm are first scaled down to it.
+        norm_type (float): the exponent of the norm.
+        scale_grad_by_freq (bool): whether to divide the gradient of a row by the number of times that its index occurs.
+        mode (str): "sum", "mean" or "max".
         sparse (bool): whether the gradient is sparse.
         include_last_offset (bool): whether the last offset is the number of indices.
-        padding_idx (int | None): the index whose row gets no gradient.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
+        padding_idx (int | None): the index whose row gets no gradient and does not count.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
 
     Example:
         >>> torch.nn.EmbeddingBag(10, 3)(torch.tensor([[1, 2]])).shape

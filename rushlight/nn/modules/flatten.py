@@ -9,7 +9,7 @@ from rushlight.nn.modules.module import Module
 
 
 class Flatten(Module):
-    """Makes the dimensions from start_dim to end_dim one.
+    """Merges the dimensions from start_dim to end_dim into one.
 
     Args:
         start_dim (int): the first dimension.
@@ -33,7 +33,7 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Makes dimension `dim` several.
+    """Splits dimension `dim` into several.
 
     Args:
         dim (int): the dimension along which to work; negative ones count from the last.

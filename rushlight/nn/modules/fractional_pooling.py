@@ -13,7 +13,7 @@ Sizes = int | Sequence[int]
 
 
 class _FractionalMaxPoolNd(Module):
-    """Maxima in windows at random places. ValueError unless exactly one of output_size and output_ratio is given."""
+    """Max pooling in windows at random positions. ValueError unless exactly one of output_size and output_ratio is given."""
 
     dims: int
 
@@ -47,13 +47,13 @@ class _FractionalMaxPoolNd(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """(N, C, H, W) to as many maxima as output_size, or the input's size times output_ratio, says.
+    """(N, C, H, W) to (N, C, H', W') maxima; the new sizes are output_size, or the input's size times output_ratio.
 
     Args:
-        kernel_size (Sizes): the size of the window or kernel.
-        output_size (Sizes | None): the size of the result; None keeps that of the input.
-        output_ratio (float | Sequence[float] | None): the share of the input's size.
-        return_indices (bool): whether the places of the largest elements are returned, too.
+        kernel_size (Sizes): the size of the window.
+        output_size (Sizes | None): the size of the result; None if `output_ratio` is given.
+        output_ratio (float | Sequence[float] | None): the output's size as a share of the input's.
+        return_indices (bool): whether to return the indices of the maxima, too.
 
     Example:
         >>> torch.nn.FractionalMaxPool2d(2, output_size=2)(torch.arange(16.0).view(1, 1, 4, 4)).shape
@@ -64,13 +64,13 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """(N, C, T, H, W) to as many maxima as output_size, or the input's size times output_ratio, says.
+    """(N, C, T, H, W) to (N, C, T', H', W') maxima; the new sizes are output_size, or the input's size times output_ratio.
 
     Args:
-        kernel_size (Sizes): the size of the window or kernel.
-        output_size (Sizes | None): the size of the result; None keeps that of the input.
-        output_ratio (float | Sequence[float] | None): the share of the input's size.
-        return_indices (bool): whether the places of the largest elements are returned, too.
+        kernel_size (Sizes): the size of the window.
+        output_size (Sizes | None): the size of the result; None if `output_ratio` is given.
+        output_ratio (float | Sequence[float] | None): the output's size as a share of the input's.
+        return_indices (bool): whether to return the indices of the maxima, too.
 
     Example:
         >>> torch.nn.FractionalMaxPool3d(2, output_size=2)(torch.arange(64.0).view(1, 1, 4, 4, 4)).shape

@@ -1,4 +1,4 @@
-"""Hooks on all modules: registered here, called by every module's call or registration before its own hooks.
+"""Global hooks: every module runs them before its own hooks, on calls and on registrations.
 
 They serve debugging and profiling. Each registration returns a handle that removes the hook.
 """
@@ -20,7 +20,7 @@ with_kwargs_flags: OrderedDict[int, bool] = OrderedDict()
 always_call_flags: OrderedDict[int, bool] = OrderedDict()
 backward_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
 backward_hooks: OrderedDict[int, Callable] = OrderedDict()
-# The ids of all hooks above: what a call looks at to see that there are none.
+# The ids of all call hooks: a call only checks whether this is empty.
 call_hooks: OrderedDict[int, bool] = OrderedDict()
 parameter_registration_hooks: OrderedDict[int, Callable] = OrderedDict()
 buffer_registration_hooks: OrderedDict[int, Callable] = OrderedDict()
@@ -78,7 +78,7 @@ def register_module_module_registration_hook(hook: Callable) -> RemovableHandle:
 
 
 def as_hooks_wish(hooks: OrderedDict[int, Callable], module: Any, name: str, value: Any) -> Any:
-    """`value` after all hooks of a kind of registration have seen it."""
+    """`value` after all hooks of one kind of registration have had their turn."""
     for hook in list(hooks.values()):
         changed = hook(module, name, value)
         value = value if changed is None else changed

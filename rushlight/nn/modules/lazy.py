@@ -1,7 +1,7 @@
-"""LazyModuleMixin: modules that learn the sizes of their parameters from their first input.
+"""LazyModuleMixin: modules that infer the sizes of their parameters from their first input.
 
-In: a module with uninitialised parameters and buffers. Out: after the first call, an ordinary module of class
-`cls_to_become`. Loading a state dict tells the sizes as well.
+In: a module with uninitialised parameters and buffers. Out: after the first call, an ordinary module of class `cls_to_become`.
+Loading a state dict sets the sizes as well.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rushlight.nn.parameter import is_lazy
 
 
 class LazyModuleMixin:
-    """Comes before the module's class among the bases; the module defines `initialize_parameters(*args, **kwargs)`."""
+    """Precedes the module's class among the bases; the module defines `initialize_parameters(*args, **kwargs)`."""
 
     cls_to_become: type | None = None
 
@@ -24,7 +24,7 @@ class LazyModuleMixin:
         self._initialize_hook = self.register_forward_pre_hook(_initialize_from_input, with_kwargs=True)
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
-        """Materialize the parameters and buffers by the shapes of the first call's arguments."""
+        """Materialize the parameters and buffers, with shapes inferred from the first call's arguments."""
         raise NotImplementedError(f"initialize_parameters is not implemented for {self.__class__.__name__}")
 
     def has_uninitialized_params(self) -> bool:
@@ -35,7 +35,7 @@ class LazyModuleMixin:
 def _size_from_state_dict(
     module: Any, state_dict: dict, prefix: str, metadata: Any, strict: bool, missing: list, unexpected: list, errors: list
 ) -> None:
-    """Before loading: give uninitialised tensors the shapes of the values to load."""
+    """Pre-hook of loading: give uninitialised tensors the shapes of the values to load."""
     for name, value in itertools.chain(module._parameters.items(), module._buffers.items()):
         given = state_dict.get(prefix + name)
         if is_lazy(value) and given is not None and not is_lazy(given):
@@ -44,7 +44,7 @@ def _size_from_state_dict(
 
 
 def _initialize_from_input(module: Any, args: tuple, kwargs: dict[str, Any]) -> None:
-    """Before the first call: materialize everything and become an ordinary module."""
+    """Pre-hook of the first call: materialize everything and become an ordinary module."""
     module.initialize_parameters(*args, **kwargs)
     if module.has_uninitialized_params():
         raise RuntimeError(f"module {module._get_name()} has not been fully initialized")

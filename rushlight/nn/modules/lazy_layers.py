@@ -1,4 +1,4 @@
-"""Layers that learn their number of inputs from the first input."""
+"""Layers that infer their number of inputs from the first input."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class LazyLinear(LazyModuleMixin, Linear):
 
     Args:
         out_features (int): the features of the result.
-        bias (bool): whether something is added to the result, or what.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
+        bias (bool): whether the layer has a learned bias.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
 
     Example:
         >>> torch.nn.LazyLinear(2)(torch.ones(4, 3)).shape
@@ -178,7 +178,7 @@ class _LazyNorm(LazyModuleMixin, _NormBase):
             super().reset_parameters()
 
     def initialize_parameters(self, input: Tensor) -> None:
-        """One weight, bias, mean and variance for each channel."""
+        """Materialize a weight, bias, mean and variance for each channel."""
         if not self.has_uninitialized_params():
             return
         self.num_features = input.shape[1]

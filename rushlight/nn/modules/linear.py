@@ -17,8 +17,8 @@ class Identity(Module):
     """Returns its input; takes any arguments.
 
     Args:
-        *args (Any): none are needed.
-        **kwargs (Any): none are needed.
+        *args (Any): ignored.
+        **kwargs (Any): ignored.
 
     Example:
         >>> torch.nn.Identity()(torch.tensor([-1.0, 2.0]))
@@ -38,9 +38,9 @@ class Linear(Module):
     Args:
         in_features (int): the features of the input.
         out_features (int): the features of the result.
-        bias (bool): whether something is added to the result, or what.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
+        bias (bool): whether the layer has a learned bias.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
 
     Example:
         >>> torch.nn.Linear(3, 2)(torch.ones(4, 3)).shape
@@ -70,7 +70,7 @@ class Linear(Module):
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """The Linear in MultiheadAttention, which printed models name like this."""
+    """The Linear inside MultiheadAttention; printed models show this class name."""
 
 
 class Bilinear(Module):
@@ -80,9 +80,9 @@ class Bilinear(Module):
         in1_features (int): the features of the first input.
         in2_features (int): the features of the second input.
         out_features (int): the features of the result.
-        bias (bool): whether something is added to the result, or what.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
+        bias (bool): whether the layer has a learned bias.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
 
     Example:
         >>> torch.nn.Bilinear(2, 3, 4)(torch.ones(1, 2), torch.ones(1, 3)).shape
@@ -119,7 +119,7 @@ class Bilinear(Module):
         )
 
 
-# Classes that PyTorch has in this module.
+# Classes that PyTorch also has in this module.
 __getattr__, __dir__ = lazy_names(globals(), {
     "rushlight.nn.modules.lazy_layers": ("LazyLinear",),
 })  # fmt: skip

@@ -36,7 +36,7 @@ class L1Loss(_Loss):
     Args:
         size_average (bool | None): deprecated: use `reduction`.
         reduce (bool | None): deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> torch.nn.L1Loss()(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
@@ -53,7 +53,7 @@ class MSELoss(_Loss):
     Args:
         size_average (bool | None): deprecated: use `reduction`.
         reduce (bool | None): deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> torch.nn.MSELoss()(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
@@ -70,8 +70,8 @@ class SmoothL1Loss(_Loss):
     Args:
         size_average: deprecated: use `reduction`.
         reduce: deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
-        beta (float): a scale, or the exponent.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
+        beta (float): the difference at which the loss turns from quadratic to linear.
 
     Example:
         >>> torch.nn.SmoothL1Loss()(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
@@ -90,8 +90,8 @@ class HuberLoss(_Loss):
     """SmoothL1Loss times delta.
 
     Args:
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
-        delta (float): where the loss turns from square to linear.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
+        delta (float): the difference at which the loss turns from quadratic to linear.
 
     Example:
         >>> torch.nn.HuberLoss()(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
@@ -112,11 +112,11 @@ class NLLLoss(_WeightedLoss):
     """-input[target], for log-probabilities (N, C, ...).
 
     Args:
-        weight (Tensor | None): the weights, or a factor per class.
+        weight (Tensor | None): a weight per class.
         size_average: deprecated: use `reduction`.
-        ignore_index (int): the target that does not count.
+        ignore_index (int): targets of this class are ignored.
         reduce: deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> torch.nn.NLLLoss()(torch.tensor([[-1.0, -2.0]]), torch.tensor([1]))
@@ -139,14 +139,14 @@ class NLLLoss(_WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """The former name of NLLLoss for images.
+    """The old name of NLLLoss for images.
 
     Args:
-        weight (Tensor | None): the weights, or a factor per class.
+        weight (Tensor | None): a weight per class.
         size_average: deprecated: use `reduction`.
-        ignore_index (int): the target that does not count.
+        ignore_index (int): targets of this class are ignored.
         reduce: deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> torch.nn.NLLLoss2d()(torch.zeros(1, 2, 1, 1), torch.zeros(1, 1, 1, dtype=torch.long))
@@ -158,11 +158,11 @@ class CrossEntropyLoss(_WeightedLoss):
     """-log softmax(input)[target], for scores (N, C, ...) and class numbers or probabilities.
 
     Args:
-        weight (Tensor | None): the weights, or a factor per class.
+        weight (Tensor | None): a weight per class.
         size_average: deprecated: use `reduction`.
-        ignore_index (int): the target that does not count.
+        ignore_index (int): targets of this class are ignored.
         reduce: deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
         label_smoothing (float): the share of the target that is spread over all classes.
 
     Example:
@@ -198,10 +198,10 @@ class BCELoss(_WeightedLoss):
     """-target * log(input) - (1 - target) * log(1 - input).
 
     Args:
-        weight (Tensor | None): the weights, or a factor per class.
+        weight (Tensor | None): a weight per element.
         size_average (bool | None): deprecated: use `reduction`.
         reduce (bool | None): deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> torch.nn.BCELoss()(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
@@ -216,10 +216,10 @@ class BCEWithLogitsLoss(_WeightedLoss):
     """BCELoss of sigmoid(input); `pos_weight` weighs the positive targets.
 
     Args:
-        weight (Tensor | None): the weights, or a factor per class.
+        weight (Tensor | None): a weight per element.
         size_average: deprecated: use `reduction`.
         reduce: deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
         pos_weight (Tensor | None): a factor for the positive examples of each class.
 
     Example:
@@ -250,7 +250,7 @@ class KLDivLoss(_Loss):
     Args:
         size_average: deprecated: use `reduction`.
         reduce: deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "batchmean", "sum" or "none".
         log_target (bool): whether the target holds logarithms.
 
     Example:
@@ -273,9 +273,9 @@ class PoissonNLLLoss(_Loss):
         log_input (bool): whether the input is the logarithm of the rate.
         full (bool): whether the constant term is added.
         size_average: deprecated: use `reduction`.
-        eps (float): a small number that keeps quotients finite.
+        eps (float): added to the input before its logarithm is taken.
         reduce: deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> torch.nn.PoissonNLLLoss()(torch.zeros(1), torch.ones(1))
@@ -307,8 +307,8 @@ class GaussianNLLLoss(_Loss):
 
     Args:
         full (bool): whether the constant term is added.
-        eps (float): a small number that keeps quotients finite.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        eps (float): the lower bound of the variances.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> torch.nn.GaussianNLLLoss()(torch.zeros(2), torch.ones(2), torch.ones(2))
@@ -330,7 +330,7 @@ class SoftMarginLoss(_Loss):
     Args:
         size_average (bool | None): deprecated: use `reduction`.
         reduce (bool | None): deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> torch.nn.SoftMarginLoss()(torch.zeros(1), torch.ones(1))
@@ -345,10 +345,10 @@ class HingeEmbeddingLoss(_Loss):
     """input where the target is 1, max(0, margin - input) where it is -1.
 
     Args:
-        margin (float): the distance that counts as far enough.
+        margin (float): the margin in the formula.
         size_average: deprecated: use `reduction`.
         reduce: deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> torch.nn.HingeEmbeddingLoss()(torch.tensor([0.25]), torch.tensor([-1.0]))
@@ -367,10 +367,10 @@ class MarginRankingLoss(_Loss):
     """max(0, -target * (input1 - input2) + margin).
 
     Args:
-        margin (float): the distance that counts as far enough.
+        margin (float): the margin in the formula.
         size_average: deprecated: use `reduction`.
         reduce: deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> torch.nn.MarginRankingLoss()(torch.ones(1), torch.ones(1) * 2, torch.ones(1))
@@ -389,10 +389,10 @@ class CosineEmbeddingLoss(_Loss):
     """1 - cosine where the target is 1, max(0, cosine - margin) where it is -1.
 
     Args:
-        margin (float): the distance that counts as far enough.
+        margin (float): the margin in the formula.
         size_average: deprecated: use `reduction`.
         reduce: deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> torch.nn.CosineEmbeddingLoss()(torch.ones(1, 2), torch.ones(1, 2), torch.ones(1))
@@ -411,13 +411,13 @@ class TripletMarginLoss(_Loss):
     """max(0, margin + distance(anchor, positive) - distance(anchor, negative)).
 
     Args:
-        margin (float): the distance that counts as far enough.
-        p (float): the probability, or the exponent of the norm.
-        eps (float): a small number that keeps quotients finite.
-        swap (bool): whether the distance from positive to negative counts where it is smaller.
+        margin (float): the margin in the formula.
+        p (float): the exponent of the norm.
+        eps (float): added to the differences.
+        swap (bool): whether to use the distance from positive to negative where it is smaller.
         size_average: deprecated: use `reduction`.
         reduce: deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> torch.nn.TripletMarginLoss()(torch.zeros(1, 2), torch.zeros(1, 2), torch.ones(1, 2) * 9)
@@ -449,14 +449,14 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """TripletMarginLoss with a distance of the caller's.
+    """TripletMarginLoss with the caller's distance function.
 
     Args:
         distance_function (Callable[[Tensor, Tensor], Tensor] | None): a function of two tensors; the Euclidean
             distance by default.
-        margin (float): the distance that counts as far enough.
-        swap (bool): whether the distance from positive to negative counts where it is smaller.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        margin (float): the margin in the formula.
+        swap (bool): whether to use the distance from positive to negative where it is smaller.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> torch.nn.TripletMarginWithDistanceLoss()(torch.zeros(1, 2), torch.zeros(1, 2), torch.ones(1, 2) * 9)
@@ -496,12 +496,12 @@ class MultiMarginLoss(_WeightedLoss):
     """The mean over the other classes of max(0, margin - input[target] + input[other]) ** p.
 
     Args:
-        p (int): the probability, or the exponent of the norm.
-        margin (float): the distance that counts as far enough.
-        weight (Tensor | None): the weights, or a factor per class.
+        p (int): the exponent, 1 or 2.
+        margin (float): the margin in the formula.
+        weight (Tensor | None): a weight per class.
         size_average: deprecated: use `reduction`.
         reduce: deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> torch.nn.MultiMarginLoss()(torch.tensor([[1.0, 2.0]]), torch.tensor([0]))
@@ -537,7 +537,7 @@ class MultiLabelMarginLoss(_Loss):
     Args:
         size_average (bool | None): deprecated: use `reduction`.
         reduce (bool | None): deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> torch.nn.MultiLabelMarginLoss()(torch.tensor([[1.0, 2.0]]), torch.tensor([[0, -1]]))
@@ -552,10 +552,10 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
     """The mean over classes of BCEWithLogitsLoss.
 
     Args:
-        weight (Tensor | None): the weights, or a factor per class.
+        weight (Tensor | None): a weight per class.
         size_average (bool | None): deprecated: use `reduction`.
         reduce (bool | None): deprecated: use `reduction`.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
 
     Example:
         >>> torch.nn.MultiLabelSoftMarginLoss()(torch.zeros(1, 2), torch.ones(1, 2))
@@ -566,7 +566,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
         return F.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
 
 
-# Classes that PyTorch has in this module.
+# Classes that PyTorch also has in this module.
 __getattr__, __dir__ = lazy_names(globals(), {
     "rushlight.nn.modules.sequence_loss": ("CTCLoss", "LinearCrossEntropyLoss"),
 })  # fmt: skip

@@ -35,7 +35,7 @@ from rushlight.ops.functional import typename
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
-compiler = LazyModule("rushlight.compiler")  # a later stage, which imports modules itself
+compiler = LazyModule("rushlight.compiler")  # a higher layer, which imports this one
 
 _HOOK_DICTS = (
     "_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs",
@@ -47,8 +47,8 @@ _HOOK_DICTS = (
 class Module(ModuleHooks, ModuleState, ModuleTraversal):
     """Base of all neural network modules.
 
-    Subclasses call `super().__init__()`, assign parameters, buffers and submodules to attributes, and define
-    `forward`. `training` tells layers such as dropout which mode to work in.
+    Subclasses call `super().__init__()`, assign parameters, buffers and submodules to attributes, and define `forward`.
+    `training` selects the mode of layers such as dropout.
     """
 
     training: bool
@@ -59,13 +59,13 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
     # Whether `__init__` passes its arguments on to the next class after Module, for multiple inheritance.
     call_super_init: bool = False
     dump_patches: bool = False
-    # None until a backward hook is registered; then False for the former kind of `register_backward_hook`.
+    # None until a backward hook is registered; then False for hooks of the deprecated `register_backward_hook`.
     _is_full_backward_hook: bool | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init and (args or kwargs):
             self._refuse_arguments(args, kwargs)
-        # Straight into __dict__: __setattr__ needs these to exist.
+        # Write to __dict__ directly: __setattr__ needs these to exist.
         members = self.__dict__
         members["training"] = True
         members["_parameters"] = {}
@@ -93,13 +93,13 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
     def __setstate__(self, state: dict[str, Any]) -> None:
         members = self.__dict__
         members.update(state)
-        # Files of earlier versions may lack the later kinds of hooks.
+        # Pickles of earlier versions lack kinds of hooks that were added later.
         members.setdefault("_non_persistent_buffers_set", set())
         for name in _HOOK_DICTS:
             members.setdefault(name, OrderedDict())
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes. Subclasses define it."""
+        """The module's computation. Subclasses define it."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     # Registering parts
@@ -164,7 +164,7 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
 
     def __getattr__(self, name: str) -> Any:
         members = self.__dict__
-        # Written out, because every read of a weight or layer comes through here.
+        # Inlined, because every read of a weight or layer comes through here.
         if "_modules" in members:
             if name in (parameters := members["_parameters"]):
                 return parameters[name]
@@ -188,7 +188,7 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
             object.__setattr__(self, name, value)
 
     def _replace(self, kept: str, name: str, kind: str) -> None:
-        """Forget `name` everywhere but in the dict `kept`, which is about to take it."""
+        """Remove `name` from everywhere but the dict `kept`, which is about to get it."""
         members = self.__dict__
         if kept not in members:
             raise AttributeError(f"cannot assign {kind} before Module.__init__() call")
@@ -197,7 +197,7 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
                 place.pop(name, None)
 
     def _set_registered(self, name: str, value: Any) -> bool:
-        """Give a registered name a value that does not register itself: None, or a tensor for a buffer."""
+        """Give a registered name a value that is not of its kind: None, or a tensor for a buffer."""
         members = self.__dict__
         for place, kind, expected in (
             ("_parameters", "parameter", "torch.nn.Parameter or None"),
@@ -258,7 +258,7 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
         return self
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Module:
-        """Replace the data of parameters, their gradients and buffers by what `fn` makes of it."""
+        """Replace the data of parameters, their gradients and buffers by `fn` of it."""
         if recurse:
             for module in self.children():
                 module._apply(fn)
@@ -323,18 +323,18 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
         return self._apply(lambda tensor: tensor.ipu(device))
 
     def share_memory(self) -> Module:
-        """Move parameters and buffers to memory that child processes see, forked ones."""
+        """Move parameters and buffers to memory that forked child processes see."""
         return self._apply(lambda tensor: tensor.share_memory_())
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Compile `forward` in place, as `rushlight.compile` does with these arguments. Copies are not compiled."""
+        """Compile `forward` in place, with the arguments of `rushlight.compile`. Copies are not compiled."""
         compiled = compiler.compile(self.forward, *args, **kwargs)
         self.__dict__["forward"] = self.__dict__["_compiled_call_impl"] = compiled
 
     # Printing
 
     def extra_repr(self) -> str:
-        """What stands between the parentheses of the printed form. Subclasses may define it."""
+        """The text between the parentheses of the printed form. Subclasses may define it."""
         return ""
 
     def _get_name(self) -> str:
@@ -344,7 +344,7 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
         children = []
-        for name, module in self._modules.items():  # one frame a level, so that hundreds of levels print
+        for name, module in self._modules.items():  # one frame per level, so that deep nesting still prints
             children.append(f"({name}): {indent_after_first(module.__repr__(), 2)}")
         if len(lines) == 1 and not children:
             return f"{self._get_name()}({lines[0]})"
@@ -362,5 +362,5 @@ def _convert_parameter(parameter: Parameter, fn: Callable[[Tensor], Tensor]) -> 
     grad = parameter.grad
     parameter.data = fn(parameter.data)
     if grad is not None:
-        # Through `data`, because a gradient must have its parameter's dtype at every assignment.
+        # Assign through `data`, because a gradient must have its parameter's dtype at every assignment.
         grad.data = fn(grad.data)

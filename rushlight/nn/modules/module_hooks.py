@@ -1,4 +1,4 @@
-"""How a module is called, and the hooks that run around `forward` and in the backward pass: a base of `Module`."""
+"""The base class of `Module` that calls it, with hooks around `forward` and in the backward pass."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rushlight.nn.modules import global_hooks
 from rushlight.nn.modules.backward_hooks import BackwardBoundary, attach_legacy_hooks
 from rushlight.utils.hooks import RemovableHandle
 
-_ON_ALL_MODULES = global_hooks.call_hooks
+_GLOBAL_HOOK_IDS = global_hooks.call_hooks
 
 
 class ModuleHooks:
@@ -23,7 +23,7 @@ class ModuleHooks:
             or self._forward_pre_hooks
             or self._backward_hooks
             or self._backward_pre_hooks
-            or _ON_ALL_MODULES
+            or _GLOBAL_HOOK_IDS
         ):
             return self._call_with_hooks(args, kwargs)
         return self.forward(*args, **kwargs)
@@ -75,7 +75,7 @@ class ModuleHooks:
         return hook(self, args, result)
 
     def _call_hooks_after_failure(self, args: tuple, kwargs: dict[str, Any], called: set[int]) -> None:
-        """Call the `always_call` hooks that have not run, with None as the result."""
+        """Call the `always_call` hooks that have not run yet, with None as the result."""
         flags = {**global_hooks.always_call_flags, **self._forward_hooks_always_called}
         for number, hook in [*global_hooks.forward_hooks.items(), *self._forward_hooks.items()]:
             if number in flags and number not in called:
@@ -143,7 +143,7 @@ class ModuleHooks:
     def register_backward_hook(self, hook: Callable) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` when the node that made the module's output has run.
 
-        The former kind of hook: it sees the gradients of that one operation. Prefer `register_full_backward_hook`. Raises
+        Deprecated: the hook sees the gradients of that one operation only. Prefer `register_full_backward_hook`. Raises
         RuntimeError if the module has hooks of that.
         """
         self._choose_backward_hooks(False)

@@ -1,7 +1,7 @@
-"""state_dict and load_state_dict: a base of `Module`.
+"""The base class of `Module` with state_dict and load_state_dict.
 
-Out: an ordered dict from dotted names to tensors, with the version of every module in `_metadata`. In: such a dict.
-All of it is checked before anything is written, so a checkpoint that does not fit leaves the module as it was.
+Out: an ordered dict from dotted names to tensors, with the version of every module in `_metadata`. In: such a dict. All of it
+is checked before anything is written, so a checkpoint that does not fit leaves the module unchanged.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class ModuleState:
     ) -> OrderedDict:
         """Parameters and persistent buffers by dotted name, sharing memory with the module.
 
-        They are detached unless `keep_vars`. Versions of the modules stand in the result's `_metadata`. Positional arguments
-        are deprecated; they are taken in the order of the keywords.
+        They are detached unless `keep_vars`. The result's `_metadata` holds the modules' versions. Positional arguments are
+        deprecated; they are taken in the order of the keywords.
         """
         if args:
             warnings.warn("Positional args are being deprecated, use kwargs instead.", FutureWarning, stacklevel=2)
@@ -73,11 +73,11 @@ class ModuleState:
         return [(name, value) for name, value in named if value is not None]
 
     def get_extra_state(self) -> Any:
-        """What to keep in the state dict besides tensors. Define it together with `set_extra_state`."""
+        """Extra state besides tensors for the state dict. Define it together with `set_extra_state`."""
         raise RuntimeError(f"{type(self).__name__} keeps no extra state: define get_extra_state() to save some")
 
     def set_extra_state(self, state: Any) -> None:
-        """Take back what `get_extra_state` returned."""
+        """Restore the state that `get_extra_state` returned."""
         raise RuntimeError(f"{type(self).__name__} takes no extra state: define set_extra_state() to load some")
 
     def load_state_dict(
@@ -85,9 +85,9 @@ class ModuleState:
     ) -> IncompatibleKeys:
         """Copy the values of `state_dict` into the module's parameters and buffers.
 
-        With `assign` the given tensors take the place of the module's. Returns the missing and unexpected keys.
-        Raises TypeError if `state_dict` is no mapping; RuntimeError that lists every size mismatch and, if `strict`,
-        every missing and unexpected key. The module is then as it was before.
+        With `assign` the given tensors replace the module's. Returns the missing and unexpected keys. Raises TypeError if
+        `state_dict` is no mapping; RuntimeError that lists every size mismatch and, if `strict`, every missing and unexpected
+        key. The module is unchanged then.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
@@ -128,8 +128,8 @@ class ModuleState:
     ) -> None:
         """Load this module's own state, without its submodules', from the keys that start with `prefix`.
 
-        Subclasses may change `state_dict` (for example by `local_metadata["version"]`) and call this. It appends to
-        the three lists. Copies are put off until the whole state dict has been checked.
+        Subclasses may change `state_dict` (for example by `local_metadata["version"]`) and call this. It appends to the three
+        lists. Copies are deferred until the whole state dict has been checked.
         """
         for hook in self._load_state_dict_pre_hooks.values():
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
@@ -192,7 +192,7 @@ class ModuleState:
 
 
 class _BoundHook:
-    """A hook that gets its module first. A class, so that modules with hooks can be copied and pickled."""
+    """A hook that gets its module as first argument. It is a class so that modules with hooks can be copied and pickled."""
 
     def __init__(self, hook: Callable, module: Module) -> None:
         self.hook = hook

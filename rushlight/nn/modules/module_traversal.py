@@ -1,4 +1,4 @@
-"""How a module's parts are listed and looked up by dotted path: a base of `Module`."""
+"""The base class of `Module` that lists its parts and looks them up by dotted path."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class ModuleTraversal:
         return found
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Put `module` at a dotted path whose parent exists; with `strict`, in the place of a submodule.
+        """Put `module` at a dotted path whose parent exists; with `strict`, it must replace a submodule.
 
         Raises ValueError for an empty path, AttributeError if the parent, or with `strict` the submodule, is missing.
         """

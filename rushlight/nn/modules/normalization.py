@@ -24,11 +24,11 @@ class LayerNorm(Module):
 
     Args:
         normalized_shape (int | Sequence[int]): the sizes of the last dimensions, over which statistics are taken.
-        eps (float): a small number that keeps quotients finite.
-        elementwise_affine (bool): whether there are weights (and a bias).
-        bias (bool): whether something is added to the result, or what.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
+        eps (float): added to the variance.
+        elementwise_affine (bool): whether the layer has weights (and a bias).
+        bias (bool): whether the layer has a learned bias.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
 
     Example:
         >>> torch.nn.LayerNorm(2)(torch.tensor([1.0, 3.0])).detach()
@@ -74,10 +74,10 @@ class RMSNorm(Module):
 
     Args:
         normalized_shape (int | Sequence[int]): the sizes of the last dimensions, over which statistics are taken.
-        eps (float | None): a small number that keeps quotients finite.
-        elementwise_affine (bool): whether there are weights (and a bias).
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
+        eps (float | None): added to the mean square.
+        elementwise_affine (bool): whether the layer has weights (and a bias).
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
 
     Example:
         >>> torch.nn.RMSNorm(2)(torch.tensor([3.0, 3.0])).detach()
@@ -116,13 +116,13 @@ class GroupNorm(Module):
     """Zero mean and unit variance over each of `num_groups` groups of channels, then weight and bias per channel.
 
     Args:
-        num_groups (int): into how many groups the channels fall.
+        num_groups (int): the number of groups of channels.
         num_channels (int): the number of channels.
-        eps (float): a small number that keeps quotients finite.
-        affine (bool): whether there are a weight and a bias per channel.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
-        bias (bool): whether something is added to the result, or what.
+        eps (float): added to the variance.
+        affine (bool): whether the layer has a weight and a bias per channel.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
+        bias (bool): whether the layer has a learned bias.
 
     Example:
         >>> torch.nn.GroupNorm(1, 2)(torch.ones(1, 2, 4)).shape
@@ -170,10 +170,10 @@ class LocalResponseNorm(Module):
     """x / (k + alpha * mean of squares over `size` neighbouring channels) ** beta.
 
     Args:
-        size (int): the sizes, or the number of neighbours.
-        alpha (float): a scale.
-        beta (float): a scale, or the exponent.
-        k (float): what is added in the denominator.
+        size (int): the number of neighbouring channels.
+        alpha (float): the multiplier of the mean square.
+        beta (float): the exponent.
+        k (float): the constant in the denominator.
 
     Example:
         >>> torch.nn.LocalResponseNorm(2)(torch.ones(1, 2, 2)).shape
@@ -197,13 +197,13 @@ class LocalResponseNorm(Module):
 class CrossMapLRN2d(Module):
     """LocalResponseNorm of (N, C, H, W) over the (size - 1) // 2 neighbours on each side.
 
-    As in torch, the first channel counts in the windows of all later channels.
+    As in torch, the windows of all later channels include the first channel.
 
     Args:
-        size (int): the sizes, or the number of neighbours.
-        alpha (float): a scale.
-        beta (float): a scale, or the exponent.
-        k (float): what is added in the denominator.
+        size (int): the number of neighbouring channels.
+        alpha (float): the multiplier of the mean square.
+        beta (float): the exponent.
+        k (float): the constant in the denominator.
 
     Example:
         >>> torch.nn.CrossMapLRN2d(2)(torch.ones(1, 2, 2, 2)).shape

@@ -1,4 +1,4 @@
-"""Padding layers: an amount for every side, or (left, right, top, bottom, front, back) for as many dimensions."""
+"""Padding layers: one amount for all sides, or (left, right, top, bottom, front, back) as far as there are dimensions."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class ConstantPad1d(_ConstantPadNd):
     """Pads the last dimension with `value`.
 
     Args:
-        padding (int | Sequence[int]): how much is added on each side.
-        value (float): what is answered: (..., S, E_v), or a number.
+        padding (int | Sequence[int]): the padding on each side.
+        value (float): the padding value.
 
     Example:
         >>> torch.nn.ConstantPad1d(1, 2.0)(torch.arange(4.0).view(1, 1, 4)).shape
@@ -58,8 +58,8 @@ class ConstantPad2d(_ConstantPadNd):
     """Pads the last two dimensions with `value`.
 
     Args:
-        padding (int | Sequence[int]): how much is added on each side.
-        value (float): what is answered: (..., S, E_v), or a number.
+        padding (int | Sequence[int]): the padding on each side.
+        value (float): the padding value.
 
     Example:
         >>> torch.nn.ConstantPad2d(1, 2.0)(torch.arange(16.0).view(1, 1, 4, 4)).shape
@@ -73,8 +73,8 @@ class ConstantPad3d(_ConstantPadNd):
     """Pads the last three dimensions with `value`.
 
     Args:
-        padding (int | Sequence[int]): how much is added on each side.
-        value (float): what is answered: (..., S, E_v), or a number.
+        padding (int | Sequence[int]): the padding on each side.
+        value (float): the padding value.
 
     Example:
         >>> torch.nn.ConstantPad3d(1, 2.0)(torch.arange(64.0).view(1, 1, 4, 4, 4)).shape
@@ -96,7 +96,7 @@ class ZeroPad1d(_ZeroPadNd):
     """Pads the last dimension with zeros.
 
     Args:
-        padding (int | Sequence[int]): how much is added on each side.
+        padding (int | Sequence[int]): the padding on each side.
 
     Example:
         >>> torch.nn.ZeroPad1d(1)(torch.arange(4.0).view(1, 1, 4)).shape
@@ -110,7 +110,7 @@ class ZeroPad2d(_ZeroPadNd):
     """Pads the last two dimensions with zeros.
 
     Args:
-        padding (int | Sequence[int]): how much is added on each side.
+        padding (int | Sequence[int]): the padding on each side.
 
     Example:
         >>> torch.nn.ZeroPad2d(1)(torch.arange(16.0).view(1, 1, 4, 4)).shape
@@ -124,7 +124,7 @@ class ZeroPad3d(_ZeroPadNd):
     """Pads the last three dimensions with zeros.
 
     Args:
-        padding (int | Sequence[int]): how much is added on each side.
+        padding (int | Sequence[int]): the padding on each side.
 
     Example:
         >>> torch.nn.ZeroPad3d(1)(torch.arange(64.0).view(1, 1, 4, 4, 4)).shape
@@ -135,10 +135,10 @@ class ZeroPad3d(_ZeroPadNd):
 
 
 class ReflectionPad1d(_PadNd):
-    """Pads the last dimension with its mirror image.
+    """Pads the last dimension by reflection.
 
     Args:
-        padding (int | Sequence[int]): how much is added on each side.
+        padding (int | Sequence[int]): the padding on each side.
 
     Example:
         >>> torch.nn.ReflectionPad1d(1)(torch.arange(4.0).view(1, 1, 4)).shape
@@ -149,10 +149,10 @@ class ReflectionPad1d(_PadNd):
 
 
 class ReflectionPad2d(_PadNd):
-    """Pads the last two dimensions with their mirror images.
+    """Pads the last two dimensions by reflection.
 
     Args:
-        padding (int | Sequence[int]): how much is added on each side.
+        padding (int | Sequence[int]): the padding on each side.
 
     Example:
         >>> torch.nn.ReflectionPad2d(1)(torch.arange(16.0).view(1, 1, 4, 4)).shape
@@ -163,10 +163,10 @@ class ReflectionPad2d(_PadNd):
 
 
 class ReflectionPad3d(_PadNd):
-    """Pads the last three dimensions with their mirror images.
+    """Pads the last three dimensions by reflection.
 
     Args:
-        padding (int | Sequence[int]): how much is added on each side.
+        padding (int | Sequence[int]): the padding on each side.
 
     Example:
         >>> torch.nn.ReflectionPad3d(1)(torch.arange(64.0).view(1, 1, 4, 4, 4)).shape
@@ -177,10 +177,10 @@ class ReflectionPad3d(_PadNd):
 
 
 class ReplicationPad1d(_PadNd):
-    """Pads the last dimension with its border.
+    """Pads the last dimension with copies of its border.
 
     Args:
-        padding (int | Sequence[int]): how much is added on each side.
+        padding (int | Sequence[int]): the padding on each side.
 
     Example:
         >>> torch.nn.ReplicationPad1d(1)(torch.arange(4.0).view(1, 1, 4)).shape
@@ -191,10 +191,10 @@ class ReplicationPad1d(_PadNd):
 
 
 class ReplicationPad2d(_PadNd):
-    """Pads the last two dimensions with their borders.
+    """Pads the last two dimensions with copies of their borders.
 
     Args:
-        padding (int | Sequence[int]): how much is added on each side.
+        padding (int | Sequence[int]): the padding on each side.
 
     Example:
         >>> torch.nn.ReplicationPad2d(1)(torch.arange(16.0).view(1, 1, 4, 4)).shape
@@ -205,10 +205,10 @@ class ReplicationPad2d(_PadNd):
 
 
 class ReplicationPad3d(_PadNd):
-    """Pads the last three dimensions with their borders.
+    """Pads the last three dimensions with copies of their borders.
 
     Args:
-        padding (int | Sequence[int]): how much is added on each side.
+        padding (int | Sequence[int]): the padding on each side.
 
     Example:
         >>> torch.nn.ReplicationPad3d(1)(torch.arange(64.0).view(1, 1, 4, 4, 4)).shape
@@ -234,7 +234,7 @@ class CircularPad1d(_CircularPadNd):
     """Pads the last dimension with its opposite end.
 
     Args:
-        padding (int | Sequence[int]): how much is added on each side.
+        padding (int | Sequence[int]): the padding on each side.
 
     Example:
         >>> torch.nn.CircularPad1d(1)(torch.arange(4.0).view(1, 1, 4)).shape
@@ -248,7 +248,7 @@ class CircularPad2d(_CircularPadNd):
     """Pads the last two dimensions with their opposite ends.
 
     Args:
-        padding (int | Sequence[int]): how much is added on each side.
+        padding (int | Sequence[int]): the padding on each side.
 
     Example:
         >>> torch.nn.CircularPad2d(1)(torch.arange(16.0).view(1, 1, 4, 4)).shape
@@ -262,7 +262,7 @@ class CircularPad3d(_CircularPadNd):
     """Pads the last three dimensions with their opposite ends.
 
     Args:
-        padding (int | Sequence[int]): how much is added on each side.
+        padding (int | Sequence[int]): the padding on each side.
 
     Example:
         >>> torch.nn.CircularPad3d(1)(torch.arange(64.0).view(1, 1, 4, 4, 4)).shape

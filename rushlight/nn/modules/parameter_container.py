@@ -16,7 +16,7 @@ from rushlight.nn.parameter import Parameter
 
 
 class _ParameterCollection(Module):
-    """Values by key, in order: parameters are registered with the module, other values are only kept."""
+    """The base of both: values by key, in order. Parameters are registered with the module, other values only stored."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class _ParameterCollection(Module):
         return self._parameters[key] if key in self._parameters else self._other_values[key]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take over a state; one that torch pickled has the values that are no parameters as attributes of the key's name."""
+        """Restore a state. A state pickled by torch stores values that are no parameters as attributes named by their keys."""
         if "_other_values" not in state:
             known = (*state.get("_keys", ()), *map(str, range(state.get("_size", 0))))
             others = {key: state[key] for key in known if key in state}
@@ -182,7 +182,7 @@ class ParameterDict(_ParameterCollection):
         return ParameterDict(self.items())
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """The value of `key`, which becomes `default` if there was none."""
+        """The value of `key`; if there is none, it is set to `default` first."""
         if key not in self:
             self[key] = default
         return self[key]

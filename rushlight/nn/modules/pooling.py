@@ -45,12 +45,12 @@ class MaxPool1d(_MaxPoolNd):
     """The maximum of each window of (N, C, L).
 
     Args:
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
-        dilation (Sizes): the distance between the elements of a kernel or window.
-        return_indices (bool): whether the places of the largest elements are returned, too.
-        ceil_mode (bool): whether a window that is only partly inside counts.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        padding (Sizes): the padding on each side.
+        dilation (Sizes): the distance between elements of a window.
+        return_indices (bool): whether to return the indices of the maxima, too.
+        ceil_mode (bool): whether to round the number of windows up, so that the last one may reach past the end.
 
     Example:
         >>> torch.nn.MaxPool1d(2)(torch.arange(4.0).view(1, 1, 4)).flatten()
@@ -65,12 +65,12 @@ class MaxPool2d(_MaxPoolNd):
     """The maximum of each window of (N, C, H, W).
 
     Args:
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
-        dilation (Sizes): the distance between the elements of a kernel or window.
-        return_indices (bool): whether the places of the largest elements are returned, too.
-        ceil_mode (bool): whether a window that is only partly inside counts.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        padding (Sizes): the padding on each side.
+        dilation (Sizes): the distance between elements of a window.
+        return_indices (bool): whether to return the indices of the maxima, too.
+        ceil_mode (bool): whether to round the number of windows up, so that the last one may reach past the end.
 
     Example:
         >>> torch.nn.MaxPool2d(2)(torch.arange(16.0).view(1, 1, 4, 4)).flatten()
@@ -85,12 +85,12 @@ class MaxPool3d(_MaxPoolNd):
     """The maximum of each window of (N, C, D, H, W).
 
     Args:
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
-        dilation (Sizes): the distance between the elements of a kernel or window.
-        return_indices (bool): whether the places of the largest elements are returned, too.
-        ceil_mode (bool): whether a window that is only partly inside counts.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        padding (Sizes): the padding on each side.
+        dilation (Sizes): the distance between elements of a window.
+        return_indices (bool): whether to return the indices of the maxima, too.
+        ceil_mode (bool): whether to round the number of windows up, so that the last one may reach past the end.
 
     Example:
         >>> torch.nn.MaxPool3d(2)(torch.arange(64.0).view(1, 1, 4, 4, 4)).flatten()
@@ -119,12 +119,12 @@ class _MaxUnpoolNd(Module):
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
-    """Puts maxima back to the places that MaxPool1d gave.
+    """Puts maxima back at the indices that MaxPool1d returned.
 
     Args:
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        padding (Sizes): the padding on each side.
 
     Example:
         >>> torch.nn.MaxUnpool1d(2)(*torch.nn.MaxPool1d(2, return_indices=True)(torch.arange(4.0).view(1, 1, 4))).shape
@@ -135,12 +135,12 @@ class MaxUnpool1d(_MaxUnpoolNd):
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    """Puts maxima back to the places that MaxPool2d gave.
+    """Puts maxima back at the indices that MaxPool2d returned.
 
     Args:
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        padding (Sizes): the padding on each side.
 
     Example:
         >>> torch.nn.MaxUnpool2d(2)(*torch.nn.MaxPool2d(2, return_indices=True)(torch.arange(16.0).view(1, 1, 4, 4))).shape
@@ -151,12 +151,12 @@ class MaxUnpool2d(_MaxUnpoolNd):
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
-    """Puts maxima back to the places that MaxPool3d gave.
+    """Puts maxima back at the indices that MaxPool3d returned.
 
     Args:
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        padding (Sizes): the padding on each side.
 
     Example:
         >>> torch.nn.MaxUnpool3d(2)(*torch.nn.MaxPool3d(2, return_indices=True)(torch.arange(64.0).view(1, 1, 4, 4, 4))).shape
@@ -170,10 +170,10 @@ class AvgPool1d(Module):
     """The mean of each window of (N, C, L).
 
     Args:
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
-        ceil_mode (bool): whether a window that is only partly inside counts.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        padding (Sizes): the padding on each side.
+        ceil_mode (bool): whether to round the number of windows up, so that the last one may reach past the end.
         count_include_pad (bool): whether padding counts in the average.
 
     Example:
@@ -233,12 +233,12 @@ class AvgPool2d(_AvgPoolNd):
     """The mean of each window of (N, C, H, W).
 
     Args:
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
-        ceil_mode (bool): whether a window that is only partly inside counts.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        padding (Sizes): the padding on each side.
+        ceil_mode (bool): whether to round the number of windows up, so that the last one may reach past the end.
         count_include_pad (bool): whether padding counts in the average.
-        divisor_override (int | None): what sums are divided by, instead of the window's size.
+        divisor_override (int | None): the divisor of the sums, instead of the window's size.
 
     Example:
         >>> torch.nn.AvgPool2d(2)(torch.arange(16.0).view(1, 1, 4, 4)).flatten()
@@ -253,12 +253,12 @@ class AvgPool3d(_AvgPoolNd):
     """The mean of each window of (N, C, D, H, W).
 
     Args:
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        padding (Sizes): how much is added on each side.
-        ceil_mode (bool): whether a window that is only partly inside counts.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        padding (Sizes): the padding on each side.
+        ceil_mode (bool): whether to round the number of windows up, so that the last one may reach past the end.
         count_include_pad (bool): whether padding counts in the average.
-        divisor_override (int | None): what sums are divided by, instead of the window's size.
+        divisor_override (int | None): the divisor of the sums, instead of the window's size.
 
     Example:
         >>> torch.nn.AvgPool3d(2)(torch.arange(64.0).view(1, 1, 4, 4, 4)).flatten()
@@ -293,10 +293,10 @@ class LPPool1d(_LPPoolNd):
     """The norm of each window of (N, C, L).
 
     Args:
-        norm_type (float): which norm.
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        ceil_mode (bool): whether a window that is only partly inside counts.
+        norm_type (float): the exponent of the norm.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        ceil_mode (bool): whether to round the number of windows up, so that the last one may reach past the end.
 
     Example:
         >>> torch.nn.LPPool1d(2, 2)(torch.arange(4.0).view(1, 1, 4)).shape
@@ -311,10 +311,10 @@ class LPPool2d(_LPPoolNd):
     """The norm of each window of (N, C, H, W).
 
     Args:
-        norm_type (float): which norm.
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        ceil_mode (bool): whether a window that is only partly inside counts.
+        norm_type (float): the exponent of the norm.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        ceil_mode (bool): whether to round the number of windows up, so that the last one may reach past the end.
 
     Example:
         >>> torch.nn.LPPool2d(2, 2)(torch.arange(16.0).view(1, 1, 4, 4)).shape
@@ -329,10 +329,10 @@ class LPPool3d(_LPPoolNd):
     """The norm of each window of (N, C, D, H, W).
 
     Args:
-        norm_type (float): which norm.
-        kernel_size (Sizes): the size of the window or kernel.
-        stride (Sizes | None): the distance between places, or the strides of the result in elements.
-        ceil_mode (bool): whether a window that is only partly inside counts.
+        norm_type (float): the exponent of the norm.
+        kernel_size (Sizes): the size of the window.
+        stride (Sizes | None): the step between windows; the kernel size if None.
+        ceil_mode (bool): whether to round the number of windows up, so that the last one may reach past the end.
 
     Example:
         >>> torch.nn.LPPool3d(2, 2)(torch.arange(64.0).view(1, 1, 4, 4, 4)).shape
@@ -356,7 +356,7 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """(N, C, L) to (N, C, output_size): means of even windows.
 
     Args:
-        output_size (int | Sequence[int | None] | None): the size of the result; None keeps that of the input.
+        output_size (int | Sequence[int | None] | None): the size of the result; None keeps the input's size.
 
     Example:
         >>> torch.nn.AdaptiveAvgPool1d(1)(torch.arange(4.0).view(1, 1, 4)).flatten()
@@ -371,7 +371,7 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """(N, C, H, W) to (N, C, *output_size): means of even windows.
 
     Args:
-        output_size (int | Sequence[int | None] | None): the size of the result; None keeps that of the input.
+        output_size (int | Sequence[int | None] | None): the size of the result; None keeps the input's size.
 
     Example:
         >>> torch.nn.AdaptiveAvgPool2d(1)(torch.arange(16.0).view(1, 1, 4, 4)).flatten()
@@ -386,7 +386,7 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """(N, C, D, H, W) to (N, C, *output_size): means of even windows.
 
     Args:
-        output_size (int | Sequence[int | None] | None): the size of the result; None keeps that of the input.
+        output_size (int | Sequence[int | None] | None): the size of the result; None keeps the input's size.
 
     Example:
         >>> torch.nn.AdaptiveAvgPool3d(1)(torch.arange(64.0).view(1, 1, 4, 4, 4)).flatten()
@@ -411,8 +411,8 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """(N, C, L) to (N, C, output_size): maxima of even windows.
 
     Args:
-        output_size (int | Sequence[int | None] | None): the size of the result; None keeps that of the input.
-        return_indices (bool): whether the places of the largest elements are returned, too.
+        output_size (int | Sequence[int | None] | None): the size of the result; None keeps the input's size.
+        return_indices (bool): whether to return the indices of the maxima, too.
 
     Example:
         >>> torch.nn.AdaptiveMaxPool1d(1)(torch.arange(4.0).view(1, 1, 4)).flatten()
@@ -427,8 +427,8 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """(N, C, H, W) to (N, C, *output_size): maxima of even windows.
 
     Args:
-        output_size (int | Sequence[int | None] | None): the size of the result; None keeps that of the input.
-        return_indices (bool): whether the places of the largest elements are returned, too.
+        output_size (int | Sequence[int | None] | None): the size of the result; None keeps the input's size.
+        return_indices (bool): whether to return the indices of the maxima, too.
 
     Example:
         >>> torch.nn.AdaptiveMaxPool2d(1)(torch.arange(16.0).view(1, 1, 4, 4)).flatten()
@@ -443,8 +443,8 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """(N, C, D, H, W) to (N, C, *output_size): maxima of even windows.
 
     Args:
-        output_size (int | Sequence[int | None] | None): the size of the result; None keeps that of the input.
-        return_indices (bool): whether the places of the largest elements are returned, too.
+        output_size (int | Sequence[int | None] | None): the size of the result; None keeps the input's size.
+        return_indices (bool): whether to return the indices of the maxima, too.
 
     Example:
         >>> torch.nn.AdaptiveMaxPool3d(1)(torch.arange(64.0).view(1, 1, 4, 4, 4)).flatten()
@@ -455,7 +455,7 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
 
 
-# Classes that PyTorch has in this module.
+# Classes that PyTorch also has in this module.
 __getattr__, __dir__ = lazy_names(globals(), {
     "rushlight.nn.modules.fractional_pooling": ("FractionalMaxPool2d", "FractionalMaxPool3d"),
 })  # fmt: skip

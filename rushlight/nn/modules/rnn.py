@@ -23,11 +23,11 @@ _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
 class RNNBase(Module):
-    """What recurrent layers share: `num_layers` layers, in both directions if `bidirectional`.
+    """The base of recurrent layers: `num_layers` layers, in both directions if `bidirectional`.
 
-    Input is (time, batch, input_size), (batch, time, input_size) if `batch_first`, (time, input_size), or a
-    PackedSequence. `dropout` applies between layers. With `proj_size` an LSTM's output is mapped to that size.
-    Raises TypeError or ValueError for sizes, modes and probabilities that make no sense.
+    Input is (time, batch, input_size), (batch, time, input_size) if `batch_first`, (time, input_size), or a PackedSequence.
+    `dropout` applies between layers. With `proj_size` an LSTM's output is mapped to that size. Raises TypeError or ValueError
+    for invalid sizes, modes and probabilities.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class RNNBase(Module):
             init.uniform_(weight, -bound, bound)
 
     def flatten_parameters(self) -> None:
-        """Nothing: the weights need not lie side by side in memory here."""
+        """Does nothing: the weights need not be contiguous with each other here."""
 
     @property
     def all_weights(self) -> list[list[Tensor]]:
@@ -135,7 +135,7 @@ class RNNBase(Module):
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """RuntimeError or ValueError unless the input's dtype, dimensions and features fit."""
         weight = self._flat_weights[0]
-        # Under autocast the operators bring both to one dtype.
+        # Under autocast the operators cast both to one dtype.
         casts = state.autocast is not None and state.autocast.enabled
         if input.dtype is not weight.dtype and not casts:
             raise ValueError(
@@ -171,7 +171,7 @@ class RNNBase(Module):
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        """The state with its sequences in another order."""
+        """The state with its sequences reordered."""
         return hx if permutation is None else hx.index_select(1, permutation)
 
     # The state is one tensor here, and a pair of tensors in LSTM.
@@ -246,12 +246,12 @@ class RNN(RNNBase):
         hidden_size (int): the features of the state.
         num_layers (int): the number of layers.
         nonlinearity (str): "tanh" or "relu".
-        bias (bool): whether something is added to the result, or what.
-        batch_first (bool): whether the batch is the first dimension, not the second.
-        dropout (float): the probability that a value is dropped.
-        bidirectional (bool): whether a second pass goes backwards.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
+        bias (bool): whether the layer has a learned bias.
+        batch_first (bool): whether the batch is the first dimension, instead of the second.
+        dropout (float): the probability of zeroing an element.
+        bidirectional (bool): whether a second pass runs backwards in time.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
 
     Example:
         >>> torch.nn.RNN(3, 2)(torch.ones(5, 1, 3))[0].shape
@@ -287,12 +287,12 @@ class GRU(RNNBase):
         input_size (int): the features of the input.
         hidden_size (int): the features of the state.
         num_layers (int): the number of layers.
-        bias (bool): whether something is added to the result, or what.
-        batch_first (bool): whether the batch is the first dimension, not the second.
-        dropout (float): the probability that a value is dropped.
-        bidirectional (bool): whether a second pass goes backwards.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
+        bias (bool): whether the layer has a learned bias.
+        batch_first (bool): whether the batch is the first dimension, instead of the second.
+        dropout (float): the probability of zeroing an element.
+        bidirectional (bool): whether a second pass runs backwards in time.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
 
     Example:
         >>> torch.nn.GRU(3, 2)(torch.ones(5, 1, 3))[0].shape
@@ -325,13 +325,13 @@ class LSTM(RNNBase):
         input_size (int): the features of the input.
         hidden_size (int): the features of the state.
         num_layers (int): the number of layers.
-        bias (bool): whether something is added to the result, or what.
-        batch_first (bool): whether the batch is the first dimension, not the second.
-        dropout (float): the probability that a value is dropped.
-        bidirectional (bool): whether a second pass goes backwards.
+        bias (bool): whether the layer has a learned bias.
+        batch_first (bool): whether the batch is the first dimension, instead of the second.
+        dropout (float): the probability of zeroing an element.
+        bidirectional (bool): whether a second pass runs backwards in time.
         proj_size (int): the features of the projected state; 0 for none.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
 
     Example:
         >>> torch.nn.LSTM(3, 2)(torch.ones(5, 1, 3))[0].shape
@@ -393,7 +393,7 @@ def _is_probability(value: Any) -> bool:
     return isinstance(value, numbers.Number) and not isinstance(value, bool) and 0 <= value <= 1
 
 
-# Classes that PyTorch has in this module.
+# Classes that PyTorch also has in this module.
 __getattr__, __dir__ = lazy_names(globals(), {
     "rushlight.nn.modules.rnn_cells": ("GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"),
 })  # fmt: skip

@@ -14,7 +14,7 @@ aten = namespaces.namespace("aten")
 
 
 class RNNCellBase(Module):
-    """What the cells share: the weights of the input and of the state, `num_chunks` gates each."""
+    """The base of the cells: the weights of the input and of the state, for `num_chunks` gates each."""
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device=None, dtype=None
@@ -61,10 +61,10 @@ class RNNCell(RNNCellBase):
     Args:
         input_size (int): the features of the input.
         hidden_size (int): the features of the state.
-        bias (bool): whether something is added to the result, or what.
+        bias (bool): whether the layer has a learned bias.
         nonlinearity (str): "tanh" or "relu".
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
 
     Example:
         >>> torch.nn.RNNCell(3, 2)(torch.ones(1, 3)).shape
@@ -100,9 +100,9 @@ class LSTMCell(RNNCellBase):
     Args:
         input_size (int): the features of the input.
         hidden_size (int): the features of the state.
-        bias (bool): whether something is added to the result, or what.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
+        bias (bool): whether the layer has a learned bias.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
 
     Example:
         >>> torch.nn.LSTMCell(3, 2)(torch.ones(1, 3))[0].shape
@@ -128,9 +128,9 @@ class GRUCell(RNNCellBase):
     Args:
         input_size (int): the features of the input.
         hidden_size (int): the features of the state.
-        bias (bool): whether something is added to the result, or what.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
+        bias (bool): whether the layer has a learned bias.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
 
     Example:
         >>> torch.nn.GRUCell(3, 2)(torch.ones(1, 3)).shape

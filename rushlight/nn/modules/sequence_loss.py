@@ -16,8 +16,8 @@ class CTCLoss(_Loss):
     """Minus the log-probability of target sequences, summed over all alignments with the inputs (Graves et al. 2006).
 
     Args:
-        blank (int): the label that stands for nothing.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
+        blank (int): the number of the blank label.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
         zero_infinity (bool): whether infinite losses count as zero.
 
     Example:
@@ -52,14 +52,14 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         in_features (int): the features of the input.
         num_classes (int): the number of classes; -1 for the largest label plus one.
         out_features (tuple[int, ...]): the features of the result.
-        bias (bool): whether something is added to the result, or what.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
-        reduction (str): "mean", "sum" or "none": what becomes of the elements' losses.
-        weight (Tensor | None): the weights, or a factor per class.
-        ignore_index (int | None): the target that does not count.
+        bias (bool): whether the layer has a learned bias.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
+        reduction (str): how to reduce the losses: "mean", "sum" or "none".
+        weight (Tensor | None): a weight per class.
+        ignore_index (int | None): targets of this class are ignored.
         label_smoothing (float): the share of the target that is spread over all classes.
-        options (LinearCrossEntropyOptions | None): how the work is cut into parts.
+        options (LinearCrossEntropyOptions | None): how torch would chunk the batch; has no effect.
 
     Example:
         >>> torch.nn.LinearCrossEntropyLoss(4, 3)(torch.ones(1, 4), torch.tensor([1])).shape

@@ -1,7 +1,7 @@
-"""What `load_state_dict` is about to do: checked steps, carried out only when all of them are known to fit.
+"""The plan of `load_state_dict`: steps that are all checked before any is carried out.
 
-In: pairs of a module's tensor and a value of a state dict. Out: the tensors written, or one RuntimeError with all
-faults and nothing written.
+In: pairs of a module's tensor and a value of a state dict. Out: the tensors written, or one RuntimeError with all faults and
+nothing written.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from rushlight.nn.parameter import Buffer, Parameter, is_lazy
 if TYPE_CHECKING:
     from rushlight.nn.modules.module import Module
 
-# The key under which a module's local metadata carries the plan of the whole load.
+# The key of a module's local metadata that holds the plan of the whole load.
 PLAN = "_load_plan"
 
 
 class IncompatibleKeys(NamedTuple):
-    """Keys that the module has and the state dict lacks, and the reverse."""
+    """Keys missing in the state dict, and keys unknown to the module."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -45,7 +45,7 @@ class LoadPlan:
         self.steps: list[_CopyStep | _AssignStep | _ExtraStateStep] = []
 
     def add(self, module: Module, name: str, key: str, current: Tensor, value: Any, errors: list[str]) -> None:
-        """Plan to put `value` into `current`, the tensor called `name` of `module`, or note why it does not fit."""
+        """Plan to load `value` into `current`, the tensor called `name` of `module`, or record why it does not fit."""
         if not isinstance(value, Tensor):
             errors.append(
                 f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from '
@@ -72,7 +72,7 @@ class LoadPlan:
             self.steps.append(_AssignStep(module, name, current, value))
 
     def add_extra_state(self, module: Module, state: Any) -> None:
-        """Plan to hand `state` to `module.set_extra_state`."""
+        """Plan to call `module.set_extra_state(state)`."""
         self.steps.append(_ExtraStateStep(module, state))
 
     def apply(self) -> None:
@@ -83,8 +83,8 @@ class LoadPlan:
     def execute(self, hooks: list[tuple[Module, Callable]]) -> None:
         """Check, carry out the steps and call the hooks; RuntimeError if anything does not fit.
 
-        Hooks see the loaded values and may forgive missing and unexpected keys, so if those are still wrong after
-        the hooks, the values are put back.
+        Hooks see the loaded values and may remove missing and unexpected keys from the lists. If keys are left after the hooks,
+        the old values are restored.
         """
         if self.errors or not hooks:
             self.raise_faults()
@@ -127,7 +127,7 @@ class _CopyStep:
 
 
 class _AssignStep:
-    """Put the given tensor in the place of the module's."""
+    """Replace the module's tensor by the given one."""
 
     def __init__(self, module: Module, name: str, current: Tensor, value: Tensor) -> None:
         self.module, self.name, self.current, self.value = module, name, current, value
@@ -146,7 +146,7 @@ class _AssignStep:
 
 
 class _ExtraStateStep:
-    """Hand extra state to a module."""
+    """Pass extra state to a module."""
 
     def __init__(self, module: Module, state: Any) -> None:
         self.module, self.state = module, state

@@ -34,7 +34,7 @@ def _copies(layer: Module, count: int) -> ModuleList:
 
 
 def _is_causal(mask: Tensor | None, is_causal: bool | None) -> bool:
-    """The hint when it is given, otherwise whether the mask is the causal one of its size."""
+    """The hint if it is given, otherwise whether the mask is the causal mask of its size."""
     if is_causal is not None or mask is None:
         return bool(is_causal)
     rows, columns = mask.shape[-2:]
@@ -45,20 +45,20 @@ def _is_causal(mask: Tensor | None, is_causal: bool | None) -> bool:
 
 
 class TransformerEncoderLayer(Module):
-    """Self-attention and a feed-forward block, each added to its input and normalised (before, when `norm_first`).
+    """Self-attention and a feed-forward block, each with a residual connection and a norm (first, if `norm_first`).
 
     Args:
-        d_model (int): the features of tokens.
+        d_model (int): the number of features of a token.
         nhead (int): the number of heads.
         dim_feedforward (int): the features of the hidden layer.
-        dropout (float): the probability that a value is dropped.
+        dropout (float): the probability of zeroing an element.
         activation (Activation): "relu", "gelu" or a function.
-        layer_norm_eps (float): what the layer norms add to variances.
-        batch_first (bool): whether the batch is the first dimension, not the second.
-        norm_first (bool): whether norms stand before attention and feedforward, not behind.
-        bias (bool): whether something is added to the result, or what.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
+        layer_norm_eps (float): added to the variances in layer norms.
+        batch_first (bool): whether the batch is the first dimension, instead of the second.
+        norm_first (bool): whether norms come before attention and feed-forward, instead of after.
+        bias (bool): whether the layers have biases.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
 
     Example:
         >>> torch.nn.TransformerEncoderLayer(4, 2)(torch.ones(3, 1, 4)).shape
@@ -120,17 +120,17 @@ class TransformerDecoderLayer(Module):
     """Self-attention, attention to the encoder's output, and a feed-forward block.
 
     Args:
-        d_model (int): the features of tokens.
+        d_model (int): the number of features of a token.
         nhead (int): the number of heads.
         dim_feedforward (int): the features of the hidden layer.
-        dropout (float): the probability that a value is dropped.
+        dropout (float): the probability of zeroing an element.
         activation (Activation): "relu", "gelu" or a function.
-        layer_norm_eps (float): what the layer norms add to variances.
-        batch_first (bool): whether the batch is the first dimension, not the second.
-        norm_first (bool): whether norms stand before attention and feedforward, not behind.
-        bias (bool): whether something is added to the result, or what.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
+        layer_norm_eps (float): added to the variances in layer norms.
+        batch_first (bool): whether the batch is the first dimension, instead of the second.
+        norm_first (bool): whether norms come before attention and feed-forward, instead of after.
+        bias (bool): whether the layers have biases.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
 
     Example:
         >>> torch.nn.TransformerDecoderLayer(4, 2)(torch.ones(3, 1, 4), torch.ones(5, 1, 4)).shape
@@ -209,15 +209,15 @@ class TransformerDecoderLayer(Module):
 class TransformerEncoder(Module):
     """`num_layers` copies of an encoder layer, then `norm`.
 
-    With `enable_nested_tensor`, an encoder in eval mode without gradients gives zeros at padded positions, as
-    torch's does, where its layers have the common form; with `mask_check`, only where all paddings are at the ends.
+    With `enable_nested_tensor`, an encoder in eval mode without gradients returns zeros at padded positions, as torch's fast
+    path does for standard layers; with `mask_check`, only if all padding is at the ends.
 
     Args:
-        encoder_layer (TransformerEncoderLayer): the layer, of which copies are made.
+        encoder_layer (TransformerEncoderLayer): the layer to copy.
         num_layers (int): the number of layers.
-        norm (Module | None): a module that is applied at the end.
-        enable_nested_tensor (bool): whether padding may be left out of the work.
-        mask_check (bool): whether masks are checked for that.
+        norm (Module | None): a module applied at the end.
+        enable_nested_tensor (bool): whether padding may be skipped in evaluation mode.
+        mask_check (bool): whether to check first that all padding is at the ends.
 
     Example:
         >>> layer = torch.nn.TransformerEncoderLayer(4, 2, batch_first=True)
@@ -250,7 +250,7 @@ class TransformerEncoder(Module):
     ) -> Tensor:
         is_causal = _is_causal(mask, is_causal)
         drops = mask is None and src.dim() == 3 and self.use_nested_tensor and not self.training and not is_grad_enabled()
-        dropped = self._dropped(src_key_padding_mask) if drops else None
+        dropped = self._dropped_positions(src_key_padding_mask) if drops else None
         padding = src_key_padding_mask if dropped is None or self.mask_check else dropped
         for layer in self.layers:
             src = layer(src, src_mask=mask, src_key_padding_mask=padding, is_causal=is_causal)
@@ -258,10 +258,10 @@ class TransformerEncoder(Module):
             src = src.masked_fill(dropped.unsqueeze(-1), 0.0)
         return src if self.norm is None else self.norm(src)
 
-    def _dropped(self, padding: Tensor | None) -> Tensor | None:
-        """A mask of the positions that a nested tensor would not have: as many of each row's last ones as it has paddings.
+    def _dropped_positions(self, padding: Tensor | None) -> Tensor | None:
+        """A mask of the positions that a nested tensor drops: the last ones of each row, as many as it has padding.
 
-        No position where `mask_check` is on and the paddings are not the last ones.
+        All False if `mask_check` is on and padding is not at the ends.
         """
         if padding is None:
             return None
@@ -271,7 +271,7 @@ class TransformerEncoder(Module):
 
 
 def _has_common_form(layer: Module) -> bool:
-    """Whether a layer is one for which torch has a fast path, which drops padding."""
+    """Whether torch has a fast path for a layer, which drops padding."""
     if not isinstance(layer, TransformerEncoderLayer):
         return False
     attention, activation = layer.self_attn, layer.activation
@@ -289,9 +289,9 @@ class TransformerDecoder(Module):
     """`num_layers` copies of a decoder layer, then `norm`.
 
     Args:
-        decoder_layer (TransformerDecoderLayer): the layer, of which copies are made.
+        decoder_layer (TransformerDecoderLayer): the layer to copy.
         num_layers (int): the number of layers.
-        norm (Module | None): a module that is applied at the end.
+        norm (Module | None): a module applied at the end.
 
     Example:
         >>> decoder = torch.nn.TransformerDecoder(torch.nn.TransformerDecoderLayer(4, 2), 2)
@@ -335,21 +335,21 @@ class Transformer(Module):
     """An encoder of source sequences and a decoder of target sequences.
 
     Args:
-        d_model (int): the features of tokens.
+        d_model (int): the number of features of a token.
         nhead (int): the number of heads.
         num_encoder_layers (int): the number of encoder layers.
         num_decoder_layers (int): the number of decoder layers.
         dim_feedforward (int): the features of the hidden layer.
-        dropout (float): the probability that a value is dropped.
+        dropout (float): the probability of zeroing an element.
         activation (Activation): "relu", "gelu" or a function.
-        custom_encoder (Module | None): an encoder of another kind.
-        custom_decoder (Module | None): a decoder of another kind.
-        layer_norm_eps (float): what the layer norms add to variances.
-        batch_first (bool): whether the batch is the first dimension, not the second.
-        norm_first (bool): whether norms stand before attention and feedforward, not behind.
-        bias (bool): whether something is added to the result, or what.
-        device: where the parameters, or the result, lie.
-        dtype: the dtype of the parameters, or of the result.
+        custom_encoder (Module | None): an encoder to use instead.
+        custom_decoder (Module | None): a decoder to use instead.
+        layer_norm_eps (float): added to the variances in layer norms.
+        batch_first (bool): whether the batch is the first dimension, instead of the second.
+        norm_first (bool): whether norms come before attention and feed-forward, instead of after.
+        bias (bool): whether the layers have biases.
+        device: the device of the parameters.
+        dtype: the dtype of the parameters.
 
     Example:
         >>> torch.nn.Transformer(4, 2, 1, 1)(torch.ones(3, 1, 4), torch.ones(5, 1, 4)).shape
@@ -435,4 +435,4 @@ class Transformer(Module):
         return new_tensor([sz, sz], device, dtype, float("-inf")).triu(1)
 
 
-_get_activation_fn = _activation  # torch's name, which packages import
+_get_activation_fn = _activation  # torch's private name, which packages import

@@ -15,7 +15,7 @@ class PixelShuffle(Module):
     """(..., C * r * r, H, W) to (..., C, H * r, W * r).
 
     Args:
-        upscale_factor (int): by how much height and width grow.
+        upscale_factor (int): the factor by which height and width grow.
 
     Example:
         >>> torch.nn.PixelShuffle(2)(torch.ones(1, 4, 2, 2)).shape
@@ -37,7 +37,7 @@ class PixelUnshuffle(Module):
     """(..., C, H * r, W * r) to (..., C * r * r, H, W).
 
     Args:
-        downscale_factor (int): by how much height and width shrink.
+        downscale_factor (int): the factor by which height and width shrink.
 
     Example:
         >>> torch.nn.PixelUnshuffle(2)(torch.ones(1, 1, 4, 4)).shape
@@ -56,10 +56,10 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """Deals the channels of the groups out in turn.
+    """Interleaves the channels of the groups.
 
     Args:
-        groups (int): into how many groups the channels fall, each with its own kernels.
+        groups (int): the number of groups of channels.
 
     Example:
         >>> torch.nn.ChannelShuffle(2)(torch.ones(1, 4, 1, 1)).shape
@@ -81,12 +81,11 @@ class Upsample(Module):
     """Resizes the dimensions after the channels to `size`, or by `scale_factor`.
 
     Args:
-        size (Sizes | None): the sizes, or the number of neighbours.
-        scale_factor (float | Sequence[float] | None): by how much sizes grow.
-        mode (str): a name that says how.
-        align_corners (bool | None): whether -1 and 1, or first and last samples, are the centres of the corner
-            elements.
-        recompute_scale_factor (bool | None): whether the factor is computed anew from the sizes.
+        size (Sizes | None): the output's size.
+        scale_factor (float | Sequence[float] | None): the ratio of the output's size to the input's.
+        mode (str): the interpolation method.
+        align_corners (bool | None): whether the centres of the corner elements of input and output coincide.
+        recompute_scale_factor (bool | None): whether to recompute the factor from the sizes.
 
     Example:
         >>> torch.nn.Upsample(scale_factor=2)(torch.tensor([[[1.0, 2.0]]]))
@@ -122,11 +121,11 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Upsample of images by the nearest neighbour.
+    """Upsample of images with nearest-neighbour interpolation.
 
     Args:
-        size (Sizes | None): the sizes, or the number of neighbours.
-        scale_factor (float | Sequence[float] | None): by how much sizes grow.
+        size (Sizes | None): the output's size.
+        scale_factor (float | Sequence[float] | None): the ratio of the output's size to the input's.
 
     Example:
         >>> torch.nn.UpsamplingNearest2d(scale_factor=2)(torch.ones(1, 1, 2, 2)).shape
@@ -138,11 +137,11 @@ class UpsamplingNearest2d(Upsample):
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Upsample of images between neighbours, with the corners kept in place.
+    """Upsample of images with bilinear interpolation and aligned corners.
 
     Args:
-        size (Sizes | None): the sizes, or the number of neighbours.
-        scale_factor (float | Sequence[float] | None): by how much sizes grow.
+        size (Sizes | None): the output's size.
+        scale_factor (float | Sequence[float] | None): the ratio of the output's size to the input's.
 
     Example:
         >>> torch.nn.UpsamplingBilinear2d(scale_factor=2)(torch.ones(1, 1, 2, 2)).shape
@@ -157,10 +156,10 @@ class Unfold(Module):
     """(N, C, H, W) to (N, C * kernel elements, blocks): each sliding block as a column.
 
     Args:
-        kernel_size (Sizes): the size of the window or kernel.
-        dilation (Sizes): the distance between the elements of a kernel or window.
-        padding (Sizes): how much is added on each side.
-        stride (Sizes): the distance between places, or the strides of the result in elements.
+        kernel_size (Sizes): the size of the window.
+        dilation (Sizes): the distance between elements of a window.
+        padding (Sizes): the padding on each side.
+        stride (Sizes): the step between windows.
 
     Example:
         >>> torch.nn.Unfold(2)(torch.ones(1, 1, 3, 3)).shape
@@ -185,11 +184,11 @@ class Fold(Module):
     """(N, C * kernel elements, blocks) to (N, C, H, W): overlapping blocks add up.
 
     Args:
-        output_size (Sizes): the size of the result; None keeps that of the input.
-        kernel_size (Sizes): the size of the window or kernel.
-        dilation (Sizes): the distance between the elements of a kernel or window.
-        padding (Sizes): how much is added on each side.
-        stride (Sizes): the distance between places, or the strides of the result in elements.
+        output_size (Sizes): the size of the result.
+        kernel_size (Sizes): the size of the window.
+        dilation (Sizes): the distance between elements of a window.
+        padding (Sizes): the padding on each side.
+        stride (Sizes): the step between windows.
 
     Example:
         >>> torch.nn.Fold((2, 2), 2)(torch.ones(1, 4, 1)).shape

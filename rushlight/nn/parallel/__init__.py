@@ -1,4 +1,4 @@
-"""`torch.nn.parallel`: models on several devices. DataParallel, which without several GPUs only wraps."""
+"""`torch.nn.parallel`: DataParallel and DistributedDataParallel, which only wrap their module without several GPUs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.nn.parallel.scatter_gather`: spreading arguments over devices, of which there is one."""
+"""`torch.nn.parallel.scatter_gather`: distribute arguments over devices, of which there is one."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ gather = absent_function("torch.nn.parallel.gather", _HINT)
 
 
 def is_namedtuple(obj: object) -> bool:
-    """Whether a value is an instance of a class as `namedtuple` makes them."""
+    """Whether a value is an instance of a `namedtuple` class."""
     return isinstance(obj, tuple) and hasattr(obj, "_asdict") and hasattr(obj, "_fields")

@@ -1,4 +1,4 @@
-"""`torch.nn.utils`: bounds on gradients, parametrizations, pruning, fusion, packed sequences, and calls without state."""
+"""`torch.nn.utils`: gradient clipping, parametrizations, pruning, fusion, packed sequences, and functional calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds on gradients, in place. `foreach` is accepted for torch's sake; there is one implementation."""
+"""Gradient clipping, in place. `foreach` is accepted and has no effect."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def clip_grad_norm_(
 
 @no_grad()
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
-    """Bound every element of the gradients to [-clip_value, clip_value]."""
+    """Clamp every element of the gradients to [-clip_value, clip_value]."""
     for parameter in _as_list(parameters):
         if parameter.grad is not None:
             parameter.grad.clamp_(-float(clip_value), float(clip_value))

@@ -1,4 +1,4 @@
-"""skip_init: make a module without the time that starting values take."""
+"""skip_init: make a module without spending time on initialisation."""
 
 from __future__ import annotations
 

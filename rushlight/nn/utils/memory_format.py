@@ -1,4 +1,4 @@
-"""The order of convolution weights in memory."""
+"""Convert the memory format of convolution weights."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from rushlight.nn.modules.module import Module
 
 
 def convert_conv2d_weight_memory_format(module: Module, memory_format: memory_format_type) -> Module:
-    """Order the weights of all 2-D convolutions in `module` like `memory_format`; other tensors stay as they are."""
+    """Convert the weights of all 2-D convolutions in `module` to `memory_format`; other tensors are unchanged."""
     return _convert(module, (Conv2d, ConvTranspose2d), memory_format)
 
 
 def convert_conv3d_weight_memory_format(module: Module, memory_format: memory_format_type) -> Module:
-    """Order the weights of all 3-D convolutions in `module` like `memory_format`; other tensors stay as they are."""
+    """Convert the weights of all 3-D convolutions in `module` to `memory_format`; other tensors are unchanged."""
     return _convert(module, (Conv3d, ConvTranspose3d), memory_format)
 
 

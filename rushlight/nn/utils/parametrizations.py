@@ -1,4 +1,4 @@
-"""Ready parametrizations: weight normalisation, spectral normalisation and orthogonal matrices."""
+"""Predefined parametrizations: weight normalisation, spectral normalisation and orthogonal matrices."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _WeightNorm(Module):
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
     """Learn the weight's norms over all dimensions but `dim` (all of them for None) and its directions separately.
 
-    (Salimans and Kingma 2016.) State dicts of the former `torch.nn.utils.weight_norm` can be loaded.
+    (Salimans and Kingma 2016.) State dicts of the deprecated `torch.nn.utils.weight_norm` can be loaded.
     """
     register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
@@ -51,7 +51,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 
 class _SpectralNorm(Module):
-    """A weight divided by its largest singular value, which power iteration follows in training (Miyato et al. 2018)."""
+    """A weight divided by its largest singular value, which power iteration estimates in training (Miyato et al. 2018)."""
 
     def __init__(self, weight: Tensor, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
         super().__init__()
@@ -89,12 +89,12 @@ class _SpectralNorm(Module):
         matrix = self._as_matrix(weight)
         if self.training:
             self._iterate(matrix, self.n_power_iterations)
-        # Copies: a later iteration must not change what this graph keeps.
+        # Copy them: later iterations update them in place, and this graph saves them.
         left, right = self._u.clone(), self._v.clone()
         return weight / left.dot(matrix.mv(right))
 
     def right_inverse(self, value: Tensor) -> Tensor:
-        """The value itself, which is presumed to have been normalised."""
+        """The value itself, assumed to be normalised already."""
         return value
 
 
@@ -122,7 +122,7 @@ class _Orthogonal(Module):
             raise ValueError("The householder parametrization does not support complex tensors.")
         self.shape = weight.shape
         self.orthogonal_map = orthogonal_map
-        # `right_inverse`, which registering calls, puts the matrix there that the parametrized one starts at.
+        # `right_inverse`, which registering calls, overwrites it with the initial matrix.
         self.register_buffer("base", weight.detach() if use_trivialization else None)
 
     def forward(self, X: Tensor) -> Tensor:
@@ -161,7 +161,7 @@ class _Orthogonal(Module):
         tall = Q.mT if wide else Q
         if self.base is not None:
             self.base = _completed(tall)
-            # At this point every map is the identity.
+            # Every map takes this point to the identity.
             unconstrained = Q.new_zeros(Q.shape)
             unconstrained.diagonal(0, -2, -1).fill_(-1.0)
             return unconstrained
@@ -171,14 +171,14 @@ class _Orthogonal(Module):
                 "when use_trivialization=False."
             )
         factors, scales = aten.geqrf.default(tall)
-        # Reflections with the scale 0 are the identity, but are stored as -1 on the diagonal.
+        # Reflections with scale 0 are the identity; -1 on the diagonal marks them.
         diagonal = factors.diagonal(0, -2, -1)
         diagonal.copy_(aten.where.self(scales == 0, -diagonal.sign(), diagonal.sign()))
         return factors.mT if wide else factors
 
 
 def _completed(tall: Tensor) -> Tensor:
-    """A square orthogonal matrix whose first columns span those of `tall`, and are these if they are orthonormal."""
+    """A square orthogonal matrix whose first columns span those of `tall`, and equal them if they are orthonormal."""
     rows, columns = tall.shape[-2:]
     if rows != columns:
         more = tall.new_empty([*tall.shape[:-2], rows, rows - columns]).normal_()

@@ -1,8 +1,8 @@
 """`torch.nn.utils.parametrize`: parameters and buffers that are computed from others by modules.
 
 In: a module, the name of one of its tensors, and a parametrization, a module from tensor to tensor. Out: the same module, whose
-attribute of that name is computed on each reading; what it is computed from is stored as
-`parametrizations.<name>.original`, which is what the optimizer sees.
+attribute of that name is computed on each access. The tensor that it is computed from is stored as
+`parametrizations.<name>.original`, which the optimizer sees.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rushlight.nn.parameter import Parameter
 
 
 class _Cache(threading.local):
-    """Values computed within `cached()`, by module and name; each thread has its own."""
+    """The cache of `cached()`, by module and name; each thread has its own."""
 
     depth = 0
 
@@ -30,8 +30,8 @@ class _Cache(threading.local):
 
 
 class _Blocks:
-    """How many blocks of `cached()` are open in any thread: while there is none, nothing looks at what a thread has for itself,
-    which captures cannot follow."""
+    """The number of open `cached()` blocks in all threads. While it is 0, nothing reads the thread-local cache, which captures
+    cannot trace."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -64,9 +64,9 @@ def cached() -> Iterator[None]:
 class ParametrizationList(ModuleList):
     """The parametrizations of one tensor, applied one after the other, and the tensors that they start from.
 
-    Those are `original`, or `original0`, `original1`, ... where the first `right_inverse` gives several. Raises ValueError
-    if `right_inverse` gives something that does not fit, or the result is not like the original tensor; not checked if
-    `unsafe`.
+    The originals are `original`, or `original0`, `original1`, ... where the first `right_inverse` gives several. Raises
+    ValueError if `right_inverse` gives something invalid, or if the result differs in shape or dtype from the original tensor;
+    `unsafe` skips these checks.
     """
 
     def __init__(self, modules: Sequence[Module], original: Tensor, unsafe: bool = False) -> None:
@@ -90,7 +90,7 @@ class ParametrizationList(ModuleList):
                     try:
                         value = module.right_inverse(value)
                     except NotImplementedError:
-                        pass  # Then the parametrization starts from the value itself.
+                        pass  # The parametrization starts from the value itself then.
         if not isinstance(value, (Tensor, Sequence)):
             raise ValueError(
                 f"'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got {type(value).__name__}"
@@ -104,7 +104,7 @@ class ParametrizationList(ModuleList):
                     "When `right_inverse` outputs one tensor, it may not change the dtype.\n"
                     f"original.dtype: {original.dtype}\nright_inverse(original).dtype: {inverse.dtype}"
                 )
-            # The same object, so that an optimizer goes on holding it.
+            # Keep the object, so that optimizers still hold it.
             original.data = inverse.detach()
             _put(self, "original", original)
             return
@@ -118,14 +118,14 @@ class ParametrizationList(ModuleList):
             _put(self, f"original{index}", kept)
 
     def originals(self) -> list[Tensor]:
-        """The tensors that the value is computed from."""
+        """The original tensors that the value is computed from."""
         names = ["original"] if self.is_tensor else [f"original{index}" for index in range(self.ntensors)]
         return [getattr(self, name) for name in names]
 
     def right_inverse(self, value: Tensor) -> None:
         """Set the originals so that the parametrized tensor becomes `value`, as far as the parametrizations can.
 
-        Raises RuntimeError if one of them has no `right_inverse`, ValueError if it gives something else than before.
+        Raises RuntimeError if one of them has no `right_inverse`, ValueError if its result differs in form from before.
         """
         with no_grad():
             for module in reversed(list(self)):
@@ -183,7 +183,7 @@ def _refuse_pickling(self: Module) -> dict:
 
 
 def _deep_copy(self: Module, memo: dict) -> Module:
-    # A class of its own, because removing a parametrization from the copy changes its class.
+    # Each copy gets its own class, because removing a parametrization changes the class.
     base = type(self).__bases__[0]
     made = base.__new__(base)
     memo[id(self)] = made
@@ -219,11 +219,11 @@ def _make_property(module: Module, name: str) -> None:
 def register_parametrization(
     module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
 ) -> Module:
-    """Let `module.<tensor_name>` be `parametrization` of what it is now; returns `module`.
+    """Make `module.<tensor_name>` the `parametrization` of its current value; returns `module`.
 
-    If the parametrization has `right_inverse`, the original is set to its value there, so that the tensor keeps its value. A
-    parametrized tensor may get further ones. Raises ValueError if there is no such parameter or buffer, or, unless
-    `unsafe`, if the parametrization changes dtype or shape.
+    If the parametrization has `right_inverse`, the original is set to its result, so that the tensor keeps its value. A
+    parametrized tensor may get further ones. Raises ValueError if there is no such parameter or buffer, or, unless `unsafe`, if
+    the parametrization changes dtype or shape.
     """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):

@@ -1,4 +1,4 @@
-"""`torch.nn.utils.prune`: set parts of a parameter to zero and keep them there.
+"""`torch.nn.utils.prune`: set parts of a parameter to zero and keep them zero.
 
 A pruned parameter `name` is stored as the parameter `name_orig` and the buffer `name_mask` of ones and zeros; a hook before
 each call sets the attribute `name` to their product.
@@ -19,7 +19,7 @@ aten = namespaces.namespace("aten")
 
 
 class BasePruningMethod(ABC):
-    """A way to choose what to prune: subclasses define `PRUNING_TYPE` and `compute_mask`.
+    """The base of pruning methods: subclasses define `PRUNING_TYPE` and `compute_mask`.
 
     The type is "unstructured" (single elements), "structured" (slices of a dimension) or "global" (elements of several
     parameters as one). An instance is the hook of one parameter.
@@ -125,7 +125,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[index]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """`default_mask` with the last method's choice among what is left."""
+        """`default_mask` combined with the last method's choice among the elements that are left."""
         method = self._pruning_methods[-1]
         mask = default_mask.to(t.dtype)
         if method.PRUNING_TYPE == "structured":
@@ -140,7 +140,7 @@ class PruningContainer(BasePruningMethod):
 
 
 class Identity(BasePruningMethod):
-    """Prunes nothing, but stores the parameter like a pruned one."""
+    """Prunes nothing, but stores the parameter in the form of a pruned one."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -160,7 +160,7 @@ class RandomUnstructured(_ByAmount):
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        count = _count(self.amount, t.numel())
+        count = _number_to_prune(self.amount, t.numel())
         mask = default_mask.clone().contiguous()
         if count:
             places = aten.rand_like.default(t.detach()).reshape([-1]).topk(count)[1]
@@ -174,7 +174,7 @@ class L1Unstructured(_ByAmount):
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        count = _count(self.amount, t.numel())
+        count = _number_to_prune(self.amount, t.numel())
         mask = default_mask.clone().contiguous()
         if count:
             places = t.detach().abs().reshape([-1]).topk(count, largest=False)[1]
@@ -190,14 +190,14 @@ class _Structured(_ByAmount):
         self.dim = dim
 
     def _scores(self, t: Tensor) -> Tensor:
-        """One number per slice: those with the smallest are pruned."""
+        """One score per slice; the slices with the smallest scores are pruned."""
         raise NotImplementedError
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         if t.dim() <= 1:
             raise ValueError("Structured pruning can only be applied to multidimensional tensors.")
         size = t.shape[self.dim]
-        count = _count(self.amount, size)
+        count = _number_to_prune(self.amount, size)
         if count == 0:
             return default_mask
         kept = self._scores(t.detach()).topk(size - count)[1]
@@ -241,7 +241,7 @@ class CustomFromMask(BasePruningMethod):
 
 
 def identity(module: Module, name: str) -> Module:
-    """Store `module.<name>` like a pruned parameter, without pruning anything."""
+    """Store `module.<name>` in the form of a pruned parameter, without pruning anything."""
     Identity.apply(module, name)
     return module
 
@@ -337,7 +337,7 @@ def _hook_of(module: Module, name: str) -> tuple[int, BasePruningMethod] | None:
 
 
 def _kept_slices(mask: Tensor, dim: int) -> Tensor:
-    """The numbers of the slices of which anything is left."""
+    """The indices of slices with unpruned elements."""
     others = [index for index in range(mask.dim()) if index != dim % mask.dim()]
     return (mask.sum(others) != 0).nonzero().squeeze(1)
 
@@ -350,8 +350,8 @@ def _check_amount(amount: Any) -> None:
         raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
 
 
-def _count(amount: float, size: int) -> int:
-    """How many of `size` to prune; ValueError if there are not as many."""
+def _number_to_prune(amount: float, size: int) -> int:
+    """The number of elements to prune, out of `size`; ValueError if there are fewer."""
     if not isinstance(amount, numbers.Integral):
         return round(amount * size)
     if amount > size:

@@ -1,7 +1,7 @@
 """`torch.nn.utils.rnn`: batches of sequences of different lengths, padded or packed.
 
-A padded batch has one length for all. A packed batch has the rows of all sequences that reach a time step, one time step
-after the other, without padding; recurrent layers take it as `PackedSequence`.
+A padded batch has one length for all sequences. A packed batch stores, time step by time step, the rows of the sequences that
+are long enough, without padding; recurrent layers accept it as `PackedSequence`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class _PackedFields(NamedTuple):
 class PackedSequence(_PackedFields):
     """A packed batch.
 
-    data: (all time steps, ...). batch_sizes: int64 on the CPU, how many sequences reach each time step. sorted_indices:
-    which sequences of the caller stand where after sorting by length; unsorted_indices: the inverse.
+    data: (all time steps, ...). batch_sizes: int64 on the CPU, the number of sequences at each time step. sorted_indices: the
+    caller's index of each sequence, sorted by length; unsorted_indices: the inverse.
     """
 
     def __new__(
@@ -118,8 +118,8 @@ def pack_padded_sequence(
 ) -> PackedSequence:
     """Pack a batch (time, batch, ...), or (batch, time, ...) if `batch_first`, by the sequences' lengths.
 
-    With `enforce_sorted` the lengths must not grow; otherwise sequences are sorted, which the result remembers. Raises
-    RuntimeError for lengths that are not positive, not sorted or not one per sequence.
+    With `enforce_sorted` the lengths must be in decreasing order; otherwise sequences are sorted, and the result stores the
+    order. Raises RuntimeError for lengths that are not positive, not sorted or not one per sequence.
     """
     lengths = lengths if isinstance(lengths, Tensor) else make_tensor(list(lengths), dtype=int64)
     order = None

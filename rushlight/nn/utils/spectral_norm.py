@@ -1,4 +1,4 @@
-"""The former spectral normalisation: a hook that computes the weight before each call (Miyato et al. 2018).
+"""The deprecated spectral normalisation: a hook that computes the weight before each call (Miyato et al. 2018).
 
 Prefer `rushlight.nn.utils.parametrizations.spectral_norm`.
 """
@@ -18,7 +18,7 @@ from rushlight.nn.parameter import Parameter, is_lazy
 class SpectralNorm:
     """The hook: `name` is the parameter `name_orig` divided by its largest singular value.
 
-    The buffers `name_u` and `name_v` hold that value's vectors, which power iteration improves in training.
+    The buffers `name_u` and `name_v` hold the singular vectors, which power iteration improves in training.
     """
 
     _version = 1
@@ -34,7 +34,7 @@ class SpectralNorm:
         self.eps = eps
 
     def reshape_weight_to_matrix(self, weight: Tensor) -> Tensor:
-        """Rows along `dim`, everything else as columns."""
+        """The weight with dimension `dim` as rows, and all others as columns."""
         return weight.movedim(self.dim, 0).reshape([weight.shape[self.dim], -1])
 
     def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
@@ -47,12 +47,12 @@ class SpectralNorm:
                 for _ in range(self.n_power_iterations):
                     right.copy_(F.normalize(matrix.t().mv(left), dim=0, eps=self.eps))
                     left.copy_(F.normalize(matrix.mv(right), dim=0, eps=self.eps))
-            # Copies: a later iteration must not change what this graph keeps.
+            # Copy them: later iterations update them in place, and this graph saves them.
             left, right = left.clone(), right.clone()
         return weight / left.dot(matrix.mv(right))
 
     def remove(self, module: Module) -> None:
-        """Make the weight a parameter with its value now."""
+        """Replace the weight by a parameter with its current value."""
         with no_grad():
             weight = self.compute_weight(module, False)
         delattr(module, self.name)
@@ -82,7 +82,7 @@ class SpectralNorm:
             left, right = (weight.new_empty([n]).normal_(0, 1) for n in hook.reshape_weight_to_matrix(weight).shape)
         delattr(module, name)
         module.register_parameter(name + "_orig", weight)
-        # An ordinary attribute, so that it exists before the first call.
+        # A plain attribute, so that it exists before the first call.
         setattr(module, name, weight.data)
         module.register_buffer(name + "_u", F.normalize(left, dim=0, eps=eps))
         module.register_buffer(name + "_v", F.normalize(right, dim=0, eps=eps))
@@ -92,7 +92,7 @@ class SpectralNorm:
 
 
 class _StateDictVersion:
-    """Notes the hook's version in state dicts, as torch does."""
+    """Stores the hook's version in state dicts, as torch does."""
 
     def __init__(self, hook: SpectralNorm) -> None:
         self.hook = hook

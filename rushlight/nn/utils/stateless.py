@@ -1,4 +1,4 @@
-"""functional_call: call a module with other tensors in the place of its parameters and buffers."""
+"""functional_call: call a module with other tensors in place of its parameters and buffers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """`module(*args, **kwargs)` with the given tensors, by dotted name; the module is as before afterwards.
+    """`module(*args, **kwargs)` with the given tensors, by dotted name; the module is restored afterwards.
 
     With `tie_weights`, a tensor stands for all names of the same parameter. With `strict` all names must be given. Raises
     RuntimeError for names that are missing then, KeyError for names that the module has not, and ValueError for different
@@ -51,7 +51,7 @@ def _reparametrized(module: Module, tensors: Mapping[str, Tensor], tie_weights: 
 
 
 def slots_of(module: Module) -> dict[str, tuple[dict, str]]:
-    """For each dotted name the dict of the module that holds it, and the key there."""
+    """For each dotted name, the dict that holds it in its module, and the key there."""
     found = {}
     for path, part in module.named_modules(remove_duplicate=False):
         for members in (part._parameters, part._buffers):
@@ -77,7 +77,7 @@ def _check_names(module: Module, tensors: Mapping[str, Tensor], slots: dict, str
 
 
 def _with_tied(tensors: Mapping[str, Tensor], slots: dict[str, tuple[dict, str]]) -> dict[str, Tensor]:
-    """`tensors`, with an entry for each further name of the tensors that they replace."""
+    """`tensors`, plus an entry for each tied name of the tensors that they replace."""
     names: dict[Tensor, list[str]] = {}
     for name, (members, key) in slots.items():
         names.setdefault(members[key], []).append(name)

@@ -1,4 +1,4 @@
-"""The former weight normalisation: a hook that computes the weight before each call.
+"""The deprecated weight normalisation: a hook that computes the weight before each call.
 
 Prefer `rushlight.nn.utils.parametrizations.weight_norm`, which loads state dicts of this one.
 """
@@ -16,7 +16,7 @@ aten = namespaces.namespace("aten")
 
 
 class WeightNorm:
-    """The hook: it makes the weight `name` of the parameters `name_g`, its norms, and `name_v`, its directions."""
+    """The hook: it computes the weight `name` from the parameters `name_g`, its norms, and `name_v`, its directions."""
 
     def __init__(self, name: str, dim: int | None) -> None:
         self.name = name
@@ -48,7 +48,7 @@ class WeightNorm:
         return hook
 
     def remove(self, module: Module) -> None:
-        """Make the weight a parameter with its value now."""
+        """Replace the weight by a parameter with its current value."""
         weight = self.compute_weight(module)
         delattr(module, self.name)
         del module._parameters[self.name + "_g"], module._parameters[self.name + "_v"]

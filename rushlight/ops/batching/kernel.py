@@ -1,7 +1,7 @@
-"""What an operator does with batched tensors: its rule, or else a loop over the examples.
+"""Call an operator on batched tensors: by its batching rule, or else in a loop over the examples.
 
 In: a call with tensors that levels are mapped over. Out: calls on their values. A rule is the kernel of an operator at the key
-Batched; composites without one are taken apart, and what is left without one runs example by example.
+Batched. Composites without a rule are decomposed, and other operators without a rule run example by example.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _INPLACE = (
 
 
 def rule(*names: str) -> Callable:
-    """Say that the decorated function, called like the operators, is what they do with batched tensors."""
+    """Register the decorated function, which has the operators' signature, as their batching rule."""
 
     def decorate(function: Callable) -> Callable:
         for name in names:
@@ -45,27 +45,27 @@ def rule(*names: str) -> Callable:
 
 
 def rules(names: Iterable[str], make: Callable[[OpOverload], Callable]) -> None:
-    """Give each operator the rule that `make` makes of it."""
+    """Register `make(op)` as the batching rule of each operator."""
     for name in names:
         operator(name).register(DispatchKey.Batched, Kernel(lambda op, below: make(op), linked=True))
 
 
 def invoke(op: OpOverload, stack: list) -> object:
-    """Call an operator with all of its arguments, in the schema's order."""
+    """Call an operator with all arguments in schema order."""
     arguments, count = op._schema.arguments, op._schema.positional_count
     names = [argument.name for argument in arguments[count:]]
     return op(*stack[:count], **dict(zip(names, stack[count:], strict=True)))
 
 
 def wrapped(result: object, levels: Levels) -> object:
-    """What an operator returned for values, as batched tensors."""
+    """The results of an operator on values, as batched tensors."""
     if isinstance(result, Tensor):
         return make_batched(result, levels)
     return type(result)([wrapped(item, levels) for item in result]) if isinstance(result, list | tuple) else result
 
 
 def check_inplace(self: Tensor, *others: object) -> Levels:
-    """The levels of a tensor that is to be written to; RuntimeError where those of the others are not among them."""
+    """The levels of a tensor that is written to. RuntimeError if the other operands have levels that it lacks."""
     own = levels_of(self)
     if not set(all_levels(*others)) <= set(own):
         raise RuntimeError(_INPLACE)
@@ -73,7 +73,7 @@ def check_inplace(self: Tensor, *others: object) -> Levels:
 
 
 def inplace_by_copy(op: OpOverload) -> Callable:
-    """The rule of an in-place operator: the functional one, and a copy of its result."""
+    """The rule of an in-place operator: call the functional one, and copy the result."""
     functional = INPLACE_OF[op]
 
     def run(self: Tensor, *args: object, **kwargs: object) -> Tensor:
@@ -89,7 +89,7 @@ def _number(self: Tensor) -> None:
 
 
 def is_nonzero(self: Tensor) -> None:
-    """RuntimeError: which way an example goes would depend on it."""
+    """RuntimeError: control flow would differ between examples."""
     raise RuntimeError(_CONTROL_FLOW)
 
 
@@ -114,7 +114,7 @@ def _link_fallback(op: OpOverload, below: int) -> Callable:
 
 
 def operator_has_rule(op: OpOverload) -> bool:
-    """Whether an operator does not run example by example."""
+    """Whether an operator has a batching rule instead of the per-example loop."""
     return DispatchKey.Batched in op.kernels or op.is_composite
 
 
@@ -122,9 +122,9 @@ _slow: set[str] = set()
 
 
 def one_by_one(op: OpOverload, stack: list) -> object:
-    """Call an operator for each example, and stack what it returns; an in-place one writes to the examples of its `self`.
+    """Call an operator for each example, and stack the results; an in-place operator writes to the examples of its `self`.
 
-    RuntimeError where that is no tensor, or of another shape for each, and for no examples.
+    RuntimeError where results are no tensors or have different shapes, and for zero examples.
     """
     levels = all_levels(*stack)
     sizes = batch_sizes(levels, *stack)
@@ -169,13 +169,13 @@ def _stacked(op: OpOverload, results: list, levels: Levels, sizes: tuple[int, ..
 
 
 def of_examples(results: Sequence[Tensor], levels: Levels, sizes: tuple[int, ...]) -> Tensor:
-    """The batched tensor of which these are the examples, those of the last level side by side."""
+    """The batched tensor of these examples, which are ordered with the last level fastest."""
     together = aten.stack.default(results, 0)
     return make_batched(aten.reshape.default(together, [*sizes, *results[0].shape]), levels)
 
 
 def first_example(op: OpOverload, stack: list) -> object:
-    """What an operator gives for one example: the way to its errors, which speak of an example's sizes."""
+    """Run an operator on one example, to get its error messages with an example's sizes."""
     levels = all_levels(*stack)
     return invoke(op, [example_of(value, levels, (0,) * len(levels)) for value in stack])
 

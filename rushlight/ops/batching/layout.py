@@ -1,8 +1,8 @@
-"""How a batched tensor is kept: a tensor whose first dimensions are hidden, in the place of a storage's memory.
+"""The layout of batched tensors: a tensor whose leading dimensions are hidden, stored in place of its storage's memory.
 
-A batched tensor is a `Tensor` like any other, with the sizes and strides of one example. Its `value` has, in front of these
-dimensions, one for each of its `levels`: the calls of vmap that map over it, as ascending numbers. Autograd knows only values:
-what is done with a batched tensor is recorded as what is done with its value.
+A batched tensor is a `Tensor` like any other, with the sizes and strides of one example. Its `value` has additional leading
+dimensions, one for each of its `levels`: the calls of vmap that map over it, as ascending numbers. Autograd sees only values:
+it records operations on a batched tensor as operations on its value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Levels = tuple[int, ...]
 
 
 class BatchParts:
-    """What a batched tensor hides: `value`, and `levels`, the numbers of the calls of vmap of its first dimensions."""
+    """The hidden part of a batched tensor: its `value`, and `levels`, the vmap level of each leading dimension."""
 
     __slots__ = ("value", "levels")
 
@@ -30,34 +30,34 @@ class BatchParts:
 
 
 def make_batched(value: Tensor, levels: Levels) -> Tensor:
-    """The tensor that hides the first dimensions of `value`; `value` itself without levels."""
+    """The tensor that hides the leading dimensions of `value`; `value` itself without levels."""
     if not levels:
         return value
     impl, count = value._impl, len(levels)
     storage = StorageImpl(BatchParts(value, levels), 0, impl.device, 0)
     sizes, strides = impl.sizes[count:], impl.strides[count:]
     made = TensorImpl(storage, sizes, strides, impl.storage_offset, impl.dtype, impl.device, BATCHED_BIT, impl.version)
-    made.fake = True  # as of a fake tensor, nobody can read its elements
+    made.fake = True  # as for a fake tensor, elements cannot be read
     return wrap(made)
 
 
 def is_batched(value: object) -> bool:
-    """Whether a vmap that runs, or ran, maps over a tensor."""
+    """Whether a tensor is batched at some vmap level, active or ended."""
     return isinstance(value, Tensor) and bool(value._impl.key_set & BATCHED_BIT)
 
 
 def value_of(tensor: Tensor) -> Tensor:
-    """The tensor with all its dimensions: what a batched one hides, or a plain one itself."""
+    """The tensor with all its dimensions: the value of a batched tensor, or a plain tensor itself."""
     return tensor._impl.storage.buffer.value if tensor._impl.key_set & BATCHED_BIT else tensor
 
 
 def levels_of(tensor: Tensor) -> Levels:
-    """The levels that are mapped over a tensor."""
+    """The levels that a tensor is mapped over."""
     return tensor._impl.storage.buffer.levels if tensor._impl.key_set & BATCHED_BIT else ()
 
 
 def tensors_in(values: Iterable) -> list[Tensor]:
-    """The tensors among arguments, in lists too."""
+    """The tensors among arguments, including those in lists."""
     found = []
     for value in values:
         if isinstance(value, Tensor):
@@ -68,7 +68,7 @@ def tensors_in(values: Iterable) -> list[Tensor]:
 
 
 def all_levels(*values: object) -> Levels:
-    """The levels of all tensors among arguments."""
+    """All levels of the tensors among arguments."""
     found: Levels = ()
     for tensor in tensors_in(values):
         own = levels_of(tensor)
@@ -78,9 +78,9 @@ def all_levels(*values: object) -> Levels:
 
 
 def aligned(tensor: Tensor, levels: Levels, rank: int | None = None) -> Tensor:
-    """The value of a tensor with one dimension for each of `levels` in front, of size 1 where it has none of its own.
+    """The value of a tensor with one leading dimension per level in `levels`, of size 1 for levels that it lacks.
 
-    `rank` is how many dimensions are to follow; those that an example lacks are inserted as dimensions of size 1.
+    `rank` is the number of dimensions that follow; dimensions that an example lacks are inserted with size 1.
     """
     own, value = levels_of(tensor), value_of(tensor)
     missing = 0 if rank is None else rank - (value.dim() - len(own))
@@ -97,12 +97,12 @@ def aligned(tensor: Tensor, levels: Levels, rank: int | None = None) -> Tensor:
 
 
 def _is_moved(own: Levels, levels: Levels) -> bool:
-    """Whether the levels of a tensor are not the first ones of `levels`."""
+    """Whether the tensor's own levels are anything but the first ones of `levels`."""
     return own != levels[: len(own)]
 
 
 def batch_sizes(levels: Levels, *values: object) -> tuple[int, ...]:
-    """How many examples each level has, as the tensors among arguments say."""
+    """The number of examples at each level, from the tensors among arguments."""
     known: dict[int, int] = {}
     for tensor in tensors_in(values):
         own = levels_of(tensor)
@@ -111,7 +111,7 @@ def batch_sizes(levels: Levels, *values: object) -> tuple[int, ...]:
 
 
 def spread(tensor: Tensor, levels: Levels, sizes: Sequence[int], rank: int | None = None) -> Tensor:
-    """`aligned`, with the dimensions of the levels expanded to `sizes`."""
+    """`aligned`, with the levels' dimensions expanded to `sizes`."""
     value = aligned(tensor, levels, rank)
     if levels_of(tensor) == levels:
         return value
@@ -119,12 +119,12 @@ def spread(tensor: Tensor, levels: Levels, sizes: Sequence[int], rank: int | Non
 
 
 def folded(value: Tensor, count: int) -> Tensor:
-    """A value with its `count` first dimensions as one."""
+    """A value with its `count` leading dimensions flattened into one."""
     if count == 1:
         return value
     return aten.reshape.default(value, [math.prod(value.shape[:count]), *value.shape[count:]])
 
 
 def unfolded(value: Tensor, sizes: Sequence[int]) -> Tensor:
-    """A value with its first dimension taken apart again."""
+    """A value with its first dimension unflattened."""
     return value if len(sizes) == 1 else aten.reshape.default(value, [*sizes, *value.shape[1:]])

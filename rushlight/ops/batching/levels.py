@@ -1,4 +1,4 @@
-"""Which calls of vmap are running in a thread, and what each does to its arguments and results."""
+"""The active calls of vmap in a thread, and how each adds and removes its batch dimension."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ set_provider(_RULES, "rushlight.ops.batching.loading")
 
 @dataclass(frozen=True)
 class Level:
-    """A call of vmap that is running: its number, how many examples it has, and what random operators are to do in it.
+    """An active call of vmap: its number, its number of examples, and its setting for random operators.
 
-    `randomness` is "error", "same" or "different". Levels inside others have higher numbers.
+    `randomness` is "error", "same" or "different". Inner levels have higher numbers.
     """
 
     number: int
@@ -32,7 +32,7 @@ class Level:
 
 
 class Mapping:
-    """Context manager in which a call of vmap runs; it gives the new Level."""
+    """Context manager of a call of vmap; yields the new Level."""
 
     def __init__(self, size: int, randomness: str = "error"):
         import_provider(_RULES)
@@ -49,7 +49,7 @@ class Mapping:
 
 
 def add_batch_dim(tensor: Tensor, dim: int, level: Level) -> Tensor:
-    """`tensor` with dimension `dim` hidden, as the one of a level inside those that map over it."""
+    """`tensor` with dimension `dim` hidden, as the batch dimension of a level inside those that it has."""
     own, value = levels_of(tensor), value_of(tensor)
     count, dim = len(own), len(own) + wrap_dim(dim, tensor.dim())
     value = _moved(value, dim, count)
@@ -57,7 +57,8 @@ def add_batch_dim(tensor: Tensor, dim: int, level: Level) -> Tensor:
 
 
 def remove_batch_dim(tensor: Tensor, level: Level, dim: int) -> Tensor:
-    """`tensor` with the dimension of a level shown as dimension `dim`; copies of it where the level does not map over it."""
+    """`tensor` with the batch dimension of a level moved to dimension `dim`. A tensor without that level is expanded
+    instead."""
     own, value = levels_of(tensor), value_of(tensor)
     dim = wrap_dim(dim, tensor.dim() + 1)
     if level.number in own:
@@ -80,7 +81,7 @@ def _moved(value: Tensor, source: int, target: int) -> Tensor:
 
 
 def in_all_levels(value: Any) -> Any:
-    """A tensor that every level that is running maps over, with copies where it did not; anything else itself."""
+    """A tensor mapped over by every active level, expanded where it was not. Other values stay as they are."""
     running = state.batch_levels
     if not running or not isinstance(value, Tensor):
         return value

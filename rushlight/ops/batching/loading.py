@@ -1,4 +1,4 @@
-"""All that batched tensors need, imported when the first map runs: the rules of operators, and Tensor's attributes."""
+"""Import the rest of vmap when it is first used: the operators' rules, and Tensor's attributes."""
 
 from rushlight.ops.batching import methods, rules
 

@@ -1,4 +1,4 @@
-"""What batched tensors change of Tensor's attributes: those of autograd are the value's, and memory is nobody's to see."""
+"""Attributes of Tensor for batched tensors: autograd's are those of the value, and memory is inaccessible."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from rushlight.ops.batching.layout import is_batched, levels_of, make_batched, v
 
 
 def _replace(name: str, *accessors: Callable | None) -> None:
-    """Give a property of Tensor other accessors. It stays the same object: programs keep `Tensor.grad.__get__` as a key."""
+    """Replace the accessors of a property of Tensor. The object stays the same, because programs use `Tensor.grad.__get__` as a
+    key."""
     plain: property = vars(Tensor)[name]
     plain.__init__(*accessors, doc=plain.__doc__)  # type: ignore[misc]
 
 
 def _take_from_value(name: str) -> None:
-    """Let a batched tensor answer a property with its value's."""
+    """Make a property of batched tensors return that of their value."""
     plain: property = vars(Tensor)[name]
     _replace(name, *(function and _on_value(function) for function in (plain.fget, plain.fset, plain.fdel)))
 

@@ -156,7 +156,7 @@ def _equals_infinity(self: Tensor, infinity: float, name: str) -> Tensor:
     return aten.eq.Tensor(self, infinity)
 
 
-# The names of Python's operators, which archived programs call.
+# The operator names of Python's operators, which TorchScript archives call.
 PYTHON_OPERATORS = {
     "__and__": "bitwise_and", "__or__": "bitwise_or", "__xor__": "bitwise_xor", "__lshift__": "bitwise_left_shift",
     "__rshift__": "bitwise_right_shift",

@@ -26,7 +26,7 @@ def imag(self):
 
 
 def _in_pairs(self: Tensor) -> Tensor:
-    """The pairs of real numbers of what a tensor is, or is the conjugate of."""
+    """View a complex tensor, or a lazy conjugate's memory, as pairs of real numbers."""
     return aten.view_as_real.default(turned_over(self, lazy_bits(self) & CONJUGATE))
 
 

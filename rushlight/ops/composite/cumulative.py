@@ -56,12 +56,12 @@ def _difference(value: Tensor, axis: int) -> Tensor:
 
 
 def _spread_along(value: Tensor, axis: int, rank: int) -> Tensor:
-    """A vector as a tensor of `rank` dimensions that runs along `axis`."""
+    """A vector as a tensor of `rank` dimensions that varies along `axis`."""
     return aten.reshape.default(value, [-1 if dim == axis else 1 for dim in range(rank)])
 
 
 def _gradient_along(self: Tensor, spacing: object, axis: int, edge_order: int) -> Tensor:
-    """Central differences of second order inside, one-sided ones of `edge_order` at the ends."""
+    """Second-order central differences inside, one-sided ones of `edge_order` at the ends."""
     size = self.size(axis)
     slopes = _slopes(self, spacing, axis)
     widths = _widths(spacing, size, axis, self.dim())
@@ -73,7 +73,7 @@ def _gradient_along(self: Tensor, spacing: object, axis: int, edge_order: int) -
 
 
 def _parabolic_inside(left: Tensor, middle: Tensor, right: Tensor, before: object, after: object) -> Tensor:
-    """The slope in the middle of the parabola through three points. Where widths are equal the middle one has no part in it."""
+    """The slope at the middle point of the parabola through three points. With equal widths the middle value cancels."""
     if not isinstance(before, Tensor):
         return (right - left) / (2 * before)
     both = before + after
@@ -177,8 +177,8 @@ def _heights(y: Tensor, axis: int) -> Tensor:
 
 
 def _widths_of(y: Tensor, x: Tensor, dim: int, name: str) -> tuple[int, Tensor]:
-    """The dimension of `y`, by number from the front, and the widths between the coordinates `x` along the same one, shaped to
-    multiply the areas. `x` of more dimensions than `y` has it at that number, as in ATen."""
+    """The wrapped dimension of `y`, and the widths between the coordinates `x` along it, shaped to multiply the areas. If `x`
+    has more dimensions than `y`, the same index from the front is used, as in ATen."""
     axis = wrap_dim(dim, y.dim())
     if y.dtype is bool_ or x.dtype is bool_:
         raise RuntimeError(f"{name}: received a bool input for `x` or `y`, but bool is not supported")

@@ -1,4 +1,4 @@
-"""Composite forms of fake quantization: those whose results are one tensor, and the gradients of learnable scales."""
+"""Composite fake quantization: the forms that return one tensor, and the gradients of learnable scales."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def _backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients for x, scale and zero point, before those of the last two are summed.
 
-    Inside the range, x passes its gradient on, and the scale gets that of the rounding error in quanta; beyond, the clamped
-    integer is what the scale multiplies. From "Learned Step Size Quantization" (https://arxiv.org/abs/1902.08153).
+    In range, x passes its gradient on, and the scale's gradient is the rounding error in quanta; out of range, it is the
+    clamped integer. From "Learned Step Size Quantization" (https://arxiv.org/abs/1902.08153).
     """
     offset, inverse = zero_point.round().clamp(quant_min, quant_max), 1 / scale
     integers = (x * inverse).round() + offset

@@ -42,7 +42,7 @@ def _check_points(count: int) -> int:
 
 
 def _resized(self: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor:
-    """Cut, or padded with zeros, at the end of each of `dims`."""
+    """The input truncated, or padded with zeros, at the end of each of `dims`."""
     for dim, size in zip(dims, sizes, strict=True):
         have = self.size(dim)
         if have > size:
@@ -152,7 +152,8 @@ def _sizes_and_dims(self: Tensor, s: Sequence[int] | None, dim: Sequence[int] | 
 
 
 def _sizes_for_real(self: Tensor, s: object, dim: object, name: str) -> tuple[list[int], list[int], int]:
-    """As `_sizes_and_dims`, with the last size that of half a spectrum, and the number of points it comes from."""
+    """Like `_sizes_and_dims`, but the last size is that of the half spectrum; also returns the number of points that it comes
+    from."""
     sizes, dims = _sizes_and_dims(self, s, dim)
     _require_axes(dims, name)
     last = s if isinstance(s, int) else None if s is None else s[-1]

@@ -1,4 +1,4 @@
-"""The short-time Fourier transform, of overlapping frames of a signal, and its inverse."""
+"""The short-time Fourier transform, over overlapping frames of a signal, and its inverse."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ISTFT = (
 
 
 class _Frames:
-    """The lengths of a transform, its window (padded to a frame) and how errors name the call."""
+    """The lengths of a transform, its window (padded to a frame) and the call's name for errors."""
 
     def __init__(self, name: str, source: Tensor, n_fft: int, hop: int | None, length: int | None, window: Tensor | None):
         self.size = n_fft
@@ -45,7 +45,7 @@ class _Frames:
         return aten.constant_pad_nd.default(window, [left, self.size - self.length - left], 0)
 
     def is_onesided(self, given: bool | None, source: Tensor) -> bool:
-        """Whether the spectrum holds only frequencies that are not negative; they tell all of a real signal."""
+        """Whether the spectrum holds only non-negative frequencies, which determine a real signal."""
         is_complex = source.dtype.is_complex or (self.window is not None and self.window.dtype.is_complex)
         if given and is_complex:
             raise RuntimeError("Cannot have onesided output if window or input is complex")
@@ -168,7 +168,7 @@ def _check_spectrum(frames: _Frames, self: Tensor, onesided: bool) -> None:
 
 
 def _pieces(source: Tensor, frames: _Frames, onesided: bool, normalized: bool, return_complex: bool) -> Tensor:
-    """The frames of the signal, times the window once."""
+    """The frames of the signal, each multiplied by the window."""
     axis, scale = [source.dim() - 1], BY_ROOT if normalized else BY_NUMBER
     if return_complex:
         return aten._fft_c2c.default(source, axis, scale, False)
@@ -177,7 +177,7 @@ def _pieces(source: Tensor, frames: _Frames, onesided: bool, normalized: bool, r
 
 
 def _overlap(pieces: Tensor, hop: int) -> Tensor:
-    """Frames (batch, count, size) added up at distances `hop`."""
+    """Overlap-add of frames (batch, count, size) at distance `hop`."""
     batch, count, size = pieces.shape
     starts = aten.unsqueeze.default(aten.arange.start_step(0, count * hop, hop, device=pieces.device), 1)
     positions = starts + aten.arange.start_step(0, size, 1, device=pieces.device)
@@ -187,7 +187,7 @@ def _overlap(pieces: Tensor, hop: int) -> Tensor:
 
 
 def _kept_range(frames: _Frames, count: int, center: bool, length: int | None) -> tuple[int, int]:
-    """The part of the added-up frames that is the signal."""
+    """The range of the overlap-added frames that is the signal."""
     whole = frames.size + frames.hop * (count - 1)
     start = frames.size // 2 if center else 0
     if length is not None:

@@ -1,7 +1,7 @@
-"""`_foreach_*`: one operator for each tensor of a list, as optimizers and running means of weights use them.
+"""`_foreach_*`: apply an operator to each tensor of a list, as optimizers and moving averages of weights do.
 
-Every operator takes lists of one length in the place of tensors, and numbers either one for all tensors or in a list of their
-own. The variants `_foreach_*_` write to the tensors of `self`, and return them.
+Every operator takes lists of one length in place of tensors. Numbers are either one for all tensors or a list of their own. The
+variants `_foreach_*_` write to the tensors of `self`, and return them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BINARY = {
         ".ScalarList(Tensor[] self, Tensor[] tensors1, Scalar[] weight)",
     ),
 }  # fmt: skip
-_CALLED = {"maximum": "clamp_min", "minimum": "clamp_max"}  # which take numbers as well, and are the same otherwise
+_CALLED = {"maximum": "clamp_min", "minimum": "clamp_max"}  # these also take numbers, and otherwise compute the same
 _ADDED = (
     ".Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1)",
     ".ScalarList(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars)",
@@ -45,8 +45,8 @@ _ADDED = (
 _OPERANDS = ("tensors1", "tensor1", "tensor2", "other", "exponent", "scalar", "scalars", "weight", "weights", "value")
 
 
-def _each(function: Callable, self: Sequence[Tensor], *others: Any, **options: Any) -> tuple:
-    """What `function` gives for each tensor of `self`, with those of other lists at its place, and all else."""
+def _map_lists(function: Callable, self: Sequence[Tensor], *others: Any, **options: Any) -> tuple:
+    """Call `function` with each tensor of `self` and the corresponding elements of the other lists."""
     if not self:
         raise RuntimeError("Tensor list must have at least one tensor.")
     for other in others:
@@ -65,14 +65,14 @@ def _each(function: Callable, self: Sequence[Tensor], *others: Any, **options: A
 def _define(name: str, declarations: Sequence[str], run: Callable) -> None:
     """Define the operator with these overloads, and its variant that writes to the tensors of `self`.
 
-    `run` takes what an operator's name ends with, the operands in order, and the options by name.
+    `run` takes the operator name's suffix, the operands in order, and the options by name.
     """
 
     def functional(self, *others, **options):
-        return run("", self, *others, *_taken(options), **options)
+        return run("", self, *others, *_keyword_operands(options), **options)
 
     def in_place(self, *others, **options):
-        run("_", self, *others, *_taken(options), **options)
+        run("_", self, *others, *_keyword_operands(options), **options)
         return self
 
     composite(*(f"_foreach_{name}{declaration} -> Tensor[]" for declaration in declarations))(functional)
@@ -80,26 +80,26 @@ def _define(name: str, declarations: Sequence[str], run: Callable) -> None:
     composite(*(f"_foreach_{name}_{declaration} -> ()" for declaration in written))(in_place)
 
 
-def _taken(options: dict) -> list:
-    """The operands that were given by name, in the schemas' order."""
+def _keyword_operands(options: dict) -> list:
+    """The operands given by keyword, in the schemas' order."""
     return [options.pop(name) for name in _OPERANDS if name in options]
 
 
 def _define_by(name: str, declarations: Sequence[str], one: str) -> None:
     """`_define` with the operator `one` for each tensor."""
-    _define(name, declarations, lambda suffix, *lists, **options: _each(getattr(aten, one + suffix), *lists, **options))
+    _define(name, declarations, lambda suffix, *lists, **options: _map_lists(getattr(aten, one + suffix), *lists, **options))
 
 
 def _define_added(name: str) -> None:
-    """`_define` for an operator that adds products or quotients to each tensor, `value` times."""
+    """`_define` for an operator that adds `value` times a product or quotient to each tensor."""
 
     def run(suffix, self, tensor1, tensor2, scalars=1):
         one = getattr(aten, name + suffix)
         if not isinstance(scalars, Tensor):
-            return _each(lambda tensor, a, b, value: one(tensor, a, b, value=value), self, tensor1, tensor2, scalars)
+            return _map_lists(lambda tensor, a, b, value: one(tensor, a, b, value=value), self, tensor1, tensor2, scalars)
         if scalars.shape != (len(self),):
             raise RuntimeError(f"Expected scalars to be of shape [{len(self)}], one for each tensor, got {list(scalars.shape)}")
-        return _each(lambda tensor, a, b, value: one(tensor, a * value, b), self, tensor1, tensor2, scalars.unbind())
+        return _map_lists(lambda tensor, a, b, value: one(tensor, a * value, b), self, tensor1, tensor2, scalars.unbind())
 
     _define(name, _ADDED, run)
 
@@ -114,31 +114,31 @@ for _name in ("addcmul", "addcdiv"):
 
 @composite("_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]")
 def foreach_power_of_number(self, exponent):
-    return _each(lambda power: aten.pow(self, power), exponent)
+    return _map_lists(lambda power: aten.pow(self, power), exponent)
 
 
 @composite("_foreach_norm.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]")
 def foreach_norm(self, ord=2, dtype=None):
-    return _each(lambda tensor: aten.linalg_vector_norm(tensor, ord, dtype=dtype), self)
+    return _map_lists(lambda tensor: aten.linalg_vector_norm(tensor, ord, dtype=dtype), self)
 
 
 @composite("_foreach_max(Tensor[] self) -> Tensor[]")
 def foreach_max(self):
-    return _each(aten.max, self)
+    return _map_lists(aten.max, self)
 
 
 @composite("_foreach_clone(Tensor[] self, *, MemoryFormat? memory_format=None) -> Tensor[]")
 def foreach_clone(self, memory_format=None):
-    return _each(aten.clone, self, memory_format=memory_format)
+    return _map_lists(aten.clone, self, memory_format=memory_format)
 
 
 @composite("_foreach_zero_(Tensor(a!)[] self) -> ()")
 def foreach_zero_(self):
-    _each(aten.zero_, self)
+    _map_lists(aten.zero_, self)
     return self
 
 
 @composite("_foreach_copy_(Tensor(a!)[] self, Tensor[] src, bool non_blocking=False) -> ()")
 def foreach_copy_(self, src, non_blocking=False):
-    _each(aten.copy_, self, src, non_blocking=non_blocking)
+    _map_lists(aten.copy_, self, src, non_blocking=non_blocking)
     return self

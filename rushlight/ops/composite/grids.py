@@ -73,7 +73,7 @@ def _kind_of_range(name: str, start: Number, end: Number, given: dtype | None) -
 
 
 def _evenly_spaced(start: Number, end: Number, steps: int, kind: dtype, where) -> Tensor:
-    """`steps` values from start to end, in `kind`, counted from the nearer end so that both are met exactly."""
+    """`steps` values from start to end in `kind`, computed from the nearer end, so that both ends are exact."""
     check_number(start, kind)
     check_number(end, kind)
     if steps < 2:
@@ -127,9 +127,9 @@ def _triangle(name: str, row: int, col: int, offset: int, kind: dtype | None, wh
     if kind.name not in ("int32", "int64"):
         raise NotImplementedError(f"\"{name}\" not implemented for '{kind.scalar_name}'")
     low = name == "tril_indices"
-    below = _below(row, col, offset + low)
+    below = _count_below(row, col, offset + low)
     count = below if low else row * col - below
-    # Of each row, where the indices begin and how many there are up to its end.
+    # For each row: where its indices begin, and how many indices there are up to its end.
     edges = aten.clamp.default(aten.arange.start(offset + low, offset + low + row, device=where), 0, col)
     first, counts = (aten.zeros_like.default(edges), edges) if low else (edges, col - edges)
     ends = aten.cumsum.default(counts, 0)
@@ -139,9 +139,10 @@ def _triangle(name: str, row: int, col: int, offset: int, kind: dtype | None, wh
     return aten.stack.default([rows, columns]).to(kind)
 
 
-def _below(row: int, col: int, offset: int) -> int:
-    """How many places of a matrix have a column that is less than their row + offset."""
-    begin, full = (min(max(edge, 0), row) for edge in (-offset, col - offset))  # the rows with none, and before those with all
+def _count_below(row: int, col: int, offset: int) -> int:
+    """The number of elements of a matrix with column < row + offset."""
+    # Rows before `begin` have no such element; in rows from `full` on, all elements count.
+    begin, full = (min(max(edge, 0), row) for edge in (-offset, col - offset))
     return (begin + full - 1 + 2 * offset) * (full - begin) // 2 + (row - full) * col
 
 

@@ -1,4 +1,4 @@
-"""Composite counts: bincount, histc, histogram and histogramdd. They give no gradients."""
+"""Composite counts: bincount, histc, histogram and histogramdd. They have no gradients."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from rushlight.ops.registry import composite
 aten = namespaces.namespace("aten")
 
 
-def _counted(places: Tensor, count: int, weight: Tensor | None, kind: object) -> Tensor:
-    """How often each of the places 0 to `count` - 1 is named, or the sums of the weights there."""
+def _bin_counts(places: Tensor, count: int, weight: Tensor | None, kind: object) -> Tensor:
+    """The number of occurrences of each bin 0 to `count` - 1, or the sums of their weights."""
     ones = aten.ones_like.default(places, dtype=kind) if weight is None else weight.detach().to(kind)
     return aten.scatter_add.default(aten.zeros.default((count,), dtype=kind, device=places.device), 0, places, ones)
 
@@ -39,7 +39,7 @@ def bincount(self, weights=None, minlength=0):
         return aten.zeros.default((minlength,), dtype=int64 if weights is None else kind, device=self.device)
     if self.min().item() < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs: got a negative value")
-    return _counted(self.to(int64), max(self.max().item() + 1, minlength), weights, kind)
+    return _bin_counts(self.to(int64), max(self.max().item() + 1, minlength), weights, kind)
 
 
 @composite("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor")
@@ -59,13 +59,13 @@ def histc(self, bins=100, min=0, max=0):
     if low > high:
         raise RuntimeError(f"torch.histc: max must be larger than min, but got min={low:g} and max={high:g}")
     inside = (values >= low) & (values <= high)
-    kept = values.masked_fill(~inside, low)  # of those outside none is counted
+    kept = values.masked_fill(~inside, low)  # values out of range are not counted
     places = aten.clamp.default(((kept - low) * bins / (high - low)).to(int64), None, bins - 1)
-    return _counted(places, bins, inside, self.dtype)
+    return _bin_counts(places, bins, inside, self.dtype)
 
 
 def _outer_edges(points: Tensor, bounds: Sequence[float] | None, name: str) -> list[tuple[float, float]]:
-    """For each column of `points`, the least and the greatest value that count: given, or those of the data."""
+    """The range of each column of `points`: the given one, or the minimum and maximum of the data."""
     columns = points.size(1)
     if bounds is not None:
         if len(bounds) != 2 * columns:
@@ -96,8 +96,8 @@ def _even_edges(points: Tensor, bins: Sequence[int], bounds: Sequence[float] | N
     ]
 
 
-def _place_in(values: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
-    """The bin of each value, and whether it lies in one; the last bin holds its upper edge."""
+def _bin_of(values: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
+    """The bin of each value, and whether it is in a bin; the last bin includes its upper edge."""
     last = edges.numel() - 1
     place = aten.searchsorted.Tensor(edges, values.contiguous(), right=True) - 1
     inside = (values >= edges[0]) & (values <= edges[last])
@@ -110,10 +110,10 @@ def _histogram(points: Tensor, edges: Sequence[Tensor], weight: Tensor | None, d
     place = aten.zeros.default((points.size(0),), dtype=int64, device=points.device)
     inside = aten.ones.default((points.size(0),), device=points.device).bool()
     for column, (edge, count) in enumerate(zip(edges, counts, strict=True)):
-        own, within = _place_in(points.select(1, column), edge)
+        own, within = _bin_of(points.select(1, column), edge)
         place, inside = place * count + own, inside & within
     weight = None if weight is None else weight.reshape((-1,))[inside]
-    hist = _counted(place[inside], math.prod(counts), weight, points.dtype).reshape(counts)
+    hist = _bin_counts(place[inside], math.prod(counts), weight, points.dtype).reshape(counts)
     if not density:
         return hist
     hist = hist / hist.sum()
@@ -180,8 +180,8 @@ def histogram_between(self, bins, *, weight=None, density=False):
     return _histogram(_column(self), [bins.detach()], weight, density), aten.clone.default(bins)
 
 
-def _rows(self: Tensor, bins: Sequence | None) -> Tensor:
-    """The points, one a row; RuntimeError unless there is a specification of bins for each of their coordinates."""
+def _as_points(self: Tensor, bins: Sequence | None) -> Tensor:
+    """The points, one per row; RuntimeError unless there is a bin specification for each coordinate."""
     if self.dim() < 2:
         raise RuntimeError(f"torch.histogramdd: input tensor should have at least 2 dimensions, but got {self.dim()}")
     if bins is not None and len(bins) != self.size(-1):
@@ -197,7 +197,7 @@ def _rows(self: Tensor, bins: Sequence | None) -> Tensor:
     "(Tensor hist, Tensor[] bin_edges)"
 )
 def histogramdd(self, bins, range=None, weight=None, density=False):
-    points = _rows(self, bins)
+    points = _as_points(self, bins)
     _check_input(self, (), weight, tuple(self.shape[:-1]), "histogramdd")
     edges = _even_edges(points, bins, range, "histogramdd")
     return _histogram(points, edges, weight, density), tuple(edges)
@@ -208,7 +208,7 @@ def histogramdd(self, bins, range=None, weight=None, density=False):
     "(Tensor hist, Tensor[] bin_edges)"
 )
 def histogramdd_same(self, bins, range=None, weight=None, density=False):
-    return histogramdd(self, [bins] * _rows(self, None).size(1), range, weight, density)
+    return histogramdd(self, [bins] * _as_points(self, None).size(1), range, weight, density)
 
 
 @composite(
@@ -216,7 +216,7 @@ def histogramdd_same(self, bins, range=None, weight=None, density=False):
     "bool density=False) -> (Tensor hist, Tensor[] bin_edges)"
 )
 def histogramdd_between(self, bins, range=None, weight=None, density=False):
-    points = _rows(self, bins)
+    points = _as_points(self, bins)
     _check_input(self, bins, weight, tuple(self.shape[:-1]), "histogramdd")
     edges = [edge.detach() for edge in bins]
     return _histogram(points, edges, weight, density), tuple(map(aten.clone.default, edges))

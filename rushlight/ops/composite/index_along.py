@@ -104,7 +104,7 @@ def _check_index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> 
 
 
 def _checked_bounds(name: str, self: Tensor, axis: int, index: Tensor, lowest: int) -> Tensor:
-    """The index; IndexError, now or when the graph runs, where it names a place outside `lowest`..size - 1."""
+    """The index; IndexError, now or when the graph runs, for values outside `lowest`..size - 1."""
     size = self.size(axis) if self.dim() else 1
     wrong = f"{name}index {{}} is out of bounds for dimension {axis} with size {size}"
     positions = values_of(index)
@@ -149,6 +149,6 @@ def index_fill_tensor(self, dim, index, value):
         return aten.clone.default(self)
     shape = (*self.shape[:axis], index.numel(), *self.shape[axis + 1 :]) if self.dim() else ()
     untouched = aten.full.default(self.shape, False, dtype=bool_, device=self.device)
-    # By way of a mask, because an index that is named twice is filled once.
+    # Fill through a mask, so that duplicate indices fill only once.
     chosen = aten.scatter.value(untouched, axis, spread_index(self, axis, wrapped, shape), True)
     return laid_out_as(aten.where.self(chosen, value.to(self.dtype), self), self)

@@ -1,4 +1,4 @@
-"""What the composites of linear algebra share."""
+"""Helpers shared by the composites of linear algebra."""
 
 from __future__ import annotations
 

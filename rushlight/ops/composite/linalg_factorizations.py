@@ -1,4 +1,4 @@
-"""Composite factorizations and spectra: the forms without status, the older names, products with reflectors."""
+"""Composite factorizations and spectra: the forms without a status, older names, products with reflectors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def linalg_lu_factor(A, *, pivot=True):
 
 @composite("_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)")
 def lu_with_info(self, pivot=True, check_errors=True):
-    # Here singular matrices are no error: the factors exist.
+    # Singular matrices are no error here: their factors exist.
     return aten.linalg_lu_factor_ex.default(self, pivot=pivot)
 
 

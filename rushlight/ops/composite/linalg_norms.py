@@ -37,7 +37,7 @@ def _check_dtype(name: str, self: Tensor, wanted: torch_dtype | None) -> None:
 
 
 def _check_not_empty(self: Tensor, ord: float, dim: Sequence[int] | int | None) -> None:
-    """RuntimeError where a norm over no elements has no value."""
+    """RuntimeError for a norm over no elements that has no value."""
     if self.numel() or 0 <= ord < math.inf:
         return
     if dim is None or dim == []:
@@ -60,7 +60,7 @@ def vector_norm(self, ord=2, dim=None, keepdim=False, *, dtype=None):
     _check_dtype("linalg.vector_norm", self, dtype)
     _check_not_empty(self, ord, dim)
     value = self if dtype is None else self.to(dtype)
-    if value.dtype.is_floating_point and value.dtype.itemsize < 4:  # powers of halves leave their range
+    if value.dtype.is_floating_point and value.dtype.itemsize < 4:  # powers would overflow half precision
         return vector_norm(value.to(float32), ord, dim, keepdim).to(value.dtype)
     if value.is_complex():
         value = aten.abs.default(value)
@@ -73,7 +73,7 @@ def vector_norm(self, ord=2, dim=None, keepdim=False, *, dtype=None):
     if ord == -math.inf:
         return aten.amin.default(magnitude, dims, keepdim)
     if ord == 0:
-        # sign() counts what is not 0, and keeps the norm a function of `self`, with gradient 0; NaN counts, too.
+        # sign() counts nonzero elements and keeps the norm differentiable, with gradient 0; NaN is set to 1 so that it counts.
         counted = aten.masked_fill.Scalar(magnitude, aten.isnan.default(magnitude), 1)
         return aten.sum.dim_IntList(aten.sign.default(counted), dim, keepdim)
     if ord == 1:
@@ -86,7 +86,7 @@ def _records(value: Tensor) -> bool:
 
 
 def _root(total: Tensor, exponent: float) -> Tensor:
-    """`total ** exponent`, with the slope 0 where `total` is 0: there the power has none that is finite."""
+    """`total ** exponent`, with gradient 0 instead of infinity where `total` is 0."""
 
     def power(value: Tensor) -> Tensor:
         return aten.sqrt.default(value) if exponent == 0.5 else aten.pow.Tensor_Scalar(value, exponent)
@@ -99,7 +99,7 @@ def _root(total: Tensor, exponent: float) -> Tensor:
 
 
 def _power(magnitude: Tensor, exponent: float) -> Tensor:
-    """`magnitude ** exponent`, with the slope 0 at 0, where that of the norm is taken to be 0."""
+    """`magnitude ** exponent`, with gradient 0 at 0, the subgradient of the norm."""
     if exponent >= 1 or not _records(magnitude):
         return aten.pow.Tensor_Scalar(magnitude, exponent)
     zero = magnitude == 0
@@ -128,11 +128,11 @@ def matrix_norm(self, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
         return _spectral_norm(value, ord, rows, columns, keepdim)
     summed, compared = (columns, rows) if abs(ord) == math.inf else (rows, columns)
     totals = aten.sum.dim_IntList(aten.abs.default(value), [summed], True)
-    return _drop(_extreme(totals, compared, ord), (rows, columns), keepdim)
+    return _drop(_extremum(totals, compared, ord), (rows, columns), keepdim)
 
 
-def _extreme(values: Tensor, dim: int, ord: float) -> Tensor:
-    """The largest value along `dim` for a positive order, 0 where there is none; the smallest for a negative one."""
+def _extremum(values: Tensor, dim: int, ord: float) -> Tensor:
+    """The maximum along `dim` for a positive order (0 if empty), the minimum for a negative one."""
     if ord < 0:
         return aten.amin.default(values, [dim], True)
     if values.size(dim):
@@ -150,7 +150,7 @@ def _spectral_norm(value: Tensor, ord: float | str, rows: int, columns: int, kee
     if ord == "nuc":
         result = aten.sum.dim_IntList(values, [-1])
     else:
-        result = aten.squeeze.dims(_extreme(values, values.dim() - 1, ord), [-1])
+        result = aten.squeeze.dims(_extremum(values, values.dim() - 1, ord), [-1])
     if keepdim:
         for axis in sorted((rows, columns)):
             result = aten.unsqueeze.default(result, axis)
@@ -214,7 +214,7 @@ def nuclear_norm_dim(self, dim, keepdim=False):
 
 @composite("linalg_cond(Tensor self, Scalar? p=None) -> Tensor", "linalg_cond.p_str(Tensor self, str p) -> Tensor")
 def linalg_cond(self, p=None):
-    """The norm of the matrix times that of its inverse; infinity for singular ones."""
+    """The norm of the matrix times that of its inverse; infinity for singular matrices."""
     check_matrices("linalg.cond", self)
     if p not in (None, "fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf):
         raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
@@ -232,7 +232,7 @@ def linalg_cond(self, p=None):
     singular = aten.unsqueeze.default(aten.unsqueeze.default(info != 0, -1), -1)
     inverse = aten.where.self(singular, math.inf, inverse)
     if p == "nuc":
-        # No singular values exist of an infinite matrix; any finite one may stand in for it.
+        # The SVD fails for infinite entries, so a finite matrix stands in.
         finite = aten.where.self(singular, 0, inverse)
         return aten.where.self(info != 0, math.inf, matrix_norm(self, p) * matrix_norm(finite, p))
     return matrix_norm(self, p) * matrix_norm(inverse, p)
@@ -253,7 +253,7 @@ def renorm(self, p, dim, maxnorm):
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.dim()} dimensions")
     axis = wrap_dim(dim, self.dim())
     length = vector_norm(self, p, [other for other in range(self.dim()) if other != axis], True)
-    # The margin keeps the result from exceeding maxnorm by rounding.
+    # The margin keeps rounding from pushing the result above maxnorm.
     factor = aten.where.self(length > maxnorm, maxnorm / (length + 1e-7), 1.0)
     return self * factor
 

@@ -56,7 +56,7 @@ def linalg_vecdot(x, y, *, dim=-1):
 
 
 def _check_chain(name: str, matrices: list[Tensor]) -> list[Tensor]:
-    """The factors with vectors at the ends as matrices; RuntimeError where they cannot be multiplied."""
+    """The factors, with vectors at the ends turned into matrices; RuntimeError where they cannot be multiplied."""
     last = len(matrices) - 1
     for position, matrix in enumerate(matrices):
         at_end = position in (0, last)
@@ -83,7 +83,7 @@ def _check_chain(name: str, matrices: list[Tensor]) -> list[Tensor]:
 
 
 def _best_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """For each range (i, j) of the chain, after which factor to split it, so that least multiplications are needed.
+    """For each range (i, j) of the chain, the split that needs the fewest multiplications.
 
     Source: T. H. Cormen et al., "Introduction to Algorithms", matrix-chain multiplication by dynamic programming.
     """
@@ -177,8 +177,8 @@ def tensordot(self, other, dims_self, dims_other):
 
 
 def _scaled_sum(self: Tensor, product: Tensor, beta: float, alpha: float) -> Tensor:
-    """beta * self + alpha * product, where `self` broadcasts to the product. With beta 0, NaN in `self` has no effect. Among
-    integers both factors are integers, among booleans booleans."""
+    """beta * self + alpha * product, where `self` broadcasts to the product. With beta 0, NaN in `self` has no effect. For
+    integer tensors both factors are integers, for bool tensors bools."""
     if broadcast_shapes(self.shape, product.shape) != tuple(product.shape):
         raise RuntimeError(
             f"The expanded size of the tensor {list(self.shape)} must match that of the product, {list(product.shape)}"
@@ -195,7 +195,7 @@ def _scaled_sum(self: Tensor, product: Tensor, beta: float, alpha: float) -> Ten
 @with_inplace("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
 def addbmm(self, batch1, batch2, *, beta=1, alpha=1):
     check_bmm(batch1, batch2)
-    rows = aten.flatten.using_ints(aten.transpose.int(batch1, 0, 1), 1)  # one product of what lies side by side
+    rows = aten.flatten.using_ints(aten.transpose.int(batch1, 0, 1), 1)  # concatenate the batch into a single product
     return _scaled_sum(self, aten.mm.default(rows, aten.flatten.using_ints(batch2, 0, 1)), beta, alpha)
 
 

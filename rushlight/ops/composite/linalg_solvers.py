@@ -192,7 +192,7 @@ def linalg_matrix_power(self, n):
     if n < 0:
         return linalg_matrix_power(linalg_inv(self), -n)
     if n == 0:
-        # The identity, as a function of `self` whose gradient is 0.
+        # An identity matrix that is a function of `self`, with gradient 0.
         return aten.where.self(aten.ones_like.default(self, dtype=bool_), identity(sizes[-1], self), self)
     result, square = None, self
     while True:

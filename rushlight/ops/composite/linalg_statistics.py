@@ -1,4 +1,4 @@
-"""Covariance and correlation of variables that are rows of observations."""
+"""Covariance and correlation of variables, one per row."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def cov(self, *, correction=1, fweights=None, aweights=None):
 
 
 def _scale(total: Tensor | int, weights: Tensor | None, aweights: Tensor | None, correction: int) -> Tensor | float:
-    """What products of deviations are divided by: the observations less the correction, 0 where less is left."""
+    """The normaliser of covariances: the number of observations minus the correction, at least 0."""
     if aweights is not None and correction:
         scale = total - correction * aten.sum.dim_IntList(weights * aweights, None) / total
     else:

@@ -16,7 +16,7 @@ _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 def _at_rank(self: Tensor, rank: Tensor | int, axis: int, keepdim: bool) -> tuple[Tensor, Tensor]:
-    """The values of a rank along `axis` (one for all rows, or one a row with that dimension kept) and their places."""
+    """The values of a rank along `axis` and their indices. The rank is one for all rows, or a tensor with one per row."""
     if not self.dim():
         return aten.clone.default(self), aten.zeros.default((), dtype=int64, device=self.device)
     order = aten.sort.stable(self.detach(), stable=True, dim=axis)[1]
@@ -47,7 +47,7 @@ def kthvalue(self, k, dim=-1, keepdim=False):
 
 
 def _numbers_per_row(self: Tensor, axis: int) -> Tensor:
-    """How many values along `axis` are not NaN, with that dimension kept."""
+    """The number of non-NaN values along `axis`, keeping that dimension."""
     return aten.sum.dim_IntList(aten.logical_not.default(aten.isnan.default(self)), (axis,), True)
 
 
@@ -58,7 +58,7 @@ def median_dim(self, dim, keepdim=False):
     if not self.dim() or not self.dtype.is_floating_point:
         return _at_rank(self, (self.size(axis) - 1) // 2 if self.dim() else 0, axis, keepdim)
     size, numbers = self.size(axis), _numbers_per_row(self, axis)
-    # NaN sort last, so that the first of them, if any, stands behind all numbers.
+    # NaN sort last, so the first NaN, if any, stands right behind all numbers.
     return _at_rank(self, aten.where.self(numbers == size, (size - 1) // 2, numbers), axis, keepdim)
 
 
@@ -113,14 +113,14 @@ def _quantile(self: Tensor, q: Tensor, dim: int | None, keepdim: bool, interpola
 
 
 def _restore(found: Tensor, leading: int, axis: int | None, rank: int) -> Tensor:
-    """The reduced dimension, or all `rank` of them, back as size 1, behind the dimension of `q` if there is one."""
+    """Restore the reduced dimension (or all `rank` of them) with size 1, behind the dimension of `q` if there is one."""
     if axis is not None:
         return aten.unsqueeze.default(found, leading + axis) if rank else found
     return aten.reshape.default(found, (*found.shape, *(1,) * rank))
 
 
 def _places(ordered: Tensor, q: Tensor, ignore_nan: bool) -> Tensor:
-    """Ranks (fractions among them) of the quantiles in each row; the last one, where NaN are, for rows that hold NaN."""
+    """The fractional ranks of the quantiles in each row. Rows with NaN get the last rank, where a NaN is."""
     levels = aten.reshape.default(q, (-1,))
     last = ordered.size(-1) - 1
     numbers = _numbers_per_row(ordered.detach(), -1)

@@ -19,12 +19,12 @@ from rushlight.ops.registry import check_castable, composite
 from rushlight.ops.schema import in_place_declaration, split_declaration
 
 aten = namespaces.namespace("aten")
-# In-place variants that read elements of their operands after they have written others.
+# In-place variants that read operands after they have started to write.
 _READ_LATER = frozenset({"index_add_", "index_copy_", "index_fill_", "scatter_", "scatter_add_", "masked_scatter_", "put_"})
 
 
 def with_inplace(*schemas: str, overload: str | None = None) -> Callable:
-    """Define composites and, for each, the `name_` variant that copies the result into `self`.
+    """Define composites and, for each, the in-place variant `name_`, which copies the result into `self`.
 
     `overload` names the variant's overload where ATen calls it differently.
     """
@@ -50,7 +50,7 @@ def with_inplace(*schemas: str, overload: str | None = None) -> Callable:
 
 
 def source_of_write(self: Tensor, operands: Iterable[object]) -> Tensor:
-    """What an operator that overwrites `self` reads: a copy where autograd, which keeps what is read, records the call."""
+    """The source for an operator that overwrites `self`: a copy if autograd records the call and saves the source."""
     return aten.clone.default(self) if _is_recorded(self, *operands) else self
 
 
@@ -69,7 +69,7 @@ def square(self):
     return aten.pow.Tensor_Scalar(self, 2)
 
 
-# Tensors come first: where they are 0-dim, they fit numbers as well.
+# Tensor overloads come first: a 0-dim tensor also fits an overload for numbers.
 @with_inplace(
     "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
     "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
@@ -83,7 +83,7 @@ def clamp(self, min=None, max=None):
 
 
 def _check_bounds(*bounds: Tensor | complex | None) -> None:
-    """Bounds are both numbers, as which tensors without dimensions count, or both tensors."""
+    """Bounds must be both numbers (0-dim tensors count as numbers), or both tensors."""
     numbers = [bound for bound in bounds if bound is not None and not isinstance(bound, Tensor)]
     if numbers and any(isinstance(bound, Tensor) and bound.dim() for bound in bounds):
         names = ", ".join([f"{name}={type(bound).__name__}" for name, bound in zip(("min", "max"), bounds, strict=True)])
@@ -111,8 +111,8 @@ def clamp_max(self, max):
 
 
 def _bounded(self: Tensor, bound: Tensor | complex, is_beyond: Callable, extremum: Callable) -> Tensor:
-    """`extremum` of elements and their bound, which has to fit the result. Where the two are equal the gradient is the
-    elements', while extrema halve it. Where one of them is NaN the result is, too, and neither has a gradient."""
+    """`extremum` of the elements and a bound that must broadcast to them. At ties the elements get the whole gradient, which
+    extrema would halve. If one of the two is NaN, so is the result, and neither gets a gradient."""
     if not isinstance(bound, Tensor):
         check_number(bound, result_type(self, bound))
     if not _is_recorded(self, bound):
@@ -218,7 +218,7 @@ def log10(self):
 
 
 def _scaled(self: Tensor, factor: float) -> Tensor:
-    """A multiple. Of complex numbers each part: their product with a number makes NaN of infinities."""
+    """`self * factor`. Complex numbers scale by parts, because a full product would turn infinities into NaN."""
     if not self.dtype.is_complex:
         return self * factor
     return aten.view_as_complex.default(aten.view_as_real.default(self) * factor)
@@ -270,7 +270,7 @@ def isclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     close = self == other
     if equal_nan and not self.dtype.is_integral:
         close = close | (aten.isnan.default(self) & aten.isnan.default(other))
-    if rtol == 0 and atol == 0:  # dtypes without arithmetic can be compared, too
+    if rtol == 0 and atol == 0:  # also compares dtypes without arithmetic
         return close
     near = aten.abs.default(_floating(self) - _floating(other)) <= atol + aten.abs.default(_floating(other) * rtol)
     return close | (isfinite(other) & isfinite(self) & near)

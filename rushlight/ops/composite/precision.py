@@ -1,4 +1,4 @@
-"""Composites that calculate with halves in float32, and round once, as the kernels of their operators do in ATen."""
+"""Composites that compute in float32 for half inputs, and round once, as ATen's kernels do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rushlight.core.tensor import Tensor
 
 
 def in_full_precision(function: Callable) -> Callable:
-    """A function of tensors and numbers, which is given halves as float32. Its result gets the first tensor's dtype."""
+    """Wrap a function of tensors and numbers: half inputs become float32, and the result gets the first tensor's dtype."""
 
     @functools.wraps(function)
     def precise(*args: object, **kwargs: object) -> Tensor:

@@ -95,7 +95,7 @@ def einsum(equation, tensors, *, path=None):
         tensor, own = _diagonals(tensor, own)
         later = set(output).union(*inputs[position + 1 :])
         free = [label for label in output if (label in labels) != (label in own)]
-        if later == set(output) and free and free[0] in own:  # so that the result lies in the order of the output
+        if later == set(output) and free and free[0] in own:  # so that the result is in the output's order
             total, labels, tensor, own = tensor, own, total, labels
         total, labels = _contract(total, labels, tensor, own, later)
     dropped = [dim for dim, label in enumerate(labels) if label not in output]
@@ -156,7 +156,7 @@ def _diagonals(tensor: Tensor, labels: list) -> tuple[Tensor, list]:
 
 
 def _contract(a: Tensor, a_labels: list, b: Tensor, b_labels: list, later: set) -> tuple[Tensor, list]:
-    """Multiply two operands and sum what no later operand and not the result needs, as one batched product."""
+    """Multiply two operands as one batched product, and sum over labels that neither later operands nor the result use."""
     shared = [label for label in a_labels if label in b_labels]
     batch = [label for label in shared if label in later]
     inner = [label for label in shared if label not in later]

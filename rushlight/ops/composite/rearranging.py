@@ -43,7 +43,7 @@ def flip(self, dims):
     wrapped = wrap_dims(dims, max(self.dim(), 1))
     if not self.dim() or not wrapped:
         return aten.clone.default(self)
-    # Selecting gives row-major tensors: the dimensions of the result are to lie as those of `self` do.
+    # Selecting gives row-major tensors, so permute first to keep the memory order of `self`.
     order = outermost_first(self._impl.sizes, [self._impl.strides])
     if order == list(range(self.dim())):
         return _flip(self, wrapped)

@@ -42,7 +42,7 @@ def mean(self, dim, keepdim=False, *, dtype=None):
 
 
 def _is_half(kind: dtype) -> bool:
-    """Whether a dtype is a 16-bit float, in which only final results are rounded."""
+    """Whether a dtype is a 16-bit float, for which only the final result is rounded."""
     return kind.is_floating_point and kind.itemsize == 2
 
 
@@ -99,11 +99,11 @@ def _with_indices(self: Tensor, position: Tensor, dim: int, keepdim: bool) -> tu
 
 
 def _is_recorded(self: Tensor) -> bool:
-    """Whether the value needs a gradient, which goes to one element: that of `amax` would be shared among equal ones."""
+    """Whether autograd needs one element to get the gradient; `amax` would share it among equal elements."""
     return state.grad_enabled and self.requires_grad
 
 
-# A 0-dim integer tensor beside the input is compared with it; only a Python number names a dimension.
+# A 0-dim integer tensor is an operand; only a Python number is a dimension.
 @composite("max.other(Tensor self, Tensor other) -> Tensor")
 def max_other(self, other):
     return aten.maximum.default(self, other)
@@ -115,7 +115,7 @@ def min_other(self, other):
 
 
 def _ordered(self: Tensor) -> Tensor:
-    """The tensor in a dtype that argmax takes, which bool is not."""
+    """The tensor in a dtype that argmax takes: bool becomes an integer."""
     return self.to(uint8) if self.dtype is bool_ else self
 
 
@@ -155,7 +155,7 @@ def _deviation(self: Tensor, dim, correction, keepdim: bool = False) -> Tensor:
 
 
 def _root(variance: Tensor) -> Tensor:
-    """The square root, whose slope at 0 is taken to be 0."""
+    """The square root, with gradient 0 at 0."""
     if not (state.grad_enabled and variance.requires_grad):
         return aten.sqrt.default(variance)
     zero = variance == 0

@@ -1,4 +1,4 @@
-"""Composite draws: copies of the in-place ones, and normal numbers whose mean and deviation are tensors."""
+"""Composite draws: functional forms of the in-place ones, and normal numbers with tensors as mean and deviation."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
             f"segment_reduce(): expected lengths or offsets for the {axis} dimensions of data before axis {axis}, "
             f"{list(data.shape[:axis])}, but got {list(offsets.shape[:-1])}"
         )
-    # Elements before the first or behind the last segment go into a place of their own, which is cut off.
+    # Elements before the first or behind the last segment go into an extra row, which is dropped.
     index = _segments(data, offsets, axis)
     start = _START[reduce] if initial is None else initial
     shape = (*data.shape[:axis], count + 1, *data.shape[axis + 1 :])
@@ -73,7 +73,7 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
 
 
 def _offsets_of(data: Tensor, lengths: Tensor, axis: int, unsafe: bool) -> Tensor:
-    """Where each segment starts, and where the last ends."""
+    """The start of each segment, and the end of the last."""
     if not unsafe:
         given = values_of(lengths)
         if given is not None and (given < 0).any():
@@ -87,7 +87,7 @@ def _offsets_of(data: Tensor, lengths: Tensor, axis: int, unsafe: bool) -> Tenso
 
 
 def _segments(data: Tensor, offsets: Tensor, axis: int) -> Tensor:
-    """For each element of `data`, the number of its segment."""
+    """The segment number of each element of `data`."""
     count = offsets.size(-1) - 1
     steps = aten.arange.default(data.size(axis), dtype=offsets.dtype, device=data.device)
     steps = aten.expand.default(steps, (*data.shape[:axis], data.size(axis))).contiguous()
@@ -129,7 +129,7 @@ def masked_scatter(self, mask, source):
 
 
 def _inside(self: Tensor, indices: list) -> list:
-    """Indices, moved to the nearest valid one where they are none; IndexError where there are more than dimensions."""
+    """Indices clamped to the valid range; IndexError for too many dimensions."""
     if len(indices) > self.dim():
         raise IndexError(f"too many indices for tensor of dimension {self.dim()} (got {len(indices)})")
     return [

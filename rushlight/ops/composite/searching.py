@@ -12,7 +12,7 @@ from rushlight.ops.promotion import result_type
 from rushlight.ops.registry import composite
 
 aten = namespaces.namespace("aten")
-_MAX_COMPARED = 3  # isin compares with up to this many values one by one, and searches more of them in a sorted list
+_MAX_COMPARED = 3  # up to this many values, isin compares with each one; more are searched in a sorted list
 
 
 @composite(

@@ -1,4 +1,4 @@
-"""Composite special functions, and the operators that are public in `special` under names of their own."""
+"""Composite special functions, and aliases of operators that `special` publishes under other names."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def ndtr(self):
     return aten.erfc.default(self * -math.sqrt(0.5)) * 0.5
 
 
-# Each term of mvlgamma is a tensor.
-_MOST_TERMS = 1 << 16
+# The limit of terms in mvlgamma, each of which is a tensor.
+_MAX_TERMS = 1 << 16
 
 
 @with_inplace("mvlgamma(Tensor self, int p) -> Tensor")
@@ -90,8 +90,8 @@ def mvlgamma(self, p):
     special_type("mvlgamma", self)
     if p < 1:
         raise RuntimeError(f"p has to be greater than or equal to 1, but got {p}")
-    if p > _MOST_TERMS:
-        raise RuntimeError(f"mvlgamma: p={p} asks for as many terms; at most {_MOST_TERMS} are summed")
+    if p > _MAX_TERMS:
+        raise RuntimeError(f"mvlgamma: p={p} asks for as many terms; at most {_MAX_TERMS} are summed")
     terms = [aten.lgamma.default(self - index / 2) for index in range(p)]
     return sum(terms[1:], terms[0]) + p * (p - 1) / 4 * math.log(math.pi)
 
@@ -101,7 +101,7 @@ def multigammaln(self, p):
     return aten.mvlgamma.default(self, p)
 
 
-# Numbers in the place of one operand
+# Overloads with a number for one operand
 
 
 @with_inplace("xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor")

@@ -22,8 +22,8 @@ from rushlight.ops.registry import composite
 aten = namespaces.namespace("aten")
 
 
-def _together(views: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """The views of one call, marked as such where autograd would record writes to them."""
+def _mark_multiple_views(views: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Mark the views of one call, so that autograd forbids recorded in-place writes to them."""
     if state.grad_enabled and not state.inference:
         for view in views:
             if view._impl.view is not None:
@@ -31,8 +31,8 @@ def _together(views: Sequence[Tensor]) -> tuple[Tensor, ...]:
     return tuple(views)
 
 
-def _apart(views: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """The views of one call as tensors on their own: no base, and a version counter each."""
+def _detach_from_base(views: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Detach the views of one call from their base, with a version counter each."""
     for view in views:
         stand_alone(view)
         view._impl.version = VersionCounter()
@@ -43,7 +43,7 @@ def _apart(views: Sequence[Tensor]) -> tuple[Tensor, ...]:
 def unbind(self, dim=0):
     if not self.dim():
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    return _together([aten.select.int(self, dim, index) for index in range(self.size(dim))])
+    return _mark_multiple_views([aten.select.int(self, dim, index) for index in range(self.size(dim))])
 
 
 def _pieces(self: Tensor, sizes: Sequence[int], dim: int) -> list[Tensor]:
@@ -70,7 +70,7 @@ def _check_sizes(self: Tensor, sizes: Sequence[int], dim: int) -> None:
 
 
 def _equal_sizes(self: Tensor, split_size: int, dim: int) -> list[int]:
-    """The sizes of parts of `split_size` along `dim`, of which the last may be smaller."""
+    """The sizes of parts of `split_size` along `dim`; the last may be smaller."""
     if not self.dim():
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     if split_size < 0:
@@ -79,7 +79,7 @@ def _equal_sizes(self: Tensor, split_size: int, dim: int) -> list[int]:
     if not split_size and size:
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
     parts, rest = [], size
-    while rest > split_size:  # of open sizes, the number of parts is guarded, and not the size
+    while rest > split_size:  # for a symbolic size, this guards the number of parts instead of the size
         parts.append(split_size)
         rest = rest - split_size
     return [*parts, rest]
@@ -99,12 +99,12 @@ def _chunk_sizes(self: Tensor, chunks: int, dim: int) -> list[int]:
 @composite("split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]")
 def split_with_sizes(self, split_sizes, dim=0):
     _check_sizes(self, split_sizes, dim)
-    return _together(_pieces(self, split_sizes, dim))
+    return _mark_multiple_views(_pieces(self, split_sizes, dim))
 
 
 @composite("split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]")
 def split(self, split_size, dim=0):
-    return _together(_pieces(self, _equal_sizes(self, split_size, dim), dim))
+    return _mark_multiple_views(_pieces(self, _equal_sizes(self, split_size, dim), dim))
 
 
 @composite("split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]")
@@ -114,23 +114,23 @@ def split_sizes(self, split_size, dim=0):
 
 @composite("chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]")
 def chunk(self, chunks, dim=0):
-    return _together(_pieces(self, _chunk_sizes(self, chunks, dim), dim))
+    return _mark_multiple_views(_pieces(self, _chunk_sizes(self, chunks, dim), dim))
 
 
 @composite("unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]")
 def unsafe_split(self, split_size, dim=0):
-    return _apart(_pieces(self, _equal_sizes(self, split_size, dim), dim))
+    return _detach_from_base(_pieces(self, _equal_sizes(self, split_size, dim), dim))
 
 
 @composite("unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]")
 def unsafe_split_with_sizes(self, split_sizes, dim=0):
     _check_sizes(self, split_sizes, dim)
-    return _apart(_pieces(self, split_sizes, dim))
+    return _detach_from_base(_pieces(self, split_sizes, dim))
 
 
 @composite("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]")
 def unsafe_chunk(self, chunks, dim=0):
-    return _apart(_pieces(self, _chunk_sizes(self, chunks, dim), dim))
+    return _detach_from_base(_pieces(self, _chunk_sizes(self, chunks, dim), dim))
 
 
 def _check_can_be_cut(self: Tensor) -> None:
@@ -176,7 +176,7 @@ def tensor_split_tensor(self, tensor_indices_or_sections, dim=0):
 
 
 def _define_stacked_split(name: str, least_rank: int, dim: int) -> None:
-    """`hsplit`, `vsplit` and `dsplit`: tensor_split along a fixed dimension, into equal parts where a number is given."""
+    """Define `hsplit`, `vsplit` or `dsplit`: tensor_split along a fixed dimension, into equal parts if given a number."""
 
     def dimension(self: Tensor) -> int:
         if self.dim() < least_rank:

@@ -1,4 +1,4 @@
-"""Composite operators that lay tensors side by side: hstack, vstack, dstack, column_stack, and views of a least rank."""
+"""Composite operators that concatenate tensors: hstack, vstack, dstack, column_stack, and the `atleast` views."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def chunk_cat(tensors, dim, num_chunks):
 
 
 def _check_chunk_cat(tensors: Sequence[Tensor], dim: int, num_chunks: int) -> int:
-    """The wrapped dimension; RuntimeError for tensors that cannot be cut along it and laid side by side."""
+    """The wrapped dimension; RuntimeError for tensors that cannot be chunked and concatenated along it."""
     if num_chunks < 1:
         raise RuntimeError(f"_chunk_cat expects positive num_chunks, got {num_chunks}")
     if not tensors:

@@ -77,7 +77,8 @@ def nonzero_static(self, *, size, fill_value=-1):
         return aten.full.default((size, self.dim()), fill_value, dtype=int64, device=self.device)
     ranks = aten.cumsum.default(aten.reshape.default(self, (-1,)) != 0, 0)
     wanted = aten.arange.start(1, size + 1, device=self.device)
-    place = aten.searchsorted.Tensor(ranks, wanted)  # the first element up to which so many are not zero
+    # The first element at which the count of nonzero elements reaches the wanted rank.
+    place = aten.searchsorted.Tensor(ranks, wanted)
     is_there = wanted <= aten.select.int(ranks, 0, -1)
     columns, step = [], self.numel()
     for length in self.shape:

@@ -1,5 +1,5 @@
-"""Copies and scatter forms of the views: `select_copy` is a view's elements as a new tensor, `select_scatter` a copy of the
-base with the view's elements replaced. Without aliasing, they are what functional code uses in place of views and writes."""
+"""Copy and scatter forms of views: `select_copy` returns a view's elements as a new tensor, `select_scatter` a copy of the base
+with the view's elements replaced. Functional code uses them instead of views and writes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def narrow_copy(self, dim, start, length):
 
 
 def _replaced(self: Tensor, src: Tensor, name: str, view) -> Tensor:
-    """A copy of `self` in which the elements that `view` selects are those of `src`, of the view's shape."""
+    """A copy of `self` in which the elements that `view` selects are replaced by `src`, of the view's shape."""
     made = aten.clone.default(self)
     part = view(made)
     if part.shape != src.shape:

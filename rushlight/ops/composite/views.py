@@ -1,4 +1,4 @@
-"""Composite view operators: transpose, reshape, diagonal and their relatives, by way of the view primitives."""
+"""Composite view operators: transpose, reshape, diagonal and their relatives, built on the view primitives."""
 
 from __future__ import annotations
 
@@ -178,14 +178,14 @@ def reshape(self, shape):
 
 @composite("_unsafe_view(Tensor self, SymInt[] size) -> Tensor")
 def unsafe_view(self, size):
-    # Nobody else holds the tensor that is viewed: the result counts as a tensor on its own.
+    # Nobody else holds the base, so the result need not be a view.
     made = aten.view.default(self, size)
     stand_alone(made)
     return made
 
 
 def stand_alone(view: Tensor) -> None:
-    """Make a view that nobody else's memory changes a tensor on its own, with the tangents that were parts of its base's."""
+    """Turn a view whose base nobody else changes into an independent tensor, with its part of the base's tangents."""
     for level in state.dual_levels:
         level.settle(view)
     view._impl.view = None

@@ -1,4 +1,4 @@
-"""Composite window functions: `hann_window` and its like. Each is a row of numbers that rises to 1 and falls again."""
+"""Composite window functions such as `hann_window`: a vector that rises to 1 and falls again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bo
 def _window(
     name: str, length: int, periodic: bool, kind: dtype | None, where: device | str | None, function: Callable
 ) -> Tensor:
-    """`function(position, last)` over the positions of a window; a periodic one lacks the last of a longer one."""
+    """`function(position, last)` over the positions of a window; a periodic window is one longer, without the last element."""
     kind = kind or get_default_dtype()
     if length < 0:
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")

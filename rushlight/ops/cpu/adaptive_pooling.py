@@ -25,7 +25,7 @@ def lies_last(tensor: Tensor) -> bool:
 
 
 def _in_memory(array: np.ndarray, last: bool) -> np.ndarray:
-    """[..., height, width], or [batch, height, width, channels] of what lies channels-last."""
+    """[..., height, width], or [batch, height, width, channels] for channels-last images."""
     return array.transpose(0, 2, 3, 1) if last else array
 
 
@@ -38,8 +38,8 @@ def _geometry(sizes: Sizes, pooled: Sizes, last: bool) -> Sizes:
     return (math.prod(sizes[:-2]) // channels, *sizes[-2:], channels, *pooled[-2:])
 
 
-def _run(kind: int, out: Tensor, places: Tensor | None, x: np.ndarray, geometry: Sizes, last: bool) -> bool:
-    """Whether the native kernel did it."""
+def _run_native(kind: int, out: Tensor, places: Tensor | None, x: np.ndarray, geometry: Sizes, last: bool) -> bool:
+    """Run the native kernel; False if it does not support the arguments."""
     if native.kernels is None or x.dtype not in (np.float32, np.float64):
         return False
     target = _in_memory(out._impl.array, last)
@@ -56,13 +56,14 @@ def _run(kind: int, out: Tensor, places: Tensor | None, x: np.ndarray, geometry:
 
 
 def _windows(inputs: int, outputs: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where the windows begin and end."""
+    """The start and the end of each window."""
     index = np.arange(outputs)
     return index * inputs // outputs, -(-(index + 1) * inputs // outputs)
 
 
 def _taps(x: np.ndarray, axis: int, outputs: int):
-    """For each element of the longest window: those of all windows, or their last ones, and which windows have it."""
+    """For each position in the longest window: the elements there and which windows have one. Shorter windows repeat their
+    last."""
     starts, ends = _windows(x.shape[axis], outputs)
     for tap in range(longest_window(x.shape[axis], outputs)):
         chosen = np.take(x, np.minimum(starts + tap, ends - 1), axis)
@@ -87,7 +88,7 @@ def adaptive_avg_pool2d(self, output_size):
     if not out.numel():
         return out
     x, last = operand(self, self.dtype), lies_last(self)
-    if not _run(_MEAN, out, None, x, _geometry(sizes, pooled, last), last):
+    if not _run_native(_MEAN, out, None, x, _geometry(sizes, pooled, last), last):
         with np.errstate(all="ignore"):
             total = _summed(_summed(x, -2, pooled[-2]), -1, pooled[-1])
             native.assign(out._impl.array, total / _lengths(sizes, pooled).astype(x.dtype))
@@ -103,15 +104,16 @@ def adaptive_avg_pool2d_backward(grad_output, self):
         out._impl.array[...] = 0
         return out
     grad, last = operand(grad_output, grad_output.dtype), lies_last(self)
-    if not _run(_MEAN_BACKWARD, out, None, grad, _geometry(sizes, pooled, last), last):
-        with np.errstate(all="ignore"):  # the windows that hold an element are those of a pool the other way
+    if not _run_native(_MEAN_BACKWARD, out, None, grad, _geometry(sizes, pooled, last), last):
+        # The windows that contain an element are those of an adaptive pool in the reverse direction.
+        with np.errstate(all="ignore"):
             shares = grad / _lengths(sizes, pooled).astype(grad.dtype)
             native.assign(out._impl.array, _summed(_summed(shares, -1, sizes[-1]), -2, sizes[-2]))
     return out
 
 
 def _largest(values: np.ndarray, places: np.ndarray, axis: int, outputs: int) -> tuple[np.ndarray, np.ndarray]:
-    """The largest element along each window and its place: the first one, or the last NaN."""
+    """The maximum of each window and its index: the first maximum, or the last NaN."""
     pairs = zip(_taps(values, axis, outputs), _taps(places, axis, outputs), strict=True)
     (best, _), (where, _) = next(pairs)
     for (value, _), (place, _) in pairs:
@@ -129,7 +131,7 @@ def adaptive_max_pool2d(self, output_size):
     if not out.numel():
         return out, where
     x, last = operand(self, self.dtype), lies_last(self)
-    if not _run(_MAX, out, where, x, _geometry(sizes, pooled, last), last):
+    if not _run_native(_MAX, out, where, x, _geometry(sizes, pooled, last), last):
         places = np.broadcast_to(np.arange(math.prod(sizes[-2:])).reshape(sizes[-2:]), sizes)
         values, places = _largest(*_largest(x, places, -1, pooled[-1]), -2, pooled[-2])
         native.assign(out._impl.array, values)
@@ -150,9 +152,9 @@ def adaptive_max_pool2d_backward(grad_output, self, indices):
 
 
 def scatter_planes(out: Tensor, grad: np.ndarray, places: np.ndarray, last: bool, name: str) -> None:
-    """Gradients added up at their places in planes of zeros, in what lies channels-last or not. RuntimeError, in which `name`
-    is the operator's, where a place is outside."""
-    if _scattered(out, grad, places, last):
+    """Scatter-add gradients to their indices in planes of zeros, channels-last or not. RuntimeError, which names the operator
+    `name`, for an index out of range."""
+    if _scatter_native(out, grad, places, last):
         return
     plane = math.prod(out._impl.sizes[-2:])
     if places.size and not 0 <= places.min() <= places.max() < plane:
@@ -162,8 +164,8 @@ def scatter_planes(out: Tensor, grad: np.ndarray, places: np.ndarray, last: bool
     native.assign(out._impl.array, total.reshape(out._impl.sizes))
 
 
-def _scattered(out: Tensor, grad: np.ndarray, places: np.ndarray, last: bool) -> bool:
-    """Whether the native kernel did it: not where a place is outside."""
+def _scatter_native(out: Tensor, grad: np.ndarray, places: np.ndarray, last: bool) -> bool:
+    """Run the native kernel; False if it does not support the arguments or an index is out of range."""
     if native.kernels is None or grad.dtype not in (np.float32, np.float64):
         return False
     target = _in_memory(out._impl.array, last)

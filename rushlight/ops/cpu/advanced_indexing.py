@@ -48,7 +48,7 @@ def _key(arrays: list[np.ndarray | None]) -> tuple:
 
 
 def _rows(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:
-    """Rows of a row-major tensor at non-negative places, the frequent case; None for any other."""
+    """Rows of a row-major tensor at non-negative indices, the common case; None for all others."""
     first = indices[0] if len(indices) == 1 else None
     if first is None or first._impl.dtype is not int64 or not self._impl.sizes or not first.is_contiguous():
         return None
@@ -57,7 +57,7 @@ def _rows(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:
 
 
 def _mask_of(self: Tensor, indices: Sequence[Tensor | None]) -> np.ndarray | None:
-    """The only index, where it is a mask over the first dimensions of `self`; None for any other."""
+    """The index, if it is a single mask over the first dimensions of `self`; else None."""
     first = indices[0] if len(indices) == 1 else None
     if first is None or first._impl.dtype is not bool_ or not first._impl.sizes:
         return None
@@ -88,7 +88,7 @@ def index(self, indices):
 
 
 def _put_plainly(self: Tensor, indices: Sequence[Tensor | None], values: Tensor) -> bool:
-    """Write at a single mask or tensor of integers, the frequent case. NumPy checks all before it writes anything."""
+    """Write at a single mask or integer tensor, the common case. NumPy checks all indices before it writes."""
     first = indices[0] if len(indices) == 1 else None
     if first is None or not self._impl.sizes or self.dtype is not values.dtype:
         return False

@@ -16,7 +16,7 @@ from rushlight.ops.registry import cpu, elementwise
 
 
 def _neighbour(kind: dtype) -> Callable:
-    """nextafter in the dtype itself, which for bfloat16 is not the one that kernels compute in."""
+    """nextafter in the dtype itself. bfloat16 needs its own step, because its kernels compute in float32."""
 
     def next_after(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         return np.nextafter(np.asarray(a).astype(kind.numpy), np.asarray(b).astype(kind.numpy), out=out)
@@ -75,7 +75,7 @@ def frexp(self):
 
 
 def _least_multiple(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    wide = np.promote_types(a.dtype, np.int32)  # in which C++ calculates, so that the sign is dropped before the bits
+    wide = np.promote_types(a.dtype, np.int32)  # C++ computes in int, so `abs` comes before the truncation
     divisor = np.gcd(a, b)
     result = np.abs(np.floor_divide(a, np.where(divisor == 0, 1, divisor), dtype=wide) * b).astype(a.dtype)
     return result if out is None else np.copyto(out, result) or out
@@ -87,7 +87,7 @@ def _shift_left(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> 
 
 
 def _shift_right(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    # What is shifted out leaves copies of the sign bit, of which unsigned numbers have none.
+    # Shifting by the whole width leaves copies of the sign bit, or zeros for unsigned numbers.
     last = 8 * a.dtype.itemsize - 1
     beyond = (b < 0) | (b > last)
     shifted = np.right_shift(a, np.where(beyond, last, b).astype(a.dtype))

@@ -1,4 +1,4 @@
-"""CPU kernels of fused scaled-dot-product attention: a few heads at a time, so that their scores stay in the cache."""
+"""CPU kernels of fused scaled-dot-product attention: a few heads at a time, so that their scores fit the cache."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SCORES_AT_A_TIME = 1 << 18
 
 
 def _heads(query: Tensor, key: Tensor) -> Iterator[tuple[int, slice]]:
-    """Batch entries and runs of heads whose scores fit the budget."""
+    """Slices of batch entries and heads whose scores fit the budget."""
     batch, heads, length, _ = query._impl.sizes
     run = max(1, _SCORES_AT_A_TIME // max(length * key._impl.sizes[2], 1))
     for entry in range(batch):
@@ -32,7 +32,7 @@ def _scale(query: Tensor, scale: float | None) -> float:
 
 
 def _bias(query: Tensor, key: Tensor, is_causal: bool, attn_mask: Tensor | None) -> np.ndarray | None:
-    """What is added to the scores, broadcast to (B, H, L, S): 0 and -inf for masks of either kind."""
+    """The additive mask, broadcast to (B, H, L, S), with 0 and -inf for masks of either kind."""
     kind = query.dtype.compute.type
     length, count = query._impl.sizes[2], key._impl.sizes[2]
     if is_causal:
@@ -75,7 +75,7 @@ def attention(query, key, value, dropout_p=0.0, is_causal=False, *, attn_mask=No
 def _native_attention(
     out: Tensor, sums: Tensor, operands: tuple[np.ndarray, ...], is_causal: bool, attn_mask: Tensor | None, scale: float
 ) -> bool:
-    """Compute the result and the log-sum-exp into `out` and `sums`; False if nothing was done."""
+    """Run the native kernel into `out` and `sums`; False if it does not support the arguments."""
     if native.kernels is None or out.dtype is not float32:
         return False
     mask = None if attn_mask is None else attn_mask._impl.array
@@ -89,7 +89,7 @@ def _native_attention(
 def _exponentials(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Turn scores into exponentials relative to their maxima, in place; per row, the log of their sum and the sum.
 
-    A row that is masked altogether gives zeros, and 0 as the log of its sum.
+    A fully masked row gives zeros, and 0 as the log of its sum.
     """
     highest = scores.max(axis=-1, keepdims=True, initial=-np.inf)
     shift = np.where(np.isneginf(highest), 0, highest)

@@ -1,6 +1,6 @@
-"""CPU kernels of operators on weights in blocks: native, or in NumPy by widening some rows at a time.
+"""CPU kernels for block-quantized weights: native, or in NumPy by decoding some rows at a time.
 
-Native products round rows of the input to bytes first, as compiled ones do (`block_gemm.h`).
+Native products first quantize rows of the input to bytes, as compiled ones do (`block_gemm.h`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _native_product(out: np.ndarray, left: np.ndarray, held: np.ndarray, layout:
 
 
 def _elements(held: np.ndarray, layout: BlockFormat) -> np.ndarray:
-    """Rows (..., bytes) as float32."""
+    """Rows of bytes (..., bytes) decoded to float32."""
     rows = np.ascontiguousarray(held.reshape(math.prod(held.shape[:-1]), held.shape[-1]))
     width = held.shape[-1] // layout.nbytes * layout.elements
     out = np.empty((len(rows), width), np.float32)

@@ -1,4 +1,5 @@
-"""CPU kernels of operators on bytes, in NumPy: graphs are compiled, and eager quantized tensors have kernels of their own."""
+"""CPU kernels of 8-bit operators, in NumPy: a reference, since graphs compile them and eager quantized tensors have other
+kernels."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def byte_layer(input, weight, zero_point, stride, padding, dilation, groups):
 
 
 def _nearest(values: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Halves to even, within bounds; the upper one of NaN."""
+    """Round half to even and clamp; NaN becomes the upper bound."""
     return np.maximum(np.fmin(np.rint(values), high), low)
 
 
@@ -44,7 +45,7 @@ def quantize_bytes(self, factor, zero_point, dtype, rounds_first=False):
     with np.errstate(invalid="ignore", over="ignore"):
         if rounds_first:
             made = _nearest(self._impl.array * by, low - zero, high - zero) + zero
-        else:  # one rounding for the product and the sum
+        else:  # a fused multiply-add: one rounding for product and sum
             exact = self._impl.array.astype(np.float64) * by.astype(np.float64) + np.float64(zero)
             made = _nearest(exact.astype(np.float32), low, high)
     return make(made.astype(dtype.numpy), dtype)

@@ -1,4 +1,4 @@
-"""CPU kernel of the check of values."""
+"""CPU kernel of the run-time check of values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ aten = namespaces.namespace("aten")
 
 @cpu("_checked")
 def checked(self, holds, error, message):
-    """A copy of the values. Where `holds` is False, the error, whose message has the first such value in the place of `{}`."""
+    """A copy of the values. Raises where `holds` is False; in the message, `{}` stands for the first offending value."""
     check_condition(self, holds, error)
     wrong = ~np.broadcast_to(holds._impl.array, self.shape)
     if wrong.any():

@@ -1,4 +1,4 @@
-"""What the NumPy kernels share: arrays out of tensors, tensors out of arrays, computing 16-bit floats in float32."""
+"""Helpers shared by the NumPy kernels: convert between arrays and tensors, compute 16-bit floats in float32."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rushlight.ops.promotion import check_int, rounded
 
 
 def empty(sizes: Sequence[int], element_type: dtype, strides: Sequence[int] | None = None) -> Tensor:
-    """An uninitialised tensor from the caching allocator. RuntimeError for a quantized dtype, which says too little."""
+    """An uninitialised tensor from the caching allocator. RuntimeError for a quantized dtype, which needs more parameters."""
     if element_type.category == QUANTIZED:
         raise RuntimeError(
             f"a tensor of dtype {element_type} needs a scale and a zero point: make it with quantize_per_tensor, "
@@ -30,7 +30,7 @@ def empty(sizes: Sequence[int], element_type: dtype, strides: Sequence[int] | No
 
 
 def filled(tensor: Tensor) -> Tensor:
-    """New memory under deterministic algorithms: NaN, the largest integer, or True."""
+    """Fill new memory under deterministic algorithms: NaN, the largest integer, or True."""
     kind = tensor._impl.dtype
     if DETERMINISM.fills and kind.numpy.kind in "biufcV":
         array = tensor._impl.array
@@ -67,7 +67,7 @@ def convert(array: np.ndarray, target: np.dtype) -> np.ndarray:
 
 
 def operand(value: Tensor | complex | float | int | bool, element_type: dtype) -> np.ndarray | np.generic:
-    """A tensor's elements or a Python number in the dtype that `element_type` is computed in."""
+    """A tensor's elements or a Python number, in the dtype that kernels for `element_type` compute in."""
     if isinstance(value, Tensor):
         impl = value._impl
         return impl.array if impl.dtype.numpy is element_type.compute else convert(impl.array, element_type.compute)
@@ -77,7 +77,7 @@ def operand(value: Tensor | complex | float | int | bool, element_type: dtype) -
 
 
 def number(value: complex | float | int | bool, target: np.dtype) -> np.generic:
-    """A Python number as a NumPy scalar, wrapping around where it is out of an integer's range.
+    """A Python number as a NumPy scalar; out-of-range integers wrap around.
 
     RuntimeError for an infinity or a NaN in an integer dtype.
     """
@@ -123,9 +123,9 @@ def apply(
 ) -> Tensor:
     """An elementwise NumPy ufunc over tensors and numbers, computed in `compute` and returned in `result`.
 
-    A native kernel takes the ufunc's place where there is one: `kernel`, or what `native.STANDS_FOR` knows. The elements
-    are written to `out` where that has the result's shape and dtype, to a new tensor otherwise.
-    NotImplementedError where NumPy does not know the operation for the dtype.
+    A native kernel replaces the ufunc if there is one: `kernel`, or the ufunc's entry in `native.STANDS_FOR`. The result is
+    written to `out` if that has the right shape and dtype, to a new tensor otherwise. NotImplementedError where NumPy lacks the
+    operation for the dtype.
     """
     if compute.numpy is not compute.compute:
         exact = ufunc in WITH_EXACT_NUMBERS
@@ -150,13 +150,13 @@ def apply(
     return out
 
 
-# Operations on halves that take a number beside them as it is; others round it to a half first.
+# Operations on halves that take a Python number unrounded; others round it to a half first.
 WITH_EXACT_NUMBERS: set[Callable] = {np.multiply, np.divide, np.floor_divide}
 
 
 def _rounded(value: object, half: dtype, exact: bool) -> object:
-    """An operand of an operation on halves. Integers and, unless `exact`, numbers and 0-dim tensors of other dtypes are rounded
-    to halves before float32 computes with them."""
+    """An operand of an operation on halves. Integers are rounded to halves before float32 computes with them, and so are,
+    unless `exact`, numbers and 0-dim tensors of other dtypes."""
     if isinstance(value, Tensor):
         kind, sizes = value._impl.dtype, value._impl.sizes
         rounds = kind is not half and kind.category != COMPLEX and (not exact or kind.is_integral and sizes)
@@ -169,7 +169,7 @@ def _argument(value: object, compute: dtype) -> np.ndarray | np.generic | float:
         impl = value._impl
         return impl.array if impl.dtype.numpy is compute.compute else convert(impl.array, compute.compute)
     if compute.category == FLOATING and type(value) in (float, int):
-        # NumPy rounds a Python number to the dtype of the array beside it.
+        # NumPy rounds a Python number to the dtype of the array operand.
         return float(value if type(value) is float else check_int(value))
     return operand(value, compute)
 

@@ -1,7 +1,7 @@
-"""CPU kernels of convolution and its gradients: windows gathered into columns, one matrix product per image and group.
+"""CPU kernels of convolution and its gradients: im2col and one matrix product per image and group.
 
-Three linear maps make up everything: from input to output (`_forward`), its adjoint (`_adjoint`), and the gradient of
-the kernel (`_kernel_gradient`). A transposed convolution is the adjoint of a plain one.
+Three linear maps suffice: from input to output (`_forward`), its adjoint (`_adjoint`), and the gradient of the kernel
+(`_kernel_gradient`). A transposed convolution is the adjoint of a plain one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _padded(x: np.ndarray, padding: tuple[int, ...]) -> np.ndarray:
 
 
 def _windows(x: np.ndarray, kernel: tuple[int, ...], sizes: tuple[int, ...], geometry: Geometry) -> np.ndarray:
-    """A view (images, channels, *kernel, *sizes) of a padded array: the values that each tap meets."""
+    """A view (images, channels, *kernel, *sizes) of a padded array: the values under each tap."""
     spatial = x.strides[2:]
     taps = tuple(step * spread for step, spread in zip(spatial, geometry.dilation, strict=True))
     steps = tuple(step * stride for step, stride in zip(spatial, geometry.stride, strict=True))
@@ -39,7 +39,7 @@ def _windows(x: np.ndarray, kernel: tuple[int, ...], sizes: tuple[int, ...], geo
 
 
 def _tap(offsets: tuple[int, ...], sizes: tuple[int, ...], geometry: Geometry) -> tuple:
-    """The index of the padded values that the tap at `offsets` meets."""
+    """The index of the padded values under the tap at `offsets`."""
     parts = zip(offsets, sizes, geometry.stride, geometry.dilation, strict=True)
     return (..., *(slice(o * spread, o * spread + (size - 1) * step + 1, step) for o, size, step, spread in parts))
 
@@ -85,7 +85,7 @@ def _plain_forward(x: np.ndarray, kernel: np.ndarray, sizes: tuple[int, ...], ge
 def _adjoint(
     y: np.ndarray, kernel: np.ndarray, bias: np.ndarray | None, sizes: tuple[int, ...], geometry: Geometry
 ) -> np.ndarray:
-    """The gradient of the input (of spatial `sizes`) for the output's, `y`: what a transposed convolution computes."""
+    """The gradient of the input (of spatial `sizes`) for the output's gradient `y`, which is also a transposed convolution."""
     made = native_convolution.input_gradient(y, kernel, bias, sizes, geometry)
     return _biased(_plain_adjoint(y, kernel, sizes, geometry), bias) if made is None else made
 

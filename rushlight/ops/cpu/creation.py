@@ -50,7 +50,7 @@ def full(size, fill_value, *, dtype=None, layout=None, device=None, pin_memory=N
     kind = dtype or full_dtype(fill_value)
     check_number(fill_value, kind)
     made = empty(check_sizes(size), kind)
-    # 0 and 1 are right in every dtype as they are.
+    # 0 and 1 need no conversion for any dtype.
     plain = type(fill_value) is int and 0 <= fill_value <= 1 and kind not in NARROW_TYPES
     made._impl.array.fill(fill_value if plain else number(fill_value, kind.numpy))
     return made
@@ -103,7 +103,7 @@ def copy_(self, src, non_blocking=False):
 
 
 def _store(target: TensorImpl, source: TensorImpl) -> None:
-    """Copy the elements of `source`, converted to the dtype of `target`."""
+    """Write the elements of `source` to `target`, converted to its dtype."""
     if native.kernels is None or not native.kernels.copy(target.array, source.array):
         same = source.dtype is target.dtype
         target.array[...] = source.array if same else convert(source.array, target.dtype.numpy)

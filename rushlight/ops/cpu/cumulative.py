@@ -1,4 +1,4 @@
-"""CPU kernels of cumprod, cummax, cummin and logcumsumexp, on NumPy. NaN wins over every number."""
+"""CPU kernels of cumprod, cummax, cummin and logcumsumexp, on NumPy. NaN propagates."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def cumprod(self, dim, *, dtype=None):
     array = convert(self._impl.array, kind.compute)
     if not array.ndim:
         return contiguous(np.array(array), kind)
-    # Running products of floats are kept in double precision, as torch does on the CPU.
+    # Accumulate floats in double precision, as torch does on the CPU.
     accumulate = np.float64 if kind.is_floating_point else kind.compute
     return contiguous(quietly(np.multiply.accumulate, array, axis, accumulate), kind)
 
 
 def _running(self: Tensor, axis: int, extremum: np.ufunc, reaches: Callable) -> tuple[Tensor, Tensor]:
-    """The running extremum and where it was last reached."""
+    """The running extremum, and the index where it was last reached."""
     array = operand(self, self.dtype)
     if not array.ndim:
         return contiguous(np.array(array), self.dtype), contiguous(np.zeros((), np.int64), int64)
@@ -71,7 +71,7 @@ def _complex_log_sums(array: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _log_add(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """log(exp(first) + exp(second)), relative to the number with the larger real part, whose turn it keeps."""
+    """log(exp(first) + exp(second)), computed relative to the operand with the larger real part, whose phase it keeps."""
     first_leads = first.real >= second.real
     high, low = np.where(first_leads, first, second), np.where(first_leads, second, first)
     return np.where(np.isinf(high.real), high, high + np.log1p(np.exp(low - high)))

@@ -1,7 +1,7 @@
 """CPU kernels of fake quantization: x becomes (q - zero point) * scale, where q is round(x / scale) + zero point in a range.
 
-Products are float32 and rounding is half to even, as in ATen's kernels, so that results are theirs. The masks say where q was
-in its range before it was clamped.
+Products are float32 and rounding is half to even, so results equal those of ATen's kernels. The masks say where q was in range
+before it was clamped.
 """
 
 from __future__ import annotations
@@ -24,20 +24,22 @@ from rushlight.ops.quantization_parameters import choose
 from rushlight.ops.registry import cpu
 
 
-def _rounded(self: Tensor, scale: np.ndarray, zero_point: np.ndarray, quant_min: int, quant_max: int) -> tuple[Tensor, Tensor]:
-    """What integers in a range can say of a tensor, and where they reach; `scale` and `zero_point` broadcast."""
+def _fake_quantized(
+    self: Tensor, scale: np.ndarray, zero_point: np.ndarray, quant_min: int, quant_max: int
+) -> tuple[Tensor, Tensor]:
+    """The fake-quantized tensor, and the mask of values in range; `scale` and `zero_point` broadcast."""
     x = operand(self, self.dtype)
     with np.errstate(all="ignore"):
         integers = _integers(x, scale, zero_point)
         mask = (integers >= quant_min) & (integers <= quant_max)
-        if zero_point.dtype.kind == "f":  # rounded once, as in ATen
+        if zero_point.dtype.kind == "f":  # a single rounding of the sum, as in ATen
             zero_point = zero_point.astype(np.float64)
         values = (np.clip(integers, quant_min, quant_max) - zero_point) * scale
     return _like(self, values, mask)
 
 
 def _like(self: Tensor, values: np.ndarray, mask: np.ndarray) -> tuple[Tensor, Tensor]:
-    """Results that lie in memory as `self` does."""
+    """The results with the strides of `self`."""
     sizes = self._impl.sizes
     strides = elementwise_strides(sizes, [(sizes, self._impl.strides)])
     return by_strides(values.astype(self.dtype.numpy, copy=False), self.dtype, strides), by_strides(mask, bool_, strides)
@@ -54,7 +56,7 @@ def _integers(x: np.ndarray, scale: np.ndarray, zero_point: np.ndarray) -> np.nd
 def per_tensor(self, scale, zero_point, quant_min, quant_max):
     check_per_tensor(self, quant_min, quant_max)
     check_zero_point(zero_point, quant_min, quant_max)
-    return _rounded(self, np.asarray(scale, np.float32), np.asarray(zero_point, np.int32), quant_min, quant_max)
+    return _fake_quantized(self, np.asarray(scale, np.float32), np.asarray(zero_point, np.int32), quant_min, quant_max)
 
 
 @cpu("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams")
@@ -79,7 +81,7 @@ def per_channel(self, scale, zero_point, axis, quant_min, quant_max):
         check_zero_point(int(offsets.max()), quant_min, quant_max)
     along = (-1, *(1,) * (self.dim() - axis - 1))
     scales, offsets = operand(scale, float32).reshape(along), offsets.reshape(along)
-    return _rounded(self, scales, offsets, quant_min, quant_max)
+    return _fake_quantized(self, scales, offsets, quant_min, quant_max)
 
 
 @cpu("_fake_quantize_learnable_per_tensor_affine")
@@ -99,7 +101,7 @@ def learnable_per_channel(self, scale, zero_point, axis, quant_min, quant_max, g
     return per_channel(self, scale, offsets, axis, quant_min, quant_max)[0]
 
 
-# Observing on the way
+# Observe and fake-quantize in one operator
 
 
 @cpu("_fused_moving_avg_obs_fq_helper")
@@ -127,7 +129,7 @@ def _resize(count: int, *tensors: Tensor) -> None:
 
 
 def _follow_range(self: Tensor, running_min: Tensor, running_max: Tensor, constant: float, axis: int | None) -> None:
-    """Move the running range towards that of `self`, or of each index of `axis`; an infinite one becomes it."""
+    """Move the running range towards that of `self`, or of each index of `axis`; an infinite running range is replaced."""
     x = operand(self, float32)
     others = None if axis is None else tuple(dim for dim in range(x.ndim) if dim != axis)
     for running, reduce, start in ((running_min, np.min, np.inf), (running_max, np.max, -np.inf)):
@@ -139,7 +141,7 @@ def _follow_range(self: Tensor, running_min: Tensor, running_max: Tensor, consta
         with np.errstate(invalid="ignore"):
             moved = before + np.float32(constant) * (found - before)
         running._impl.array[...] = np.where(np.isinf(before), found, moved).reshape(running._impl.array.shape)
-        running._impl.storage.generation += 1  # for compiled code that was made with their values
+        running._impl.storage.generation += 1  # compiled code may have embedded the old values
 
 
 def _choose(

@@ -1,4 +1,4 @@
-"""CPU kernels of Fourier transforms, on SciPy's where it is installed, as they take several rows at a time; else on NumPy's."""
+"""CPU kernels of Fourier transforms, on SciPy where it is installed, which batches rows; else on NumPy."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rushlight.ops.cpu.results import by_strides, contiguous
 from rushlight.ops.meta.fft import COMPLEX, REAL, check_transform, transformed_strides
 from rushlight.ops.registry import cpu
 
-# What both call a division by nothing, by the root of the number of points, and by that number.
+# NumPy's and SciPy's names for normalising by 1, by the root of the number of points, and by that number.
 _FORWARD = ("backward", "ortho", "forward")
 _INVERSE = ("forward", "ortho", "backward")
 
 
 def _transform(name: str, array: np.ndarray, **options: object) -> np.ndarray:
-    """A transform by its name: "fftn", "ifftn", "rfftn", "irfft"."""
+    """The transform called `name`: "fftn", "ifftn", "rfftn", "irfft"."""
     scipy = optional("scipy.fft")
     if scipy is None:
         return getattr(np.fft, name)(array, **options)

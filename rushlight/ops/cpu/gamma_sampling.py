@@ -21,7 +21,7 @@ _AHEAD = 512
 
 
 class _Numbers:
-    """Uniform and normal float64 numbers one by one; what was drawn ahead and not used goes back to the generator."""
+    """Uniform and normal float64 numbers one by one. The generator gets back what was prefetched but not used."""
 
     def __init__(self, source: Generator):
         self._source = source
@@ -78,7 +78,7 @@ def _draw(self: Tensor, generator: Generator | None) -> np.ndarray:
     alphas = operand(self, self.dtype)
     with _Numbers(generator or default_generator) as numbers:
         drawn = [_gamma(alpha, numbers) for alpha in alphas.reshape(-1).tolist()]
-    # Never 0, whose logarithm would be infinite.
+    # Clamp away from 0, whose logarithm would be infinite.
     return np.maximum(np.array(drawn, np.float64).reshape(alphas.shape), _least(self))
 
 

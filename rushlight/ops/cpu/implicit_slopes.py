@@ -1,10 +1,10 @@
-"""How gamma and beta draws move with their parameters: implicit differentiation of the distribution function.
+"""Derivatives of gamma and beta draws by their parameters: implicit differentiation of the distribution function.
 
-A draw z with F(z; a) fixed moves by dz/da = -(dF/da) / f(z), where f is the density. As dF/da is the integral of
-f(t) * (ln t - mean of ln t) over the tail below z, and the negative of that over the tail above, the tail in which the
-bracket keeps its sign gives the quotient without cancellation. The integrals run over y = logarithm of t (or its logit for
-beta) from z on, where f(t)/f(z) is the exponential of a concave function. Source of the idea: M. Figurnov, S. Mohamed and
-A. Mnih, "Implicit reparameterization gradients" (2018).
+A draw z with F(z; a) fixed moves by dz/da = -(dF/da) / f(z), where f is the density. dF/da is the integral of f(t) * (ln t -
+mean of ln t) over the tail below z, and the negative of that over the tail above. In one of the two tails the bracket keeps its
+sign; using that tail avoids cancellation. The integrals run over y = logarithm of t (or its logit for beta) from z on, where
+f(t)/f(z) is the exponential of a concave function. Source of the idea: M. Figurnov, S. Mohamed and A. Mnih, "Implicit
+reparameterization gradients" (2018).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _gamma_slope(alpha: np.ndarray, drawn: np.ndarray) -> np.ndarray:
 
 
 def _beta_slope(x: np.ndarray, alpha: np.ndarray, total: np.ndarray) -> np.ndarray:
-    # Draws at the ends of the interval, where rounding put them, count as just inside it.
+    # Draws rounded to an end of the interval are moved just inside it.
     x = np.clip(x, 1e-300, 1 - 1e-16)
     excess = np.log(x) - digamma(alpha) + digamma(total)
     sign = np.where(excess >= 0, 1.0, -1.0)
@@ -68,12 +68,12 @@ def _beta_slope(x: np.ndarray, alpha: np.ndarray, total: np.ndarray) -> np.ndarr
 
 @functools.cache
 def _quadrature() -> np.ndarray:
-    """Points between -1 and 1, and their weights, of the Gauss-Legendre rule: two columns of 32 numbers."""
+    """The Gauss-Legendre rule on [-1, 1]: points and weights, as two columns of 32 numbers."""
     return np.array(np.polynomial.legendre.leggauss(32))[..., None]
 
 
 def _tail(exponent: Callable, weight: Callable, sign: np.ndarray) -> np.ndarray:
-    """The integral of exp(exponent) * weight from 0 in the direction of `sign`, to where nothing is left."""
+    """The integral of exp(exponent) * weight from 0 in the direction of `sign`, as far as it is significant."""
     points, weights = _quadrature()
     end = _reach(exponent, sign)
     total = np.zeros_like(end)
@@ -85,7 +85,7 @@ def _tail(exponent: Callable, weight: Callable, sign: np.ndarray) -> np.ndarray:
 
 
 def _reach(exponent: Callable, sign: np.ndarray) -> np.ndarray:
-    """How far to go until the exponent is down by 40, by bisection on a logarithmic scale."""
+    """The distance at which the exponent has dropped by 40, by bisection on a logarithmic scale."""
     low, high = np.full(sign.shape, -30.0), np.full(sign.shape, 30.0)
     for _ in range(14):
         middle = (low + high) / 2

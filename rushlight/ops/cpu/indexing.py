@@ -66,7 +66,7 @@ def index_select(self, dim, index):
 
 
 def _along(array: np.ndarray, axis: int, index: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Index arrays that address `array` at `index` along `axis` and at the own position elsewhere."""
+    """Index arrays that select `index` along `axis` and the element's own position in the other dimensions."""
     grid = np.ogrid[tuple(slice(size) for size in index.shape)]
     return tuple(index if dim == axis else grid[dim] for dim in range(array.ndim))
 
@@ -104,7 +104,7 @@ def _scatter(self: Tensor, dim: int, index: Tensor, src: Tensor, name: str) -> T
     part = np.atleast_1d(src._impl.array)
     if part.shape != positions.shape:
         part = part[tuple(slice(size) for size in positions.shape)]
-    # An index outside makes the kernel stop in the middle of `out`, which nobody sees then.
+    # An index out of range stops the native kernel midway, but then `out` is discarded.
     if native_indexing.scatter(target, positions, part, axis, accumulate=name == "scatter_add"):
         return out
     check_bounds(positions, target.shape[axis], axis, RuntimeError)
@@ -133,7 +133,7 @@ def nonzero(self):
     if not array.ndim:
         return empty((int(bool(array)), 0), int64)
     found = np.nonzero(array)
-    # The result is laid out column by column, as torch has it.
+    # The result is column-major, as in torch.
     out = empty((len(found[0]), array.ndim), int64, (1, max(len(found[0]), 1)))
     for column, places in enumerate(found):
         out._impl.array[:, column] = places
@@ -177,7 +177,7 @@ def embedding_dense_backward(grad_output, indices, num_weights, padding_idx, sca
 
 
 def _sum_by_row(positions: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The distinct positions, the sum of the rows at each, and how many there were; much faster than `np.add.at`."""
+    """The distinct positions, and for each the sum of its rows and their number; much faster than `np.add.at`."""
     order = np.argsort(positions, kind="stable")
     unique, starts, counts = np.unique(positions[order], return_index=True, return_counts=True)
     return unique, np.add.reduceat(rows[order], starts, axis=0), counts

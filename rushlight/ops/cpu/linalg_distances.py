@@ -14,7 +14,7 @@ from rushlight.ops.cpu.results import contiguous
 from rushlight.ops.meta.linalg_distances import cdist_sizes, check_pdist, check_shapes
 from rushlight.ops.registry import cpu
 
-# Differences of this many numbers are held at a time.
+# The maximal number of differences held in memory at a time.
 _BLOCK = 1 << 20
 
 
@@ -33,7 +33,7 @@ def _norm(difference: np.ndarray, p: float) -> np.ndarray:
 
 
 def _slope(difference: np.ndarray, distance: np.ndarray, p: float) -> np.ndarray:
-    """The derivative of the p-norm for each element of the difference; 0 where points coincide."""
+    """The derivative of the p-norm by each element of the difference; 0 where points coincide."""
     distance = distance[..., None]
     if p == 0:
         return np.zeros_like(difference)
@@ -47,7 +47,7 @@ def _slope(difference: np.ndarray, distance: np.ndarray, p: float) -> np.ndarray
 
 
 def _blocks(points: np.ndarray, others: np.ndarray, work: Callable) -> None:
-    """Call `work(rows, differences)` for rows of `points` against all `others`, few enough at a time to fit in memory."""
+    """Call `work(rows, differences)` for blocks of rows of `points` against all `others`, small enough to fit in memory."""
     step = max(1, _BLOCK // max(1, others.size))
     for start in range(0, len(points), step):
         rows = slice(start, start + step)
@@ -55,7 +55,7 @@ def _blocks(points: np.ndarray, others: np.ndarray, work: Callable) -> None:
 
 
 def _uses_products(p: float, compute_mode: int | None, rows: int, columns: int) -> bool:
-    # The modes are ATen's: 0 or none for "if necessary" (above 25 points), 1 always, 2 never.
+    # ATen's modes: 0 or none means "if necessary" (above 25 points), 1 always, 2 never.
     return p == 2 and compute_mode != 2 and (compute_mode == 1 or rows > 25 or columns > 25)
 
 
@@ -63,7 +63,7 @@ def _euclidean(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Distances of the rows from |a|^2 - 2ab + |b|^2, in float64 because the difference cancels digits."""
     a, b = a.astype(np.float64), b.astype(np.float64)
     centre = a.mean(0, keepdims=True)
-    centre[~np.isfinite(centre)] = 0  # one point must not spoil the distances of the others
+    centre[~np.isfinite(centre)] = 0  # a non-finite point must not spoil the other distances
     a, b = a - centre, b - centre
     squares = (-2 * a) @ b.T
     squares += (a * a).sum(1)[:, None]

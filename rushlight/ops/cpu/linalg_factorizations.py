@@ -33,7 +33,7 @@ def _not_positive(order: int) -> str:
 
 
 def _cholesky(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lower factors and LAPACK's status of each; only lower triangles are read."""
+    """Lower factors, and LAPACK's status of each; reads only lower triangles."""
     try:
         factors = np.linalg.cholesky(array)
         if not np.isnan(factors).any():
@@ -77,7 +77,7 @@ def _raise_zero_pivot(info: np.ndarray) -> None:
 
 
 def permutation_of(pivots: np.ndarray, size: int) -> np.ndarray:
-    """For 1-based row exchanges (*, k), the order (*, size) of the rows after them."""
+    """The row order (*, size) that the 1-based row exchanges (*, k) produce."""
     order = np.broadcast_to(np.arange(size), (*pivots.shape[:-1], size)).copy()
     flat_order, flat_pivots = stacked(order, 1), stacked(pivots, 1)
     if flat_pivots.size and not (1 <= flat_pivots.min() and flat_pivots.max() <= size):
@@ -101,7 +101,7 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
     nothing = np.empty((0,), array.dtype)
     matrix = nothing
     if unpack_pivots:
-        # A = P L U: column i of P has its 1 in the row that came to place i.
+        # A = P L U: column i of P has its 1 in the row that was moved to place i.
         matrix = np.swapaxes(np.eye(m, dtype=array.dtype)[permutation_of(LU_pivots._impl.array, m)], -1, -2)
     if not unpack_data:
         return contiguous(matrix, kind), contiguous(nothing, kind), contiguous(nothing.copy(), kind)

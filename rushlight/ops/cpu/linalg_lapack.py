@@ -1,4 +1,4 @@
-"""What the linear-algebra kernels share: loops over a batch, errors of NumPy as torch's, LAPACK of SciPy."""
+"""Helpers shared by the linear-algebra kernels: loops over a batch, NumPy's errors turned into torch's, SciPy's LAPACK."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def lapack(name: str, kind: np.dtype) -> Callable:
 
 
 def stacked(array: np.ndarray, rank: int = 2) -> np.ndarray:
-    """A batch with its batch dimensions flattened into one; items have `rank` dimensions."""
+    """A batch with its batch dimensions flattened; each item has `rank` dimensions."""
     split = array.ndim - rank
     return array.reshape((math.prod(array.shape[:split]), *array.shape[split:]))
 
@@ -46,13 +46,13 @@ def converging(name: str, function: Callable, *args: object) -> object:
 
 
 def diverged(name: str, finite: bool = False) -> LinAlgError:
-    """The error of an algorithm that did not converge, for a matrix that has only finite values or not."""
+    """The error for an algorithm that did not converge; `finite` says whether the matrix has only finite values."""
     why = "" if finite else " because the input matrix contained non-finite values"
     return LinAlgError(f"{name}: The algorithm failed to converge{why}.")
 
 
 def svd(matrices: np.ndarray, full_matrices: bool, vectors: bool = True) -> object:
-    """numpy.linalg.svd. LinAlgError for matrices with infinities, which LAPACK may never end with, and with NaN."""
+    """numpy.linalg.svd. LinAlgError for matrices with NaN or infinities, for which LAPACK may not terminate."""
     if not np.isfinite(matrices).all():
         raise diverged("linalg.svd")
     return converging("linalg.svd", np.linalg.svd, matrices, full_matrices, vectors)
@@ -66,7 +66,7 @@ def raise_first(name: str, info: np.ndarray, reason: Callable[[int], str]) -> No
 
 
 def by_columns(array: np.ndarray, element_type: dtype) -> Tensor:
-    """A tensor of `element_type` with a batch of matrices, each by columns, as torch returns LAPACK's results."""
+    """A tensor of `element_type` with column-major matrices, as torch returns LAPACK's results."""
     made = empty(array.shape, element_type, column_major(array.shape))
     made._impl.array[...] = array
     return made

@@ -1,4 +1,4 @@
-"""LAPACK's routines that NumPy does not offer, on NumPy's arrays: by blocks, so that products do the work.
+"""LAPACK routines that NumPy lacks, as blocked algorithms on NumPy arrays.
 
 Sources: G. Golub and C. Van Loan, "Matrix Computations" (2013), sections 3.2 (LU), 5.2 (QR); N. Higham, "The scaling and
 squaring method for the matrix exponential revisited" (2005).
@@ -14,8 +14,8 @@ _BLOCK = 64
 
 
 def lu_factor(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Overwrites (batch, m, n) with factors, unit lower and upper; the 0-based row exchanges (batch, min(m, n)), and LAPACK's
-    status of each."""
+    """Overwrite (batch, m, n) with the packed factors, unit lower and upper. Returns 0-based row exchanges (batch, min(m, n)),
+    and LAPACK's status of each."""
     batch, m, n = matrices.shape
     count = min(m, n)
     pivots, info = np.empty((batch, count), np.int32), np.zeros(batch, np.int32)
@@ -30,7 +30,7 @@ def lu_factor(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _eliminate(matrices: np.ndarray, pivots: np.ndarray, info: np.ndarray, column: int, stop: int) -> None:
-    """One step: exchanges whole rows, and takes multiples of the pivot's row from the columns up to `stop`."""
+    """One elimination step: exchange whole rows, and subtract multiples of the pivot's row from the columns up to `stop`."""
     below = matrices[:, column:, column]
     pivots[:, column] = places = column + np.argmax(np.abs(below.real) + np.abs(below.imag), axis=1)
     each = np.flatnonzero(places != column)
@@ -46,7 +46,7 @@ def _eliminate(matrices: np.ndarray, pivots: np.ndarray, info: np.ndarray, colum
 
 
 def divide(a: np.ndarray, b: np.ndarray, *, upper: bool, unit: bool = False) -> None:
-    """Overwrites b, (*, n, k), with solutions of triangular systems a x = b. A zero on a diagonal gives infinities."""
+    """Overwrite b, (*, n, k), with solutions of triangular systems a x = b. A zero on a diagonal gives infinities."""
     n = a.shape[-1]
     starts = range(0, n, _BLOCK)
     for start in reversed(starts) if upper else starts:
@@ -63,7 +63,7 @@ def divide(a: np.ndarray, b: np.ndarray, *, upper: bool, unit: bool = False) -> 
 
 
 def cholesky_status(matrix: np.ndarray) -> tuple[np.ndarray, int]:
-    """The lower factor as far as it goes, and the 1-based order of the leading minor at which it ends, or 0."""
+    """The lower factor, and 0; or the factor up to the leading minor that is not positive, and the minor's 1-based order."""
     factor = np.zeros_like(matrix)
     for column in range(len(matrix)):
         left = factor[column:, :column] @ factor[column, :column].conj()
@@ -73,12 +73,12 @@ def cholesky_status(matrix: np.ndarray) -> tuple[np.ndarray, int]:
             factor[column:, column:] = np.tril(matrix[column:, column:])
             return factor, column + 1
         factor[column:, column] = rest / math.sqrt(pivot)
-        factor[column, column] = math.sqrt(pivot)  # an imaginary part of the diagonal counts as rounding
+        factor[column, column] = math.sqrt(pivot)  # an imaginary part on the diagonal is rounding error
     return factor, 0
 
 
 def householder(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """R above, and below it the vectors of Householder's reflections, with their scales, as LAPACK's geqrf has them."""
+    """LAPACK's geqrf: R above the diagonal, Householder vectors below it, and their scales."""
     turned, scales = np.linalg.qr(matrix, mode="raw")
     return turned.T, scales
 
@@ -95,7 +95,7 @@ def orthogonal(vectors: np.ndarray, scales: np.ndarray) -> np.ndarray:
 
 
 def least_squares(a: np.ndarray, b: np.ndarray, limit: float) -> tuple[np.ndarray, int, np.ndarray]:
-    """The shortest solution, the rank and the singular values; values up to `limit` times the largest count as 0."""
+    """The minimum-norm solution, the rank and the singular values; values up to `limit` times the largest count as 0."""
     left, values, right = np.linalg.svd(a, full_matrices=False)
     limit = np.finfo(values.dtype).eps if limit < 0 else limit
     rank = int((values > limit * values.max(initial=0)).sum())
@@ -104,7 +104,7 @@ def least_squares(a: np.ndarray, b: np.ndarray, limit: float) -> tuple[np.ndarra
 
 
 def solve_full_rank(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, int]:
-    """The least-squares or shortest solution by QR, and the 1-based place of a zero on R's diagonal, or 0."""
+    """The least-squares or minimum-norm solution by QR, and the 1-based position of a zero on R's diagonal, or 0."""
     m, n = a.shape
     q, r = np.linalg.qr(a if m >= n else a.conj().T)
     zeros = np.flatnonzero(np.diagonal(r) == 0)
@@ -119,7 +119,7 @@ def solve_full_rank(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, int]:
     return q @ inner, 0
 
 
-_DEGREE, _LARGEST_NORM = 13, 5.371920351148152  # up to which the approximation of this degree is exact in float64
+_DEGREE, _MAX_NORM = 13, 5.371920351148152  # up to this norm, the approximation of this degree is exact in float64
 _COEFFICIENTS = [
     math.factorial(2 * _DEGREE - k) / (math.factorial(2 * _DEGREE) * math.factorial(k) * math.factorial(_DEGREE - k))
     * math.factorial(_DEGREE) for k in range(_DEGREE + 1)
@@ -128,9 +128,9 @@ _COEFFICIENTS = [
 
 
 def exponential(a: np.ndarray) -> np.ndarray:
-    """exp of a batch of finite square matrices in float64 or complex128: scaled down, approximated, squared up again."""
+    """exp of a batch of finite square matrices in float64 or complex128, by scaling and squaring."""
     norms = np.abs(a).sum(-2).max(-1, initial=0)
-    halvings = np.maximum(np.ceil(np.log2(np.maximum(norms, 1e-300) / _LARGEST_NORM)), 0).astype(int)
+    halvings = np.maximum(np.ceil(np.log2(np.maximum(norms, 1e-300) / _MAX_NORM)), 0).astype(int)
     a = a / np.exp2(halvings)[..., None, None]
     even, odd = np.zeros_like(a), np.zeros_like(a)
     square, power = a @ a, np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)

@@ -51,7 +51,7 @@ def solve_ex(A, B, *, left=True, check_errors=False):
 
 
 def _solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Solutions of a batch of systems, and LAPACK's status of each matrix; where one is singular, solutions are NaN."""
+    """Solutions of a batch of systems, and LAPACK's status of each matrix; solutions of singular ones are NaN."""
     info = zeros_of(a.shape[:-2])
     try:
         return quietly(np.linalg.solve, a, b), info
@@ -88,7 +88,7 @@ def _divide(a: np.ndarray, b: np.ndarray, *, upper: bool, left: bool = True, uni
     result = np.array(b, order="C")
     if result.size and left:
         quietly(partial(divide, a, result, upper=upper, unit=unitriangular))
-    elif result.size:  # x a = b is a' x' = b'
+    elif result.size:  # solve x a = b as a' x' = b'
         quietly(partial(divide, np.swapaxes(a, -1, -2), np.swapaxes(result, -1, -2), upper=not upper, unit=unitriangular))
     return result
 
@@ -110,7 +110,7 @@ def cholesky_solve(self, input2, upper=False):
 
 
 def _check_exchanges(pivots: np.ndarray) -> None:
-    """RuntimeError unless pivots are what a factorization gives: rows from 1 on, or pairs of equal negative ones."""
+    """RuntimeError unless pivots are valid: rows from 1 on, or pairs of equal negative ones."""
     count = pivots.shape[-1]
     for row in pivots.reshape(-1, count):
         place = 0
@@ -200,7 +200,7 @@ def pinv(self, *, atol=None, rtol=None, hermitian=False):
 
 
 def _cutoff(largest: np.ndarray, sizes: tuple[int, ...], atol: Tensor | None, rtol: Tensor | None) -> np.ndarray:
-    """The size up to which singular values count as 0: max(atol, rtol * largest)."""
+    """The bound below which singular values count as 0: max(atol, rtol * largest)."""
     absolute = 0.0 if atol is None else atol._impl.array
     if rtol is None:
         relative = max(sizes[-2:]) * float(np.finfo(largest.dtype).eps)
@@ -231,6 +231,6 @@ def matrix_exp(self):
     if not array.size:
         return contiguous(array.copy(), self.dtype)
     finite = np.isfinite(array).all((-1, -2), keepdims=True)
-    wide = np.result_type(array.dtype, np.float64)  # squaring doubles what rounding left
+    wide = np.result_type(array.dtype, np.float64)  # double precision, because squaring doubles rounding errors
     result = quietly(exponential, np.where(finite, array, 0).astype(wide))
     return contiguous(np.where(finite, result, np.nan).astype(array.dtype), self.dtype)

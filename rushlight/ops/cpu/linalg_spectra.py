@@ -41,7 +41,7 @@ def eig(self):
         values, vectors = converging("linalg.eig", np.linalg.eig, array)
         return contiguous(values, kind), by_columns(vectors, kind)
     values, vectors = np.empty(array.shape[:-1], kind.numpy), np.empty(array.shape, kind.numpy)
-    # SciPy's LAPACK mostly chooses the signs of vectors as torch's does; NumPy's mostly does not.
+    # SciPy's LAPACK usually chooses the same signs of vectors as torch's; NumPy's usually does not.
     for index, matrix in enumerate(stacked(array)):
         stacked(values, 1)[index], stacked(vectors)[index] = converging("linalg.eig", scipy.eig, matrix)
     return contiguous(values, kind), by_columns(vectors, kind)

@@ -16,7 +16,7 @@ from rushlight.ops.registry import cpu
 
 
 def _targets(self: Tensor, target: Tensor, ignore_index: int) -> tuple[np.ndarray, np.ndarray]:
-    """Per row the target class (0 where ignored), and which rows count; IndexError for a class that does not exist."""
+    """The target class of each row (0 where ignored), and the mask of rows that count; IndexError for an invalid class."""
     labels = target._impl.array.reshape(-1).astype(np.int64)
     counted = labels != ignore_index
     classes = self._impl.sizes[-1]
@@ -34,7 +34,7 @@ def _row_weights(labels: np.ndarray, counted: np.ndarray, weight: Tensor | None,
 
 
 def _arguments(self: Tensor, target: Tensor, weight: Tensor | None) -> tuple[np.ndarray, np.ndarray | None] | None:
-    """Labels and weights for the native kernels, or None where those do not take them."""
+    """Labels and weights for the native kernels, or None where those do not support them."""
     if native.kernels is None or self.dtype is not float32 or self.dim() != 2 or target.dtype is not int64:
         return None
     return native.contiguous(target._impl.array), None if weight is None else native.contiguous(weight._impl.array)

@@ -1,7 +1,7 @@
-"""Casts to and from the dtypes that tensors are only stored in: floats of 8 bits, and complex numbers of two halves.
+"""Casts to and from storage-only dtypes: 8-bit floats, and complex numbers of two halves.
 
-In: arrays of any dtype, those of `complex32` with a field for each part. Out: an array of the other dtype. Numbers go through
-float32, as in torch, and round to the nearest, ties to even.
+In: arrays of any dtype; `complex32` arrays have a field for each part. Out: an array of the other dtype. Numbers go through
+float32, as in torch, and round to nearest, ties to even.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def _to_float32(array: np.ndarray) -> np.ndarray:
 
 
 def _to_e4m3fn(array: np.ndarray) -> np.ndarray:
-    """What is too large, infinity included, becomes the largest number."""
+    """Saturates: too large numbers, and infinity, become the largest number."""
     numbers = _to_float32(array)
     return quietly(np.asarray(np.clip(numbers, -448, 448)).astype, float8_e4m3fn.numpy)
 
 
 def _to_e8m0fnu(array: np.ndarray) -> np.ndarray:
-    """There is an exponent only: signs are dropped, and 0 is the smallest number."""
+    """The format has only an exponent: the sign is dropped, and 0 becomes the smallest number."""
     numbers = np.abs(_to_float32(array), out=np.empty(array.shape, np.float32))
     made = quietly(numbers.astype, float8_e8m0fnu.numpy)
     np.copyto(made.view(np.uint8), 0, where=numbers == 0)

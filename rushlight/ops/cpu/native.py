@@ -1,8 +1,8 @@
-"""The native kernels behind the CPU operators: which NumPy function each one stands for, and calling it.
+"""Call the native kernels of CPU operators, and the table of NumPy functions that they replace.
 
-`rushlight._kernels` takes NumPy arrays, checks them, and says whether it did the work. What it does not take (complex
-numbers, functions of float64 that NumPy has in vectors, odd layouts), and everything where the module was not built or
-`RUSHLIGHT_KERNELS=numpy` is set, is computed with NumPy.
+`rushlight._kernels` takes NumPy arrays, checks them, and returns whether it did the work. NumPy computes what it does not
+support: complex numbers, functions of float64 that NumPy vectorises, odd layouts. NumPy computes everything where the module
+was not built or `RUSHLIGHT_KERNELS=numpy` is set.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ kernels: ModuleType | None = None if _wanted == "numpy" else _built
 DTYPES: dict[dtype, int] = {} if kernels is None else {kind: code for code, kind in enumerate(ALL[:10])}
 _CODES: dict[str, int] = {} if kernels is None else kernels.codes
 
-# A small result is not worth memory of the caching allocator.
+# Smaller results don't use the caching allocator.
 _LARGE_BYTES = 1 << 16
 
 if kernels is not None:
@@ -39,12 +39,12 @@ if kernels is not None:
     kernels.set_bfloat16(bfloat16.numpy.num)
     parallel.follow(kernels.set_threads)
 
-# The operator that computes what a NumPy function does.
+# The native operator that replaces a NumPy function.
 STANDS_FOR: dict[Callable, int] = {}
 
 
 def stands_for(name: str) -> Callable:
-    """Say that the native operator `name` computes what the decorated function does."""
+    """Declare that native operator `name` replaces the decorated function."""
 
     def decorate(function: Callable) -> Callable:
         if name in _CODES:
@@ -69,7 +69,8 @@ for _name, _function in {
 
 
 def compute(code: int, kind: dtype, target: np.ndarray, operands: tuple, *parameters: float) -> bool:
-    """Write the operator `code` of tensors, arrays and numbers, computed in `kind`, to `target`; False if nothing was done."""
+    """Run the operator `code` on tensors, arrays and numbers, computed in `kind`, into `target`; False if it is not
+    supported."""
     number = DTYPES.get(kind)
     if number is None:
         return False
@@ -78,19 +79,19 @@ def compute(code: int, kind: dtype, target: np.ndarray, operands: tuple, *parame
 
 
 def kernel(name: str, *parameters: float) -> tuple[int, tuple[float, ...]] | None:
-    """The operator `name` with its parameters, for `apply`; None where there is none."""
+    """The operator `name` with its parameters, for `apply`; None if there is no such kernel."""
     code = _CODES.get(name)
     return None if code is None else (code, parameters)
 
 
 def assign(target: np.ndarray, source: np.ndarray) -> None:
-    """`target[...] = source`, converted as C converts where the dtypes differ and broadcast."""
+    """`target[...] = source`, with C conversion of dtypes and broadcasting."""
     if kernels is None or not kernels.copy(target, source):
         target[...] = source
 
 
 def scratch(sizes: tuple[int, ...], kind: np.dtype) -> np.ndarray:
-    """An uninitialised row-major array; a large one in memory of the caching allocator."""
+    """An uninitialised row-major array; large ones come from the caching allocator."""
     nbytes = kind.itemsize * math.prod(sizes)
     return np.empty(sizes, kind) if nbytes < _LARGE_BYTES else np.ndarray(sizes, kind, _C.allocate(nbytes))
 
@@ -105,7 +106,7 @@ def contiguous(array: np.ndarray) -> np.ndarray:
 
 
 def converted(array: np.ndarray, kind: np.dtype) -> np.ndarray | None:
-    """A row-major copy of `array` in another dtype, or None where no kernel makes one."""
+    """A row-major copy of `array` in another dtype, or None if no kernel converts it."""
     if kernels is None or not array.flags.c_contiguous:
         return None
     made = scratch(array.shape, kind)

@@ -1,4 +1,4 @@
-"""Convolution and its adjoints on the native kernels, which take row-major volumes; rows and images get dimensions of 1.
+"""Convolution and its adjoints on the native kernels, which take row-major volumes; 1-D and 2-D inputs get size-1 dimensions.
 
 In: arrays as `convolution.py` has them, (images, channels, ...). Out: a new array, or None where there is no kernel.
 """
@@ -12,7 +12,7 @@ from rushlight.ops.meta.convolution import Geometry
 
 
 def _volume(array: np.ndarray) -> np.ndarray:
-    """A row-major array with three spatial dimensions."""
+    """The array, row-major and with three spatial dimensions."""
     array = native.contiguous(array)
     return array.reshape(*array.shape[:2], *(1,) * (5 - array.ndim), *array.shape[2:])
 
@@ -42,7 +42,7 @@ def forward(
 def input_gradient(
     y: np.ndarray, kernel: np.ndarray, bias: np.ndarray | None, sizes: tuple[int, ...], geometry: Geometry
 ) -> np.ndarray | None:
-    """The gradient of an input of spatial `sizes`, for the result's, `y`; `bias` is added to its channels."""
+    """The gradient of an input of spatial `sizes` for the result's gradient `y`; `bias` is added to its channels."""
     if not _takes(y):
         return None
     out = native.scratch((y.shape[0], kernel.shape[1] * geometry.groups, *sizes), y.dtype)

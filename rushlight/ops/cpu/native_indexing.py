@@ -1,4 +1,4 @@
-"""Indexing on the native kernels. Each function says whether it did the work; it does not where an index is outside."""
+"""Indexing on the native kernels. Each function returns whether it did the work; it doesn't for indices out of range."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ def _places(index: np.ndarray) -> np.ndarray:
 
 
 def take(out: np.ndarray, table: np.ndarray, index: np.ndarray, axis: int) -> bool:
-    """`out[...] = table` at `index` along `axis`; `out` is row-major, with the index's dimensions in the axis's place."""
+    """`out[...] = table` at `index` along `axis`; `out` is row-major, with the index's dimensions in place of the axis."""
     if native.kernels is None or not table.flags.c_contiguous:
         return False
     return native.kernels.take(out, table, _places(index), axis)
 
 
 def gather(out: np.ndarray, table: np.ndarray, index: np.ndarray, axis: int) -> bool:
-    """Each element of `out` from its place in `table`, but for the index along `axis`."""
+    """torch.gather: each element of `out` from its own position in `table`, except that `index` replaces `axis`."""
     return native.kernels is not None and native.kernels.along(_GATHER, table, _places(index), out, axis)
 
 
 def scatter(target: np.ndarray, index: np.ndarray, source: np.ndarray, axis: int, accumulate: bool) -> bool:
-    """Each element of `source` to its place in `target`, but for the index along `axis`.
+    """torch.scatter: each element of `source` to its own position in `target`, except that `index` replaces `axis`.
 
-    False where an index is outside; others may have been written then.
+    False for an index out of range; other elements may have been written then.
     """
     kind = _SCATTER_ADD if accumulate else _SCATTER
     if native.kernels is None or source.dtype != target.dtype:
@@ -38,7 +38,7 @@ def scatter(target: np.ndarray, index: np.ndarray, source: np.ndarray, axis: int
 
 
 def add_rows(total: np.ndarray, index: np.ndarray, rows: np.ndarray) -> bool:
-    """`total[index[i]] += rows[i]`, one after the other."""
+    """`total[index[i]] += rows[i]`, for one i after the other."""
     if native.kernels is None:
         return False
     if rows.dtype != total.dtype:

@@ -1,4 +1,4 @@
-"""Reductions on the native kernels: brings arrays into the row-major form that those take.
+"""Reductions on the native kernels: convert arrays to the row-major form that the kernels take.
 
 In: an array of any layout and dtype, axes, and the array for the result. Out: whether the result was written.
 """
@@ -17,7 +17,7 @@ _HALVES = (np.dtype(np.float16), bfloat16.numpy)
 
 
 def _computed(operation: int, source: np.dtype, wanted: np.dtype) -> tuple[np.dtype, np.dtype] | None:
-    """What the elements must be for a kernel, and what it gives, for a result of dtype `wanted`; None without a kernel."""
+    """The dtypes in which a kernel computes and returns, for a result of dtype `wanted`; None without a kernel."""
     if source.kind == "c" or wanted.kind == "c":
         return None
     if operation in (ANY, ALL):
@@ -29,16 +29,16 @@ def _computed(operation: int, source: np.dtype, wanted: np.dtype) -> tuple[np.dt
     if operation in (DEVIATION, OFFSET):
         return source, source
     if wanted == _BOOL and source.kind not in "iub":
-        return None  # fractions are true
+        return None  # `any` and `all` treat fractions as true, which a conversion would truncate
     target = _FLOAT32 if wanted in _HALVES else _INT64 if wanted.kind in "iub" else wanted
     given = _FLOAT32 if source in _HALVES else _INT64 if source.kind in "iub" else source
     return (source if given == target else target), target
 
 
 def row_major(array: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, tuple[int, ...]]:
-    """The elements row-major, with the other dimensions in their order and `axes` side by side.
+    """The elements row-major, with `axes` adjacent and the other dimensions in their order.
 
-    The array itself, seen in the order in which it lies, where that will do; otherwise a copy.
+    A view in memory order if that suffices; otherwise a copy.
     """
     if array.flags.c_contiguous and _side_by_side(array.shape, axes):
         return array, axes
@@ -61,15 +61,14 @@ def _side_by_side(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
 
 
 def reduce(operation: int, array: np.ndarray, axes: tuple[int, ...], out: np.ndarray, mean: np.ndarray | None = None) -> bool:
-    """Write the reduction of `array` over `axes` to `out`, which is row-major; False if nothing was done.
+    """Write the reduction of `array` over `axes` to `out`, which is row-major; False if it is not supported.
 
-    Sums of integers are computed in int64, those of 16-bit floats in float32. `mean`, for DEVIATION and OFFSET, has
-    the size of `out`.
+    Integers sum in int64, 16-bit floats in float32. `mean`, for DEVIATION and OFFSET, has the size of `out`.
     """
     extra = () if mean is None else (mean,)
     if native.kernels is None:
         return False
-    if native.kernels.reduce(operation, out, array, axes, *extra):  # as they are, in the frequent case
+    if native.kernels.reduce(operation, out, array, axes, *extra):  # the common case, without a conversion
         return True
     if not array.size or not out.flags.c_contiguous:
         return False

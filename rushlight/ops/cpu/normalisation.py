@@ -26,7 +26,7 @@ from rushlight.ops.registry import cpu
 
 
 def _wide(tensor: Tensor | None, like: np.ndarray) -> np.ndarray | None:
-    """A parameter or statistic in the dtype in which `like` is computed."""
+    """A parameter or statistic in the dtype in which kernels compute `like`."""
     return None if tensor is None else tensor._impl.array.astype(like.dtype, copy=False)
 
 
@@ -40,7 +40,7 @@ def layer_norm(input, normalized_shape, weight, bias, eps):
         x = native.contiguous(operand(input, input.dtype)).reshape(-1, width)
     rows = math.prod(sizes)
     if not input.numel():
-        # Nothing to normalise, but rows without elements still have statistics.
+        # There is nothing to normalise, but empty rows still have statistics.
         rstd = np.full(sizes, 1 / math.sqrt(eps) if eps else np.inf)
         return out, contiguous(np.zeros(sizes), kind), contiguous(rstd, kind)
     found = _native_layer_norm(out, x, sizes, kind, weight, bias, eps)
@@ -49,7 +49,7 @@ def layer_norm(input, normalized_shape, weight, bias, eps):
     with np.errstate(all="ignore"):
         mean = x.mean(axis=1, keepdims=True)
         normal = x - mean
-        # A product of rows with themselves sums the squares without storing them.
+        # A row's product with itself sums the squares without storing them.
         variance = np.einsum("ij,ij->i", normal, normal).reshape(rows, 1) / x.dtype.type(width)
         rstd = 1 / np.sqrt(variance + x.dtype.type(eps))
         normal *= rstd
@@ -64,7 +64,7 @@ def layer_norm(input, normalized_shape, weight, bias, eps):
 def _native_layer_norm(
     out: Tensor, x: np.ndarray, sizes: tuple, kind: dtype, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor] | None:
-    """The result, mean and reciprocal deviation by the native kernel, or None where it does not take these."""
+    """The result, mean and reciprocal deviation by the native kernel, or None where it does not support the arguments."""
     if native.kernels is None or x.dtype != np.float32:
         return None
     values = out._impl.array if out.dtype is float32 else native.scratch(out._impl.sizes, x.dtype)
@@ -85,7 +85,7 @@ def _native_layer_norm(
 def _native_layer_norm_backward(
     grad: np.ndarray, x: np.ndarray, center: np.ndarray, scale: np.ndarray, weight: Tensor | None, wanted: list[bool]
 ) -> tuple[np.ndarray | None, ...] | None:
-    """The gradients of input, weight and bias that are wanted, or None where the native kernel does not take these."""
+    """The wanted gradients of input, weight and bias, or None where the native kernel does not support the arguments."""
     if native.kernels is None or x.dtype != np.float32:
         return None
     shapes = (x.shape, x.shape[1:], x.shape[1:])
@@ -145,13 +145,13 @@ def _per_channel(values: np.ndarray, x: np.ndarray) -> np.ndarray:
     return values.reshape(1, -1, *(1,) * (x.ndim - 2))
 
 
-# Below this many elements in a row, sums over images and pixels are better left to NumPy.
-_SHORT = 16
+# For shorter rows, NumPy is faster at sums over images and pixels.
+_MIN_ROW = 16
 
 
 def _by_channel(x: np.ndarray) -> np.ndarray | None:
-    """`x` row-major for the native kernels, or None where they do not help."""
-    if native.kernels is None or x.dtype != np.float32 or not x.size or math.prod(x.shape[2:]) < _SHORT:
+    """`x` row-major for the native kernels, or None where they are no faster."""
+    if native.kernels is None or x.dtype != np.float32 or not x.size or math.prod(x.shape[2:]) < _MIN_ROW:
         return None
     return native.contiguous(x)
 
@@ -184,7 +184,7 @@ def _normalised(
 
 
 def _products(x: np.ndarray, grad: np.ndarray, mean: np.ndarray, invstd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The sums over each channel of the gradient times the normalised values, and of the gradient."""
+    """Per channel, the sum of the gradient times the normalised values, and the sum of the gradient."""
     rows = _by_channel(x)
     if rows is not None:
         total, product = np.empty(x.shape[1], x.dtype), np.empty(x.shape[1], x.dtype)
@@ -198,7 +198,8 @@ def _to_input(
     x: np.ndarray, grad: np.ndarray, mean: np.ndarray, invstd: np.ndarray, scale: np.ndarray, train: bool,
     products: np.ndarray, total: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
-    """scale (g - mean(g) - n mean(g n)) with n the normalised values; in evaluation scale g."""
+    """The input's gradient: scale * (g - mean(g) - n * mean(g * n)) with n the normalised values; scale * g in evaluation
+    mode."""
     count = x.dtype.type(x.size // x.shape[1])
     slope = -invstd * _per_channel(products, x) / count if train else np.zeros_like(invstd)
     offset = -_per_channel(total, x) / count - mean * slope if train else np.zeros_like(invstd)
@@ -243,7 +244,7 @@ def _update_running(
     momentum: float,
     count: int,
 ) -> None:
-    """Move the running statistics towards the batch's, whose variance is made unbiased first.
+    """Move the running statistics towards the batch's, with the unbiased variance.
 
     Their version counters stay, as in torch: several forward passes may come before one backward pass, which needs the
     statistics only in evaluation mode.
@@ -254,7 +255,7 @@ def _update_running(
             array = running._impl.array
             moved = momentum * batch.reshape(array.shape) + (1 - momentum) * array.astype(batch.dtype)
             array[...] = convert(moved, array.dtype)
-            running._impl.storage.generation += 1  # for compiled code that was made with their values
+            running._impl.storage.generation += 1  # compiled code may have embedded the old values
 
 
 @cpu("native_batch_norm_backward")
@@ -295,7 +296,7 @@ def native_dropout(input, p, train):
         mask._impl.array[...] = True
         out._impl.array[...] = input._impl.array
         return out, mask
-    # The draws are those of a tensor of the input's dtype: only their number and order matter.
+    # Only the number and order of the draws matter, which follow a tensor of the input's dtype.
     fill_bernoulli(mask, 1 - p, default_generator)
     x = operand(input, input.dtype)
     scale = x.dtype.type(0 if p == 1 else 1 / (1 - p))

@@ -13,10 +13,10 @@ from rushlight.ops.registry import cpu
 
 
 def _middle(values: np.ndarray, self: Tensor) -> Tensor:
-    """The lower of the two middle values; NaN of nothing."""
+    """The lower of the two middle values; NaN if empty."""
     if not values.size:
         kind = self.dtype.numpy
-        # NaN as an integer: the least one, of which narrow types keep the low bits, which are zeros.
+        # NaN converted to an integer: the smallest int64, whose low bits are zero in narrower types.
         nothing = np.nan if self.dtype.is_floating_point else np.iinfo(kind).min if kind.itemsize >= 4 else 0
         return contiguous(np.asarray(nothing), self.dtype)
     rank = (values.size - 1) // 2
@@ -53,7 +53,7 @@ def mode(self, dim=-1, keepdim=False):
 
 
 def _last_of_most_frequent(row: np.ndarray) -> int:
-    """Where the most frequent value (the smallest of several) stands last."""
+    """The last index of the most frequent value (the smallest of several)."""
     order = np.argsort(row, kind="stable")
     ordered = row[order]
     ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(row) - 1)
@@ -62,7 +62,7 @@ def _last_of_most_frequent(row: np.ndarray) -> int:
 
 @cpu("hash_tensor")
 def hash_tensor(self, dim=(), *, keepdim=False, mode=0):
-    """The exclusive or of the elements' bits: those of floats as float64, of integers as 64-bit ones."""
+    """The xor of the elements' bits: floats as float64, integers as 64-bit ones."""
     axes = check_hash(self, dim, mode)
     values = operand(self, float64 if self.dtype.is_floating_point else self.dtype)
     wide = values if self.dtype.is_floating_point or values.dtype == np.uint64 else values.astype(np.int64)

@@ -1,4 +1,4 @@
-"""CPU kernels of random numbers by counter: word for word what `inductor/include/rushlight/philox.h` gives."""
+"""CPU kernels of counter-based random numbers, bit for bit those of `inductor/include/rushlight/philox.h`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from rushlight.ops.registry import cpu
 _FACTORS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _STEPS = 0x9E3779B9, 0xBB67AE85
 _ROUNDS = 10
-_CHUNK = 1 << 18  # words that are made at a time; a multiple of 64
+_CHUNK = 1 << 18  # words made at a time; a multiple of 64
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 
 
 def philox(counter: tuple[np.ndarray, ...], key: tuple[int, int]) -> tuple[np.ndarray, ...]:
-    """The four 32-bit words of each counter of four 32-bit words under `key`, all held in uint64."""
+    """The four 32-bit output words of each counter under `key`, in uint64."""
     c0, c1, c2, c3 = counter
     k0, k1 = key
     for _ in range(_ROUNDS):
@@ -35,7 +35,8 @@ def philox(counter: tuple[np.ndarray, ...], key: tuple[int, int]) -> tuple[np.nd
 
 
 def stream(seed: int, offset: int, count: int) -> np.ndarray:
-    """The first `count` words of a stream as uint32. 16 counters give 64 words: their first ones, then their second, ..."""
+    """The first `count` words of a stream as uint32. 16 counters give 64 words: first all first words, then all second words,
+    ..."""
     made = np.empty(count, np.uint32)
     for begin in range(0, count, _CHUNK):
         part = made[begin : begin + _CHUNK]

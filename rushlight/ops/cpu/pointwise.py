@@ -18,7 +18,7 @@ from rushlight.ops.registry import cpu, elementwise
 
 @native.stands_for("neg")
 def _negative(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """-x. NumPy 2.4's np.negative writes wrong elements to an `out` of some strides, so one with gaps gets a copy."""
+    """-x. NumPy 2.4's np.negative writes wrong elements to an `out` with some strides, so an `out` with gaps gets a copy."""
     if out is None or out.flags.c_contiguous:
         return np.negative(x, out=out)
     out[...] = np.negative(x)
@@ -36,7 +36,7 @@ def signum(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
 
 @native.stands_for("sigmoid")
 def sigmoid(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """1 / (1 + exp(-x)); its exponential may overflow to infinity, which gives 0."""
+    """1 / (1 + exp(-x)); exp may overflow to infinity, which correctly gives 0."""
     out = _negative(x, np.empty_like(x) if out is None else out)
     np.exp(out, out=out)
     out += 1
@@ -78,7 +78,7 @@ PREDICATES = {
     "gt.Tensor": np.greater, "ge.Tensor": np.greater_equal, "logical_and": np.logical_and, "logical_or": np.logical_or,
     "logical_xor": np.logical_xor,
 }  # fmt: skip
-# NumPy orders complex numbers by their parts and gives signs and floors to them; torch refuses.
+# NumPy orders complex numbers and has signs and floors of them; torch raises.
 REAL_ONLY = frozenset("sign relu floor ceil round trunc erf maximum minimum lt.Tensor le.Tensor gt.Tensor ge.Tensor".split())
 _REFUSALS = {
     "sign": "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.",
@@ -206,7 +206,7 @@ def sub(self, other, *, alpha=1, out=None):
 def _add_scaled(kind: dtype, self: object, other: object, alpha: complex, factor: complex, out: Tensor | None) -> Tensor:
     """self + factor * other, where `factor` is `alpha` or its negative."""
     scale, ufunc = operand(alpha, kind), np.add if factor is alpha else np.subtract
-    # Parameters of kernels are doubles, which hold every integer up to 2^53.
+    # Kernel parameters are doubles, which hold every integer up to 2^53.
     exact = isinstance(factor, float) or (isinstance(factor, int) and abs(factor) <= 1 << 53)
     kernel = native.kernel("add_scaled", factor) if exact else None
     return apply(lambda a, b, out=None: ufunc(a, b * scale, out=out), kind, kind, self, other, out=out, kernel=kernel)
@@ -262,8 +262,8 @@ _register_modulo("fmod.Tensor", np.fmod)
 
 
 def _integer_power(base: np.ndarray, exponent: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    # A negative exponent of an integer gives the truncated reciprocal: 1 and -1 survive, the rest is 0. Of these the exponent's
-    # parity says all.
+    # A negative exponent of an integer gives the truncated reciprocal: only 1 and -1 stay, the rest is 0, so the exponent's
+    # parity suffices.
     negative = exponent < 0
     power = np.power(base, np.where(negative, exponent & 1, exponent))
     result = np.where(negative & (np.abs(base) != 1), 0, power)

@@ -28,7 +28,7 @@ def _padded(x: np.ndarray, windows: Windows, fill: float) -> np.ndarray:
 
 
 def _positions(windows: Windows) -> Iterator[tuple[int, int, tuple]]:
-    """Each position in the window, with the index of the padded elements that it meets."""
+    """Each position in the window, with the index of the padded elements under it."""
     height, width = windows
     for row in range(height.size):
         for column in range(width.size):
@@ -41,19 +41,19 @@ def _met(window: Window, position: int) -> slice:
 
 
 def _coordinates(window: Window, position: int) -> np.ndarray:
-    """The input coordinate that `position` of each output's window meets; outside the input in the padding."""
+    """For each output, the input coordinate under `position` of its window; outside the input where padded."""
     return np.arange(window.outputs) * window.stride - window.padding + position * window.dilation
 
 
 def _first_inside(window: Window) -> np.ndarray:
-    """The input coordinate of the first element of each window that is not padding."""
+    """For each window, the input coordinate of its first element that is no padding."""
     start = _coordinates(window, 0)
     steps = -(np.minimum(start, 0) // window.dilation)
     return start + steps * window.dilation
 
 
 def _native_max_pool(self: Tensor, x: np.ndarray, windows: Windows) -> tuple[Tensor, Tensor] | None:
-    """The largest values and their places, or None where there is no kernel."""
+    """The maxima and their indices, or None where there is no kernel."""
     if native.kernels is None or x.dtype != np.float32:
         return None
     height, width = windows
@@ -109,7 +109,7 @@ def max_pool2d_backward(grad_output, self, kernel_size, stride, padding, dilatio
 
 
 def _divisors(windows: Windows, count_include_pad: bool, divisor_override: int | None) -> np.ndarray | int:
-    """What each output's sum is divided by, (height, width)."""
+    """The divisor of each output's sum, (height, width)."""
     if divisor_override is not None:
         return divisor_override
     height, width = (_lengths(window, count_include_pad) for window in windows)
@@ -139,7 +139,8 @@ def avg_pool2d(
         if x.dtype.kind == "f":
             total /= divisors
         else:
-            total = np.abs(total) // np.abs(divisors) * np.sign(total) * np.sign(divisors)  # towards zero
+            # Integer division rounds towards zero.
+            total = np.abs(total) // np.abs(divisors) * np.sign(total) * np.sign(divisors)
     return _store(total, self)
 
 

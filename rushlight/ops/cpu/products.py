@@ -11,9 +11,8 @@ from rushlight.ops.cpu.common import empty, make, operand
 from rushlight.ops.meta.products import check_addmm, check_bmm, check_mm
 from rushlight.ops.registry import cpu
 
-# A product reads its rows again for every panel of columns. Rows that lie by columns, so that each element of one is in another
-# line, and are more elements than the first-level caches hold, are copied row by row first, if there are enough panels for that
-# to pay.
+# A product reads its rows again for every panel of columns. If rows are stored by columns (each element on another cache line)
+# and exceed the first-level cache, they are copied row by row first, provided that there are enough panels for that to pay.
 _CACHED_ROWS = 1 << 13
 _COLUMNS = 128
 
@@ -26,7 +25,7 @@ def _by_rows(a: np.ndarray, columns: int) -> np.ndarray:
 def _native(
     sizes: tuple[int, ...], kind: dtype, a: np.ndarray, b: np.ndarray, addend: np.ndarray | None, alpha: float, beta: float
 ) -> Tensor | None:
-    """alpha * a @ b + beta * addend of floats in single precision, or None where there is no kernel for it."""
+    """alpha * a @ b + beta * addend in single precision, or None where there is no native kernel."""
     if native.kernels is None or a.dtype != np.float32:
         return None
     out = empty(sizes, kind)
@@ -39,7 +38,7 @@ def _native(
 
 
 def matrix_product(a: np.ndarray, b: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
-    """a @ b, or of stacks of matrices, plus a bias per column."""
+    """a @ b for matrices or batches, plus a bias per column."""
     if native.kernels is not None and a.dtype == np.float32 and a.ndim == b.ndim:
         out = native.scratch((*a.shape[:-1], b.shape[-1]), a.dtype)
         if native.kernels.matmul(out, _by_rows(a, b.shape[-1]), b, None if bias is None else bias[None], 1.0, 1.0):
@@ -78,7 +77,7 @@ def _native_addmm(
         return None
     kind = mat1.dtype
     a, b, addend = (operand(tensor, kind) for tensor in (mat1, mat2, self))
-    # What is multiplied by 0 counts as 0, even where it is NaN.
+    # With beta 0 the addend is ignored, even where it is NaN.
     added = None if beta == 0 else addend.reshape((1,) * (2 - addend.ndim) + addend.shape)
     return _native(sizes, kind, a, b, added, float(alpha), float(beta))
 

@@ -1,4 +1,4 @@
-"""CPU kernels of products with integers of 8 and 4 bits."""
+"""CPU kernels of products with 8-bit and 4-bit integers."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def weight_int8pack_mm(self, mat2, scales):
 @cpu("_int_mm")
 def int_mm(self, mat2):
     check_int_mm(self, mat2)
-    # Sums of products of bytes are exact in float64; what is beyond int32 wraps around.
+    # Sums of products of bytes are exact in float64; results beyond int32 wrap around.
     exact = np.matmul(operand(self, float64), operand(mat2, float64))
     return make(exact.astype(np.int64).astype(np.int32), int32)
 
 
-# Weights of 4 bits: a byte holds two integers, the first one in its lower half. Only these operators read packed bytes, which
-# PyTorch orders by the processor.
+# 4-bit weights: a byte holds two integers, the first in its low half. Only these operators read packed bytes, whose order in
+# PyTorch depends on the processor.
 
 
 def _halves(packed: np.ndarray) -> np.ndarray:
-    """The integers 0 to 15 of bytes (..., n), as uint8 (..., 2 n)."""
+    """Unpack bytes (..., n) to the integers 0 to 15, as uint8 (..., 2 n)."""
     return np.stack([packed & 15, packed >> 4], -1).reshape(*packed.shape[:-1], -1)
 
 
@@ -80,9 +80,9 @@ def dyn_quant_matmul(inp, packed_weights, block_size, in_features, out_features)
 
 
 def _rounded_rows(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows as 8-bit integers less their zero points, by each row's range, and their scales (rows, 1).
+    """Rows quantized to 8 bits by their range, minus their zero points, and their scales (rows, 1).
 
-    The zero point is that of the end of the range whose error is less.
+    The zero point is computed from the end of the range with the smaller error.
     """
     low, high = np.minimum(x.min(1, initial=0), 0)[:, None], np.maximum(x.max(1, initial=0), 0)[:, None]
     scale = np.where(low == high, np.float32(1), np.float32(255) / np.where(low == high, np.float32(1), high - low))

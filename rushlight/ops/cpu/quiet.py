@@ -9,21 +9,21 @@ from collections.abc import Callable
 import numpy as np
 
 
-class _Idle(threading.local):
-    """The contexts of a thread that are not in use. A context runs one function at a time."""
+class _ContextPool(threading.local):
+    """A pool of unused contexts of a thread. A context can run only one function at a time."""
 
     def __init__(self):
         self.contexts: list[contextvars.Context] = []
 
 
-_idle = _Idle()
+_idle = _ContextPool()
 
 
 def quietly(function: Callable, *args: object) -> object:
     """`function(*args)` without floating-point warnings.
 
-    NumPy keeps what it warns about in a context variable: to enter a context that was prepared costs a fraction of
-    `np.errstate`, which counts in an operator on few elements.
+    NumPy keeps its error settings in a context variable. Entering a prepared context costs a fraction of `np.errstate`, which
+    matters for operators on few elements.
     """
     idle = _idle.contexts
     context = idle.pop() if idle else _quiet_context()

@@ -1,6 +1,6 @@
 """CPU kernels that fill tensors with random numbers, drawn in the order and manner of torch's CPU kernels.
 
-bernoulli_ follows the kernel that torch uses where Intel's vector library does not serve it (on CPUs of other makers).
+bernoulli_ follows torch's kernel without MKL, which it uses on CPUs that are not Intel's.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _check_floating(self: Tensor, name: str) -> None:
 
 
 def fill_random(self: Tensor, draw: Callable[[int], np.ndarray]) -> Tensor:
-    """Write `draw(count)` into the elements, in the order in which they lie in memory, a chunk at a time."""
+    """Write `draw(count)` into the elements in memory order, a chunk at a time."""
     array = self._impl.array
     order = sorted(range(array.ndim), key=lambda dim: -self._impl.strides[dim])
     in_memory_order = array.transpose(order)
@@ -46,7 +46,7 @@ def fill_random(self: Tensor, draw: Callable[[int], np.ndarray]) -> Tensor:
 
 @cpu("uniform_")
 def uniform_(self, *bounds, generator=None, **named):
-    # `from` is a keyword of Python, so the schema's names cannot be parameters.
+    # `from` is a Python keyword, so it cannot be a parameter name.
     low, high = _bounds(bounds, named, ("from", "to"), (0.0, 1.0), "uniform_")
     if self.dtype.is_complex:
         uniform_(view_as_real(self), low, high, generator=generator)
@@ -68,13 +68,13 @@ def uniform_(self, *bounds, generator=None, **named):
         if source.twister.uniform(self, low, high):
             return self
     draw = source.uniform64 if self.dtype is float64 else source.uniform32
-    # torch fuses the multiplication and the addition: float64 has room for the exact product of two float32.
+    # torch uses a fused multiply-add: float64 holds the product of two float32 exactly.
     if self.dtype is not float64:
         low, high = float(np.float32(low)), float(np.float32(high))
 
     def between(count: int) -> np.ndarray:
         numbers = convert(draw(count) * np.float64(high - low) + low, self.dtype.numpy)
-        # Rounding may reach the excluded upper bound.
+        # Rounding may produce the excluded upper bound.
         return np.where(numbers == high, self.dtype.numpy.type(low), numbers)
 
     with source.lock:
@@ -95,7 +95,7 @@ def normal_(self, mean=0.0, std=1.0, *, generator=None):
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     if self.dtype.is_complex:
-        # The variance is that of both parts together.
+        # `std` is that of the complex number: each part has half the variance.
         normal_(view_as_real(self), mean, std / math.sqrt(2), generator=generator)
         return self
     _check_floating(self, "normal_kernel_cpu")
@@ -112,9 +112,9 @@ def normal_(self, mean=0.0, std=1.0, *, generator=None):
 
 
 def _normal_blocks(source: Generator, count: int, kind: dtype, mean: float, std: float) -> np.ndarray:
-    """Box and Muller's method on blocks of 16; a remainder is made by drawing the last 16 numbers anew."""
+    """Box-Muller on blocks of 16; for a remainder, the last 16 numbers are drawn again."""
     uniform = source.uniform64 if kind is float64 else source.uniform32
-    # 16-bit floats draw block by block, the others all numbers first, which the last block then replaces.
+    # 16-bit floats draw block by block; others draw all numbers first, and then replace the last block.
     drawn_first = count - count % _BLOCK if kind.itemsize == 2 else count
     numbers = np.empty(count, kind.compute)
     head = uniform(drawn_first)[: count - count % _BLOCK]
@@ -134,7 +134,7 @@ def _box_muller(uniform: np.ndarray, mean: float, std: float) -> np.ndarray:
 
 
 def largest_random(kind: dtype) -> int:
-    """The largest value that `random_` without an upper bound gives: for floats, up to which integers are exact."""
+    """The largest value of `random_` without an upper bound; for floats, the largest up to which all integers are exact."""
     if kind.is_floating_point:
         return 1 << _MANTISSA[kind.name]
     return 1 if kind is bool_ else int(np.iinfo(kind.numpy).max)
@@ -176,7 +176,7 @@ def random_from(self, *bounds, generator=None, **named):
 
 
 def _representable_bounds(low: int, end: int, kind: dtype) -> tuple[int, int]:
-    """`low` and `end`, moved inwards where a float of `kind` would round integers out of the range."""
+    """`low` and `end` moved inwards so that floats of `kind` don't round integers out of the range."""
 
     def spacing(value: int) -> int:
         return 1 << max(abs(value).bit_length() - _MANTISSA[kind.name], 0)
@@ -190,7 +190,7 @@ def _representable_bounds(low: int, end: int, kind: dtype) -> tuple[int, int]:
 
 
 def _integers(source: Generator, low: int, span: int, count: int) -> np.ndarray:
-    """`count` integers from `low` on; a remainder of 64-bit draws where 2**28 or more values are possible."""
+    """`count` integers starting at `low`, by modulo; uses 64-bit draws for 2**28 or more possible values."""
     raw = source.draw64(count) if span >= 1 << 28 else source.draw32(count)
     if span < 1 << 64:
         raw = raw % np.uint64(span)

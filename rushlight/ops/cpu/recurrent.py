@@ -1,7 +1,7 @@
 """The CPU kernel of a recurrent layer in one direction, and its backward pass.
 
-Products with the input are taken for all steps at once; a step has one matrix product. In float32 the steps are native code,
-otherwise a few calls of NumPy each.
+Products with the input are computed for all steps at once; each step has one matrix product. In float32 the steps are native
+code, otherwise a few NumPy calls each.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Arrays = tuple[np.ndarray, ...]
 
 
 class _Steps(NamedTuple):
-    """A step of a kind of layer, and back through it.
+    """One time step of a kind of layer, forward and backward.
 
-    `run(gates, by_state, state, cell)`, of what input and state add to each gate, gives the new state and cell, and what is
-    saved. `back(saved, state, cell, output, grad_state, grad_cell)`, of the state and cell before and the gradients of those
-    after it, gives the gradients of what input and state added to the gates, of the state as far as it is not by these, and
-    of the cell.
+    `run(gates, by_state, state, cell)` takes the contributions of the input and of the state to the gates, and returns the new
+    state and cell and the saved values. `back(saved, state, cell, output, grad_state, grad_cell)` takes the state and cell
+    before the step and the gradients of those after it. It returns the gradients of the two contributions to the gates, of the
+    state other than through the gates, and of the cell.
     """
 
     run: Callable[..., tuple[np.ndarray, np.ndarray, Arrays]]
@@ -149,13 +149,13 @@ def _run(
 
 
 def _previous(first: np.ndarray, values: np.ndarray, reverse: bool) -> np.ndarray:
-    """For each step the value before it in the order of the pass."""
+    """For each step, the value before it in the direction of the pass."""
     ordered = _in_time(values, reverse)
     return _in_time(np.concatenate([first[None], ordered[:-1]]), reverse)
 
 
 class _Layer(NamedTuple):
-    """What the backward pass reads: a layer's recurrent weights, its first state and cell, and what its steps gave."""
+    """The values that the backward pass reads: recurrent weights, first state and cell, and the steps' results."""
 
     recurrent: np.ndarray
     state: np.ndarray
@@ -165,8 +165,8 @@ class _Layer(NamedTuple):
 
 
 def _gate_gradients(mode: int, layer: _Layer, grads: tuple, reverse: bool) -> tuple[np.ndarray, np.ndarray, Arrays]:
-    """The gradients of what input and state added to the gates, (steps, batch, gates * hidden), and of the first state and
-    cell; `grads` are those of the output, which may be None, and of the last state and cell."""
+    """The gradients of the input's and the state's contributions to the gates, (steps, batch, gates * hidden), and of the first
+    state and cell. `grads` are those of the output, which may be None, and of the last state and cell."""
     steps, batch, hidden = layer.output.shape
     size, dtype = (steps, batch, KINDS[mode].gates * hidden), layer.output.dtype
     into_gates = native.scratch(size, dtype)

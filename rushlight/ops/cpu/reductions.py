@@ -1,4 +1,4 @@
-"""CPU kernels of reductions, on NumPy. Sums of 16-bit floats accumulate in float32."""
+"""CPU kernels of reductions, on NumPy. 16-bit floats accumulate in float32."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _mean_square(array: np.ndarray, axes: tuple[int, ...], keepdim: bool, count:
 
 
 def _from_sums(total: np.ndarray, offset: np.ndarray, count: int, divisor: float) -> np.ndarray:
-    """The variance by sums of the squared differences from a rounded mean, and of the differences, which show how it was
-    rounded (Chan, Golub and LeVeque, Algorithms for computing the sample variance, 1983)."""
+    """The variance from the sum of squared differences from a rounded mean, corrected by the sum of the differences (Chan,
+    Golub and LeVeque, Algorithms for computing the sample variance, 1983)."""
     real = total.dtype.type
     return np.maximum(total - offset * (offset / real(count)), real(0)) / real(divisor)

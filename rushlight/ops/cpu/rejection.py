@@ -17,7 +17,7 @@ _AHEAD = 512
 
 
 class _Uniform:
-    """Uniform float64 numbers one by one; drawn in blocks, of which the generator forgets what was not used."""
+    """Uniform float64 numbers one by one. They are drawn in blocks, and unused ones are returned to the generator."""
 
     def __init__(self, source: Generator):
         self._source = source
@@ -44,14 +44,14 @@ class _Uniform:
 
 
 def draw_poisson(source: Generator, rates: np.ndarray) -> np.ndarray:
-    """A Poisson number for each rate."""
+    """One Poisson number per rate."""
     with _Uniform(source) as uniform:
         drawn = [_poisson(rate, uniform) for rate in rates.reshape(-1).tolist()]
     return np.array(drawn, np.float64).reshape(rates.shape)
 
 
 def draw_binomial(source: Generator, counts: np.ndarray, chances: np.ndarray) -> np.ndarray:
-    """For each count and probability, the number of successes."""
+    """One number of successes per count and probability."""
     pairs = zip(counts.reshape(-1).tolist(), chances.reshape(-1).tolist(), strict=True)
     with _Uniform(source) as uniform:
         drawn = [_binomial(count, chance, uniform) for count, chance in pairs]
@@ -106,7 +106,7 @@ def _binomial(count: float, chance: float, uniform: Iterator[float]) -> float:
 
 
 def _binomial_by_gaps(count: float, chance: float, uniform: Iterator[float]) -> int:
-    """Adds up the geometric distances between successes."""
+    """Sums the geometric gaps between successes."""
     position, successes, log_failure = 0.0, 0, math.log1p(-chance)
     while True:
         u = next(uniform)
@@ -117,7 +117,7 @@ def _binomial_by_gaps(count: float, chance: float, uniform: Iterator[float]) -> 
 
 
 def _stirling_tail(k: float) -> float:
-    """log(k!) less Stirling's approximation of it."""
+    """log(k!) minus Stirling's approximation."""
     exact = (
         0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509, 0.0166446911898211,
         0.0138761288230707, 0.0118967099458917, 0.0104112652619720, 0.00925546218271273, 0.00833056343336287,

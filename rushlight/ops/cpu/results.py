@@ -1,4 +1,4 @@
-"""Results of NumPy calculations as row-major tensors."""
+"""Turn results of NumPy calculations into row-major tensors."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from rushlight.ops.cpu.common import empty, make
 
 
 def contiguous(array: np.ndarray | np.generic, element_type: dtype) -> Tensor:
-    """A row-major tensor of `element_type` with the values of a fresh array, whose memory it keeps where it can."""
+    """A row-major tensor of `element_type` over a fresh array; shares its memory where possible."""
     made = make(np.asarray(array, order="C"), element_type)
-    # NumPy leaves the strides of empty arrays and of dimensions of size 1 open; torch does not.
+    # NumPy's strides of empty arrays and size-1 dimensions are arbitrary; torch's are not.
     impl = made._impl
     impl.strides = contiguous_strides(impl.sizes)
     return made
 
 
 def by_strides(values: np.ndarray, element_type: dtype, strides: tuple[int, ...] | None) -> Tensor:
-    """A tensor with these values and strides, row-major without them; in the same memory where that is so."""
+    """A tensor with these values and strides, row-major without strides; shares memory where it already has them."""
     if values.dtype == element_type.numpy and (strides is None or strides == contiguous_strides(values.shape)):
         return contiguous(values, element_type)
     out = empty(values.shape, element_type, strides)

@@ -1,5 +1,5 @@
-"""How much rotated boxes overlap: torchvision's box_iou_rotated. Corners are clipped by the other box's sides, one by one
-(Sutherland and Hodgman 1974), for all pairs at once."""
+"""torchvision's box_iou_rotated: the overlap of rotated boxes. Each box is clipped by the other's sides, one by one (Sutherland
+and Hodgman 1974), for all pairs at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rushlight.ops.cpu.results import contiguous
 from rushlight.ops.meta.vision import check_rotated
 from rushlight.ops.registry import cpu
 
-_MOST_CORNERS = 8  # of what two quadrangles have in common
+_MAX_CORNERS = 8  # an intersection of two quadrangles has at most 8 corners
 
 
 @cpu("torchvision::box_iou_rotated")
@@ -20,7 +20,7 @@ def box_iou_rotated(boxes1, boxes2):
     pairs = (len(first), len(second))
     ones = np.repeat(first, pairs[1], axis=0)
     others = np.tile(second, (pairs[0], 1))
-    # Far from the origin, corners would lose the digits that tell boxes apart.
+    # Centre the pairs: far from the origin, coordinates would lose precision.
     middle = (ones[:, :2] + others[:, :2]) / 2
     common = _common_area(_corners(ones, middle), _corners(others, middle))
     one, other = (boxes[:, 2] * boxes[:, 3] for boxes in (ones, others))
@@ -31,7 +31,7 @@ def box_iou_rotated(boxes1, boxes2):
 
 
 def _corners(boxes: np.ndarray, middle: np.ndarray) -> np.ndarray:
-    """The corners [pairs, 4, 2] of boxes (centre, sizes, degrees), counter-clockwise, around a point."""
+    """The corners [pairs, 4, 2] of boxes (centre, sizes, degrees), counter-clockwise, relative to `middle`."""
     angle = np.deg2rad(boxes[:, 4])
     across = np.stack([np.cos(angle), -np.sin(angle)], 1) * boxes[:, 2:3] / 2
     down = np.stack([np.sin(angle), np.cos(angle)], 1) * boxes[:, 3:4] / 2
@@ -44,36 +44,36 @@ def _cross(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def _common_area(ones: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """The area that each pair of quadrangles shares."""
-    corners = np.zeros((len(ones), _MOST_CORNERS, 2))
+    """The intersection area of each pair of quadrangles."""
+    corners = np.zeros((len(ones), _MAX_CORNERS, 2))
     corners[:, :4] = ones
     counts = np.full(len(ones), 4)
     for side in range(4):
         corners, counts = _clip(corners, counts, others[:, side], others[:, (side + 1) % 4])
-    following = np.take_along_axis(corners, _after(counts)[..., None], 1)
-    terms = np.where(np.arange(_MOST_CORNERS) < counts[:, None], _cross(corners, following), 0)
+    following = np.take_along_axis(corners, _next_corner(counts)[..., None], 1)
+    terms = np.where(np.arange(_MAX_CORNERS) < counts[:, None], _cross(corners, following), 0)
     return np.abs(terms.sum(1)) / 2
 
 
-def _after(counts: np.ndarray) -> np.ndarray:
-    """For each corner, the number of the next one around."""
-    index = np.arange(_MOST_CORNERS)
-    return np.where(index + 1 < counts[:, None], np.minimum(index + 1, _MOST_CORNERS - 1), 0)
+def _next_corner(counts: np.ndarray) -> np.ndarray:
+    """The index of each corner's successor."""
+    index = np.arange(_MAX_CORNERS)
+    return np.where(index + 1 < counts[:, None], np.minimum(index + 1, _MAX_CORNERS - 1), 0)
 
 
 def _clip(corners: np.ndarray, counts: np.ndarray, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Polygons without what is on the right of a line: corners inside stay, and sides that meet the line get a new one."""
+    """Clip polygons at a line, keeping its left side: inner corners stay, and sides that cross the line get a new corner."""
     along = (end - start)[:, None]
     height = _cross(along, corners - start[:, None])
-    after = _after(counts)
+    after = _next_corner(counts)
     next_corner, next_height = np.take_along_axis(corners, after[..., None], 1), np.take_along_axis(height, after, 1)
-    exists = np.arange(_MOST_CORNERS) < counts[:, None]
+    exists = np.arange(_MAX_CORNERS) < counts[:, None]
     inside = exists & (height >= 0)
     crosses = exists & ((height >= 0) != (next_height >= 0))
     share = np.divide(height, height - next_height, out=np.zeros_like(height), where=crosses)
     met = corners + (next_corner - corners) * share[..., None]
-    # Each corner gives up to two: itself, and the meeting point after it.
-    found = np.stack([corners, met], 2).reshape(len(corners), 2 * _MOST_CORNERS, 2)
-    kept = np.stack([inside, crosses], 2).reshape(len(corners), 2 * _MOST_CORNERS)
-    order = np.argsort(~kept, axis=1, kind="stable")[:, :_MOST_CORNERS]
-    return np.take_along_axis(found, order[..., None], 1), np.minimum(kept.sum(1), _MOST_CORNERS)
+    # Each corner yields up to two: itself, and the crossing point after it.
+    found = np.stack([corners, met], 2).reshape(len(corners), 2 * _MAX_CORNERS, 2)
+    kept = np.stack([inside, crosses], 2).reshape(len(corners), 2 * _MAX_CORNERS)
+    order = np.argsort(~kept, axis=1, kind="stable")[:, :_MAX_CORNERS]
+    return np.take_along_axis(found, order[..., None], 1), np.minimum(kept.sum(1), _MAX_CORNERS)

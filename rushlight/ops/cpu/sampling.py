@@ -1,6 +1,6 @@
 """CPU kernels that draw from further distributions, number by number in the order of torch's CPU kernels.
 
-exponential_ follows the kernel that torch uses where Intel's vector library does not serve it (on CPUs of other makers).
+exponential_ follows torch's kernel without MKL, which it uses on CPUs that are not Intel's.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def bernoulli_(self, p, *, generator=None):
     source = generator or default_generator
     draw = source.uniform64 if p.dtype is float64 else source.uniform32
     with source.lock:
-        # The numbers are drawn in the order of `self` in memory, and each belongs to the probability at its place.
+        # Numbers are drawn in the memory order of `self`, each for the probability at its position.
         numbers = np.empty(self._impl.sizes, np.float64)
         order = sorted(range(numbers.ndim), key=lambda dim: -self._impl.strides[dim])
         in_order = numbers.transpose(order)
@@ -137,7 +137,7 @@ def _with_replacement(weights: np.ndarray, count: int, source: Generator) -> np.
 
 
 def _without_replacement(self: Tensor, weights: np.ndarray, count: int, source: Generator) -> np.ndarray:
-    """The places of the greatest quotients of weights and exponential numbers (a race: the first arrivals win)."""
+    """The indices of the largest quotients of weights and exponential numbers, which is a draw without replacement."""
     times = convert(_exponential(source, weights.size, 1.0), self.dtype.numpy).reshape(weights.shape)
     scores = quietly(np.divide, weights, times.astype(weights.dtype)).astype(self.dtype.numpy).astype(weights.dtype)
     if count == 1:

@@ -34,12 +34,12 @@ def searchsorted(sorted_sequence, self, *, out_int32=False, right=False, side=No
 
 def _places(sequence: np.ndarray, values: np.ndarray, where: str, order: np.ndarray | None) -> np.ndarray:
     found = np.searchsorted(sequence, values, where, order)
-    # NaN belongs behind everything, also behind other NaN.
+    # NaN sorts behind everything, also behind other NaN.
     return np.where(np.isnan(values), len(sequence), found) if values.dtype.kind == "f" else found
 
 
 def _results(self: Tensor, values: np.ndarray, inverse: np.ndarray | None, counts: np.ndarray | None) -> tuple:
-    """The distinct values with what was asked for beside them; empty tensors for the rest."""
+    """The distinct values, with inverse and counts if asked for; empty tensors for the rest."""
     nothing = np.empty(0, np.int64)
     others = [contiguous(nothing if part is None else part, int64) for part in (inverse, counts)]
     return contiguous(values, self.dtype), *others
@@ -79,7 +79,7 @@ def unique_dim(self, dim, sorted=True, return_inverse=False, return_counts=False
 
 
 def _starts(rows: np.ndarray) -> np.ndarray:
-    """Where a row differs from the one before it."""
+    """A mask of the rows that differ from the one before."""
     starts = np.ones(len(rows), np.bool_)
     if len(rows):
         starts[1:] = (rows[1:] != rows[:-1]).any(axis=1)

@@ -1,6 +1,6 @@
-"""CPU kernels of connectionist temporal classification (Graves et al. 2006), on logarithms, all sequences of a batch at once.
+"""CPU kernels of CTC loss (Graves et al. 2006), in log space, for all sequences of a batch at once.
 
-The targets are interleaved with blanks: place 2k + 1 stands for label k, the even places for blanks before, between and
+The targets are interleaved with blanks: position 2k + 1 is label k, and the even positions are the blanks before, between and
 after the labels.
 """
 
@@ -18,7 +18,7 @@ from rushlight.ops.registry import cpu
 
 
 def _labels(targets: Tensor, lengths: Sequence[int], longest: int, blank: int, classes: int) -> np.ndarray:
-    """(batch, 2 * longest + 1): the labels with blanks between; blanks behind the ends."""
+    """(batch, 2 * longest + 1): the labels interleaved with blanks, and padded with blanks."""
     given = targets._impl.array
     labels = np.full((len(lengths), 2 * longest + 1), blank, np.int64)
     start = 0
@@ -31,12 +31,12 @@ def _labels(targets: Tensor, lengths: Sequence[int], longest: int, blank: int, c
 
 
 def _emissions(log_probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """(time, batch, places): the log-probability of each place's label."""
+    """(time, batch, positions): the log-probability of each position's label."""
     return np.take_along_axis(log_probs, np.broadcast_to(labels, (len(log_probs), *labels.shape)), 2)
 
 
 def _step(before: np.ndarray, may_skip: np.ndarray) -> np.ndarray:
-    """Log-probabilities of arriving at each place from itself, the place before, or the one before a blank."""
+    """Log-probabilities of arriving at each position from itself, the one before, or the label before a skipped blank."""
     nothing = np.full((len(before), 2), -np.inf, before.dtype)
     shifted = np.concatenate([nothing, before], 1)
     one, two = shifted[:, 1:-1], np.where(may_skip, shifted[:, :-2], -np.inf)
@@ -44,7 +44,7 @@ def _step(before: np.ndarray, may_skip: np.ndarray) -> np.ndarray:
 
 
 def _may_skip(labels: np.ndarray, blank: int) -> np.ndarray:
-    """Whether a place can follow the place two before: a label other than the one there."""
+    """Whether a position can follow the one two before: its label must be no blank and differ from the label there."""
     allowed = np.zeros(labels.shape, np.bool_)
     allowed[:, 2:] = (labels[:, 2:] != labels[:, :-2]) & (labels[:, 2:] != blank)
     allowed[:, ::2] = False
@@ -52,7 +52,7 @@ def _may_skip(labels: np.ndarray, blank: int) -> np.ndarray:
 
 
 def _forward(emissions: np.ndarray, may_skip: np.ndarray) -> np.ndarray:
-    """(time, batch, places): log-probabilities of all alignments that end at a place at a time."""
+    """(time, batch, positions): the log-probability of all alignments that end at this position at this time."""
     alpha = np.full(emissions.shape, -np.inf, emissions.dtype)
     alpha[0, :, :2] = emissions[0, :, :2]
     for step in range(1, len(emissions)):
@@ -62,7 +62,7 @@ def _forward(emissions: np.ndarray, may_skip: np.ndarray) -> np.ndarray:
 
 def _loss(log_probs: np.ndarray, labels: np.ndarray, steps: np.ndarray, lengths: np.ndarray, blank: int) -> tuple:
     emissions = _emissions(log_probs, labels)
-    # Nothing but blanks stands behind a target's end, so the forward pass of longer rows does no harm.
+    # Only blanks pad a target, so the forward pass may run past its end.
     alpha = _forward(emissions, _may_skip(labels, blank))
     rows = np.arange(len(labels))
     last = alpha[np.maximum(steps - 1, 0), rows]
@@ -84,11 +84,12 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, zero_in
 
 
 def _backward(emissions: np.ndarray, may_skip: np.ndarray, steps: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """(time, batch, places): log-probabilities of all ways from a place at a time to the end, its own emission included."""
+    """(time, batch, positions): the log-probability of all paths from a position at a time to the end, including its own
+    emission."""
     beta = np.full(emissions.shape, -np.inf, emissions.dtype)
     places = np.arange(emissions.shape[2])
     final = (places == 2 * lengths[:, None]) | (places == 2 * lengths[:, None] - 1)
-    # Seen from the end, a place may be left out where its successor but one may follow it.
+    # Seen from the end: a position can jump to the one two ahead if that may skip.
     onward = np.zeros_like(may_skip)
     onward[:, : max(may_skip.shape[1] - 2, 0)] = may_skip[:, 2:]
     following = np.full(emissions.shape[1:], -np.inf, emissions.dtype)
@@ -108,7 +109,7 @@ def _gradient(
     emissions = _emissions(log_probs, labels)
     beta = _backward(emissions, _may_skip(labels, blank), steps, lengths)
     both = alpha.transpose(1, 0, 2) + beta
-    # The share of each label in the alignments: the sum over its places, relative to the total to stay in range.
+    # Each label's share in the alignments: the sum over its positions, relative to the total to avoid overflow.
     share = np.exp(both - emissions + loss[None, :, None])
     share[~np.isfinite(share)] = 0
     occupied = np.zeros(log_probs.shape, log_probs.dtype)

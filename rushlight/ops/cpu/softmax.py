@@ -17,12 +17,12 @@ SOFTMAX, LOG_SOFTMAX, SOFTMAX_BACKWARD, LOG_SOFTMAX_BACKWARD = range(4)
 
 
 def shifted(array: np.ndarray, axis: int, out: np.ndarray | None = None) -> np.ndarray:
-    """`array` minus its maximum along `axis`, so that exponentials cannot overflow."""
+    """`array` minus its maximum along `axis`, to keep exponentials from overflowing."""
     return np.subtract(array, array.max(axis=axis, keepdims=True), out=out)
 
 
 def _result(self: Tensor) -> tuple[Tensor, np.ndarray]:
-    """The output and an array to compute it in: its own memory unless it holds 16-bit floats."""
+    """The output, and the array to compute in: the output's memory, or float32 for 16-bit floats."""
     out = empty(self._impl.sizes, self.dtype)
     array = out._impl.array
     return out, array if array.dtype == self.dtype.compute else np.empty(array.shape, self.dtype.compute)
@@ -35,7 +35,7 @@ def _finish(out: Tensor, array: np.ndarray) -> Tensor:
 
 
 def _on_kernel(kind: int, axis: int, out: np.ndarray, *inputs: Tensor) -> bool:
-    """Compute softmax or a gradient of it into `out`, of the dtype of computation; False if nothing was done."""
+    """Run the native kernel into `out`, which has the dtype of computation; False if it is not supported."""
     if native.kernels is None or not out.ndim:
         return False
     arrays = [native.contiguous(operand(tensor, inputs[-1].dtype)) for tensor in inputs]
@@ -54,7 +54,8 @@ def softmax(self, dim, half_to_float):
             array /= array.sum(axis=axis, keepdims=True)
     elif array.size:
         with np.errstate(all="ignore"):
-            array[...] = np.exp(operand(self, self.dtype) - operand(self, self.dtype))  # 1, or NaN for what is not finite
+            # Softmax of a 0-dim tensor: 1, or NaN for non-finite values.
+            array[...] = np.exp(operand(self, self.dtype) - operand(self, self.dtype))
     return _finish(out, array)
 
 

@@ -14,7 +14,7 @@ from rushlight.ops.registry import cpu
 
 
 def _order(keys: np.ndarray, descending: bool) -> np.ndarray:
-    """Indices that sort the last axis, equal values in their given order."""
+    """Indices that sort the last axis, stable for equal values."""
     if not descending:
         return np.argsort(keys, axis=-1, kind="stable")
     # Sorting the reversed values and reversing the result keeps equal values in order.
@@ -26,7 +26,7 @@ def _keys(self: Tensor, axis: int) -> np.ndarray:
     return np.moveaxis(operand(self, self.dtype), axis, -1)
 
 
-def _pair(self: Tensor, order: np.ndarray, axis: int, strides: tuple[int, ...] | None) -> tuple[Tensor, Tensor]:
+def _values_and_order(self: Tensor, order: np.ndarray, axis: int, strides: tuple[int, ...] | None) -> tuple[Tensor, Tensor]:
     """The values at `order` (whose last axis is `axis` of the results) and the order itself, as tensors."""
     array = np.moveaxis(self._impl.array, axis, -1)
     positions = np.moveaxis(order, -1, axis)
@@ -37,7 +37,7 @@ def _pair(self: Tensor, order: np.ndarray, axis: int, strides: tuple[int, ...] |
 
 
 def _scalar_pair(self: Tensor) -> tuple[Tensor, Tensor]:
-    """What a 0-dim tensor gives: itself, at index 0."""
+    """The result for a 0-dim tensor: itself, at index 0."""
     values, indices = empty((), self.dtype), empty((), int64)
     values._impl.array[...] = self._impl.array
     indices._impl.array[...] = 0
@@ -47,7 +47,7 @@ def _scalar_pair(self: Tensor) -> tuple[Tensor, Tensor]:
 def _native_sort(
     self: Tensor, axis: int, sizes: tuple[int, ...], descending: bool, strides: tuple[int, ...] | None
 ) -> tuple[Tensor, Tensor] | None:
-    """The first values along `axis` in order, as many as the results' `sizes` say, or None where there is no kernel."""
+    """The first values in order along `axis`, as many as `sizes` says, or None where there is no kernel."""
     array = self._impl.array
     if native.kernels is None or array.dtype.kind not in "if" or array.dtype.itemsize < 4 or not array.size:
         return None
@@ -73,7 +73,7 @@ def sort(self, *, stable, dim=-1, descending=False):
     found = _native_sort(self, axis, self._impl.sizes, bool(descending), kept_strides(self))
     if found is not None:
         return found
-    return _pair(self, _order(_keys(self, axis), descending), axis, kept_strides(self))
+    return _values_and_order(self, _order(_keys(self, axis), descending), axis, kept_strides(self))
 
 
 @cpu("topk")
@@ -85,11 +85,11 @@ def topk(self, k, dim=-1, largest=True, sorted=True):
     if found is not None:
         return found
     keys = _keys(self, axis)
-    return _pair(self, _top(keys, k, largest), axis, None)
+    return _values_and_order(self, _top(keys, k, largest), axis, None)
 
 
 def _top(keys: np.ndarray, k: int, largest: bool) -> np.ndarray:
-    """Indices of the `k` extreme values of the last axis, in order; only they are sorted where `k` is small."""
+    """Indices of the `k` extreme values of the last axis, in order; for a small `k`, sorts only these."""
     count = keys.shape[-1]
     if not 0 < k * 8 <= count:
         return _order(keys, largest)[..., :k]
@@ -109,7 +109,7 @@ def cumsum(self, dim, *, dtype=None):
         return out
     if native.kernels is not None and native.kernels.cumsum(out._impl.array, native.contiguous(array), axis):
         return out
-    # Running sums of floats are kept in double precision, as torch does on the CPU.
+    # Accumulate floats in double precision, as torch does on the CPU.
     accumulate = np.float64 if kind.is_floating_point else kind.numpy
     with np.errstate(all="ignore"):
         out._impl.array[...] = np.cumsum(array, axis=axis, dtype=accumulate)

@@ -1,4 +1,4 @@
-"""CPU kernels of special functions and orthogonal polynomials: native ones in float64, SciPy's ufuncs for the rare ones."""
+"""CPU kernels of special functions and orthogonal polynomials: native in float64, or SciPy's ufuncs for the rare ones."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from rushlight.ops.registry import cpu, elementwise
 special = LazyModule("scipy.special", "this function")
 
 
-def _own(name: str, arity: int = 1, in_scipy: str | None = None) -> Callable:
-    """The native function of a name; SciPy's where the kernels were not built."""
+def _native(name: str, arity: int = 1, in_scipy: str | None = None) -> Callable:
+    """The native function `name`, or SciPy's where the kernels were not built."""
     if kernels is None:
         return _scipy(in_scipy or name)
 
@@ -42,8 +42,8 @@ def _scipy(name: str) -> Callable:
     return function
 
 
-def _writing(function: Callable) -> Callable:
-    """A function of one array as one that takes where to write its result too."""
+def _with_out(function: Callable) -> Callable:
+    """Give a function of one array an `out` parameter."""
 
     def ufunc(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         result = function(x)
@@ -64,21 +64,22 @@ def _airy_ai(x: np.ndarray) -> np.ndarray:
     return special.airy(x)[0]
 
 
-digamma, _zeta = _own("digamma", in_scipy="psi"), _own("zeta", 2)
+digamma, _zeta = _native("digamma", in_scipy="psi"), _native("zeta", 2)
 IN_PLACE = {
-    "erfc": _own("erfc"), "erfinv": _own("erfinv"), "lgamma": _own("lgamma", in_scipy="gammaln"), "digamma": digamma,
-    "i0": _own("i0"), "igamma": _own("igamma", 2, "gammainc"), "igammac": _own("igammac", 2, "gammaincc"),
-    "xlogy.Tensor": _own("xlogy", 2),
+    "erfc": _native("erfc"), "erfinv": _native("erfinv"), "lgamma": _native("lgamma", in_scipy="gammaln"), "digamma": digamma,
+    "i0": _native("i0"), "igamma": _native("igamma", 2, "gammainc"), "igammac": _native("igammac", 2, "gammaincc"),
+    "xlogy.Tensor": _native("xlogy", 2),
 }  # fmt: skip
 FUNCTIONS = {
-    "special_i0e": _own("i0e"), "special_i1": _own("i1"), "special_i1e": _own("i1e"), "special_ndtri": _own("ndtri"),
-    "special_log_ndtr": _own("log_ndtr"), "special_erfcx": _own("erfcx"), "special_entr": _own("entr"),
+    "special_i0e": _native("i0e"), "special_i1": _native("i1"), "special_i1e": _native("i1e"),
+    "special_ndtri": _native("ndtri"), "special_log_ndtr": _native("log_ndtr"), "special_erfcx": _native("erfcx"),
+    "special_entr": _native("entr"),
     "special_bessel_j0": _scipy("j0"), "special_bessel_j1": _scipy("j1"), "special_bessel_y0": _scipy("y0"),
-    "special_bessel_y1": _scipy("y1"), "special_modified_bessel_i0": _own("i0"),
-    "special_modified_bessel_i1": _own("i1"), "special_modified_bessel_k0": _scipy("k0"),
+    "special_bessel_y1": _scipy("y1"), "special_modified_bessel_i0": _native("i0"),
+    "special_modified_bessel_i1": _native("i1"), "special_modified_bessel_k0": _scipy("k0"),
     "special_modified_bessel_k1": _scipy("k1"), "special_scaled_modified_bessel_k0": _scipy("k0e"),
-    "special_scaled_modified_bessel_k1": _scipy("k1e"), "special_spherical_bessel_j0": _writing(_spherical_j0),
-    "special_airy_ai": _writing(_airy_ai), "special_xlog1py": _own("xlog1py", 2), "special_zeta": _zeta,
+    "special_scaled_modified_bessel_k1": _scipy("k1e"), "special_spherical_bessel_j0": _with_out(_spherical_j0),
+    "special_airy_ai": _with_out(_airy_ai), "special_xlog1py": _native("xlog1py", 2), "special_zeta": _zeta,
 }  # fmt: skip
 
 
@@ -108,7 +109,7 @@ def polygamma(n, self):
         return apply(digamma, kind, kind, self)
     sign = (-1.0) ** (n + 1)
     factorial = float(math.factorial(n)) if n < 171 else math.inf
-    return apply(_writing(lambda x: sign * factorial * _zeta(n + 1.0, x)), float64, kind, self)
+    return apply(_with_out(lambda x: sign * factorial * _zeta(n + 1.0, x)), float64, kind, self)
 
 
 def _third_kind(n: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -1,9 +1,9 @@
 """CPU kernels of torchvision's operators on boxes and regions of images.
 
-Align and the position-sensitive forms are linear in the image, and rows and columns go apart: an element of the result is
-`rows @ image @ columns`, with the weights of the image's rows for its row and of the image's columns for its column.
-Definitions: RoI pooling of Fast R-CNN (Girshick 2015), RoIAlign of Mask R-CNN (He et al. 2017), the position-sensitive forms of
-R-FCN (Dai et al. 2016) and Light-Head R-CNN (Li et al. 2017).
+Align and the position-sensitive forms are linear in the image, and separable: an element of the result is `rows @ image @
+columns`, with weights for the image's rows and for its columns. Definitions: RoI pooling of Fast R-CNN (Girshick 2015),
+RoIAlign of Mask R-CNN (He et al. 2017), the position-sensitive forms of R-FCN (Dai et al. 2016) and Light-Head R-CNN (Li et al.
+2017).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from rushlight.ops.cpu.results import contiguous
 from rushlight.ops.meta.vision import check_nms, check_regions, check_rois, position_sensitive_channels
 from rushlight.ops.registry import cpu
 
-_MOST_SAMPLES = 1 << 20  # along one side of a region
-_MOST_AT_ONCE, _MOST_PAIRS = 128, 1 << 20  # boxes that are compared with all others in one step
+_MAX_SAMPLES = 1 << 20  # samples along one side of a region
+_MAX_BOXES, _MAX_PAIRS = 128, 1 << 20  # the maximum of boxes, and of pairs of boxes, compared in one step
 Span = tuple[slice, np.ndarray]
 """The rows (or columns) of an image that a region meets, and their weights, [pooled, rows]."""
 
@@ -35,17 +35,17 @@ def nms(dets, scores, iou_threshold):
     sides = np.ascontiguousarray(boxes[order].T)
     kept = np.empty(len(order), np.int64)
     count = -1 if native.kernels is None else native.kernels.nms(kept, sides, iou_threshold)
-    return contiguous(order[kept[:count] if count >= 0 else _kept(sides, iou_threshold)], int64)
+    return contiguous(order[kept[:count] if count >= 0 else _suppress(sides, iou_threshold)], int64)
 
 
-def _kept(sides: np.ndarray, iou_threshold: float) -> np.ndarray:
-    """The places of boxes, [x1 y1 x2 y2, by falling score], that no kept one before them covers."""
+def _suppress(sides: np.ndarray, iou_threshold: float) -> np.ndarray:
+    """Non-maximum suppression: the indices of boxes, [x1 y1 x2 y2, by falling score], that no earlier kept box overlaps."""
     left = np.arange(sides.shape[1])
     kept: list[int] = []
     while left.size:
-        head = left[: max(min(_MOST_AT_ONCE, _MOST_PAIRS // left.size), 1)]
-        # In the dtype of the threshold, which is a double in torch too.
-        covers = _overlaps(sides[:, head, None], sides[:, left]) > np.float64(iou_threshold)
+        head = left[: max(min(_MAX_BOXES, _MAX_PAIRS // left.size), 1)]
+        # Compare in the dtype of the threshold, a double in torch too.
+        covers = _intersection_over_union(sides[:, head, None], sides[:, left]) > np.float64(iou_threshold)
         alive = np.ones(left.size, np.bool_)
         for index in range(head.size):
             if alive[index]:
@@ -55,8 +55,8 @@ def _kept(sides: np.ndarray, iou_threshold: float) -> np.ndarray:
     return np.array(kept, np.int64)
 
 
-def _overlaps(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """The areas that boxes, [x1 y1 x2 y2, ...], have in common, each divided by the area of the two together."""
+def _intersection_over_union(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """The intersection over union of boxes, [x1 y1 x2 y2, ...]."""
     width = np.minimum(one[2], other[2]) - np.maximum(one[0], other[0])
     height = np.minimum(one[3], other[3]) - np.maximum(one[1], other[1])
     common = np.maximum(width, 0) * np.maximum(height, 0)
@@ -69,22 +69,22 @@ def _overlaps(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def _regions(name: str, rois: np.ndarray, images: int, rows: Callable, columns: Callable) -> Iterator[tuple]:
-    """For each region: the number of its image, and what `rows` and `columns` make of its sides (low, high)."""
+    """For each region: the number of its image, and the results of `rows` and `columns` for its sides (low, high)."""
     for image, x1, y1, x2, y2 in rois:
         if not 0 <= image < images:
             raise RuntimeError(f"{name}: a region is of image {image:g}, and the batch has {images}")
         yield int(image), rows(y1, y2), columns(x1, x2)
 
 
-def _trimmed(weights: np.ndarray) -> Span:
-    """Weights without the rows before and after those that have any."""
+def _trim(weights: np.ndarray) -> Span:
+    """Weights without leading and trailing zero rows."""
     met = np.flatnonzero(weights.any(0))
     span = slice(met[0], met[-1] + 1) if met.size else slice(0, 0)
     return span, np.ascontiguousarray(weights[:, span])
 
 
 def _aligned_span(scale: float, pooled: int, size: int, sampling_ratio: int, offset: float, smallest: float) -> Callable:
-    """How a side of a region is sampled: means over points that are spread evenly in each cell, between pixels."""
+    """How a side of a region is sampled: each cell averages evenly spaced points, interpolated between pixels."""
 
     def span(low: np.floating, high: np.floating) -> Span:
         kind = low.dtype.type
@@ -93,18 +93,18 @@ def _aligned_span(scale: float, pooled: int, size: int, sampling_ratio: int, off
         cell = length / kind(pooled)
         weights = np.zeros((pooled, size), low.dtype)
         if not np.isfinite(cell) or not size:
-            return _trimmed(weights)
+            return _trim(weights)
         samples = sampling_ratio if sampling_ratio > 0 else max(int(np.ceil(cell)), 0)
-        if samples * pooled > _MOST_SAMPLES:
+        if samples * pooled > _MAX_SAMPLES:
             raise RuntimeError(f"a region of {float(length):g} rows or columns is too large to be sampled")
-        _spread(weights, start, cell, samples)
-        return _trimmed(weights)
+        _add_samples(weights, start, cell, samples)
+        return _trim(weights)
 
     return span
 
 
-def _spread(weights: np.ndarray, start: np.floating, cell: np.floating, samples: int) -> None:
-    """Add the weights of the sampled points: each has a share in the pixels on both sides."""
+def _add_samples(weights: np.ndarray, start: np.floating, cell: np.floating, samples: int) -> None:
+    """Add the weights of the sampled points: each is split between the pixels on both sides."""
     pooled, size = weights.shape
     kind = weights.dtype.type
     cells = np.repeat(np.arange(pooled), samples)
@@ -119,14 +119,14 @@ def _spread(weights: np.ndarray, start: np.floating, cell: np.floating, samples:
 
 
 def _bins(low: int, high: int, pooled: int, limit: int, kind: np.dtype) -> list[tuple[int, int]]:
-    """The rows of each bin of a region whose side is [low, high), below `limit`: bins may share a row."""
+    """The rows of each bin of a region whose side is [low, high), below `limit`; bins may overlap by a row."""
     cell = kind.type(high - low) / kind.type(pooled)
     ends = [(int(np.floor(index * cell)) + low, int(np.ceil((index + 1) * cell)) + low) for index in range(pooled)]
     return [(min(max(first, 0), limit), min(max(last, 0), limit)) for first, last in ends]
 
 
 def _rounded(value: np.floating, scale: float) -> int:
-    """To the nearest integer, halves away from zero, and within what an image can have."""
+    """Round to nearest, halves away from zero, clamped to possible coordinates of an image."""
     scaled = float(value * value.dtype.type(scale))
     if not np.isfinite(scaled):
         raise RuntimeError(f"a region has the coordinate {float(value):g}")
@@ -134,7 +134,7 @@ def _rounded(value: np.floating, scale: float) -> int:
 
 
 def _pooled_span(scale: float, pooled: int, size: int, limit: int) -> Callable:
-    """How a side of a region is split into bins, for means of rows below `limit`."""
+    """How a side of a region is split into bins, each of which averages its rows below `limit`."""
 
     def span(low: np.floating, high: np.floating) -> Span:
         first = _rounded(low, scale)
@@ -143,7 +143,7 @@ def _pooled_span(scale: float, pooled: int, size: int, limit: int) -> Callable:
         for index, (start, end) in enumerate(bins):
             if end > start:
                 weights[index, start:end] = 1 / low.dtype.type(end - start)
-        return _trimmed(weights)
+        return _trim(weights)
 
     return span
 
@@ -186,7 +186,7 @@ def roi_align_backward(
     return contiguous(out, grad.dtype)
 
 
-# Position-sensitive forms: each place of the result has channels of its own
+# Position-sensitive forms: each position of the result has its own channels
 
 
 def _position_sensitive(name: str, input: Tensor, rois: Tensor, height: int, width: int, spans: Callable) -> tuple:
@@ -240,7 +240,7 @@ def ps_roi_align_backward(
 
 @cpu("torchvision::ps_roi_pool")
 def ps_roi_pool(input, rois, spatial_scale, pooled_height, pooled_width):
-    # Regions that end beyond the image are cut before its last row and column here, and after them in the derivative.
+    # Regions that reach past the image are cut before its last row and column here, but after them in the derivative.
     spans = _ps_pool_spans(spatial_scale, pooled_height, pooled_width, 1)
     return _position_sensitive("ps_roi_pool", input, rois, pooled_height, pooled_width, spans)
 
@@ -254,11 +254,11 @@ def ps_roi_pool_backward(
     return _position_sensitive_backward("_ps_roi_pool_backward", grad, rois, pooled_height, pooled_width, spans, sizes)
 
 
-# Pooling of largest values
+# Max pooling of regions
 
 
 def _split_span(scale: float, pooled: int, size: int) -> Callable:
-    """How a side of a region is split into bins; its last pixel is part of it."""
+    """How a side of a region is split into bins; its last pixel is included."""
 
     def span(low: np.floating, high: np.floating) -> list[tuple[int, int]]:
         first = _rounded(low, scale)

@@ -1,4 +1,4 @@
-"""Checks, windows and Meta rules of adaptive pooling: the caller gives the output's size, and windows follow from it.
+"""Checks, windows and Meta rules of adaptive pooling, where the output's size determines the windows.
 
 The window of output i covers the inputs from floor(i * in / out) up to ceil((i + 1) * in / out).
 """
@@ -16,7 +16,7 @@ from rushlight.ops.registry import meta
 
 
 def output_sizes(x: Tensor, output_size: int | Sequence[int], dims: int, name: str) -> list[int]:
-    """The output's sizes along the last `dims` dimensions; RuntimeError where they or the input's do not do."""
+    """The output's sizes along the last `dims` dimensions; RuntimeError where they or the input's are invalid."""
     if x.dim() not in (dims + 1, dims + 2):
         raise RuntimeError(f"{name}(): Expected {dims + 1}D or {dims + 2}D tensor, but got {list(x.shape)}")
     sizes = [output_size] * dims if isinstance(output_size, int) else list(output_size)
@@ -44,14 +44,16 @@ def pooled_sizes(self: Tensor, output_size: Sequence[int], name: str) -> tuple[i
 
 
 def longest_window(inputs: int, outputs: int) -> int:
-    """The number of elements in the longest window; the shortest has one less, or as many."""
+    """The number of elements in the longest window; the shortest has the same number or one less."""
     each, rest = (0, inputs) if inputs < outputs else divmod(inputs, outputs)
-    # Windows begin at multiples of the divisor, over `outputs`. Open sizes are compared by what is no number.
+    # Window starts are multiples of the common divisor, over `outputs`. Symbolic sizes are only compared as bools, to guard
+    # less.
     return each + bool(rest > 0) + bool(rest > _common_divisor(inputs, outputs))
 
 
 def _common_divisor(one: int, other: int) -> int:
-    """The greatest one. An open size beside a number needs its remainder only, not its value; of two, `other` is fixed."""
+    """The greatest common divisor. A symbolic size is reduced modulo a number, which guards only the remainder; of two symbolic
+    sizes, `other` is specialised."""
     if type(one) is int and type(other) is not int:
         one, other = other, one
     other = int(other)
@@ -94,7 +96,7 @@ def adaptive_max_pool2d_backward(grad_output, self, indices):
 
 
 def check_max_backward(grad_output: Tensor, self: Tensor, indices: Tensor) -> None:
-    """RuntimeError unless there is a place for each element of a gradient that an adaptive pool may have."""
+    """RuntimeError unless the gradient fits an adaptive pool of the image, with an index for each of its elements."""
     name = "adaptive_max_pool2d_backward"
     check_backward(grad_output, self, name)
     if indices.dtype is not int64 or indices._impl.sizes != grad_output._impl.sizes:

@@ -1,6 +1,6 @@
 """Checks and Meta rules of `index` and `index_put`: indexing by tensors of integers, mixed with None.
 
-Masks must have been turned into integers by then; only the CPU kernel can do that, because it needs their values.
+Masks must have been converted to integers before; that needs their values, so only the CPU kernel can do it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _check_mask(self: Tensor, index: Tensor, first: int) -> None:
 def index_geometry(self: Tensor, indices: Sequence[Tensor | None]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Sizes and strides of `self` indexed by integer tensors, one entry per dimension from the first on.
 
-    The broadcast index dimensions stand where the first index was when the indices are adjacent, and first otherwise.
+    The broadcast index dimensions replace adjacent indices in place; otherwise they come first.
     """
     given = [index._impl for index in indices if index is not None]
     try:
@@ -70,7 +70,7 @@ def index_geometry(self: Tensor, indices: Sequence[Tensor | None]) -> tuple[tupl
     before, after = kept[:start], kept[start:]
     result = (*(sizes[dim] for dim in before), *shape, *(sizes[dim] for dim in after))
     own = (*(strides[dim] for dim in before), *(0,) * len(shape), *(strides[dim] for dim in after))
-    # As if elementwise over `self`, still where it is indexed, and over the indices.
+    # Stride order as in an elementwise operator over `self`, at its non-indexed dimensions, and the indices.
     others = [_place(impl, shape, len(before), len(after)) for impl in given]
     return result, elementwise_strides(result, [(result, own), *((result, other) for other in others)])
 
@@ -122,7 +122,7 @@ def index(self, indices):
 @meta("index_put_")
 def index_put_(self, indices, values, accumulate=False):
     check_index_dtypes(self, indices)
-    # The indexed part of a mask is not known, the result's shape is.
+    # A mask selects an unknown number of elements, but the result's shape is known.
     if not any(index is not None and index.dtype.name in MASKS for index in indices):
         check_index_put(self, values, index_geometry(self, indices)[0])
     return self

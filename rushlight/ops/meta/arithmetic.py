@@ -1,4 +1,4 @@
-"""Meta rules of arithmetic on the parts of numbers, and the checks of dtypes that the CPU kernels share."""
+"""Meta rules of signs, exponents, integer and similar arithmetic, and the dtype checks that the CPU kernels share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check_integers(name: str, kind: dtype) -> None:
 
 
 def check_frexp(self: Tensor) -> None:
-    """RuntimeError unless the tensor is a floating one."""
+    """RuntimeError unless the tensor is floating point."""
     if not self.dtype.is_floating_point:
         raise RuntimeError(f"torch.frexp() only supports floating-point dtypes, but got a tensor of {self.dtype}")
 

@@ -17,7 +17,7 @@ _HEADS_INSIDE = (0, 2, 1, 3)
 
 
 def default_scale(width: int) -> float:
-    """What scores are multiplied with for heads of size `width`; those of size 0 score 0."""
+    """The default scale of scores for heads of size `width`; 0 for size 0."""
     return 1 / math.sqrt(max(width, 1))
 
 

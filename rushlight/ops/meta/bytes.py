@@ -1,4 +1,4 @@
-"""Shape checks and Meta rules of operators on bytes."""
+"""Shape checks and Meta rules of 8-bit operators."""
 
 from __future__ import annotations
 

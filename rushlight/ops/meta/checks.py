@@ -12,7 +12,7 @@ from rushlight.core.tensor_impl import TensorImpl
 
 
 def not_implemented(name: str, kind: dtype) -> NotImplementedError:
-    """What an operator raises for a dtype that it does not take."""
+    """The error of an operator for an unsupported dtype."""
     return NotImplementedError(f"\"{name}\" not implemented for '{kind.scalar_name}'")
 
 
@@ -38,7 +38,7 @@ def require_same_dtype(name: str, expected: dtype, **others: Tensor | None) -> N
 
 
 def check_writable(self: Tensor, name: str) -> None:
-    """RuntimeError when several indices of `self` name one element."""
+    """RuntimeError when several indices of `self` refer to one element."""
     impl = self._impl
     if 0 in impl.strides and has_internal_overlap(impl.sizes, impl.strides):
         raise RuntimeError(
@@ -48,9 +48,10 @@ def check_writable(self: Tensor, name: str) -> None:
 
 
 def shared_memory(first: TensorImpl, second: TensorImpl) -> str:
-    """How two tensors' memory meets: "" not at all or not surely, "fully" element by element, "partly" otherwise.
+    """How two tensors' memory overlaps: "" for no or unknown overlap, "fully" for the same elements in order, "partly"
+    otherwise.
 
-    Only tensors without gaps are compared; whether others meet would take a search.
+    Only dense tensors are compared; for others the overlap would take a search.
     """
     if first.storage is not second.storage or 0 in first.sizes or 0 in second.sizes:
         return ""
@@ -65,9 +66,9 @@ def shared_memory(first: TensorImpl, second: TensorImpl) -> str:
 
 
 def check_operands(self: Tensor, name: str, operands: Iterable[object], reads_later: bool = False) -> None:
-    """RuntimeError when a tensor among `operands` shares memory with `self`, to which `name` writes as it reads them.
+    """RuntimeError when a tensor among `operands` overlaps `self`, to which operator `name` writes while it reads them.
 
-    Element by element is fine, unless the operator reads elements after it wrote others (`reads_later`).
+    A full overlap is fine, unless the operator reads elements after it wrote others (`reads_later`).
     """
     impl = self._impl
     for operand in operands:
@@ -93,7 +94,7 @@ def dims_of(value: int | Sequence[int], count: int, name: str, role: str) -> tup
 
 
 def is_channels_last(tensor: Tensor) -> bool:
-    """Whether the strides of a 4- or 5-dimensional tensor put the channels innermost (ambiguous ones do not)."""
+    """Whether a 4- or 5-dimensional tensor has channels-last strides; ambiguous strides do not count."""
     sizes, strides = tensor._impl.sizes, tensor._impl.strides
     if len(sizes) not in (4, 5) or strides[1] == 0:
         return False

@@ -1,4 +1,4 @@
-"""What Meta kernels share: they compute the sizes, strides and dtypes of results and allocate no data."""
+"""Helpers shared by Meta kernels: they compute the sizes, strides and dtypes of results and allocate no data."""
 
 from __future__ import annotations
 

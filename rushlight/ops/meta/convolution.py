@@ -22,7 +22,7 @@ class Geometry(NamedTuple):
     groups: int
 
     def spatial_sizes(self, sizes: Sequence[int], kernel: Sequence[int]) -> tuple[int, ...]:
-        """The output's spatial sizes for an input's."""
+        """The output's spatial sizes for the input's."""
         result = []
         for dim, (size, taps) in enumerate(zip(sizes, kernel, strict=True)):
             reach = self.dilation[dim] * (taps - 1) + 1
@@ -43,7 +43,7 @@ def make_geometry(
     output_padding: Sequence[int],
     groups: int,
 ) -> Geometry:
-    """The parameters for `rank` spatial dimensions; RuntimeError where they make no sense."""
+    """The parameters for `rank` spatial dimensions; RuntimeError where they are invalid."""
     given = {"stride": stride, "padding": padding, "dilation": dilation, "output_padding": output_padding}
     whole = {role: dims_of(value, rank, "convolution", role) for role, value in given.items()}
     for role, least in (("stride", 1), ("padding", 0), ("dilation", 1), ("output_padding", 0)):

@@ -61,13 +61,13 @@ def full(size, fill_value, *, dtype=None, layout=None, device=None, pin_memory=N
 
 
 def full_dtype(value: complex) -> dtype:
-    """The dtype that `full` has for a number: complex numbers are never halves."""
+    """The dtype of `full` for a number; complex numbers are never halves."""
     kind = of_number(value)
     return complex64 if kind is complex32 else kind
 
 
 def arange_length(start, end, step) -> int:
-    """How many values `arange` gives; RuntimeError when `step` leads away from `end` or is 0."""
+    """The length of `arange`; RuntimeError when `step` is 0 or leads away from `end`."""
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if not all(isinstance(value, int) or math.isfinite(value) for value in (start, end)):
@@ -85,7 +85,7 @@ def arange_dtype(values, given: dtype | None) -> dtype:
 
 
 def arange_numbers(values, kind: dtype) -> list:
-    """Start, end and step as `arange` counts with them: for int64 without their fractions."""
+    """Start, end and step as `arange` uses them: truncated to integers for int64."""
     return [int(value) if kind is int64 and isinstance(value, float) and math.isfinite(value) else value for value in values]
 
 

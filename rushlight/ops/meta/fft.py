@@ -1,4 +1,4 @@
-"""Meta rules of Fourier transforms, and the check of dtypes that the CPU kernels share."""
+"""Meta rules of Fourier transforms, and the dtype check that the CPU kernels share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rushlight.ops.registry import meta
 def check_transform(
     self: Tensor, kinds: tuple[dtype, dtype], name: str, dim: Sequence[int], normalization: int, least: int = 1
 ) -> None:
-    """Errors unless the tensor has one of the dtypes that a transform takes, and at least `least` dimensions are named."""
+    """Raises unless a transform supports the tensor's dtype, and `dim` has at least `least` dimensions."""
     if len(dim) < least:
         raise RuntimeError(f"{name}: expected at least one dimension to transform, but got none")
     if normalization not in (0, 1, 2):
@@ -35,7 +35,7 @@ def _with_last(self: Tensor, dim: Sequence[int], size: int) -> tuple[int, ...]:
 
 
 def transformed_strides(self: Tensor, dim: Sequence[int], sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides of a transform of those sizes: its dimensions innermost, and each part in the order of the input's."""
+    """The strides of a transform of those sizes: transformed dimensions innermost, otherwise in the input's order."""
     strides = self._impl.strides
     chosen = [wrap_dim(axis, len(sizes)) for axis in dim]
     others = [axis for axis in range(len(sizes)) if axis not in chosen]

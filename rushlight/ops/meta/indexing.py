@@ -14,9 +14,9 @@ from rushlight.ops.registry import meta
 
 
 def check_cat(tensors: Sequence[Tensor], dim: int) -> tuple[int, tuple[int, ...], list[Tensor]]:
-    """The dimension, the result's sizes, and the tensors that count: 1-dimensional empty ones are skipped.
+    """The dimension, the result's sizes, and the tensors to concatenate: empty 1-dimensional ones are skipped.
 
-    Where there are no others, the dimension may be any.
+    If all are skipped, any dimension is valid.
     """
     if not tensors:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
@@ -47,7 +47,7 @@ def _check_cat_sizes(first: tuple[int, ...], sizes: tuple[int, ...], axis: int, 
 
 
 def cat_strides(sizes: tuple[int, ...], tensors: Sequence[Tensor]) -> tuple[int, ...] | None:
-    """Channels-last strides when all tensors are so, else None."""
+    """Channels-last strides if all tensors are channels-last, else None."""
     return kept_format_strides(sizes, tensors[0]) if all(map(is_channels_last, tensors)) else None
 
 
@@ -77,7 +77,7 @@ def index_select(self, dim, index):
 
 
 def check_gather(self: Tensor, dim: int, index: Tensor) -> int:
-    """The wrapped dimension; RuntimeError unless the index fits into `self` in the other dimensions."""
+    """The wrapped dimension; RuntimeError unless the index is within `self` in the other dimensions."""
     axis = wrap_dim(dim, self.dim())
     require_index("gather", index)
     if index.numel():
@@ -116,7 +116,7 @@ def gather(self, dim, index, *, sparse_grad=False):
 
 
 def check_scatter(self: Tensor, dim: int, index: Tensor, src: Tensor, name: str) -> int:
-    """The wrapped dimension; RuntimeError unless the index fits into `self` and `src`, of one dtype."""
+    """The wrapped dimension; RuntimeError unless the index is within `self` and `src`, which must have one dtype."""
     axis = wrap_dim(dim, self.dim())
     require_index(name, index)
     if self.dtype is not src.dtype:
@@ -194,7 +194,7 @@ def check_pad(self: Tensor, pad: Sequence[int]) -> tuple[list[tuple[int, int]], 
 
 
 def pad_strides(self: Tensor, pad: Sequence[int], sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides of the padded result: channels-last is kept, and pads that only cut give the layout of a clone."""
+    """Strides of the padded result: channels-last is kept, and pads that only crop give the layout of a clone."""
     if any(amount > 0 for amount in pad):
         return kept_format_strides(sizes, self) or contiguous_strides(sizes)
     strides = self._impl.strides

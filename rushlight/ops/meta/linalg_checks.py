@@ -12,7 +12,7 @@ from rushlight.ops.meta.common import empty
 
 
 def column_major(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Strides of a batch of matrices that lie one after the other, each by columns, as LAPACK writes them."""
+    """Strides of a batch of matrices, each column-major, as LAPACK writes them."""
     if len(sizes) < 2:
         return contiguous_strides(tuple(sizes))
     strides = contiguous_strides((*sizes[:-2], sizes[-1], sizes[-2]))
@@ -20,9 +20,9 @@ def column_major(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def check_inexact(name: str, tensor: Tensor, low_precision: bool = False, kernel: str = "") -> None:
-    """RuntimeError unless the dtype is floating or complex, and not a 16-bit one unless `low_precision` is allowed.
+    """RuntimeError unless the dtype is floating or complex, with 16-bit floats only if `low_precision`.
 
-    With `kernel`, a 16-bit float is a NotImplementedError of the kernel of this name.
+    With `kernel`, a 16-bit float raises NotImplementedError in the name of this kernel.
     """
     kind = tensor.dtype
     if kind.is_integral:
@@ -77,7 +77,7 @@ def check_sides(name: str, a: Sequence[int], b: Sequence[int], left: bool) -> No
 
 
 def is_vector_rhs(a: Sequence[int], b: Sequence[int]) -> bool:
-    """Whether a right-hand side of sizes `b` is a batch of vectors for matrices of sizes `a`, as NumPy defined it."""
+    """Whether a right-hand side of sizes `b` is a batch of vectors for matrices of sizes `a`, by NumPy's rule."""
     return len(b) == 1 or (len(b) + 1 == len(a) and tuple(b) == tuple(a[:-1]))
 
 
@@ -101,7 +101,7 @@ def solution_sizes(name: str, a: Tensor, b: Tensor, left: bool) -> tuple[int, ..
 
 
 def empty_matrices(sizes: Sequence[int], element_type: dtype) -> Tensor:
-    """A meta tensor for a batch of matrices, each by columns."""
+    """A meta tensor for a batch of column-major matrices."""
     return empty(sizes, element_type, column_major(sizes))
 
 

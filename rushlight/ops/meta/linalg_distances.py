@@ -9,7 +9,7 @@ from rushlight.ops.registry import meta
 
 
 def cdist_sizes(x1: Tensor, x2: Tensor, p: float) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Sizes of both operands with the batches broadcast, and of the result; RuntimeError where they do not fit."""
+    """Sizes of both operands with broadcast batches, and of the result; RuntimeError where they do not fit."""
     for role, tensor in (("X1", x1), ("X2", x2)):
         if tensor.dim() < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {role} got: {tensor.dim()}D")

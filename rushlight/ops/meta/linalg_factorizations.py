@@ -10,7 +10,7 @@ from rushlight.ops.registry import meta
 
 
 def check_lu_factor(A: Tensor, pivot: bool) -> tuple[int, ...]:
-    """The sizes of matrices to be factorized; RuntimeError without pivoting, which the CPU does not do."""
+    """The sizes of matrices to be factorized; RuntimeError without pivoting, which the CPU does not support."""
     sizes = check_matrices("torch.lu_factor", A)
     check_inexact("torch.lu_factor", A, kernel="lu_cpu")
     if not pivot:
@@ -36,7 +36,7 @@ def check_lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_pivots: bool) -> 
 
 
 def check_qr_mode(mode: str) -> tuple[bool, bool]:
-    """(whether Q is wanted, whether reduced) for a mode of `linalg_qr`; RuntimeError for unknown ones."""
+    """(whether to compute Q, whether reduced) for a mode of `linalg_qr`; RuntimeError for unknown modes."""
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError(
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
@@ -80,14 +80,14 @@ def check_householder(input: Tensor, tau: Tensor) -> tuple[int, ...]:
 
 
 def check_uplo(UPLO: str) -> bool:
-    """Whether the lower triangle is meant; RuntimeError unless UPLO is "L" or "U"."""
+    """Whether UPLO names the lower triangle; RuntimeError unless it is "L" or "U"."""
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
     return UPLO.upper() == "L"
 
 
 def svd_sizes(A: Tensor, full_matrices: bool, compute_uv: bool, driver: str | None) -> tuple[tuple[int, ...], ...]:
-    """The sizes of U, S and Vh; RuntimeError when a driver is named, which only other devices have."""
+    """The sizes of U, S and Vh; RuntimeError for a driver, which only other devices have."""
     *batch, m, n = check_matrices("linalg.svd", A)
     check_inexact("linalg.svd", A, kernel="linalg_svd_cpu")
     if driver is not None:

@@ -128,7 +128,7 @@ def lstsq(self, b, rcond=None, *, driver=None):
     batch = broadcast_shapes(self._impl.sizes[:-2], shape[:-2])
     driver = driver or "gelsy"
     solution = (*batch, n) if vector else (*batch, n, shape[-1])
-    # Whether every matrix has full rank depends on its values; the residuals of gels never do.
+    # Whether all matrices have full rank depends on values; the residuals of gels never do.
     residuals = (*batch, shape[-1]) if m > n and driver == "gels" else (0,)
     values = (*self._impl.sizes[:-2], min(m, n)) if driver in ("gelsd", "gelss") else (0,)
     rank = (0,) if driver == "gels" else self._impl.sizes[:-2]

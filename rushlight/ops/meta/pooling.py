@@ -13,7 +13,7 @@ from rushlight.ops.registry import meta
 
 
 class Window(NamedTuple):
-    """A pooling window along one dimension: where it lies for each output position."""
+    """A pooling window along one dimension: its parameters and number of outputs."""
 
     size: int
     stride: int
@@ -24,7 +24,7 @@ class Window(NamedTuple):
 
     @property
     def padding_after(self) -> int:
-        """How many padding elements after the input the last window reaches, beyond `padding` in ceil mode."""
+        """The number of padding elements behind the input that windows reach, which exceeds `padding` in ceil mode."""
         last = (self.outputs - 1) * self.stride + self.dilation * (self.size - 1) + 1
         return max(last - self.padding - self.inputs, 0)
 
@@ -47,7 +47,7 @@ def make_windows(
     ceil_mode: bool,
     name: str,
 ) -> tuple[Window, Window]:
-    """The windows along height and width; RuntimeError where the parameters or the input do not allow any."""
+    """The windows along height and width; RuntimeError where the parameters or the input are invalid."""
     return windows_over(self._impl.sizes, kernel_size, stride, padding, dilation, ceil_mode, name)
 
 
@@ -83,7 +83,7 @@ def windows_over(
 def _check_input(name: str, sizes: tuple[int, ...]) -> None:
     if len(sizes) not in (3, 4):
         raise RuntimeError(f"{name}: non-empty 3D or 4D (batch mode) tensor expected for input, but got: {list(sizes)}")
-    # A batch of four dimensions may be empty, and so may the channels of a single image in torch's reading of it.
+    # The batch may be empty, and so may the channels of a single image, which torch accepts.
     if 0 in sizes[len(sizes) - 3 :]:
         raise RuntimeError(
             f"{name}: Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got: {list(sizes)}"
@@ -139,7 +139,7 @@ def check_divisor(divisor_override: int | None) -> None:
 
 
 def require_poolable(name: str, tensor: Tensor) -> None:
-    """NotImplementedError unless means over windows are defined for the dtype: floating ones, and int64."""
+    """NotImplementedError unless average pooling supports the dtype: floating ones, and int64."""
     if not tensor.dtype.is_floating_point and tensor.dtype is not int64:
         raise not_implemented(name, tensor.dtype)
 

@@ -1,4 +1,4 @@
-"""Shape checks and Meta rules of products with integers of 8 and 4 bits."""
+"""Shape checks and Meta rules of products with 8-bit and 4-bit integers."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def int_mm(self, mat2):
     return empty(check_int_mm(self, mat2), int32)
 
 
-# Weights of 4 bits
+# 4-bit weights
 
 
 def check_int4pack(self: Tensor) -> tuple[int, int]:
-    """The shape of packed bytes for integers 0 to 15; RuntimeError when sizes or the dtype do not fit."""
+    """The shape of the packed bytes for integers 0 to 15; RuntimeError when sizes or the dtype do not fit."""
     name, impl = "_convert_weight_to_int4pack_cpu", self._impl
     if impl.dtype is not int32:
         raise RuntimeError(f"{name} : expect weight to be kInt, got {impl.dtype}.")
@@ -109,7 +109,7 @@ def check_dyn_quant_pack(
 
 
 def check_blocks_of(name: str, block_size: int, in_features: int) -> None:
-    """RuntimeError unless blocks fill a row."""
+    """RuntimeError unless the blocks divide a row."""
     if block_size <= 0 or in_features <= 0 or in_features % block_size or block_size % 2:
         raise RuntimeError(f"{name}: blocks of {block_size} elements do not fill rows of {in_features}")
 

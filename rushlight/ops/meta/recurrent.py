@@ -12,14 +12,14 @@ from rushlight.ops.registry import meta
 
 
 class Kind(NamedTuple):
-    """A kind of layer: how many gates it has, and how many values of a hidden unit the gradients need of each step."""
+    """A kind of layer: its number of gates, and the values per hidden unit and step that the backward pass saves."""
 
     name: str
     gates: int
     saved: int
 
 
-# By `mode`, as torch numbers them.
+# torch's numbers of the modes.
 RELU_MODE, TANH_MODE, LSTM_MODE, GRU_MODE = range(4)
 KINDS = (Kind("rnn_relu", 1, 0), Kind("rnn_tanh", 1, 0), Kind("lstm", 4, 5), Kind("gru", 3, 4))
 
@@ -27,7 +27,7 @@ KINDS = (Kind("rnn_relu", 1, 0), Kind("rnn_tanh", 1, 0), Kind("lstm", 4, 5), Kin
 def check_layer(
     input: Tensor, weights: tuple[Tensor, Tensor, Tensor, Tensor], state: tuple[Tensor, Tensor], mode: int, num_layers: int
 ) -> tuple[int, int, int]:
-    """Time steps, batch and hidden size; RuntimeError when the tensors do not fit, or it is no single layer."""
+    """Time steps, batch and hidden size; RuntimeError when the tensors do not fit, or for several layers."""
     if not 0 <= mode < len(KINDS) or num_layers != 1:
         raise RuntimeError(
             f"mkldnn_rnn_layer: expected a mode from 0 to {len(KINDS) - 1} and one layer, got mode {mode}, {num_layers} layers"

@@ -12,12 +12,12 @@ from rushlight.ops.registry import meta
 
 
 def sum_dtype(self: Tensor, given: dtype | None) -> dtype:
-    """What sums and products return: int64 for integers and bool, the input's dtype otherwise."""
+    """The dtype of sums and products: int64 for integers and bool, the input's dtype otherwise."""
     return given or (int64 if self.dtype.is_integral else self.dtype)
 
 
 def check_extremum(self: Tensor, dim: Sequence[int] | int, name: str) -> None:
-    """IndexError when a reduction over `dim` (all when empty) has nothing to choose from; not for complex numbers."""
+    """IndexError for an empty reduction over `dim` (all when empty); NotImplementedError for complex numbers."""
     if self.dtype.is_complex:
         raise not_implemented(f"{name}_cpu", self.dtype)
     sizes = self._impl.sizes
@@ -51,7 +51,7 @@ def quantifier(self, dim=None, keepdim=False):
 
 
 def check_position(self: Tensor, name: str) -> None:
-    """RuntimeError for complex numbers and bool."""
+    """RuntimeError for complex numbers and bool, which have no argmax."""
     if self.dtype.is_complex or self.dtype is bool_:
         raise RuntimeError(f"{name}(): does not support {'bool' if self.dtype is bool_ else 'complex'} input")
 

@@ -16,7 +16,7 @@ from rushlight.ops.registry import meta
 def check_searchsorted(
     sorted_sequence: Tensor, values: Tensor, out_int32: bool, right: bool, side: str | None, sorter: Tensor | None
 ) -> bool:
-    """Whether equal values come before what is inserted; RuntimeError for arguments that do not fit together."""
+    """Whether to insert before equal values; RuntimeError for arguments that do not fit together."""
     if side not in (None, "left", "right"):
         raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
     if side == "left" and right:

@@ -1,4 +1,4 @@
-"""Checks and Meta rules of connectionist temporal classification."""
+"""Checks and Meta rules of CTC loss."""
 
 from __future__ import annotations
 

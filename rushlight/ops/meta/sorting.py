@@ -18,7 +18,7 @@ def check_sort(self: Tensor, dim: int, name: str = "Sort") -> int:
 
 
 def kept_strides(self: Tensor) -> tuple[int, ...]:
-    """The strides of a result laid out like `self`: its own where it is dense, in the order of its own otherwise."""
+    """The strides of a result like `self`: the same if it is dense, else dense in the same order."""
     impl = self._impl
     if is_non_overlapping_and_dense(impl.sizes, impl.strides):
         return impl.strides
@@ -26,7 +26,7 @@ def kept_strides(self: Tensor) -> tuple[int, ...]:
 
 
 def check_topk(self: Tensor, k: int, dim: int) -> tuple[int, tuple[int, ...]]:
-    """The wrapped dimension and the result's sizes; RuntimeError when there are fewer than `k` values."""
+    """The wrapped dimension and the result's sizes; RuntimeError for fewer than `k` values."""
     axis = check_sort(self, dim, "topk")
     if self.dtype is bool_:
         raise RuntimeError("topk does not support bool dtypes on CPU")
@@ -39,7 +39,7 @@ def check_topk(self: Tensor, k: int, dim: int) -> tuple[int, tuple[int, ...]]:
 
 
 def cumsum_dtype(self: Tensor, given: dtype | None) -> dtype:
-    """What cumsum returns: int64 for integers and bool, the input's dtype otherwise, unless one is given, which is not bool."""
+    """The dtype of cumsum: the given one, but never bool; else int64 for integers and bool, and the input's dtype otherwise."""
     if given is bool_:
         raise not_implemented("cumsum_out_cpu", bool_)
     return given or (int64 if self.dtype.is_integral else self.dtype)

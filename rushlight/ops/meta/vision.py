@@ -1,7 +1,7 @@
 """Checks and Meta rules of torchvision's operators on regions of images.
 
-A region is a row of `rois`, float [regions, 5]: the number of its image in the batch, then x1, y1, x2, y2 before
-`spatial_scale`. Results are [regions, channels, pooled_height, pooled_width].
+A region is a row of `rois`, float [regions, 5]: its image's index in the batch, then x1, y1, x2, y2 before `spatial_scale`.
+Results are [regions, channels, pooled_height, pooled_width].
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rushlight.ops.registry import meta
 
 
 def check_nms(dets: Tensor, scores: Tensor) -> None:
-    """RuntimeError unless there are boxes [N, 4] and a score for each, of one dtype."""
+    """RuntimeError unless there are boxes [N, 4] and scores [N] of one dtype."""
     if dets.dim() != 2 or dets.shape[1] != 4:
         raise RuntimeError(f"boxes should be a 2d tensor with 4 elements in dimension 1, got shape {list(dets.shape)}")
     if scores.dim() != 1:
@@ -60,7 +60,7 @@ def check_regions(name: str, input: Tensor, rois: Tensor, height: int, width: in
 
 
 def check_rois(name: str, rois: Tensor, height: int, width: int) -> None:
-    """RuntimeError unless regions are [K, 5] and the result has rows and columns."""
+    """RuntimeError unless regions are [K, 5] and the result is not empty."""
     if rois.dim() != 2 or rois.shape[1] != 5:
         raise RuntimeError(f"{name}: Tensor rois should have shape as Tensor[K, 5], but got shape {list(rois.shape)}")
     if height <= 0 or width <= 0:
@@ -68,7 +68,7 @@ def check_rois(name: str, rois: Tensor, height: int, width: int) -> None:
 
 
 def position_sensitive_channels(name: str, input: Tensor, height: int, width: int) -> int:
-    """The result's channels; RuntimeError unless the input has one for each of its elements at each place."""
+    """The result's channels; RuntimeError unless the input has one channel for each of them at each output position."""
     if input.shape[1] % (height * width):
         raise RuntimeError(
             f"{name}: input channels must be a multiple of pooling height * pooling width, "

@@ -1,6 +1,6 @@
 """The primitive tables, by group: every operator that has a rule in each stage, by its ATen schema.
 
-Everything else is a composite (`ops/composite`) written with these. Importing this package defines all of them.
+All other operators are composites (`ops/composite`) of these. Importing this package defines all of them.
 `tests/test_tables.py` checks that each primitive has rows in the Meta, CPU, derivative and lowering tables.
 """
 

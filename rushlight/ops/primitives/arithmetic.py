@@ -1,4 +1,4 @@
-"""Primitives of arithmetic on the parts of numbers: signs, exponents, neighbours, integers, and minima that skip NaN."""
+"""Primitives of signs, exponents, neighbouring floats, integer arithmetic, and minima that skip NaN."""
 
 from __future__ import annotations
 

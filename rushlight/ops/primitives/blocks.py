@@ -1,4 +1,4 @@
-"""Primitives on weights in blocks of few bits (`rushlight.core.blocks`): bytes (rows, bytes of a row), by the name of a layout."""
+"""Primitives on block-quantized weights (`rushlight.core.blocks`): bytes (rows, bytes of a row), with the name of a layout."""
 
 from __future__ import annotations
 

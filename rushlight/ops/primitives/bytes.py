@@ -1,4 +1,4 @@
-"""Primitives that quantized layers consist of in captured graphs, over plain tensors of bytes (uint8 or int8)."""
+"""Primitives of quantized layers in captured graphs, on plain tensors of bytes (uint8 or int8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The primitive by which a graph checks values that are not known while it is captured."""
+"""The primitive with which a graph checks, at run time, values that are unknown during capture."""
 
 from __future__ import annotations
 

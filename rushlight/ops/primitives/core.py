@@ -1,7 +1,7 @@
 """The primitive table: every operator that has a rule in each stage, by its ATen schema.
 
-Everything else is a composite (`ops/composite`) written with these. The completeness test checks that each primitive has
-rows in the Meta, CPU, derivative and lowering tables.
+All other operators are composites (`ops/composite`) of these. The completeness test checks that each primitive has rows in the
+Meta, CPU, derivative and lowering tables.
 """
 
 from __future__ import annotations

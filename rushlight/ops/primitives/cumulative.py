@@ -1,4 +1,4 @@
-"""Primitives that run along a dimension and keep every step: running products, extrema and log-sums of exponentials."""
+"""Primitives of scans along a dimension: running products, extrema and log-sums of exponentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Primitives that round real numbers to those that integers stand for, with the gradient passed on inside their range."""
+"""Primitives of fake quantization: they round to representable numbers, and pass the gradient on in range."""
 
 from __future__ import annotations
 

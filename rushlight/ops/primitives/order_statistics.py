@@ -1,4 +1,4 @@
-"""Primitives that choose a value by its rank or frequency, or sum values up in one number."""
+"""Primitives that select a value by rank or frequency, or hash values into one number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Primitives of compiled graphs that draw random numbers by counter: a seed per call, and pure functions of it.
+"""Counter-based random primitives for compiled graphs: a seed per call, and pure functions of it.
 
 `_philox_seed` draws 64 bits from the default generator. The others give the same numbers for the same seed and offset, wherever
 and however often they are calculated; `offset` names a stream of 32-bit words, and an operator that needs several words per

@@ -1,4 +1,4 @@
-"""Primitives of products with integers of 8 and 4 bits, as quantized models use them."""
+"""Primitives of products with 8-bit and 4-bit integers, for quantized models."""
 
 from __future__ import annotations
 

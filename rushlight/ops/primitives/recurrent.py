@@ -1,4 +1,4 @@
-"""Primitives of recurrent layers: one in one direction as a whole, because a step alone is too little work."""
+"""Primitives of recurrent layers: one layer in one direction as a whole, because a single step is too little work."""
 
 from __future__ import annotations
 

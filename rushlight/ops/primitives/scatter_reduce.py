@@ -1,4 +1,4 @@
-"""The primitive that scatters values into a reduction."""
+"""The primitive scatter_reduce."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Primitives on sequences: connectionist temporal classification."""
+"""Primitives on sequences: CTC loss."""
 
 from __future__ import annotations
 

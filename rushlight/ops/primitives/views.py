@@ -1,4 +1,4 @@
-"""Primitives that view memory in another way than by new sizes and strides."""
+"""Primitive views that reinterpret memory, beyond new sizes and strides."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from rushlight.optim.lr_scheduler.one_cycle import OneCycleLR
 from rushlight.optim.lr_scheduler.plateau import ReduceLROnPlateau
 from rushlight.optim.lr_scheduler.scheduler import LRScheduler
 
-# The base's name in older programs.
+# The old name of the base class.
 _LRScheduler = LRScheduler
 
 __all__ = [

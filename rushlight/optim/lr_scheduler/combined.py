@@ -1,4 +1,4 @@
-"""Schedules made of schedules: one after another, or all at once."""
+"""Schedules that combine others: in sequence, or all at once."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from rushlight.optim.optimizer import Optimizer
 
 
 class _CombinedLR(LRScheduler):
-    """Base: state dicts hold those of the schedules."""
+    """Base class: its state dicts contain those of the schedules."""
 
     _schedulers: list[LRScheduler]
 
     def state_dict(self) -> dict[str, Any]:
-        """All fields but the optimizer; of the schedules, their state dicts."""
+        """All fields but the optimizer, with schedules replaced by their state dicts."""
         state = {name: value for name, value in super().state_dict().items() if name != "_schedulers"}
         return {**state, "_schedulers": [schedule.state_dict() for schedule in self._schedulers]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over fields that `state_dict` gave."""
+        """Restore fields from `state_dict`."""
         saved = dict(state_dict)
         parts = saved.pop("_schedulers")
         super().load_state_dict(saved)
@@ -48,10 +48,10 @@ def _check_schedules(schedulers: Sequence[LRScheduler], optimizer: Optimizer, na
 
 
 class SequentialLR(_CombinedLR):
-    """Each schedule in its turn: the next takes over at each of the epochs `milestones`, from its own beginning.
+    """Schedules in sequence: at each of the epochs `milestones` the next one takes over and starts at its own epoch 0.
 
-    Raises ValueError for no schedules, ReduceLROnPlateau, schedules of other optimizers, and another number of milestones than
-    one less than schedules.
+    Raises ValueError for no schedules, ReduceLROnPlateau, schedules of other optimizers, and unless there is one milestone less
+    than schedules.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class SequentialLR(_CombinedLR):
         self.optimizer = optimizer
         for group in optimizer.param_groups:
             group["lr"] = group["initial_lr"]
-        # Each schedule made its first step when it was made; only the first one's counts.
+        # Each schedule made its first step when it was created; undo them all, and repeat that of the first schedule.
         for schedule in schedulers:
             _take_back_step(schedule)
         schedulers[0]._initial_step()
@@ -99,7 +99,7 @@ def _take_back_step(schedule: LRScheduler) -> None:
 
 
 class ChainedScheduler(_CombinedLR):
-    """All schedules step together, one after another, each from the rate that the one before it left.
+    """All schedules step together; each continues from the rate that the previous one set.
 
     Raises ValueError for no schedules, for ReduceLROnPlateau, and for schedules of other optimizers.
     """

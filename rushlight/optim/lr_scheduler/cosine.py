@@ -26,7 +26,7 @@ class CosineAnnealingLR(LRScheduler):
             return self._current()
         before, now = self._height(self.last_epoch - 1), self._height(self.last_epoch)
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
-            # The rate was at its minimum, from which no ratio leads back up.
+            # The rate was at its minimum, from which no ratio recovers it.
             return [
                 rate + (base - self.eta_min) * now for rate, base in zip(self._current(), self.base_lrs, strict=True)
             ]
@@ -40,10 +40,10 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """From the initial rate to `eta_min` along half a cosine, again and again.
+    """From the initial rate to `eta_min` along half a cosine, repeatedly.
 
-    The first run takes `T_0` epochs, each other one `T_mult` times as many as the one before. `step` also takes fractions of
-    epochs. ValueError unless T_0 > 0 and T_mult >= 1 are ints and eta_min is a number.
+    The first run takes `T_0` epochs, and each later run `T_mult` times as many as the one before. `step` also takes fractions
+    of epochs. ValueError unless T_0 > 0 and T_mult >= 1 are ints and eta_min is a number.
     """
 
     def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1):
@@ -61,7 +61,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float | Tensor]:
-        """The rates at `T_cur` of the present run, one per group."""
+        """The rates at position `T_cur` of the current run, one per group."""
         self._warn_outside_step()
         height = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
@@ -84,7 +84,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._update_lr()
 
     def _locate(self, epoch: float) -> tuple[float, int]:
-        """How far into its run an epoch is, and how long that run is."""
+        """An epoch's position in its run, and the length of that run."""
         if epoch < self.T_0:
             return epoch, self.T_0
         if self.T_mult == 1:

@@ -1,4 +1,4 @@
-"""CyclicLR: rates that go up and down in a triangle. L. N. Smith (2017), https://arxiv.org/abs/1506.01186."""
+"""CyclicLR: rates that cycle in a triangle. L. N. Smith (2017), https://arxiv.org/abs/1506.01186."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rushlight.optim.lr_scheduler.momenta import has_betas, set_momentum
 from rushlight.optim.lr_scheduler.scheduler import LRScheduler, check_optimizer, per_group, set_rate
 from rushlight.optim.optimizer import Optimizer
 
-# By mode: how high a cycle is, and whether that is a function of the cycle's number or of the step's.
+# For each mode, the height of a cycle, and whether it is a function of the cycle's number or of the step's.
 _HEIGHTS: dict[str, tuple[Callable[[float, float], float], str]] = {
     "triangular": (lambda cycle, gamma: 1.0, "cycle"),
     "triangular2": (lambda cycle, gamma: 1 / 2.0 ** (cycle - 1), "cycle"),
@@ -23,10 +23,10 @@ _HEIGHTS: dict[str, tuple[Callable[[float, float], float], str]] = {
 class CyclicLR(LRScheduler):
     """From `base_lr` to `max_lr` in `step_size_up` steps and back in `step_size_down` (as many).
 
-    Meanwhile the momentum falls and rises. `mode` is "triangular", "triangular2" (half as high in each cycle) or "exp_range"
-    (gamma ** step high); `scale_fn` takes its place, a function of the cycle's number or of the step's ("iterations"), as
-    `scale_mode` says. ValueError for other modes, for lists that are not one value per group, and for optimizers without
-    momentum unless `cycle_momentum` is False.
+    The momentum moves in the opposite direction. `mode` is "triangular", "triangular2" (half as high in each cycle) or
+    "exp_range" (gamma ** step high); `scale_fn` replaces it: a function of the cycle's number or of the step's ("iterations"),
+    according to `scale_mode`. ValueError for other modes, for lists that are not one value per group, and for optimizers
+    without momentum unless `cycle_momentum` is False.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class CyclicLR(LRScheduler):
             group["max_momentum"], group["base_momentum"] = high, low
 
     def scale_fn(self, x: float) -> float:
-        """How high the cycle with this number, or step, is, as a part of the whole height."""
+        """The height of the cycle with this number, or at this step, as a fraction of the full height."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         return _HEIGHTS[self.mode][0](x, self.gamma)
@@ -96,14 +96,14 @@ class CyclicLR(LRScheduler):
         return [low + (high - low) * part for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
     def state_dict(self) -> dict[str, Any]:
-        """All fields but the optimizer; of a `scale_fn` that is no function, its attributes."""
+        """All fields but the optimizer; a `scale_fn` that is an object is replaced by its attributes."""
         state = super().state_dict()
         function = state.pop("_scale_fn_custom")
         plain = function is None or isinstance(function, types.FunctionType)
         return {**state, "_scale_fn_custom": None if plain else dict(function.__dict__)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over fields that `state_dict` gave; a function stays, a callable object takes over attributes."""
+        """Restore fields from `state_dict`; a function is kept, a callable object gets its attributes back."""
         saved = dict(state_dict)
         attributes = saved.pop("_scale_fn_custom", None)
         super().load_state_dict(saved)

@@ -17,7 +17,7 @@ Factor = Callable[[int], float]
 
 
 class _FunctionLR(LRScheduler):
-    """Base of schedules by functions, which are kept in state dicts only as far as they are objects with attributes."""
+    """Base of schedules with user functions. State dicts store only the attributes of callable objects."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Factor | Sequence[Factor], last_epoch: int = -1):
         groups = len(getattr(optimizer, "param_groups", ()))
@@ -27,7 +27,7 @@ class _FunctionLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """All fields but the optimizer; functions are left out, of callable objects their attributes are kept."""
+        """All fields but the optimizer; functions are left out, callable objects are replaced by their attributes."""
         state = {name: value for name, value in super().state_dict().items() if name != "lr_lambdas"}
         state["lr_lambdas"] = [
             None if isinstance(function, types.FunctionType) else dict(getattr(function, "__dict__", {}))
@@ -36,7 +36,7 @@ class _FunctionLR(LRScheduler):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over fields that `state_dict` gave; functions stay, callable objects take over attributes."""
+        """Restore fields from `state_dict`; functions are kept, callable objects get their attributes back."""
         saved = dict(state_dict)
         attributes = saved.pop("lr_lambdas", [])
         super().load_state_dict(saved)
@@ -67,7 +67,8 @@ class MultiplicativeLR(_FunctionLR):
 
 
 class _FactorLR(LRScheduler):
-    """Base of schedules with one factor for all groups: `_step_factor` on the rate before, `_factor` on the initial one."""
+    """Base of schedules with one factor for all groups: `_step_factor` applies to the previous rate, `_factor` to the initial
+    one."""
 
     def get_lr(self) -> Rates:
         """The rates for epoch `last_epoch`, one per group."""
@@ -79,11 +80,11 @@ class _FactorLR(LRScheduler):
         return [base * self._factor(self.last_epoch) for base in self.base_lrs]
 
     def _step_factor(self, epoch: int) -> float | None:
-        """What the present rate, of the epoch before or at the start the initial one, is multiplied by; None for nothing."""
+        """The factor of the previous rate (at the start, the initial one); None for no change."""
         raise NotImplementedError
 
     def _factor(self, epoch: int) -> float:
-        """What the initial rate is multiplied by."""
+        """The factor of the initial rate."""
         raise NotImplementedError
 
 
@@ -103,7 +104,7 @@ class StepLR(_FactorLR):
 
 
 class MultiStepLR(_FactorLR):
-    """The rate times `gamma` at each of the epochs `milestones`; as often as it is listed."""
+    """The rate times `gamma` at each of the epochs `milestones`; an epoch listed twice counts twice."""
 
     def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1):
         self.milestones = Counter(milestones)
@@ -137,7 +138,7 @@ class ConstantLR(_FactorLR):
 
 
 class LinearLR(_FactorLR):
-    """The factor goes along a line from `start_factor` to `end_factor` in `total_iters` epochs, and stays.
+    """The factor changes linearly from `start_factor` to `end_factor` in `total_iters` epochs, and then stays.
 
     ValueError unless 0 < start_factor <= 1 and 0 <= end_factor <= 1.
     """

@@ -1,4 +1,4 @@
-"""The momenta of optimizers, which cyclical schedules move against the rate: "momentum", or the first of "betas"."""
+"""Momentum of optimizers for cyclical schedules, which move it opposite to the rate: "momentum", or the first of "betas"."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from rushlight.optim.lr_scheduler.momenta import has_betas, set_momentum
 from rushlight.optim.lr_scheduler.scheduler import LRScheduler, check_optimizer, per_group
 from rushlight.optim.optimizer import Optimizer
 
-# Of each phase: the group's fields between which the rate goes, and those between which the momentum goes.
+# For each phase: the group's fields between which the rate moves, and those between which the momentum moves.
 _RISE = ("initial_lr", "max_lr", "max_momentum", "base_momentum")
 _FALL = ("max_lr", "initial_lr", "base_momentum", "max_momentum")
 _END = ("initial_lr", "min_lr", "max_momentum", "max_momentum")
@@ -107,7 +107,7 @@ def _total_steps(total: int | None, epochs: int | None, steps_per_epoch: int | N
 
 
 def _phases(steps: int, rising: float, three: bool) -> list[dict[str, Any]]:
-    """The phases: when each ends, and between which fields of the groups it leads."""
+    """The phases: the end of each, and the group's fields between which it moves."""
     up = float(rising * steps) - 1
     if three:
         ends: list[tuple] = [(up, _RISE), (float(2 * rising * steps) - 2, _FALL), (steps - 1, _END)]

@@ -1,4 +1,4 @@
-"""ReduceLROnPlateau: lower rates when a measured value no longer gets better."""
+"""ReduceLROnPlateau: lower the rates when a metric stops improving."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from rushlight.optim.optimizer import Optimizer
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """The rate times `factor`, not below `min_lr`, after more than `patience` steps without a better value than the best.
+    """Multiplies the rate by `factor`, down to `min_lr`, after more than `patience` steps without a new best value.
 
     Better is lower ("min") or higher ("max") by more than `threshold`, as a part of the best ("rel") or a difference ("abs").
-    After a reduction, `cooldown` steps do not count. Changes of at most `eps` are left out. ValueError for options outside of
+    After a reduction, `cooldown` steps do not count. Changes of at most `eps` are skipped. ValueError for options outside of
     their range.
     """
 
@@ -60,14 +60,14 @@ class ReduceLROnPlateau(LRScheduler):
         self.threshold_mode = threshold_mode
 
     def _reset(self) -> None:
-        """Forget the best value and all counts."""
+        """Reset the best value and all counts."""
         self.best = self.mode_worse
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
     @counts_steps
     def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:
-        """Take note of a measured value, and reduce the rates if it is time."""
+        """Record a metric, and reduce the rates if it is time."""
         current = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(current, self.best):
@@ -102,7 +102,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether the steps after a reduction are going on, which do not count."""
+        """Whether the cooldown after a reduction is active, in which steps do not count."""
         return self.cooldown_counter > 0
 
     def _is_better(self, value: float, best: float) -> bool:
@@ -114,10 +114,10 @@ class ReduceLROnPlateau(LRScheduler):
         return value < bound if lower else value > bound
 
     def get_lr(self) -> list[float | Tensor]:
-        """The rates as they are."""
+        """The current rates."""
         return self._current()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over fields that `state_dict` gave."""
+        """Restore fields from `state_dict`."""
         self.__dict__.update(state_dict)
         self._set_comparison(self.mode, self.threshold, self.threshold_mode)

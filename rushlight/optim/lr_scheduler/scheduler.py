@@ -19,11 +19,11 @@ counts_steps = runs_as_it_is("it counts steps, and none has the numbers of anoth
 class LRScheduler:
     """Base class. Subclasses define `get_lr()`: the rates for epoch `last_epoch`, one per group.
 
-    `last_epoch` is the epoch to resume after; -1 starts anew and takes the current rates as initial ones. Raises
-    TypeError for an optimizer that is none, and KeyError when resuming groups that have no "initial_lr".
+    `last_epoch` is the epoch to resume after; -1 starts anew and takes the current rates as initial ones. Raises TypeError for
+    anything but an optimizer, and KeyError when resuming groups that have no "initial_lr".
     """
 
-    # Where the rates of any epoch can be told without those of the epoch before, the function that tells them.
+    # The function that computes the rates of any epoch directly, where there is one.
     _get_closed_form_lr: Callable[[], list] | None = None
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1):
@@ -52,7 +52,7 @@ class LRScheduler:
             self._is_initial = False
 
     def get_lr(self) -> list[float | Tensor]:
-        """The rates for epoch `last_epoch`, one per group; for `step()`. Others ask for `get_last_lr()`."""
+        """The rates for epoch `last_epoch`, one per group. Only `step()` calls this; use `get_last_lr()` instead."""
         raise NotImplementedError(f"{type(self).__name__} does not define get_lr()")
 
     def get_last_lr(self) -> list[float | Tensor]:
@@ -61,7 +61,7 @@ class LRScheduler:
 
     @counts_steps
     def step(self, epoch: int | None = None) -> None:
-        """Go to the next epoch; to be called after the optimizer's steps of an epoch. `epoch` jumps, and is deprecated."""
+        """Go to the next epoch; call it after the optimizer's steps of an epoch. Passing `epoch` to jump is deprecated."""
         if self._step_count == 1 and not self.optimizer._opt_called:
             warnings.warn(
                 "Detected call of `lr_scheduler.step()` before `optimizer.step()`; the first value of the schedule is "
@@ -107,24 +107,24 @@ class LRScheduler:
         return {name: value for name, value in self.__dict__.items() if name != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over fields that `state_dict` gave."""
+        """Restore fields from `state_dict`."""
         self.__dict__.update(state_dict)
 
 
 def check_optimizer(optimizer: Any) -> Optimizer:
-    """`optimizer`; TypeError when it is none."""
+    """`optimizer`; TypeError for anything else."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
     return optimizer
 
 
 def current_rates(optimizer: Optimizer) -> list[float | Tensor]:
-    """The rates of the groups; copies of those that are tensors."""
+    """The rates of the groups; tensors are copied."""
     return [_copied(group["lr"]) for group in optimizer.param_groups]
 
 
 def set_rate(group: dict[str, Any], rate: float | Tensor, name: str = "lr") -> None:
-    """Set a group's option; in place where it is a tensor, which others may hold."""
+    """Set a group's option; in place if it is a tensor, which others may hold."""
     if isinstance(group[name], Tensor):
         group[name].fill_(rate.item() if isinstance(rate, Tensor) else rate)
     else:
@@ -136,7 +136,7 @@ def _copied(rate: float | Tensor) -> float | Tensor:
 
 
 def per_group(name: str, optimizer: Optimizer, value: float | list | tuple) -> list:
-    """One value per group of an option that may be given once for all; ValueError for another number of values."""
+    """One value per group of an option that may be a single value for all; ValueError for a wrong number of values."""
     groups = len(optimizer.param_groups)
     if not isinstance(value, list | tuple):
         return [value] * groups

@@ -1,4 +1,4 @@
-"""Questions about packages: where an object is from, what a call needs, which modules spoil a package."""
+"""Analysis of packages: the origin of an object, the dependencies of a call, the modules that break a package."""
 
 from __future__ import annotations
 

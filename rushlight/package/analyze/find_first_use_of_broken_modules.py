@@ -1,4 +1,4 @@
-"""`find_first_use_of_broken_modules`: how a package came to need the modules that can't be packaged."""
+"""`find_first_use_of_broken_modules`: the import chains to modules that can't be packaged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["find_first_use_of_broken_modules"]
 
 
 def find_first_use_of_broken_modules(exc: PackagingError) -> dict[str, list[str]]:
-    """A way to each module at fault, from a module that nothing needs to itself. TypeError: another error was passed."""
+    """A dependency path to each broken module, from a module that nothing depends on. TypeError for another exception."""
     if not isinstance(exc, PackagingError):
         raise TypeError(f"exc must be a PackagingError, got {type(exc).__name__}")
     graph = exc.dependency_graph

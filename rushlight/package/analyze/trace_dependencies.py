@@ -1,4 +1,4 @@
-"""`trace_dependencies`: which modules' code a call runs."""
+"""`trace_dependencies`: the modules whose code a call runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Operators of quantized tensors in captured graphs, as operators on plain tensors of bytes: importing this fills the rules."""
+"""Decompositions of quantized operators for captured graphs, into operators on plain byte tensors. Importing this fills the
+rules."""
 
 from rushlight.core.module_list import import_all
 from rushlight.quantized.captures.tensors import install

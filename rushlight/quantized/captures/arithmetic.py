@@ -1,4 +1,4 @@
-"""Sums, products, concatenations and functions of one element in captured graphs."""
+"""Rules for sums, products, concatenations and elementwise functions."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def clamp(self, min=None, max=None, *, min_val=None, max_val=None):
 
 
 def _looked_up(op: Callable, self: CapturedQuantized, *args: object, **kwargs: object) -> CapturedQuantized:
-    """A function of each element, from a table of its results for all integers."""
+    """An elementwise function, as a look-up in a table of results for all integers."""
     low, high = limits(self.dtype)
     with SuspendModes():
         every = make_quantized(np.arange(low, high + 1).astype(self.dtype.numpy), self.dtype, self.quantizer)

@@ -1,4 +1,4 @@
-"""Between float tensors and integers in captured graphs."""
+"""Rules for conversions between float tensors and integers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def quantize_per_tensor(self, scale, zero_point, dtype):
 
 
 def _number(value: Tensor | float) -> float:
-    """A scale or a zero point. NotImplementedError for a tensor whose value is not known."""
+    """The value of a scale or a zero point. NotImplementedError for a tensor whose value is unknown."""
     if not isinstance(value, Tensor):
         return value
     if value._impl.fake:

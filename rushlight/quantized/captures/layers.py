@@ -1,4 +1,4 @@
-"""Linear layers and convolutions in captured graphs, on quantized tensors or, "dynamic", on float32 ones."""
+"""Rules for linear layers and convolutions, on quantized tensors or, "dynamic", on float32 tensors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rushlight.quantized.registration import aten
 
 
 def _layer(packed: PackedWeight, images: Tensor, zero_point: Tensor) -> Tensor:
-    """Images of bytes (batch, height, width, channels) through a layer: the sums, as float32."""
+    """Apply a layer to images of bytes (batch, height, width, channels): the sums, as float32."""
     with SuspendModes():
         geometry = packed.geometry
     if geometry is None:
@@ -33,21 +33,21 @@ def _layer(packed: PackedWeight, images: Tensor, zero_point: Tensor) -> Tensor:
 def _rounded_sums(
     packed: PackedWeight, images: Tensor, source: CapturedQuantized, target: TensorQuantizer, relu: bool
 ) -> CapturedQuantized:  # fmt: skip
-    """The results of a layer with a scale and a zero point, (batch, height, width, channels)."""
+    """The requantized results of a layer, (batch, height, width, channels)."""
     scales = source.quantizer.scale, target.scale
     made = _layer(packed, images, zero_of(source.quantizer)) + derived_from(packed, "bias", *scales)
     return requantized(made.relu() if relu else made, derived_from(packed, "factor", *scales), source.dtype, target)
 
 
 def _scaled_sums(packed: PackedWeight, images: Tensor, scale: Tensor, zero_point: Tensor, relu: bool) -> Tensor:
-    """The same in float32, for images whose scale is calculated."""
+    """The float32 results of a layer, for images whose scale is computed at run time."""
     sums = _layer(packed, images, zero_point)
     made = own.rounded_mul(sums, scale * derived_from(packed, "scale")) + derived_from(packed, "plain bias")
     return made.relu() if relu else made
 
 
 def _quantized_input(x: Tensor, reduce_range: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """A float32 tensor as unsigned bytes, with their scale, float32, and zero point, int32."""
+    """Quantize a float32 tensor to unsigned bytes, with computed scale, float32, and zero point, int32."""
     if x.dtype is not float32 or isinstance(x, CapturedQuantized):
         raise NotImplementedError(f"a layer that quantizes its input, of {x.dtype}")
     scale, zero_point = own.choose_quantization(x, 127 if reduce_range else 255)
@@ -55,7 +55,7 @@ def _quantized_input(x: Tensor, reduce_range: bool) -> tuple[Tensor, Tensor, Ten
 
 
 def _rows(x: Tensor) -> Tensor:
-    """Rows (..., width) as one image of a pixel for each, (1, 1, rows, width)."""
+    """Rows (..., width) as one image with one pixel per row, (1, 1, rows, width)."""
     return x.reshape(1, 1, -1, x.shape[-1])
 
 
@@ -81,7 +81,7 @@ def _define_linear(suffix: str, relu: bool) -> None:
 
 
 def product(x: Tensor, packed: LinearPackedParams, reduce_range: bool, relu: bool = False) -> Tensor:
-    """A float32 tensor through a layer, which quantizes it, or whose weight was rounded to float16."""
+    """Apply a layer to a float32 tensor, either quantizing it, or with a weight rounded to float16."""
     if packed.is_float16:
         made = aten.linear(x, derived_from(packed, "halves"), derived_from(packed, "bias of halves"))
         return made.relu() if relu else made
@@ -91,12 +91,12 @@ def product(x: Tensor, packed: LinearPackedParams, reduce_range: bool, relu: boo
 
 
 def _last(images: Tensor) -> Tensor:
-    """Images (batch, channels, ...) with channels last, of one dimension as of two."""
+    """Images (batch, channels, ...) permuted to channels last; 1-D images become 2-D."""
     return images.permute(0, 2, 3, 1) if images.dim() == 4 else images.permute(0, 2, 1).unsqueeze(1)
 
 
 def _first(images: Tensor, rank: int) -> Tensor:
-    """The reverse."""
+    """The inverse of `_last`."""
     return images.permute(0, 3, 1, 2) if rank == 2 else images.squeeze(1).permute(0, 2, 1)
 
 

@@ -1,6 +1,6 @@
-"""Normalisation in captured graphs.
+"""Rules for normalisation.
 
-It is calculated in float32: an integer may be off by one from the eager kernel's where a number lies at a half.
+They compute in float32: an integer may differ by one from the eager kernel's where a number is close to a half.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pooling, and what moves elements, in captured graphs."""
+"""Rules for pooling, and for operators that move elements."""
 
 from __future__ import annotations
 

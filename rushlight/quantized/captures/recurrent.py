@@ -1,4 +1,4 @@
-"""Recurrent layers and cells with quantized weights in captured graphs: their steps are written out."""
+"""Rules for recurrent layers and cells with quantized weights: their steps are unrolled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rushlight.quantized.linear import unwrapped
 from rushlight.quantized.packed import CellParams
 from rushlight.quantized.registration import aten
 
-_MOST_STEPS = 128  # a graph of more would take long to compile
+_MAX_UNROLLED_STEPS = 128  # limits unrolled steps, because larger graphs take long to compile
 State = tuple[Tensor, ...]
 
 
@@ -21,14 +21,15 @@ def _sigmoid(x: Tensor) -> Tensor:
 
 
 def _lstm_step(products: Tensor, state: State, held: Tensor) -> State:
-    """One step, of the products with the input, the state, and its products: gates in the order input, forget, cell, output."""
+    """One step, from the products with the input, the state, and the function for products: gates in the order input, forget,
+    cell, output."""
     take, forget, new, show = (held + products).chunk(4, -1)
     memory = _sigmoid(forget) * state[1] + _sigmoid(take) * new.tanh()
     return _sigmoid(show) * memory.tanh(), memory
 
 
 def _gru_step(products: Tensor, state: State, held: Tensor) -> State:
-    """The same for gates in the order reset, update, new."""
+    """One step, with gates in the order reset, update, new."""
     given, kept = products.chunk(3, -1), held.chunk(3, -1)
     reset, update = _sigmoid(given[0] + kept[0]), _sigmoid(given[1] + kept[1])
     new = (given[2] + kept[2] * reset).tanh()
@@ -48,15 +49,16 @@ def _run(x: Tensor, state: State, cell: CellParams, step: Callable, backwards: b
 def _sequence(
     x: Tensor, states: Sequence[Tensor], params: Sequence, step: Callable, settings: tuple, batch_first: bool
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """All layers: the last one's outputs, and the states (layers * directions, batch, hidden). Eager checks what is wrong."""
+    """All layers: the last one's outputs, and the states (layers * directions, batch, hidden). The eager operator raises
+    errors."""
     layers, dropout, is_bidirectional = settings
     cells, directions = [unwrapped(each, CellParams, "a recurrent layer") for each in params], 1 + bool(is_bidirectional)
     fits = x.dim() == 3 and all(each.dim() == 3 and each.shape[0] == layers * directions for each in states)
     if not fits or dropout or len(cells) != layers * directions or any(each.dtype is not float32 for each in (x, *states)):
         raise NotImplementedError("a quantized recurrent layer with dropout, or of these arguments")
     x = x.transpose(0, 1) if batch_first else x
-    if not 0 < x.shape[0] * len(cells) <= _MOST_STEPS:
-        raise NotImplementedError(f"a quantized recurrent layer of more than {_MOST_STEPS} steps")
+    if not 0 < x.shape[0] * len(cells) <= _MAX_UNROLLED_STEPS:
+        raise NotImplementedError(f"a quantized recurrent layer of more than {_MAX_UNROLLED_STEPS} steps")
     finals = []
     for layer in range(layers):
         outputs = []

@@ -1,4 +1,4 @@
-"""Embeddings whose tables are quantized, in captured graphs."""
+"""Rules for embeddings with quantized tables."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
-"""What a captured graph has of a quantized tensor, and how a rule says what is recorded in an operator's place.
+"""Quantized tensors in captured graphs, and the registration of rules that decompose their operators.
 
 In: calls that a capture meets. Out: calls of `rushlight::byte_layer`, `rushlight::quantize_bytes` and of operators of aten,
-whose results are the integers that eager kernels give. Scales and zero points are constants of the graph, tensors without
-dimensions, so that layers which differ in nothing else become one kernel; those of layers that quantize their input are
-calculated in it.
+whose results equal the eager kernels' integers. Scales and zero points are constants of the graph, as 0-dim tensors, so that
+layers which differ only in them share a kernel; for dynamic layers the graph computes them.
 
-An operator without a rule is not captured; neither are integers of 32 bits, scales per channel of activations, and graphs that
-take or give quantized tensors.
+An operator without a rule is not captured; neither are 32-bit integers, activations with a scale per channel, and graphs with
+quantized inputs or outputs.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ PLAIN = {quint8: uint8, qint8: int8}
 
 
 class CapturedQuantized(Tensor):
-    """A quantized tensor of one scale in a capture: its integers, which the graph has, and its quantizer."""
+    """A quantized tensor with one scale during capture: its integers, a tensor of the graph, and its quantizer."""
 
     integers: Tensor
     quantizer: TensorQuantizer
@@ -39,7 +38,8 @@ class CapturedQuantized(Tensor):
     def __new__(cls, integers: Tensor, kind: dtype, quantizer: TensorQuantizer) -> CapturedQuantized:
         made = make_wrapper_subclass(cls, integers.shape, integers.stride(), dtype=kind)
         made._impl.fake = True
-        made._impl.key_set = QUANTIZED_BIT | PYTHON_BIT  # composites with a kernel for quantized tensors come here whole
+        # With these keys, composites that have a quantized kernel arrive here whole.
+        made._impl.key_set = QUANTIZED_BIT | PYTHON_BIT
         made.integers, made.quantizer = integers, quantizer
         return made
 
@@ -57,19 +57,19 @@ class CapturedQuantized(Tensor):
         return CapturedQuantized(integers, self.dtype, self.quantizer)
 
     def shifted(self) -> Tensor:
-        """The integers less the zero point, int32."""
+        """The integers minus the zero point, int32."""
         return self.integers.to(int32) - zero_of(self.quantizer)
 
     def numbers(self) -> Tensor:
-        """The numbers that they stand for, float32."""
+        """The dequantized numbers, float32."""
         return own.rounded_mul(self.shifted().to(float32), constant(np.float32(self.quantizer.scale)))
 
 
-RULES: dict[str, Callable] = {}  # by the names of operators
+RULES: dict[str, Callable] = {}  # by operator name
 
 
 def install() -> None:
-    """Have captures follow the rules, once all operators are defined."""
+    """Register the rules with captures, once all operators are defined."""
     CAPTURE_RULES.update((operator_named(name), rule) for name, rule in RULES.items())
 
 
@@ -81,7 +81,7 @@ def operator_named(name: str) -> Callable:
 
 
 def rule(*names: str) -> Callable:
-    """Make a function the rule of operators."""
+    """Register a function as the rule of operators."""
 
     def decorate(function: Callable) -> Callable:
         RULES.update(dict.fromkeys(names, function))
@@ -91,7 +91,8 @@ def rule(*names: str) -> Callable:
 
 
 def of_quantized(*names: str) -> Callable:
-    """The same for a function of a quantized tensor; calls with another tensor first are recorded as they are."""
+    """Register a function of a quantized tensor as a rule; calls whose first argument is another tensor are recorded
+    unchanged."""
 
     def decorate(function: Callable) -> Callable:
         def checked(self, *args, **kwargs):
@@ -104,7 +105,7 @@ def of_quantized(*names: str) -> Callable:
 
 
 def taken(value: Tensor, name: str) -> CapturedQuantized:
-    """A quantized operand that the capture made; NotImplementedError for one from outside."""
+    """A quantized operand of the capture; NotImplementedError for one from outside."""
     if not isinstance(value, CapturedQuantized):
         raise NotImplementedError(f"{name} of a quantized tensor from outside the captured graph")
     return value
@@ -124,7 +125,8 @@ def zero_of(quantizer: TensorQuantizer) -> Tensor:
 def rounded(
     values: Tensor, factor: Tensor | float, kind: dtype, target: TensorQuantizer, rounds_first: bool = False
 ) -> Tensor:  # fmt: skip
-    """float32 numbers times a factor, plus the zero point, as integers; rounded before that is added, if so."""
+    """float32 numbers times a factor, plus the zero point, rounded to integers; `rounds_first` rounds before adding the zero
+    point."""
     check_zero_point(target.zero_point, kind, "quantize_tensor_per_tensor_affine")
     by = factor if isinstance(factor, Tensor) else constant(np.float32(factor))
     return own.quantize_bytes(values, by, zero_of(target), PLAIN[kind], rounds_first)
@@ -141,6 +143,6 @@ def target_of(scale: float, zero_point: int) -> TensorQuantizer:
 
 
 def derived_from(packed: GraphConstants, *recipe: str | float) -> Tensor:
-    """A tensor made of packed weights (`GraphConstants.constant`)."""
+    """A tensor derived from packed weights (`GraphConstants.constant`)."""
     with SuspendModes():
         return packed.constant(*recipe)

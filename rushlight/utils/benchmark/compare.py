@@ -12,7 +12,7 @@ _GOOD, _FAIR, _POOR, _END = "\033[92m", "", "\033[31m", "\033[0m"
 
 
 class Colorize(enum.Enum):
-    """Within what the best time is shown in another colour."""
+    """The scope of colouring: the best time is highlighted per column or row."""
 
     NONE = "none"
     COLUMNWISE = "columnwise"
@@ -20,7 +20,7 @@ class Colorize(enum.Enum):
 
 
 class Compare:
-    """Tables of measurements, one for each label, in which the rows of a number of threads stand together."""
+    """Tables of measurements, one per label, with rows grouped by number of threads."""
 
     def __init__(self, results: list[Measurement]) -> None:
         self._results: list[Measurement] = []
@@ -37,7 +37,7 @@ class Compare:
             self._results.append(each)
 
     def trim_significant_figures(self) -> None:
-        """Show only the digits that mean something."""
+        """Show only significant digits."""
         self._trimmed = True
 
     def colorize(self, rowwise: bool = False) -> None:
@@ -45,7 +45,7 @@ class Compare:
         self._colorize = Colorize.ROWWISE if rowwise else Colorize.COLUMNWISE
 
     def highlight_warnings(self) -> None:
-        """Mark times that are too far apart to trust."""
+        """Mark times with too much spread."""
         self._highlight = True
 
     def print(self) -> None:

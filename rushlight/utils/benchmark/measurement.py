@@ -1,4 +1,4 @@
-"""The times that a piece of code took: their median, spread, and how many digits of them mean something."""
+"""Measured times of code: their median, spread, and number of significant digits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rushlight.core.parallel import get_num_threads, set_num_threads
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _NAMES = {"ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "second"}
 _FEWEST_FOR_SPREAD = 4
-_WIDEST_SPREAD = 0.1  # a measurement warns where its quartiles differ by this share of the median
+_WIDEST_SPREAD = 0.1  # measurements warn if the interquartile range exceeds this share of the median
 
 
 def trim_sigfig(x: float, n: int) -> float:
@@ -28,7 +28,7 @@ def trim_sigfig(x: float, n: int) -> float:
 
 
 def select_unit(t: float) -> tuple[str, float]:
-    """The unit that suits a time in seconds, and its seconds: ("us", 1e-6)."""
+    """A suitable unit for a time in seconds, and its length: ("us", 1e-6)."""
     unit = "ns"
     for name, size in _UNITS.items():
         if t >= size:
@@ -42,7 +42,7 @@ def unit_to_english(u: str) -> str:
 
 
 def ordered_unique(elements: Iterable[Any]) -> list[Any]:
-    """Elements without repetitions, in the order in which they first came."""
+    """Elements without duplicates, in order of first occurrence."""
     return list(dict.fromkeys(elements))
 
 
@@ -59,7 +59,7 @@ def set_torch_threads(n: int) -> Iterator[None]:
 
 @dataclasses.dataclass(init=True, repr=False, eq=True, frozen=True)
 class TaskSpec:
-    """What was measured, and what it is called in tables."""
+    """The measured task, and its names in tables."""
 
     stmt: str
     setup: str
@@ -80,7 +80,7 @@ class TaskSpec:
         return f"stmt:{f' ({self.sub_label})' if self.sub_label else ''}\n" + _indented(self.stmt)
 
     def setup_str(self) -> str:
-        """The setup, as tables show it."""
+        """The setup as shown in tables."""
         if not self.setup or self.setup == "pass":
             return ""
         return f"setup:\n{_indented(self.setup)}" if "\n" in self.setup else f"setup: {self.setup}"
@@ -101,7 +101,7 @@ def _indented(text: str) -> str:
 class Measurement:
     """Times of one task: `raw_times` are the seconds of several repetitions of `number_per_run` calls each.
 
-    ValueError for measurements without times where one is asked for.
+    ValueError for queries of a measurement without times.
     """
 
     number_per_run: int
@@ -131,12 +131,12 @@ class Measurement:
 
     @property
     def iqr(self) -> float:
-        """How far the quartiles of `times` are apart."""
+        """The interquartile range of `times`."""
         return _quantile(self._known(), 0.75) - _quantile(self._known(), 0.25)
 
     @property
     def significant_figures(self) -> int:
-        """How many digits of the median mean something: it is known as well as its 50% confidence interval is narrow."""
+        """The number of significant digits of the median, from the width of its 50% confidence interval."""
         times = self._known()
         spread = self.iqr / 1.349 / math.sqrt(len(times))  # a normal distribution's quartiles are 1.349 deviations apart
         width = 2 * 0.6745 * spread
@@ -146,21 +146,21 @@ class Measurement:
 
     @property
     def has_warnings(self) -> bool:
-        """Whether the times are too far apart to trust."""
+        """Whether the times spread too much."""
         return not self.meets_confidence()
 
     def meets_confidence(self, threshold: float = _WIDEST_SPREAD) -> bool:
-        """Whether the quartiles are nearer to each other than this share of the median."""
+        """Whether the interquartile range is below this share of the median."""
         return self.iqr / self.median < threshold
 
     @property
     def title(self) -> str:
-        """What was measured."""
+        """The measured task."""
         return self.task_spec.title
 
     @property
     def env(self) -> str:
-        """Where it was measured, as the caller said."""
+        """The environment, as given by the caller."""
         return "Unspecified env" if self.task_spec.env is None else self.task_spec.env
 
     @property
@@ -204,7 +204,7 @@ class Measurement:
 
 
 def _quantile(ordered: Sequence[float], part: float) -> float:
-    """A quantile of ordered numbers, between which it is interpolated."""
+    """A quantile of sorted numbers, by interpolation."""
     place = part * (len(ordered) - 1)
     low = int(place)
     high = min(low + 1, len(ordered) - 1)

@@ -1,4 +1,4 @@
-"""`Timer`: runs a piece of code until its time is known."""
+"""`Timer`: run a piece of code repeatedly to measure its time."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import Any
 from rushlight.utils.benchmark.measurement import Measurement, TaskSpec, set_torch_threads
 
 timer = timeit.default_timer
-_READINGS_PER_BLOCK = 100  # a block of calls takes as long as this many readings of the clock
-_LARGEST_BLOCK = 10**9  # the most calls that a block has
-_LONGEST_AUTORANGE = 10.0  # after how many seconds `adaptive_autorange` stops unless told
+_READINGS_PER_BLOCK = 100  # a block of calls takes at least as long as this many clock readings
+_LARGEST_BLOCK = 10**9  # the maximal number of calls in a block
+_LONGEST_AUTORANGE = 10.0  # default time limit of `adaptive_autorange`, in seconds
 
 
 class Language(enum.Enum):
-    """What statements are written in."""
+    """The language of statements."""
 
     PYTHON = 0
     CPP = 1
 
 
 class Timer:
-    """Times the statement `stmt`, which `globals` and the statements of `setup` give names to.
+    """Times the statement `stmt`, with names from `globals` and the statements of `setup`.
 
-    It runs with `num_threads` threads, one by default. `label`, `sub_label`, `description` and `env` say what it is in tables.
+    It runs with `num_threads` threads, one by default. `label`, `sub_label`, `description` and `env` identify it in tables.
     NotImplementedError for statements in C++.
     """
 
@@ -49,7 +49,7 @@ class Timer:
         self._task_spec = TaskSpec(stmt, setup, "", label, sub_label, description, env, num_threads)
 
     def _time(self, number: int) -> float:
-        # A clock that did not move has less than its step to tell.
+        # A clock that did not advance has only measured less than its resolution.
         return max(self._timer.timeit(number), 1e-9)
 
     def _measurement(self, number: int, times: list[float]) -> Measurement:
@@ -62,17 +62,17 @@ class Timer:
             return self._measurement(number, [self._time(number)])
 
     def repeat(self, repeat: int = -1, number: int = -1) -> None:
-        """Not here, as in torch: `blocked_autorange` and `adaptive_autorange` choose numbers that make sense."""
+        """Not implemented, as in torch: use `blocked_autorange` and `adaptive_autorange`, which choose the numbers."""
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
     def autorange(self, callback: Callable[[int, float], None] | None = None) -> None:
-        """Not here, as in torch: see `repeat`."""
+        """Not implemented, as in torch: see `repeat`."""
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
     def blocked_autorange(
         self, callback: Callable[[int, float], None] | None = None, min_run_time: float = 0.2
     ) -> Measurement:  # fmt: skip
-        """Repetitions for `min_run_time` seconds in all, each long enough that reading the clock is a small part of it."""
+        """Repetitions for `min_run_time` seconds in total, each long enough to make clock readings negligible."""
         with set_torch_threads(self._task_spec.num_threads):
             number = self._block_size(min_run_time)
             times: list[float] = []
@@ -86,7 +86,7 @@ class Timer:
         self, threshold: float = 0.1, *, min_run_time: float = 0.01, max_run_time: float = _LONGEST_AUTORANGE,
         callback: Callable[[int, float], None] | None = None,
     ) -> Measurement:  # fmt: skip
-        """Repetitions until the quartiles are nearer than `threshold` of the median, for at most `max_run_time` seconds."""
+        """Repetitions until the interquartile range is below `threshold` of the median, for at most `max_run_time` seconds."""
         with set_torch_threads(self._task_spec.num_threads):
             number = self._block_size(min_run_time)
             times: list[float] = []
@@ -110,5 +110,5 @@ class Timer:
         return number
 
     def collect_callgrind(self, number: int = 100, **settings: Any) -> None:
-        """Not here: it needs Valgrind and libtorch's bindings to it."""
+        """Not implemented: it needs Valgrind and libtorch's bindings to it."""
         raise NotImplementedError("Timer.collect_callgrind: instructions are not counted here; use blocked_autorange")

@@ -1,7 +1,7 @@
-"""Extensions in C++: sources over tensors, built when asked for, and loaded as Python modules or as operators.
+"""Extensions in C++: sources over tensors, built on demand, and loaded as Python modules or as operators.
 
 In: C++ text or files that include <rushlight/extension.h>, or, as for PyTorch, <torch/extension.h>. Out: a module with the
-functions that they bind, or operators under `torch.ops`. What was built is kept in the cache of compiled code.
+functions that they bind, or operators under `torch.ops`. Built libraries are kept in the cache of compiled code.
 """
 
 from __future__ import annotations

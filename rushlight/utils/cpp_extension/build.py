@@ -1,4 +1,4 @@
-"""Sources of an extension to a shared library, through the cache of compiled code.
+"""Build an extension's sources into a shared library, through the cache of compiled code.
 
 In: a `Job`. Out: the library's path. The name of a library is a hash of the sources, of the headers of the user's that they
 include, of our headers, the flags, the compiler and the Python version.
@@ -27,7 +27,7 @@ FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fopenmp", "-fvisibility=hidden", "-Wno-
 
 @dataclass(frozen=True)
 class Job:
-    """What to build: texts by their file names (a path for files of the user's), and how."""
+    """A build job: source texts by file name (a path for the user's files), and options."""
 
     name: str
     sources: tuple[tuple[str, str], ...]
@@ -37,12 +37,12 @@ class Job:
     verbose: bool = False
 
     def compile_flags(self) -> list[str]:
-        """The compiler's arguments beside the files."""
+        """The compiler's arguments besides the files."""
         given = [f"-I{path}" for path in (*self.include_paths, *include_paths())]
         return [*FLAGS, f"-DTORCH_EXTENSION_NAME={self.name}", "-DTORCH_API_INCLUDE_EXTENSION_H", *given, *self.cflags]
 
     def text(self) -> str:
-        """All sources; a single one as it is, since it is compiled from where this is written."""
+        """All sources as text; a single one verbatim, because it is compiled from that file."""
         if len(self.sources) == 1:
             return self.sources[0][1]
         return "\n".join(f"// {path}\n{text}" for path, text in self.sources)
@@ -60,10 +60,10 @@ def _headers_digest() -> str:
 
 
 def library_of(job: Job, load: Callable[[Path], object]) -> tuple[object, Path]:
-    """What `load` makes of the job's library, and the library's path. BuildError with what the compiler said."""
+    """The result of `load` for the job's library, and the library's path. BuildError with the compiler's output."""
     compiler = toolchain.compiler()
     _require_python_headers()
-    flags = (flag for flag in job.compile_flags() if flag != f"-I{INCLUDE}")  # whose content is in the key
+    flags = (flag for flag in job.compile_flags() if flag != f"-I{INCLUDE}")  # the key covers this folder's content
     parts = [job.name, *(part for source in job.sources for part in source), *flags, *job.ldflags]
     first = cache.digest(*parts, _headers_digest(), toolchain.identity(compiler), sys.implementation.cache_tag)
     make = functools.partial(_compile, job, compiler)
@@ -80,8 +80,8 @@ def _require_python_headers() -> None:
                          f"python{sys.version_info.major}.{sys.version_info.minor}-dev'")  # fmt: skip
 
 
-# The headers that sources include are known from the compiler only. A manifest remembers them by the key of the sources: while
-# those files stay as they are, the library is found without running the compiler.
+# Only the compiler knows the headers that sources include. A manifest remembers them by the key of the sources: while those
+# files are unchanged, the library is found without running the compiler.
 
 
 def _complete_key(first: str, job: Job, compiler: Command) -> str:
@@ -95,7 +95,7 @@ def _complete_key(first: str, job: Job, compiler: Command) -> str:
             return key
     headers = _dependencies(job, compiler)
     if manifest is not None:
-        with contextlib.suppress(OSError):  # the library will say that nothing can be kept
+        with contextlib.suppress(OSError):  # building the library will report that the cache is unusable
             cache.write_atomically(manifest, json.dumps(headers).encode())
     return _key_with(first, headers)
 
@@ -126,7 +126,7 @@ def _key_with(first: str, headers: list[str] | None) -> str:
 
 
 def _dependencies(job: Job, compiler: Command) -> list[str]:
-    """The files that the sources include, other than the system's and ours."""
+    """The files that the sources include, except the system's and ours."""
     folder = cache.process_folder()
     found: set[str] = set()
     for path, text in job.sources:
@@ -144,7 +144,7 @@ def _dependencies(job: Job, compiler: Command) -> list[str]:
 
 
 def _on_disk(folder: Path, path: str, text: str) -> str:
-    """The path of a source; a text that is no file of the user's is written to `folder`."""
+    """The path of a source; a text that is not the user's file is written to `folder`."""
     if Path(path).is_absolute():
         return path
     written = folder / path
@@ -153,7 +153,7 @@ def _on_disk(folder: Path, path: str, text: str) -> str:
 
 
 def _compile(job: Job, compiler: Command, source: Path, folder: Path, output: Path) -> None:
-    """Build the sources side by side, and link them."""
+    """Compile the sources in parallel, and link them."""
     commands, objects = [], []
     for number, (path, _) in enumerate(job.sources):
         objects.append(str(folder / f"{number}.o"))
@@ -167,7 +167,7 @@ def _compile(job: Job, compiler: Command, source: Path, folder: Path, output: Pa
 
 
 def copy_to(folder: str, name: str, library: Path) -> None:
-    """Leave the sources and the library in a folder of the user's."""
+    """Copy the sources and the library to a folder of the user's."""
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(library, place / f"{name}.so")

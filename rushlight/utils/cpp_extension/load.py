@@ -1,4 +1,4 @@
-"""`load` and `load_inline`: building an extension and importing it. Defined as in torch.utils.cpp_extension."""
+"""`load` and `load_inline`: build an extension and import it, with the interface of torch.utils.cpp_extension."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _texts(what: str, given: str | Sequence[str]) -> list[str]:
 
 
 def _bindings(functions: str | Sequence[str] | Mapping[str, str]) -> str:
-    """The text that makes functions the module's."""
+    """The C++ text that binds functions to the module."""
     if isinstance(functions, str):
         functions = [functions]
     if not isinstance(functions, Mapping):
@@ -119,7 +119,7 @@ def _bindings(functions: str | Sequence[str] | Mapping[str, str]) -> str:
 
 
 def _literal(text: str) -> str:
-    """A C++ string; every byte that might mean something is written by its number."""
+    """A C++ string literal; special bytes are escaped numerically."""
     return '"' + "".join(chr(byte) if chr(byte).isalnum() or byte == 32 else f"\\{byte:03o}" for byte in text.encode()) + '"'
 
 
@@ -142,7 +142,7 @@ def _load(job: Job, is_python_module: bool, build_directory: str | None) -> type
         load_one = _import_library if is_python_module else _register_library
         loaded, path = library_of(job, lambda library: load_one(job.name, library))
         if other is not None and other is not _imported.get(job.name):
-            sys.modules[job.name] = other  # importing put the extension there
+            sys.modules[job.name] = other  # the import has registered the extension there
         elif is_python_module:
             sys.modules[job.name] = _imported[job.name] = loaded
     if build_directory is not None:
@@ -151,7 +151,7 @@ def _load(job: Job, is_python_module: bool, build_directory: str | None) -> type
 
 
 def _import_library(name: str, path: Path) -> types.ModuleType:
-    """The module in a library; OSError when it cannot be loaded, and whatever its initialisation raises."""
+    """Import the module in a library; OSError if it cannot be loaded, and any exception of its initialisation."""
     _open(path)
     loader = importlib.machinery.ExtensionFileLoader(name, str(path))
     module = importlib.util.module_from_spec(importlib.util.spec_from_file_location(name, path, loader=loader))
@@ -163,13 +163,13 @@ def _register_library(name: str, path: Path) -> str:
     """Load a library for the operators that it registers."""
     library = _open(path)
     register = getattr(library, "rushlight_register_libraries", None)
-    if register is not None and register() != 0:  # unreachable: a PyDLL raises the exception that is set
+    if register is not None and register() != 0:  # unreachable: a PyDLL raises the pending exception
         raise RuntimeError(f"the operators of {name} could not be registered")
     return str(path)
 
 
 def _open(path: Path) -> ctypes.PyDLL:
-    """The library; an OSError says that the cache folder does not serve, an ImportError would say that its content is wrong."""
+    """Open the library. OSError means that the cache folder is unusable; ImportError would mean that its content is."""
     try:
         return ctypes.PyDLL(str(path))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Samples become batches: tensors, arrays and numbers are stacked, containers of them part by part."""
+"""Collate samples into batches: tensors, arrays and numbers are stacked, containers of them part by part."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rushlight.ops.construct import as_tensor, tensor
 
 
 def default_convert(data: Any) -> Any:
-    """NumPy arrays and numbers as tensors, also in containers; all else as it is."""
+    """NumPy arrays and numbers converted to tensors, also in containers; other values unchanged."""
     if isinstance(data, np.ndarray | np.generic):
         return data if data.dtype.kind in "SUO" else as_tensor(data)
     if isinstance(data, Mapping):
@@ -32,9 +32,9 @@ def default_convert(data: Any) -> Any:
 def collate(batch: list | tuple, *, collate_fn_map: dict[type | tuple[type, ...], Callable] | None = None) -> Any:
     """One batch of a list of samples, part by part, by the functions of `collate_fn_map`.
 
-    It maps classes of parts, or tuples of classes, to functions `f(parts, *, collate_fn_map)`. What has no function there is a
-    mapping, a tuple or a sequence, whose parts are collated in turn. TypeError for anything else; RuntimeError for sequences of
-    unequal length.
+    It maps classes of parts, or tuples of classes, to functions `f(parts, *, collate_fn_map)`. Mappings, tuples and sequences
+    without a function there are collated part by part. TypeError for anything else; RuntimeError for sequences of unequal
+    length.
     """
     first = batch[0]
     functions = collate_fn_map or {}
@@ -116,7 +116,7 @@ def _columns(batch: list) -> list[tuple]:
 
 
 def _like(original: Any, made: Any) -> Any:
-    """`made`, a dict or list, as the class of `original` where that can hold it."""
+    """`made`, a dict or list, converted to the class of `original` if possible."""
     kind: Callable = type(original)
     if kind in (dict, list):
         return made
@@ -130,5 +130,5 @@ def _like(original: Any, made: Any) -> Any:
             filled[:] = made
             return filled
         return kind(made)
-    except TypeError:  # a class of its own mind about its arguments
+    except TypeError:  # a class with another constructor signature
         return made

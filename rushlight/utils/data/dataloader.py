@@ -26,7 +26,7 @@ _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "per
 
 
 class _EndlessSampler(Sampler[None]):
-    """What a stream is asked with: None again and again."""
+    """The sampler of a stream: yields None forever."""
 
     def __iter__(self) -> Iterator[None]:
         while True:
@@ -115,7 +115,7 @@ class DataLoader(Generic[T_co]):
 
     @property
     def multiprocessing_context(self) -> BaseContext | None:
-        """How workers are started; None for the default."""
+        """The multiprocessing context of workers; None for the default."""
         return self._context
 
     @multiprocessing_context.setter

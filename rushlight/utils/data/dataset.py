@@ -1,4 +1,4 @@
-"""Datasets: what has samples by index, or is a stream of them, and datasets made of others."""
+"""Datasets: samples by index or as a stream, and datasets composed of others."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 
 class StackDataset(Dataset[Any]):
-    """Samples made of those of several datasets: tuples for datasets given one by one, dicts for ones given by name.
+    """Samples combined from several datasets: tuples for positional datasets, dicts for named ones.
 
     ValueError unless all have the same length, and for none or for both forms at once.
     """
@@ -96,7 +96,7 @@ class StackDataset(Dataset[Any]):
 
 
 def _fetched(dataset: Dataset, indices: Sequence[int]) -> list:
-    """The samples of several indices, at once where the dataset can."""
+    """The samples of several indices, in one call if the dataset supports that."""
     together = getattr(dataset, "__getitems__", None)
     return together(indices) if callable(together) else [dataset[index] for index in indices]
 
@@ -114,7 +114,7 @@ class ConcatDataset(Dataset[T_co]):
 
     @staticmethod
     def cumsum(sequence: Sequence) -> list[int]:
-        """The lengths up to and including each dataset."""
+        """The cumulative lengths of the datasets."""
         return list(itertools.accumulate(map(len, sequence)))
 
     def __len__(self) -> int:
@@ -194,7 +194,7 @@ def random_split(
 
 
 def _lengths_of_shares(total: int, shares: Sequence[float]) -> list[int]:
-    """Whole lengths; what rounding down leaves over goes to the first parts, one each."""
+    """Integer lengths; the remainder of rounding down goes to the first parts, one each."""
     lengths = []
     for position, share in enumerate(shares):
         if not 0 <= share <= 1:

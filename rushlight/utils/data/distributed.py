@@ -13,8 +13,9 @@ from rushlight.utils.data.sampler import Sampler
 class DistributedSampler(Sampler[int]):
     """Every `num_replicas`-th index from `rank` on, in an order that all replicas share, shuffled by `seed` + epoch.
 
-    So that all have as many, indices are repeated, or with `drop_last` left out, at the end. Call `set_epoch` before each pass.
-    RuntimeError unless `num_replicas` and `rank` are given: there are no process groups. ValueError for a rank out of range.
+    To give all replicas the same number, indices are repeated at the end, or with `drop_last` left out. Call `set_epoch` before
+    each pass. RuntimeError unless `num_replicas` and `rank` are given: there are no process groups. ValueError for a rank out
+    of range.
     """
 
     def __init__(
@@ -55,5 +56,5 @@ class DistributedSampler(Sampler[int]):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which pass comes next, so that it is shuffled in another way."""
+        """Set the number of the next pass, which changes its shuffling."""
         self.epoch = epoch

@@ -1,4 +1,4 @@
-"""Fetchers: from indices to a batch, or for streams from a number of samples to a batch."""
+"""Fetchers: turn indices into a batch, or for streams, a number of samples."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 def make_fetcher(
     iterable: bool, dataset: Any, auto_collation: bool, collate_fn: Callable, drop_last: bool
 ) -> Callable[[Any], Any]:
-    """The function from what a sampler gives to a batch; for a stream, it raises StopIteration at the end."""
+    """The function from a sampler's item to a batch; for a stream, it raises StopIteration at the end."""
     if iterable:
         return _StreamFetcher(dataset, auto_collation, collate_fn, drop_last)
     return lambda indices: collate_fn(_samples(dataset, indices) if auto_collation else dataset[indices])
@@ -22,7 +22,7 @@ def _samples(dataset: Any, indices: Sequence) -> list:
 
 
 class _StreamFetcher:
-    """Takes as many samples from a stream as a sampler gives indices; one sample, as it is, without batches."""
+    """Takes as many samples from a stream as a sampler gives indices; without batching, a single sample."""
 
     def __init__(self, dataset: Any, auto_collation: bool, collate_fn: Callable, drop_last: bool):
         self.samples = iter(dataset)

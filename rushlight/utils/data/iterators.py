@@ -15,18 +15,18 @@ from rushlight.utils.data.fetching import make_fetcher
 from rushlight.utils.data.sampler import random_seed
 from rushlight.utils.data.worker import Job, Resume, StreamEnd, WorkerError, run
 
-# How long, in seconds, the main process waits for what a dead worker may have sent, and for one whose loader is gone to end.
+# Seconds that the main process waits for a dead worker's last results, and for a worker to exit after its loader.
 _LAST_WORDS = 0.2
 _NOTHING = object()
 
 
 class LoaderIterator(Iterator):
-    """Base: counts batches, and warns when a stream is longer than its dataset says."""
+    """Base: counts batches, and warns when a stream is longer than its dataset's length."""
 
     def __init__(self, loader: Any):
         self.loader = loader
         self.indices = iter(loader._index_sampler)
-        # Drawn in every pass, also where nobody needs it, so that random numbers go on as in torch.
+        # Drawn in every pass, even if unused, so that the random stream equals torch's.
         self.base_seed = random_seed(loader.generator)
         self.count = 0
 
@@ -50,7 +50,7 @@ class LoaderIterator(Iterator):
 
 
 class LocalIterator(LoaderIterator):
-    """Fetches when asked, in this process."""
+    """Fetches on demand, in this process."""
 
     def __init__(self, loader: Any):
         super().__init__(loader)
@@ -63,9 +63,9 @@ class LocalIterator(LoaderIterator):
 
 
 class WorkerIterator(LoaderIterator):
-    """Keeps `prefetch_factor` tasks in each of the workers' queues, and gives results in the order of the tasks.
+    """Keeps `prefetch_factor` tasks in each worker's queue, and returns results in the order of the tasks.
 
-    `owners` maps the number of each task that is not given out yet to its worker, `arrived` to its result.
+    `owners` maps the number of each pending task to its worker, `arrived` maps it to its result.
     """
 
     def __init__(self, loader: Any):
@@ -100,7 +100,7 @@ class WorkerIterator(LoaderIterator):
             self._send()
 
     def restart(self) -> None:
-        """Begin another pass with workers that stay. Results of a pass that was broken off are thrown away."""
+        """Begin another pass with persistent workers. Results of an aborted pass are discarded."""
         self.indices = iter(self.loader._index_sampler)
         self.count = 0
         for tasks in self.tasks:
@@ -112,7 +112,7 @@ class WorkerIterator(LoaderIterator):
         self._begin()
 
     def _send(self) -> None:
-        """Give the next task to the next worker that still works."""
+        """Send the next task to the next active worker."""
         worker = next((w for w in itertools.islice(self.turns, len(self.tasks)) if self.working[w]), None)
         if worker is None:
             return
@@ -146,7 +146,7 @@ class WorkerIterator(LoaderIterator):
         return next(iter(self.arrived), -1)
 
     def _stop(self, worker: int) -> None:
-        """A worker's stream has ended: others get its turns, and the tasks that it still has will all say the same."""
+        """A worker's stream has ended: other workers take its turns, and its remaining tasks will report the same."""
         self.working[worker] = False
         if not self.loader.persistent_workers:
             self.tasks[worker].put(None)
@@ -160,7 +160,7 @@ class WorkerIterator(LoaderIterator):
             self.shut_down(0)
             raise RuntimeError(f"DataLoader timed out after {self.loader.timeout} seconds")
         try:
-            # One that died may have sent something before.
+            # A dead worker may have sent something before.
             return self.results.get(timeout=None if self.results._reader in ready else _LAST_WORDS)
         except queue.Empty:
             self._raise_dead()
@@ -176,7 +176,7 @@ class WorkerIterator(LoaderIterator):
         raise RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly (exit code {codes})")
 
     def shut_down(self, patience: float = 5.0) -> None:
-        """End all workers; those that do not end by themselves within `patience` seconds are terminated."""
+        """Stop all workers; those that do not exit within `patience` seconds are terminated."""
         if self.done.is_set():
             return
         self.done.set()
@@ -192,7 +192,7 @@ class WorkerIterator(LoaderIterator):
         self.results.close()
 
     def __del__(self):
-        # Garbage collection may have closed the queues before: then the workers do not hear of the end.
+        # Garbage collection may have closed the queues before; then the workers are not told to stop.
         if self.__dict__.get("processes"):
             self.shut_down(_LAST_WORDS)
 

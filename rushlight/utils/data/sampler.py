@@ -16,7 +16,7 @@ from rushlight.ops import aten
 from rushlight.ops.construct import as_tensor
 
 T_co = TypeVar("T_co", covariant=True)
-# With replacement, indices are drawn in blocks of this many.
+# The number of indices per draw with replacement.
 _BLOCK = 32
 
 

@@ -1,4 +1,4 @@
-"""The worker processes of a loader: what runs in them, and how errors come back.
+"""The worker processes of a loader: their main function, and the transport of errors.
 
 In: a queue of tasks (number, indices). Out: a queue of (number, worker, pickled result).
 """
@@ -22,13 +22,13 @@ from rushlight.core.parallel import set_num_threads
 from rushlight.random import manual_seed
 from rushlight.utils.data.fetching import make_fetcher
 
-# How long, in seconds, a worker waits for a task before it looks whether its parent is still there.
+# Seconds that a worker waits for a task before it checks whether its parent is alive.
 _PATIENCE = 5.0
 
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """A worker's number, how many there are, its seed, and its copy of the dataset."""
+    """A worker's number, the number of workers, its seed, and its copy of the dataset."""
 
     id: int
     num_workers: int
@@ -40,7 +40,7 @@ _info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """What the running worker is; None in the main process."""
+    """Information about the running worker; None in the main process."""
     return _info
 
 
@@ -53,18 +53,18 @@ class StreamEnd:
 
 @dataclass(frozen=True)
 class Resume:
-    """A task that starts a new pass in a worker that stays."""
+    """A task that starts a new pass in a persistent worker."""
 
 
 class WorkerError:
-    """An exception of a worker, as its type and the text of its traceback, which processes can exchange."""
+    """A picklable form of a worker's exception: its type and the text of its traceback."""
 
     def __init__(self, where: str):
         self.kind, error, _ = sys.exc_info()
         self.text = f"Caught {self.kind.__name__} {where}.\nOriginal {''.join(traceback.format_exception(error))}"
 
     def reraise(self) -> None:
-        """Raise it here; as RuntimeError where its class wants other arguments than a message."""
+        """Raise it here; as RuntimeError if its class needs other arguments than a message."""
         if self.kind is KeyError:
             # A KeyError prints its message in quotes, which would hide the line breaks.
             raise KeyError(_Text(self.text))
@@ -84,7 +84,7 @@ class _Text(str):
 
 @dataclass(frozen=True)
 class Job:
-    """All that a worker needs to know."""
+    """The arguments of a worker."""
 
     dataset: Any
     iterable: bool
@@ -98,7 +98,7 @@ class Job:
 
 
 def run(job: Job, tasks: Any, results: Any, done: Any) -> None:
-    """The main function of a worker: answer tasks until None comes, or the parent is gone."""
+    """The main function of a worker: process tasks until None arrives, or the parent is gone."""
     problem = _prepare(job)
     fetcher = None
     parent = os.getppid()
@@ -125,18 +125,18 @@ def run(job: Job, tasks: Any, results: Any, done: Any) -> None:
         results.put((number, job.worker, _pickled(answer, job)))
     results.close()
     if done.is_set():
-        # Nobody reads what is still in the pipe.
+        # Nobody reads the rest of the pipe.
         results.cancel_join_thread()
 
 
 def _generate_state(base_seed: int, worker_id: int) -> list[int]:
-    """Four words of 32 bits that seed NumPy's generator in a worker."""
+    """Four 32-bit words that seed NumPy's generator in a worker."""
     words = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
     return np.random.SeedSequence(words).generate_state(4).tolist()
 
 
 def _prepare(job: Job) -> WorkerError | None:
-    """Set up the process; what went wrong in the user's part of that."""
+    """Set up the process; returns the error of the user's part, if any."""
     global _info
     set_num_threads(1)
     seed = job.base_seed + job.worker
@@ -157,7 +157,7 @@ def _where(job: Job) -> str:
 
 
 def _pickled(answer: Any, job: Job) -> bytes:
-    """Pickled here and not by the queue's thread, whose errors would go nowhere."""
+    """Pickle here instead of in the queue's thread, whose errors would be lost."""
     try:
         return bytes(ForkingPickler.dumps(answer))
     except Exception:

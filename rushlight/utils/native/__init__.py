@@ -1,1 +1,1 @@
-"""Native code made at run time: the compiler on this machine, and the folder where its results are kept."""
+"""Native code built at run time: the compiler on this machine, and the cache folder."""

@@ -1,9 +1,9 @@
 """The on-disk cache of built libraries: content-hashed names, atomic renames, private to the user, bounded in size.
 
 An entry is a source file `KEY.cpp` and the shared library `KEY.so` built from it. A library ends with a digest of its key and
-of what precedes it (a loader ignores what follows an ELF file's sections), and is loaded only when that fits. Of several
-processes that want an entry one builds it and the others wait; where they cannot wait for each other they all build it, the
-last rename wins, and the results are equal. A killed build leaves at most a temporary folder.
+content (a loader ignores bytes after an ELF file's sections), and is loaded only if that matches. If several processes need an
+entry, one builds it and the others wait; without file locks they all build it, the last rename wins, and the results are equal.
+A killed build leaves at most a temporary folder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from rushlight.core.lazy_module import LazyModule
 
-try:  # `hashlib` loads OpenSSL, which takes longer than to read and check a whole entry
+try:  # `hashlib` loads OpenSSL, which takes longer than reading and checking an entry
     from _blake2 import blake2b
 except ImportError:
     from hashlib import blake2b
@@ -32,12 +32,12 @@ toolchain = LazyModule("rushlight.utils.native.toolchain")
 T = TypeVar("T")
 
 DEFAULT_LIMIT = 1 << 30  # bytes
-STALE_SECONDS = 3600  # temporary files this old belong to builds that were killed
-WAIT_SECONDS = 120  # for another process that builds the same entry
+STALE_SECONDS = 3600  # older temporary files belong to builds that were killed
+WAIT_SECONDS = 120  # the maximal wait for another process that builds the same entry
 _TEMPORARY = ".tmp-"
 _LOCK = ".lock-"
 _DIGEST_BYTES = 32
-_refused: dict[Path, str] = {}  # why nothing can be built in a folder; `setdefault` is atomic
+_refused: dict[Path, str] = {}  # the error of a folder in which nothing can be built; `setdefault` is atomic
 _room: dict[tuple[Path, int], int] = {}  # by folder and limit: the bytes that this process may add before it trims again
 
 
@@ -59,7 +59,7 @@ def default_folder() -> Path:
 
 
 def size_limit() -> int:
-    """`$RUSHLIGHT_CACHE_LIMIT`, or DEFAULT_LIMIT: how many bytes of entries are kept. A warning says what is not understood."""
+    """`$RUSHLIGHT_CACHE_LIMIT`, or DEFAULT_LIMIT: the maximal bytes of entries. Warns about an invalid value."""
     given = os.environ.get("RUSHLIGHT_CACHE_LIMIT", "").strip()
     found = re.fullmatch(r"(\d+)\s*([KMGT]?)(i?B)?", given, re.IGNORECASE)
     if found:
@@ -85,10 +85,10 @@ def open_folder(folder: Path) -> Path:
 
 
 def digest(*parts: str | bytes) -> str:
-    """A name for the content of `parts`."""
+    """A hash of the content of `parts`."""
     joined = blake2b(digest_size=_DIGEST_BYTES)
     for part in parts:
-        content = part.encode(errors="surrogatepass") if isinstance(part, str) else part  # a path need not be text
+        content = part.encode(errors="surrogatepass") if isinstance(part, str) else part  # a path may contain undecodable bytes
         joined.update(b"%d:" % len(content))
         joined.update(content)
     return joined.hexdigest()[:40]
@@ -96,7 +96,7 @@ def digest(*parts: str | bytes) -> str:
 
 @functools.cache
 def version_of(library: str, folders: tuple[str, ...]) -> str:
-    """What differs between two versions of the files in some folders of a library: their times and sizes."""
+    """A fingerprint of a library's version: the times and sizes of the files in some folders."""
     files: list[str] = []
     for folder in folders:
         _list_files(os.path.join(library, folder), files)
@@ -118,12 +118,11 @@ def _list_files(folder: str, files: list[str]) -> None:
 def obtain(
     keys: tuple[str, ...], text: str, make: Callable[[Path, Path, Path], None], load: Callable[[Path], T]
 ) -> tuple[T, Path, bool]:
-    """What `load` makes of a library, the library's path, and whether it was there already under one of `keys`.
+    """The result of `load` for a library, the library's path, and whether it was cached under one of `keys`.
 
     If it was not, `make(source, folder, output)` builds the source, a file that holds `text`, into `output`, with `folder` for
-    its temporary files; it is kept under the first key. Where the cache folder cannot be used, a warning says so, and a folder
-    that lasts as long as the process takes its place; nothing further is built in the first one then. BuildError when the
-    second cannot be used either.
+    its temporary files; it is kept under the first key. If the cache folder is unusable, a warning says so, and a temporary
+    folder of the process replaces it from then on. BuildError when the second cannot be used either.
     """
     try:
         return _try_in(open_folder(default_folder()), keys, text, make, load)
@@ -136,7 +135,7 @@ def obtain(
 
 
 def find(keys: tuple[str, ...], load: Callable[[Path], T]) -> tuple[T, Path, bool] | None:
-    """What `obtain` gives for a library that is in the cache folder; None for any other."""
+    """The result of `obtain` for a cached library; None if it is not cached."""
     try:
         return _load_intact(open_folder(default_folder()), keys, load)
     except OSError:
@@ -144,7 +143,7 @@ def find(keys: tuple[str, ...], load: Callable[[Path], T]) -> tuple[T, Path, boo
 
 
 def _try_in(folder: Path, keys: tuple[str, ...], text: str, make: Callable, load: Callable) -> tuple:
-    """`_obtain_in`; OSError with the first reason for a folder in which that failed before, unless the library is there."""
+    """`_obtain_in`, but for a folder in which building has failed, raise the first error again unless the library is there."""
     reason = _refused.get(folder)
     if reason is None:
         try:
@@ -185,7 +184,7 @@ def _load_intact(folder: Path, keys: tuple[str, ...], load: Callable) -> tuple |
 
 @functools.cache
 def process_folder() -> Path:
-    """A folder that lasts as long as the process; OSError where none can be made."""
+    """A temporary folder of this process; OSError where none can be made."""
     folder, owner = Path(tempfile.mkdtemp(prefix="rushlight-")), os.getpid()
     atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == owner else None)
     return folder
@@ -193,7 +192,7 @@ def process_folder() -> Path:
 
 @functools.cache
 def warn_once(message: str) -> None:
-    """A warning that is not repeated."""
+    """Issue a warning once."""
     warnings.warn(message, stacklevel=2)
 
 
@@ -201,32 +200,32 @@ def warn_once(message: str) -> None:
 
 
 def is_intact(library: Path) -> bool:
-    """Whether a built library is there, is what was written, and was built under its name."""
+    """Whether a built library exists, is undamaged, and was built under its name."""
     content = read(library)
     return content is not None
 
 
 def read(library: Path) -> bytes | None:
-    """The bytes of an intact library without its digest; None for any other."""
+    """The bytes of an intact library without its digest; else None."""
     try:
         data = library.read_bytes()
     except OSError:
         return None
-    with contextlib.suppress(OSError):  # a cache that may only be read is as good
-        os.utime(library)  # the least recently used entries are the first to go
+    with contextlib.suppress(OSError):  # a read-only cache still works
+        os.utime(library)  # the least recently used entries are evicted first
     content = data[:-_DIGEST_BYTES]
     return content if _seal(library, content) == data[-_DIGEST_BYTES:] else None
 
 
 def add(folder: Path, key: str, text: bytes, content: bytes) -> None:
-    """Put an entry that was built elsewhere into the cache."""
+    """Add an entry that was built elsewhere."""
     library = folder / f"{key}.so"
     write_atomically(folder / f"{key}.cpp", text)
     write_atomically(library, content + _seal(library, content))
 
 
 def keep(path: Path, content: bytes) -> None:
-    """Write a small file that `read` takes only if it is whole; a warning says where nothing can be written."""
+    """Write a small file with a digest, for `read`; warns if it cannot be written."""
     if path.parent in _refused:
         return
     try:
@@ -241,7 +240,7 @@ def _seal(library: Path, content: bytes) -> bytes:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that readers see all of it or nothing."""
+    """Write a file atomically: readers see all of it or nothing."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=_TEMPORARY)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -268,9 +267,9 @@ def _build_into(path: Path, make: Callable[[Path, Path], None]) -> None:
 
 @contextlib.contextmanager
 def _alone(folder: Path, key: str) -> Iterator[None]:
-    """Keep other processes and threads from building the same entry meanwhile, for WAIT_SECONDS at most.
+    """Lock an entry against other processes and threads, waiting at most WAIT_SECONDS.
 
-    The lock goes with the process that holds it, so a kill releases it. Where the file system has no locks, nobody waits.
+    The lock ends with the process that holds it, so a kill releases it. Without file locks, nobody waits.
     """
     with open(folder / f"{_LOCK}{key[:2]}", "wb") as file:
         deadline = time.monotonic() + WAIT_SECONDS
@@ -286,13 +285,13 @@ def _alone(folder: Path, key: str) -> Iterator[None]:
             yield
         finally:
             with contextlib.suppress(OSError):
-                fcntl.flock(file, fcntl.LOCK_UN)  # a process that was forked meanwhile has the file open, too
+                fcntl.flock(file, fcntl.LOCK_UN)  # a process forked meanwhile has the file open, too
 
 
 def _trim_when_full(folder: Path, limit: int, added: Path) -> None:
-    """Trim the folder at this process's first entry in it, and when it has filled a quarter of the room that was left then.
+    """Trim the folder at this process's first entry in it, and again when it has filled a quarter of the remaining room.
 
-    To look at all entries of a large cache takes half as long as to build one. The rest of the room is for other processes.
+    Scanning a large cache takes half as long as building an entry. The rest of the room is for other processes.
     """
     with contextlib.suppress(OSError):  # another process may have trimmed the cache meanwhile
         left = _room.get((folder, limit), 0) - added.stat().st_size
@@ -300,10 +299,10 @@ def _trim_when_full(folder: Path, limit: int, added: Path) -> None:
 
 
 def trim(folder: Path, limit: int) -> int:
-    """Delete what killed builds left, and the entries that were not used for longest until `limit` bytes are left; the bytes
-    that may be added then.
+    """Delete leftovers of killed builds, and least recently used entries down to `limit` bytes. Returns the bytes that may be
+    added then.
 
-    A library that another process has loaded stays in its memory; one that is about to load it builds it again.
+    A process that has loaded a deleted library keeps it in memory; one about to load it builds it again.
     """
     entries = _entries(folder)
     total = sum(size for _, size in entries.values())
@@ -317,7 +316,7 @@ def trim(folder: Path, limit: int) -> int:
 
 
 def _entries(folder: Path) -> dict[str, tuple[float, int]]:
-    """When each entry was last used, and its size. Stale temporary files are deleted on the way."""
+    """The last use and the size of each entry. Deletes stale temporary files."""
     entries: dict[str, tuple[float, int]] = {}
     now = time.time()
     for item in os.scandir(folder):

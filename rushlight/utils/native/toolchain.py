@@ -1,7 +1,7 @@
-"""The C++ compiler on this machine: finding it, and running it so that it can fail in any way without doing harm.
+"""The C++ compiler on this machine: find it, and run it so that any failure is handled.
 
-In: command lines. Out: the files that they write, or a `BuildError` with what the compiler said. The compiler is `$CXX`, which
-may have arguments or be another program's ("ccache g++"), or g++, or clang++, or Zig's, which the package ziglang brings.
+In: command lines. Out: the files that they write, or a `BuildError` with the compiler's output. The compiler is `$CXX`, which
+may have arguments or a wrapper ("ccache g++"), or g++, or clang++, or that of Zig from the package ziglang.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ Command = tuple[str, ...]
 """How a compiler's command line begins: a program's path, and perhaps arguments."""
 
 ZIG_FLAGS = ("-fno-sanitize=all", "-Wno-unused-command-line-argument")
-ZIG_LINK_FLAGS = ("-nostdlib++",)  # Zig would first build the C++ library, for minutes, which generated code does not need
+# Otherwise Zig spends minutes on building the C++ library, which generated code does not need.
+ZIG_LINK_FLAGS = ("-nostdlib++",)
 DEFAULT_TIME_LIMIT = 300.0  # seconds
-_MESSAGE_LENGTH = 4000  # of a compiler's output, the end, which is kept
-_DISK_FULL = {"No space left on device": errno.ENOSPC, "Disk quota exceeded": errno.EDQUOT}  # as LC_ALL=C says it
+_MESSAGE_LENGTH = 4000  # the number of last characters kept of a compiler's output
+_DISK_FULL = {"No space left on device": errno.ENOSPC, "Disk quota exceeded": errno.EDQUOT}  # the messages with LC_ALL=C
 _hung: set[str] = set()
 _lock = threading.Lock()
 
 
 class CompilerMissing(RuntimeError):
-    """No C++ compiler was found, or the one that was found does not answer."""
+    """No C++ compiler was found, or it does not work."""
 
 
 class BuildError(RuntimeError):
@@ -73,21 +74,21 @@ def zig_command() -> Command | None:
 
 
 def _command(text: str) -> Command:
-    """The program of that name, which may have spaces, or else the program and arguments that a shell would read; empty where
-    there is no such program."""
+    """The program of that name, which may contain spaces, or else the text split like a shell command; empty if there is no
+    such program."""
     found = _find(text)
     if found is not None:
         return (found,)
     try:
         name, *arguments = shlex.split(text)
-    except ValueError:  # a quote without its end, or nothing but spaces
+    except ValueError:  # an unclosed quote, or only spaces
         return ()
     found = _find(name)
     return () if found is None else (found, *arguments)
 
 
 def _find(name: str) -> str | None:
-    """The path of a program as a shell finds it; None where there is none."""
+    """The path of a program on PATH; None if there is none."""
     folders = [""] if os.path.dirname(name) else os.get_exec_path()
     paths = (os.path.join(folder, name) for folder in folders)
     return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), None)
@@ -99,7 +100,7 @@ def _identity(path: str, size: int, modified: int) -> str:
 
 
 def identity(command: Command) -> str:
-    """What changes when the compiler, or its arguments, are others."""
+    """A fingerprint of the compiler and its arguments."""
     return " ".join(map(_identity_of, command))
 
 
@@ -112,7 +113,7 @@ def _identity_of(word: str) -> str:
 
 
 def is_clang(command: Command) -> bool:
-    """Whether a compiler, by its name, is Clang, as Zig's is."""
+    """Whether a compiler is Clang, by its name; Zig's is."""
     return is_zig(command) or any("clang" in os.path.realpath(_find(word) or "") for word in command)
 
 
@@ -123,7 +124,7 @@ def is_zig(command: Command) -> bool:
 
 @functools.cache
 def has_openmp(command: Command) -> bool:
-    """Whether a compiler has OpenMP: GCC does, Zig's does not, and Clang's is a package of its own."""
+    """Whether a compiler has OpenMP: GCC does, Zig's does not, and for Clang it is a separate package."""
     if not is_clang(command) or is_zig(command):
         return not is_zig(command)
     asked = [*command, "-fopenmp", "-E", "-x", "c++", "-"]
@@ -135,13 +136,13 @@ def has_openmp(command: Command) -> bool:
 
 
 def fast_linker(command: Command) -> tuple[str, ...]:
-    """GCC's flag for the linker gold where it is installed, which takes half the time of the default one."""
+    """GCC's flag for the linker gold, if installed, which takes half the time of the default one."""
     return ("-fuse-ld=gold",) if not is_clang(command) and _find("ld.gold") else ()
 
 
 def time_limit() -> float:
-    """`$RUSHLIGHT_COMPILER_TIMEOUT`, or DEFAULT_TIME_LIMIT: seconds that a compiler may take. A warning says what is not
-    understood."""
+    """`$RUSHLIGHT_COMPILER_TIMEOUT`, or DEFAULT_TIME_LIMIT: the compiler's time limit in seconds. Warns about an invalid
+    value."""
     given = os.environ.get("RUSHLIGHT_COMPILER_TIMEOUT", "").strip()
     try:
         seconds = float(given) if given else DEFAULT_TIME_LIMIT
@@ -154,10 +155,10 @@ def time_limit() -> float:
 
 
 def run(commands: Sequence[Sequence[str]], what: str, folder: str | os.PathLike) -> None:
-    """Run compiler commands side by side, with their temporary files in `folder`.
+    """Run compiler commands in parallel, with their temporary files in `folder`.
 
-    BuildError for `what` when one fails or takes longer than `time_limit()`; all of them are stopped then, with what they
-    started. OSError when the disk is full.
+    BuildError for `what` when one fails or exceeds `time_limit()`; then all of them and their child processes are killed.
+    OSError when the disk is full.
     """
     deadline = time.monotonic() + time_limit()
     with contextlib.ExitStack() as stack:
@@ -167,14 +168,14 @@ def run(commands: Sequence[Sequence[str]], what: str, folder: str | os.PathLike)
 
 
 def _scratch_file(folder: str | os.PathLike) -> IO[bytes]:
-    """A file without a name for what a compiler says: in memory if possible, since the disk may be full."""
+    """An anonymous file for a compiler's output, in memory if possible, since the disk may be full."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("compiler output"), "w+b")
     return tempfile.TemporaryFile(dir=folder)
 
 
 class _Running:
-    """A compiler at work, in a process group of its own."""
+    """A running compiler, in its own process group."""
 
     def __init__(self, command: Sequence[str], what: str, folder: str | os.PathLike):
         self.command = list(command)

@@ -1,4 +1,4 @@
-"""TensorBoard's records, made of numbers, arrays and texts."""
+"""Build TensorBoard's records from numbers, arrays and texts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def scalar(tag: str, value: Any, new_style: bool = False, double_precision: bool
 
 
 def histogram(tag: str, values: Any, bins: Any = "tensorflow", max_bins: int | None = None) -> Any:
-    """How often values lie in which bin. ValueError where there are none, and for values that are not finite."""
+    """A histogram of values. ValueError for no values, and for values that are not finite."""
     array = as_array(values).astype(np.float64).reshape(-1)
     if not array.size:
         raise ValueError("The input has no element.")
@@ -64,7 +64,7 @@ def histogram(tag: str, values: Any, bins: Any = "tensorflow", max_bins: int | N
 
 
 def raw_histogram(tag: str, **content: Any) -> Any:
-    """A histogram that the caller has made, by the fields of TensorBoard's HistogramProto."""
+    """A precomputed histogram, by the fields of TensorBoard's HistogramProto."""
     made = HistogramProto(**content)
     return Summary(value=[Summary.Value(tag=tag, histo=made)])
 
@@ -79,7 +79,7 @@ def _tensorflow_edges() -> list[float]:
 
 
 def image(tag: str, pictures: Any, dataformats: str) -> Any:
-    """Pictures, of which a batch becomes a grid. Floats are from 0 to 1, bytes from 0 to 255."""
+    """Pictures; a batch becomes a grid. Floats range from 0 to 1, bytes from 0 to 255."""
     array = _as_rows(as_array(pictures), dataformats)
     if array.dtype != np.uint8:
         array = (array * 255.0).clip(0, 255).astype(np.uint8)

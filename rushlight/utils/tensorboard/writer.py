@@ -43,10 +43,10 @@ class FileWriter:
 
 
 class SummaryWriter:
-    """Writes what a training says of itself to files in `log_dir`, by default `runs/TIME_HOST` and the comment.
+    """Writes a training's logs to files in `log_dir`, by default `runs/TIME_HOST` and the comment.
 
-    `purge_step`, which steps TensorBoard is to forget, is written to the file. `add_*` take `global_step`, the step, and
-    `walltime`, seconds since 1970, now by default. ImportError without the package tensorboard.
+    `purge_step` is written to the file; TensorBoard drops earlier logs from that step on. `add_*` take `global_step`, the step,
+    and `walltime`, seconds since 1970, now by default. ImportError without the package tensorboard.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class SummaryWriter:
     def add_scalars(
         self, main_tag: str, tag_scalar_dict: dict[str, Any], global_step: int | None = None, walltime: float | None = None
     ) -> None:
-        """Several numbers that one chart shows; each has a folder of its own."""
+        """Several numbers in one chart; each has its own folder."""
         when = time.time() if walltime is None else walltime
         base = self._get_file_writer().get_logdir()
         for tag, value in tag_scalar_dict.items():
@@ -118,7 +118,7 @@ class SummaryWriter:
         self, tag: str, min: float, max: float, num: int, sum: float, sum_squares: float, bucket_limits: Any,
         bucket_counts: Any, global_step: int | None = None, walltime: float | None = None,
     ) -> None:  # fmt: skip
-        """A histogram that the caller has made. ValueError where limits and counts differ in number."""
+        """A precomputed histogram. ValueError where limits and counts differ in number."""
         if len(bucket_limits) != len(bucket_counts):
             raise ValueError("len(bucket_limits) != len(bucket_counts)")
         made = summaries.raw_histogram(
@@ -172,7 +172,7 @@ class SummaryWriter:
         self, hparam_dict: dict[str, Any], metric_dict: dict[str, Any], hparam_domain_discrete: dict | None = None,
         run_name: str | None = None, global_step: int | None = None,
     ) -> None:  # fmt: skip
-        """What a training was made with and what came of it, as texts and numbers of a run of its own, `run_name`.
+        """The hyperparameters and metrics of a training, as texts and numbers of a separate run, `run_name`.
 
         TypeError for anything but dicts, and with `hparam_domain_discrete`, which TensorBoard's table of parameters needs.
         """

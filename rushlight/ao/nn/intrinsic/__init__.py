@@ -1,4 +1,4 @@
-"""`torch.ao.nn.intrinsic`: several layers as one, to be quantized; `qat` trains them, `quantized` has them quantized."""
+"""`torch.ao.nn.intrinsic`: fused float layers; `qat` has their trained form, `quantized` their quantized form."""
 
 from rushlight.ao.nn.intrinsic.modules import *  # noqa: F403
 from rushlight.ao.nn.intrinsic.modules import __all__

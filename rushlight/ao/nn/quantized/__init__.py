@@ -1,5 +1,5 @@
-"""`torch.ao.nn.quantized`: layers of quantized tensors. `functional` has them as functions; `dynamic` those of float tensors
-with quantized weights."""
+"""`torch.ao.nn.quantized`: layers on quantized tensors. `functional` has their functional forms, `dynamic` layers on float
+tensors with quantized weights."""
 
 from rushlight.ao.nn.quantized.modules import *  # noqa: F403
 from rushlight.ao.nn.quantized.modules import __all__

@@ -35,7 +35,7 @@ def avg_pool2d(
     input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """`F.avg_pool2d` of a quantized tensor, whose scale the result has."""
+    """`F.avg_pool2d` of a quantized tensor; the result keeps its scale."""
     _require_quantized(input, "avg_pool2d")
     return F.avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
@@ -44,19 +44,19 @@ def avg_pool3d(
     input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """`F.avg_pool3d` of a quantized tensor, whose scale the result has."""
+    """`F.avg_pool3d` of a quantized tensor; the result keeps its scale."""
     _require_quantized(input, "avg_pool3d")
     return F.avg_pool3d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Sizes) -> Tensor:
-    """`F.adaptive_avg_pool2d` of a quantized tensor, whose scale the result has."""
+    """`F.adaptive_avg_pool2d` of a quantized tensor; the result keeps its scale."""
     _require_quantized(input, "functional.adaptive_avg_pool2d")
     return F.adaptive_avg_pool2d(input, output_size)
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: Sizes) -> Tensor:
-    """`F.adaptive_avg_pool3d` of a quantized tensor, whose scale the result has."""
+    """`F.adaptive_avg_pool3d` of a quantized tensor; the result keeps its scale."""
     _require_quantized(input, "functional.adaptive_avg_pool3d")
     return F.adaptive_avg_pool3d(input, output_size)
 
@@ -208,7 +208,7 @@ def clamp(input: Tensor, min_: float, max_: float) -> Tensor:
 def interpolate(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Tensor:
-    """`F.interpolate` of a quantized tensor, whose scale the result has."""
+    """`F.interpolate` of a quantized tensor; the result keeps its scale."""
     _require_quantized(input, "interpolate")
     return F.interpolate(input, size, scale_factor, mode, align_corners)
 
@@ -228,12 +228,12 @@ def upsample(
 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """`interpolate` by two lines, with corners aligned."""
+    """Bilinear `interpolate` with aligned corners."""
     _deprecated("upsample_bilinear")
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """`interpolate` by the nearest element."""
+    """Nearest-neighbour `interpolate`."""
     _deprecated("upsample_nearest")
     return interpolate(input, size, scale_factor, mode="nearest")

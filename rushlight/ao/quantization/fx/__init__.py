@@ -1,1 +1,1 @@
-"""Quantizing traced models: `quantize_fx` has the functions, this package its steps, in the order in which they are taken."""
+"""Quantize traced models: `quantize_fx` has the functions, this package their steps, in order."""

@@ -1,4 +1,4 @@
-"""Settings of `prepare_fx`, `convert_fx` and `fuse_fx`, and which qconfig a node gets."""
+"""Settings of `prepare_fx`, `convert_fx` and `fuse_fx`, and the lookup of a node's qconfig."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class _Custom:
         self.preserved_attributes: list[str] = []
 
     def set_preserved_attributes(self, attributes: list[str]) -> _Custom:
-        """Attributes of the model that the traced one has, too."""
+        """Set the attributes of the model that the traced one keeps."""
         self.preserved_attributes = attributes
         return self
 
     @classmethod
     def of(cls, given: Any) -> _Custom:
-        """The settings given: None, a dict of the older form, or an object. TypeError for another value."""
+        """Normalise settings: None, a dict of the older form, or an object. TypeError for other values."""
         if given is None:
             return cls()
         if isinstance(given, dict):
@@ -53,7 +53,7 @@ class _Custom:
 
 
 class PrepareCustomConfig(_Custom):
-    """Settings of `prepare_fx`: modules that are not traced into, and attributes that stay."""
+    """Settings of `prepare_fx`: modules that are not traced into, and attributes to keep."""
 
     _KEYS = {
         "non_traceable_module_name": "non_traceable_module_names",
@@ -66,12 +66,12 @@ class PrepareCustomConfig(_Custom):
         self.non_traceable_module_classes: list[type] = []
 
     def set_non_traceable_module_names(self, module_names: list[str]) -> PrepareCustomConfig:
-        """Modules that stay whole, and float."""
+        """Modules that stay untraced and float."""
         self.non_traceable_module_names = module_names
         return self
 
     def set_non_traceable_module_classes(self, module_classes: list[type]) -> PrepareCustomConfig:
-        """Classes of modules that stay whole, and float."""
+        """Classes of modules that stay untraced and float."""
         self.non_traceable_module_classes = module_classes
         return self
 
@@ -88,14 +88,14 @@ class FuseCustomConfig(PrepareCustomConfig):
 
 
 class Lookup:
-    """Qconfigs of the nodes of a graph, asked in the graph's order."""
+    """Looks up the qconfigs of a graph's nodes, in the graph's order."""
 
     def __init__(self, module: GraphModule, mapping: QConfigMapping, scopes: dict[str, str]) -> None:
         self.module, self.mapping, self.scopes = module, mapping, scopes
         self.seen: Counter = Counter()
 
     def of(self, node: Node) -> QConfigAny:
-        """The most particular qconfig for a node."""
+        """The most specific qconfig for a node."""
         mapping, scope = self.mapping, self.scopes.get(node.name, "")
         kind = kind_of(self.module, node)
         found = mapping.global_qconfig
@@ -121,7 +121,7 @@ def _is_of(node: Node, kind: Any, key: Callable | str) -> bool:
     if key is kind:
         return True
     if isinstance(key, type) or node.op == "call_module":
-        # Fused layers name their parts here; recurrent ones have a method of this name.
+        # Fused layers list their parts in `_parts`; recurrent layers have a method of this name.
         parts = getattr(kind, "_parts", ()) if isinstance(kind, type) else ()
         return isinstance(parts, tuple) and bool(parts) and key is parts[0]
     return name_of(node) == (key if isinstance(key, str) else getattr(key, "__name__", None))

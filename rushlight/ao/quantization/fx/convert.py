@@ -1,7 +1,7 @@
-"""The last step: quantized layers and operators in place of observed ones, with conversions where tensors become quantized or
-real.
+"""The last step: replace observed layers and operators by quantized ones, with conversions where needed.
 
-In: the graph of `prepare`, whose observers saw data. Out: a graph without observers. What stays float reads real numbers.
+In: the graph of `prepare`, whose observers have seen data. Out: a graph without observers. Float nodes read dequantized
+tensors.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class _Converting:
     def __init__(self, module: GraphModule, plan: Plan) -> None:
         self.module, self.graph, self.plan = module, module.graph, plan
         self.static = get_embedding_static_quant_module_mappings()
-        self.quantized: dict[Node, Node] = {}  # a node's result as a quantized tensor
-        self.real: dict[Node, Node] = {}  # and as a float one
-        self.source: dict[Node, Node] = {}  # what each observer observes
-        self.replaced: list[Node] = []  # nodes for which others stand
+        self.quantized: dict[Node, Node] = {}  # each node's result as a quantized tensor
+        self.real: dict[Node, Node] = {}  # each node's result as a float tensor
+        self.source: dict[Node, Node] = {}  # the observed node of each observer
+        self.replaced: list[Node] = []  # nodes with replacements
         self.observers: dict[Node, Module] = {}
         self.names: dict[Node, tuple[str, str]] = {}
 
@@ -62,7 +62,7 @@ class _Converting:
     # Observers
 
     def _find_observers(self) -> None:
-        """Which observer looks at which node, and the names of the buffers for its scale and zero point."""
+        """The observer of each node, and the names of the buffers for its scale and zero point."""
         calls = {name: source for source, name in self.plan.observers.items()}
         by_name = {node.name: node for node in self.graph.nodes}
         counts: Counter = Counter()
@@ -106,7 +106,7 @@ class _Converting:
         return self.quantized[source]
 
     def _parameters(self, source: Node) -> list[Node]:
-        """Reads of the buffers that hold the scale and the zero point of a node's result."""
+        """Nodes that read the buffers of the scale and zero point of a node's result."""
         found = self.observers[source].calculate_qparams()
         values = tensor(float(found[0])), tensor(int(found[1]))
         for name, value in zip(self.names[source], values, strict=True):
@@ -143,7 +143,7 @@ class _Converting:
             self._leave(node, role)
 
     def _leave(self, node: Node, role: str | None) -> None:
-        """What reads and gives real numbers: float operators, and layers that quantize their input themselves."""
+        """Keep a node on float tensors: float operators, and layers that quantize their input themselves."""
         node.args, node.kwargs = map_arg(node.args, self._as_real), map_arg(node.kwargs, self._as_real)
         if role == DYNAMIC:
             self._swap(node, {**self.static, **DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS})
@@ -152,7 +152,7 @@ class _Converting:
     def _quantize_layer(self, node: Node) -> None:
         module, observer = module_of(self.module, node), self.observers[node]
         node.args = (self._as_quantized(node.args[0]), *node.args[1:])
-        if isinstance(module, tuple(self.static.values())):  # called before: the results of all calls have the last one's scale
+        if isinstance(module, tuple(self.static.values())):  # called before: the results of all calls share one scale
             scale, zero_point = observer.calculate_qparams()
             module.scale, module.zero_point = float(scale), int(zero_point)
         else:
@@ -169,7 +169,7 @@ class _Converting:
         setattr(self.module.get_submodule(parent), name, kind.from_float(module))
 
     def _relu_after(self, node: Node) -> str | None:
-        """The name of the ReLU that becomes one with a node."""
+        """The name of the ReLU that is fused with a node."""
         return next((name for name, before in self.plan.with_relu.items() if before == node.name), None)
 
     def _quantize_binary(self, node: Node) -> None:

@@ -1,7 +1,7 @@
-"""The third step: observers on the tensors that quantized operators will read and give.
+"""The third step: insert observers on the inputs and results of operators to be quantized.
 
 In: a fused graph and qconfigs. Out: the graph with calls of observers (or fake quantization), each named
-`activation_post_process_N`; and, in `meta["quantization"]` of the module, what each node is to become.
+`activation_post_process_N`; and, in `meta["quantization"]` of the module, the plan for each node.
 """
 
 from __future__ import annotations
@@ -44,15 +44,16 @@ from rushlight.nn.modules.conv import _ConvNd
 from rushlight.nn.modules.module import Module
 
 STATIC, DYNAMIC, SAME, CAT, BINARY_ROLE, FIXED = "static", "dynamic", "same", "cat", "binary", "fixed"
-NUMBER, UNIT, FUNCTION = "number", "unit", "function"  # sums and products with a number; functions of a known range; others
+# roles: sums and products with a number; functions with a known range; others.
+NUMBER, UNIT, FUNCTION = "number", "unit", "function"
 _TABLES = (nn.Embedding, nn.EmbeddingBag)
 
 
 @dataclass
 class Plan:
-    """What nodes become: a role and a qconfig by the node's name, and the call of the observer of its result.
+    """The plan for nodes: a role and a qconfig by node name, and the call of the observer of its result.
 
-    `with_relu` has ReLUs that become one with the sum or product before them, whose name is the value.
+    `with_relu` maps ReLUs that are fused with the sum or product before them to its name.
     """
 
     roles: dict[str, str] = field(default_factory=dict)
@@ -62,7 +63,7 @@ class Plan:
 
 
 def scopes_of(module: GraphModule) -> dict[str, str]:
-    """The dotted name of the module that each node calls, or inside which it is called."""
+    """The dotted name of the module that each node calls, or in which it is called."""
     found = {}
     for node in module.graph.nodes:
         stack = list(node.meta.get("nn_module_stack", {}).values())
@@ -128,7 +129,7 @@ class _Preparing:
         )
 
     def _is_relu_after_binary(self, node: Node) -> bool:
-        """Note a ReLU that follows a sum or product, which nothing else reads."""
+        """Record a ReLU after a sum or product that has no other use."""
         before = node.args[0] if node.args else None
         is_one = is_relu(self.module, node) or is_relu_function(node)
         if not is_one or not isinstance(before, Node) or len(before.users) != 1:
@@ -183,7 +184,7 @@ class _Preparing:
                 layer.qconfig = module.qconfig
 
     def _train(self, node: Node) -> None:
-        """Put the layer that trains with fake quantization in place of a float one."""
+        """Replace a float layer by its trained form with fake quantization."""
         module = module_of(self.module, node)
         kind = DEFAULT_QAT_MODULE_MAPPINGS.get(type(module))
         if kind is None:
@@ -193,7 +194,7 @@ class _Preparing:
         setattr(self.module.get_submodule(parent), name, kind.from_float(module))
 
     def _observe_input(self, given: Node, qconfig: Any) -> None:
-        """An observer on a tensor that has none: of the operator that reads it."""
+        """Insert an observer of the reading operator on a tensor that has none."""
         if given not in self.observed:
             made = self._insert(given, qconfig.activation())
             given.replace_all_uses_with(made, delete_user_cb=lambda user: user is not made)
@@ -213,7 +214,7 @@ class _Preparing:
         return made
 
     def _join(self, node: Node, inputs: list[Node], qconfig: Any) -> None:
-        """One observer for all tensors that are joined, and for the result."""
+        """Share one observer between all concatenated tensors and the result."""
         shared = self.observed[inputs[0]]
         gone = {id(self.observed[each]) for each in inputs}
         for name, each in list(self.module._modules.items()):
@@ -226,7 +227,7 @@ class _Preparing:
 
 
 def _weight_fits(qconfig: Any, module: Module) -> bool:
-    """Whether a qconfig quantizes a layer's weight to qint8, if it is one whose weight is quantized."""
+    """Whether a qconfig quantizes the layer's weight to qint8, if the layer has a quantized weight."""
     inner = module[0] if isinstance(module, _FusedModule) and len(module._modules) else module
     if not isinstance(inner, nn.Linear | _ConvNd):
         return True

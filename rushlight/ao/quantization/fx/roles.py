@@ -1,4 +1,4 @@
-"""What quantization does with each kind of operator in a traced graph, found by its class or name."""
+"""The role of each kind of operator in a traced graph, by its class or name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rushlight.fx.node import Node
 from rushlight.nn import modules as nn
 from rushlight.nn.modules.module import Module
 
-# Operators whose results have the scale of their input: they move or choose elements, or average them.
+# Operators whose results keep the scale of their input: they move, select or average elements.
 _SAME_SCALE_MODULES = (
     nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d, nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d,
     nn.Flatten, nn.Hardtanh, nn.Identity, nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.PixelShuffle, nn.ReLU, nn.ReLU6,
@@ -30,37 +30,37 @@ ON_UNIT = frozenset(("hardsigmoid", "hardsigmoid_", "sigmoid", "sigmoid_", "tanh
 
 
 def module_of(graph_module: GraphModule, node: Node) -> Module | None:
-    """The module that a node calls; None for another node."""
+    """The module that a node calls; None for other nodes."""
     return graph_module.get_submodule(node.target) if node.op == "call_module" else None
 
 
 def name_of(node: Node) -> str:
-    """The name of the function or method that a node calls; "" for another node."""
+    """The name of the function or method that a node calls; "" for other nodes."""
     if node.op == "call_method":
         return node.target
     return getattr(node.target, "__name__", "") if node.op == "call_function" else ""
 
 
 def kind_of(graph_module: GraphModule, node: Node) -> Any:
-    """What a qconfig is looked up by: the class of a module, a function, or the name of a method."""
+    """The lookup key for a qconfig: the class of a module, a function, or the name of a method."""
     module = module_of(graph_module, node)
     return type(module) if module is not None else node.target
 
 
 def binary_of(node: Node) -> str | None:
-    """The quantized operator for a sum or product that a node calls as a function; None for another node and for methods."""
+    """The quantized operator for a sum or product called as a function; None for other nodes and for methods."""
     if node.op != "call_function" or node.target is operator.matmul:
         return None
     return BINARY.get(name_of(node))
 
 
 def is_relu(graph_module: GraphModule, node: Node) -> bool:
-    """Whether a node is a ReLU that becomes one with the layer before: a module, or a function of `nn.functional`."""
+    """Whether a node is a ReLU that can be fused with the layer before: a module, or a function of `nn.functional`."""
     return type(module_of(graph_module, node)) is nn.ReLU or (is_relu_function(node) and _is_functional(node))
 
 
 def is_relu_function(node: Node) -> bool:
-    """Whether a node calls a ReLU as a function, which becomes one with the sum or product before."""
+    """Whether a node calls a ReLU as a function that can be fused with the sum or product before."""
     return node.op == "call_function" and name_of(node) in ("relu", "relu_")
 
 
@@ -69,7 +69,7 @@ def _is_functional(node: Node) -> bool:
 
 
 def keeps_scale(graph_module: GraphModule, node: Node) -> bool:
-    """Whether a node's result has the scale of its first argument."""
+    """Whether a node's result keeps the scale of its first argument."""
     module = module_of(graph_module, node)
     if isinstance(module, _FusedModule):
         return False
@@ -79,7 +79,7 @@ def keeps_scale(graph_module: GraphModule, node: Node) -> bool:
 
 
 def is_cat(node: Node) -> bool:
-    """Whether a node joins a list of tensors, which all get one scale."""
+    """Whether a node concatenates tensors, which all get one scale."""
     return name_of(node) in ("cat", "stack") and bool(node.args) and isinstance(node.args[0], list | tuple)
 
 
@@ -101,7 +101,7 @@ _SIZES = ("size", "dim", "numel", "stride", "item", "len")
 
 
 def is_number(value: object) -> bool:
-    """Whether an argument is no tensor: a plain value, or a node that calculates with sizes."""
+    """Whether an argument is no tensor: a plain value, or a node that computes with sizes."""
     if not isinstance(value, Node):
         return True
     if value.op == "call_method" and value.target in _SIZES or value.target is len:

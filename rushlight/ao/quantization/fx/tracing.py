@@ -1,7 +1,7 @@
-"""The first two steps: trace a model, and make layers that follow each other one.
+"""The first two steps: trace a model, and fuse consecutive layers.
 
-In: a model. Out: a GraphModule whose nodes call layers, among them fused ones, as `fuse_modules` makes them; a linear layer
-written as a function of parameters becomes a module.
+In: a model. Out: a GraphModule whose nodes call layers, among them fused ones, as in `fuse_modules`; a linear layer written as
+a function of parameters becomes a module.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 
 class QuantizationTracer(Tracer):
-    """Layers of the library are leaves, quantized ones and observers, too, and what the user leaves out."""
+    """A tracer whose leaves are the library's layers, also quantized ones and observers, and modules that the user excludes."""
 
     def __init__(self, skipped_module_names: list[str], skipped_module_classes: list[type]) -> None:
         super().__init__()
         self.skipped_module_names, self.skipped_module_classes = skipped_module_names, skipped_module_classes
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
-        """Whether a module is one node."""
+        """Whether a module is a leaf."""
         is_skipped = module_qualified_name in self.skipped_module_names or type(m) in self.skipped_module_classes
         is_own = own_module(type(m)).startswith("rushlight.ao.") and not isinstance(m, GraphModule)
         return is_skipped or is_own or super().is_leaf_module(m, module_qualified_name)
@@ -46,7 +46,7 @@ def traced(model: Module, custom: Any) -> GraphModule:
 
 
 def _functions_to_modules(module: GraphModule) -> None:
-    """Make `F.linear` of parameters a module."""
+    """Turn `F.linear` of parameters into a module."""
     for node in list(module.graph.nodes):
         if name_of(node) != "linear" or node.op != "call_function":
             continue
@@ -86,8 +86,8 @@ def _value(module: Module, path: str) -> Any:
 
 
 def fuse(module: GraphModule, is_qat: bool) -> None:
-    """Make a convolution or linear layer, the batch normalisation after it and the ReLU after that one module, where nothing
-    else reads the tensors between them."""
+    """Fuse a convolution or linear layer with the batch normalisation and ReLU after it, if the tensors between them have no
+    other use."""
     for node in list(module.graph.nodes):
         if node.op == "call_module" and not node._erased:
             _fuse_from(module, node, is_qat)
@@ -97,7 +97,7 @@ def fuse(module: GraphModule, is_qat: bool) -> None:
 
 
 def _next(module: GraphModule, node: Node) -> Node | None:
-    """The one user of a node, if the node is its only tensor and its module is called once."""
+    """The only user of a node, if the node is its only tensor input and its module is called once."""
     users = list(node.users)
     return users[0] if len(users) == 1 and users[0].op != "output" else None
 
@@ -125,7 +125,7 @@ def _called_once(module: GraphModule, chain: list[Node]) -> bool:
 
 
 def _put(module: GraphModule, chain: list[Node], fused: Module) -> None:
-    """Put a fused module in place of the first layer's; the others go."""
+    """Replace the first layer by a fused module, and remove the others."""
     parent, _, name = chain[0].target.rpartition(".")
     setattr(module.get_submodule(parent), name, fused)
     chain[-1].replace_all_uses_with(chain[0])

@@ -1,4 +1,4 @@
-"""`torch.ao.quantization.observer`: modules that look at tensors and tell their scale and zero point."""
+"""`torch.ao.quantization.observer`: modules that observe tensors and compute their scale and zero point."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ _MARK = "activation_post_process"
 
 
 def get_observer_state_dict(mod: Module) -> dict[str, Tensor]:
-    """The part of a prepared model's state that its observers hold."""
+    """The observers' part of a prepared model's state."""
     return {name: value for name, value in mod.state_dict().items() if _MARK in name}
 
 
 def load_observer_state_dict(mod: Module, obs_dict: dict[str, Tensor]) -> None:
-    """Give a prepared model's observers what `get_observer_state_dict` gave; RuntimeError where one is missing."""
+    """Restore the observers from `get_observer_state_dict`; RuntimeError where one is missing."""
     state = mod.state_dict()
     lacking = sorted(name for name in state if _MARK in name and name not in obs_dict)
     if lacking:

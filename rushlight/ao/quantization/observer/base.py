@@ -1,4 +1,4 @@
-"""What observers share: making them with arguments given before, and scales from a range of numbers."""
+"""The base of observers: creation with preset arguments, and scales from a range of numbers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from rushlight.ops.construct import tensor
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
-EPS = 2.0**-23  # the distance of float32 numbers at 1, and the smallest scale
+EPS = 2.0**-23  # float32's epsilon, and the smallest scale
 _SCHEMES = (
     per_tensor_affine, per_tensor_symmetric, per_channel_affine, per_channel_symmetric, per_channel_affine_float_qparams,
 )  # fmt: skip
@@ -47,9 +47,9 @@ _DTYPES = (qint8, quint8, quint4x2, qint32, int8, uint8, int16, int32, float8_e5
 
 
 class _PartialWrapper:
-    """A class or function with some arguments given: `Observer.with_args(dtype=qint8)`. Calling it makes an object.
+    """A class or function with preset arguments: `Observer.with_args(dtype=qint8)`. A call creates an object.
 
-    Those of `with_callable_args` are called for each object that is made.
+    Arguments of `with_callable_args` are computed for each object.
     """
 
     def __init__(self, p: Callable) -> None:
@@ -64,23 +64,23 @@ class _PartialWrapper:
         return repr(self.p) + repr(self.callable_args)
 
     def with_args(self, **kwargs: Any) -> _PartialWrapper:
-        """The same with more arguments given."""
+        """The same with more preset arguments."""
         return _with_args(self, **kwargs)
 
     def with_callable_args(self, **kwargs: Callable) -> _PartialWrapper:
-        """The same with functions that make arguments."""
+        """The same with functions that compute arguments."""
         made = _PartialWrapper(self.p)
         made.callable_args = {**self.callable_args, **kwargs}
         return made
 
 
 def _with_args(cls_or_self: Callable, **kwargs: Any) -> _PartialWrapper:
-    """A class, or one with arguments, with more arguments given."""
+    """Preset more arguments of a class, or of one with arguments."""
     return _PartialWrapper(partial(cls_or_self, **kwargs))
 
 
 def _with_callable_args(cls_or_self: Callable, **kwargs: Callable) -> _PartialWrapper:
-    """A class with functions that make arguments."""
+    """A class with functions that compute arguments."""
     return _PartialWrapper(partial(cls_or_self)).with_callable_args(**kwargs)
 
 
@@ -90,9 +90,9 @@ def factory_kwargs_of(given: dict | None) -> dict:
 
 
 class ObserverBase(Module):
-    """A module that looks at the tensors that pass, and tells by which scale and zero point to quantize them.
+    """A module that observes the tensors passed to it, and computes the scale and zero point to quantize them.
 
-    Subclasses define `forward(x)`, which gives `x` back, and `calculate_qparams()`.
+    Subclasses define `forward(x)`, which returns `x`, and `calculate_qparams()`.
 
     Args:
         dtype: what tensors are quantized to.
@@ -117,7 +117,7 @@ class ObserverBase(Module):
 
 
 class UniformQuantizationObserverBase(ObserverBase):
-    """An observer of minima and maxima, from which scale and zero point follow.
+    """An observer that computes scale and zero point from minima and maxima.
 
     Args:
         dtype: quint8, qint8, qint32, quint4x2, or a plain integer dtype.
@@ -166,7 +166,7 @@ class UniformQuantizationObserverBase(ObserverBase):
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
 
     def _calculate_qparams(self, min_val: Tensor, max_val: Tensor) -> tuple[Tensor, Tensor]:
-        """Scales and zero points, (channels,) or (1,), for minima and maxima; 1 and 0 where nothing was seen."""
+        """Scales and zero points, (channels,) or (1,), for minima and maxima; 1 and 0 before any observation."""
         if not check_min_max_valid(min_val, max_val):
             return tensor([1.0], device=min_val.device), tensor([0], device=min_val.device)
         low, high = min_val.clamp(max=0), max_val.clamp(min=0)
@@ -192,5 +192,5 @@ class UniformQuantizationObserverBase(ObserverBase):
 
     @export
     def reset_min_max_vals(self):
-        """Forget what was seen."""
+        """Forget all observations."""
         raise NotImplementedError("Cannot reset min/max values in the given observer.")

@@ -1,8 +1,8 @@
-"""An observer of histograms, which narrows the range so that the quantization error is least.
+"""An observer that keeps a histogram and narrows the range to minimise the quantization error.
 
-In: tensors, of which a histogram is kept over the range seen so far. Out: the range between two bins that a search ends with:
-it moves the end inwards beyond which less mass lies, while the error falls. The error is the sum over bins of the squared
-distance to the nearest quantized value, where mass is spread evenly in its bin.
+In: tensors, counted in a histogram over the observed range. Out: the range between two bins, found by a search: while the error
+falls, it moves inwards the end with less mass outside. The error is the sum over bins of the squared distance to the nearest
+quantized value, assuming mass spreads evenly within its bin.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from rushlight.core.tensor import Tensor
 from rushlight.ops.construct import tensor
 
 _INFINITY = float("inf")
-_STEP = 1e-5  # the search for a range leaves out this part of the mass at once
+_STEP = 1e-5  # the part of the mass that the search skips per step
 
 
 class HistogramObserver(UniformQuantizationObserverBase):
-    """Keeps a histogram of `bins` bins over the range of all tensors that passed: `histogram`, `min_val`, `max_val`.
+    """Keeps a histogram of `bins` bins over the range of all observed tensors: `histogram`, `min_val`, `max_val`.
 
     The arguments are those of `UniformQuantizationObserverBase`; `qscheme` has one scale.
     """
@@ -49,10 +49,10 @@ class HistogramObserver(UniformQuantizationObserverBase):
         self.register_buffer("min_val", tensor(_INFINITY, **made))
         self.register_buffer("max_val", tensor(-_INFINITY, **made))
         self.dst_nbins = 2 ** iinfo(dtype).bits
-        self.upsample_rate = 16  # parts of a bin, when a histogram is moved to a wider range
+        self.upsample_rate = 16  # subdivisions of a bin when the histogram is stretched to a wider range
 
     def forward(self, x_orig: Tensor) -> Tensor:
-        """`x_orig`, which is counted."""
+        """Count `x_orig`, and return it."""
         x = x_orig.detach()
         if x.numel() and bool((x.abs() == _INFINITY).any()):
             warnings.warn("torch.inf detected in input tensor, ignoring input", stacklevel=2)
@@ -79,7 +79,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
             held.copy_(value)
 
     def _moved(self, low: Tensor, high: Tensor) -> Tensor:
-        """The histogram over a range that includes its own."""
+        """The histogram re-binned to a range that includes its own."""
         old_low, old_high = self.min_val, self.max_val
         if low == old_low and high == old_high:
             return self.histogram
@@ -108,7 +108,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
     # The search
 
     def _narrowed(self) -> tuple[Tensor, Tensor]:
-        """The range that the search ends with."""
+        """The range found by the search."""
         width = (self.max_val - self.min_val) / self.bins
         total, sums = self.histogram.sum().item(), aten.cumsum.default(self.histogram, 0)
         first, last = self._search(total, sums.tolist())
@@ -132,7 +132,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
         return first, last
 
     def _error(self, first: int, last: int) -> float:
-        """The squared error when integers reach over bins `first` to `last`."""
+        """The squared error if the integers cover bins `first` to `last`."""
         width = (self.max_val.item() - self.min_val.item()) / self.bins
         quantum = width * (last - first + 1) / self.dst_nbins
         if quantum == 0:
@@ -169,8 +169,8 @@ class HistogramObserver(UniformQuantizationObserverBase):
 
 
 def _inwards(sums: list[float], first: int, last: int, below: float, above: float) -> tuple[int, int]:
-    """The first bin from `first` on with a running sum of at least `below`, and the last one up to `last` with one of at most
-    `above`."""
+    """The first bin from `first` on with a cumulative sum of at least `below`, and the last one up to `last` with one of at
+    most `above`."""
     low = bisect_left(sums, float(np.float32(below)))
     high = bisect_right(sums, float(np.float32(above))) - 1
     return min(max(low, first), last), max(min(high, last), first)

@@ -1,4 +1,4 @@
-"""Observers of minima and maxima, of all that was seen or averaged over time, for tensors or for each of their channels."""
+"""Observers of minima and maxima, over all observations or averaged over time, per tensor or per channel."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def require_per_tensor(scheme: qscheme, name: str) -> None:
 
 
 class MinMaxObserver(UniformQuantizationObserverBase):
-    """Keeps the least and the largest element of all tensors that passed: `min_val`, `max_val`, buffers of one element.
+    """Keeps the minimum and maximum of all observed tensors: `min_val`, `max_val`, buffers of one element.
 
     The arguments are those of `UniformQuantizationObserverBase`; `qscheme` has one scale.
     """
@@ -51,7 +51,7 @@ class MinMaxObserver(UniformQuantizationObserverBase):
             raise NotImplementedError("Cannot reduce range for symmetric quantization for quint8")
 
     def forward(self, x_orig: Tensor) -> Tensor:
-        """`x_orig`, whose range is noted."""
+        """Observe the range of `x_orig`, and return it."""
         if x_orig.numel():
             low, high = self._range(x_orig)
             self.min_val.copy_(aten.minimum.default(low, self.min_val))
@@ -69,13 +69,13 @@ class MinMaxObserver(UniformQuantizationObserverBase):
         return f"min_val={self.min_val}, max_val={self.max_val}"
 
     def reset_min_max_vals(self) -> None:
-        """Forget what was seen."""
+        """Forget all observations."""
         self.min_val.fill_(_INFINITY)
         self.max_val.fill_(-_INFINITY)
 
 
 class MovingAverageMinMaxObserver(MinMaxObserver):
-    """Averages the minima and maxima of the tensors that pass: each moves by `averaging_constant` towards the new one."""
+    """Averages the minima and maxima of observed tensors: each moves by `averaging_constant` towards the new one."""
 
     def __init__(
         self, averaging_constant: float = 0.01, dtype: dtype = quint8, qscheme: qscheme = per_tensor_affine,
@@ -95,7 +95,7 @@ class MovingAverageMinMaxObserver(MinMaxObserver):
         self.averaging_constant = averaging_constant
 
     def forward(self, x_orig: Tensor) -> Tensor:
-        """`x_orig`, whose range is noted."""
+        """Observe the range of `x_orig`, and return it."""
         if x_orig.numel():
             low, high = self._range(x_orig)
             if self.min_val != _INFINITY or self.max_val != -_INFINITY:
@@ -133,7 +133,7 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
             raise NotImplementedError("Cannot reduce range for symmetric quantization for quint8")
 
     def forward(self, x_orig: Tensor) -> Tensor:
-        """`x_orig`, whose ranges are noted."""
+        """Observe the ranges of `x_orig`, and return it."""
         if x_orig.numel():
             low, high = self._ranges(x_orig)
             if self.min_val.numel() and self.max_val.numel():
@@ -178,7 +178,7 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
         super()._load_from_state_dict(state_dict, prefix, local_metadata, False, missing_keys, unexpected_keys, error_msgs)
 
     def reset_min_max_vals(self) -> None:
-        """Forget what was seen."""
+        """Forget all observations."""
         self.min_val, self.max_val = (tensor([], device=self.min_val.device) for _ in range(2))
 
 

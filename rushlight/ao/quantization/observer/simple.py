@@ -1,4 +1,4 @@
-"""Observers that compute nothing: with scales given, of configurations only, or that keep what they saw."""
+"""Observers without statistics: with a fixed scale, as configuration only, or recording tensors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rushlight.ops.construct import tensor
 
 
 class FixedQParamsObserver(ObserverBase):
-    """Scale and zero point are given, as those of a sigmoid's results: buffers `scale` (1,) and `zero_point` (1,)."""
+    """Has a fixed scale and zero point, such as for a sigmoid's results: buffers `scale` (1,) and `zero_point` (1,)."""
 
     scale: Tensor
     zero_point: Tensor
@@ -40,7 +40,7 @@ class FixedQParamsObserver(ObserverBase):
 
 
 class PlaceholderObserver(ObserverBase):
-    """Tells a dtype only: for float16, and for activations that are quantized while the model runs (`is_dynamic`)."""
+    """Only holds a dtype: for float16, and for activations that are quantized dynamically (`is_dynamic`)."""
 
     def __init__(
         self, dtype: dtype = float32, custom_op_name: str = "", compute_dtype: dtype | None = None,
@@ -72,14 +72,14 @@ class PlaceholderObserver(ObserverBase):
 
 
 class RecordingObserver(ObserverBase):
-    """Keeps copies of the tensors that pass, for debugging."""
+    """Records copies of observed tensors, for debugging."""
 
     def __init__(self, dtype: dtype = quint8) -> None:
         super().__init__(dtype=dtype, is_dynamic=False)
         self.tensor_val: list[Tensor] = []
 
     def forward(self, x: Tensor) -> Tensor:
-        """`x`, of which a copy is kept."""
+        """Record a copy of `x`, and return it."""
         self.tensor_val.append(x.clone())
         return x
 
@@ -88,7 +88,7 @@ class RecordingObserver(ObserverBase):
         raise RuntimeError("calculate_qparams should not be called for RecordingObserver")
 
     def get_tensor_value(self) -> list[Tensor]:
-        """The copies."""
+        """The recorded copies."""
         return self.tensor_val
 
 
@@ -109,7 +109,7 @@ class NoopObserver(ObserverBase):
 
 
 class ReuseInputObserver(ObserverBase):
-    """Says that results have the scale of the operator's input, as those of a reshape have."""
+    """Marks results that keep the scale of the operator's input, such as a reshape's."""
 
     def __init__(self) -> None:
         super().__init__(quint8, is_dynamic=False)

@@ -1,4 +1,4 @@
-"""Tensors made like a batched one: as many as there are examples, so that they can be written to."""
+"""Batching rules of `empty_like` and its kin: each example gets its own new tensor, so that it can be written to."""
 
 from __future__ import annotations
 

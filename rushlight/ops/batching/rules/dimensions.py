@@ -1,7 +1,6 @@
-"""Operators along dimensions of an example: reductions, running ones, sorting, gathering, transforms.
+"""Batching rules along dimensions of an example: reductions, scans, sorting, gathering, transforms.
 
-The dimensions are counted from behind the hidden ones. All tensors have the same hidden dimensions, expanded where they lack
-them.
+Dimensions are shifted past the hidden ones. All tensors are expanded to the same hidden dimensions.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ ALONG_DIM = (
 
 
 def _dims(dim: int | Sequence[int], rank: int, count: int) -> int | list[int]:
-    """Dimensions of an example as those of its value."""
+    """The value's dimensions for the given dimensions of an example."""
     if isinstance(dim, int):
         return count + wrap_dim(dim, rank)
     return [count + one for one in wrap_dims(dim, rank)]
 
 
 def along_dim(op: OpOverload) -> Callable:
-    """The rule of an operator whose argument `dim` names one dimension, or several."""
+    """The rule of an operator whose argument `dim` is one dimension or several."""
     positions = op._schema.positions
     position, followed = positions["dim"], positions["index"] if op._opname == "gather" else 0
 
@@ -57,14 +56,14 @@ def along_dim(op: OpOverload) -> Callable:
 
 
 def _without_dims(result: object, count: int) -> object:
-    """The results of examples without dimensions, which were given one."""
+    """Remove the size-1 dimension that 0-dim examples were given."""
     if isinstance(result, Tensor):
         return aten.squeeze.dims(result, [count]) if result.dim() > count else result
     return tuple(_without_dims(item, count) for item in result)
 
 
 def over_all_or_some(op: OpOverload) -> Callable:
-    """The rule of a reduction over the dimensions in `dim`, which are all of an example where there are none."""
+    """The rule of a reduction over `dim`; an empty `dim` means all dimensions of an example."""
     position = op._schema.positions["dim"]
 
     def run(*args: object, **kwargs: object) -> object:
@@ -102,8 +101,8 @@ rules(ALL_OR_SOME, over_all_or_some)
 rules(("argmax", "argmin"), over_one_or_all)
 
 
-def _of_all_elements(op: OpOverload) -> Callable:
-    """The rule of a median of all elements."""
+def _over_all_elements(op: OpOverload) -> Callable:
+    """The rule of a median over all elements."""
 
     def run(self: Tensor) -> Tensor:
         value, levels = value_of(self), levels_of(self)
@@ -113,14 +112,14 @@ def _of_all_elements(op: OpOverload) -> Callable:
     return run
 
 
-rules(("median", "nanmedian"), _of_all_elements)
+rules(("median", "nanmedian"), _over_all_elements)
 
 
 @rule("cat")
 def _cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     levels = all_levels(tensors)
     sizes = batch_sizes(levels, tensors)
-    # As everywhere, an empty tensor of one dimension is left out.
+    # cat skips empty 1-dimensional tensors, here as elsewhere.
     kept = [tensor for tensor in tensors if tensor.shape != (0,)] or list(tensors)
     rank = kept[0].dim()
     values = [spread(tensor, levels, sizes) for tensor in kept]

@@ -1,4 +1,5 @@
-"""Indices that are tensors. A batch of them names its own examples: the hidden dimensions are indexed by their positions."""
+"""Batching rules of indexing by tensors. With batched indices, `arange` indexes the hidden dimensions, so that each index reads
+its own example."""
 
 from __future__ import annotations
 
@@ -29,9 +30,9 @@ _BY_MASK = (
 
 
 class _Place:
-    """Where indices point to: the dimensions they are for, their common shape, and where that stands in the result.
+    """The place of indexed elements: the indexed dimensions, the indices' common shape, and its position in the result.
 
-    `dims` of an example are indexed; `front` is whether the indices' dimensions come first in the result, else they stand at
+    `dims` are the indexed dimensions of an example. If `front`, the indices' dimensions come first in the result, else at
     position `at`.
     """
 
@@ -44,7 +45,7 @@ class _Place:
             if index is None:
                 dim += 1
                 continue
-            for one in _numbers(index):
+            for one in _position_tensors(index):
                 self.indices.append(one)
                 self.dims.append(dim)
                 dim += 1
@@ -56,19 +57,19 @@ class _Place:
         self.others = [one for one in range(self.rank) if one not in self.dims]
 
     def order(self, count: int) -> list[int]:
-        """The dimensions of a value with `count` hidden ones, in the order: hidden, indexed, others."""
+        """The permutation of a value with `count` hidden dimensions to the order hidden, indexed, others."""
         return [*range(count), *(count + dim for dim in self.dims), *(count + dim for dim in self.others)]
 
     def to_result(self, count: int) -> list[int]:
-        """The order that brings (hidden, indices, others) to the dimensions of the result."""
+        """The permutation from (hidden, indices, others) to the dimensions of the result."""
         hidden, wide = list(range(count)), len(self.shape)
         indexed = list(range(count, count + wide))
         others = list(range(count + wide, count + wide + len(self.others)))
         return [*hidden, *others[: self.at], *indexed, *others[self.at :]]
 
 
-def _numbers(index: Tensor) -> tuple[Tensor, ...]:
-    """An index as one tensor of positions per dimension: a mask stands for as many as it has."""
+def _position_tensors(index: Tensor) -> tuple[Tensor, ...]:
+    """An index as tensors of positions, one per dimension: a mask stands for as many dimensions as it has."""
     if index.dtype not in (bool_, uint8):
         return (index,)
     if is_batched(index):
@@ -77,7 +78,7 @@ def _numbers(index: Tensor) -> tuple[Tensor, ...]:
 
 
 def _positions(place: _Place, levels: Levels, sizes: Sequence[int]) -> list[Tensor]:
-    """The indices of a value's first dimensions: hidden ones by their position, then those of the example."""
+    """The indices of a value's leading dimensions: `arange` for hidden ones, then the example's own."""
     wide, device = len(place.shape), place.indices[0].device
     found = []
     for number, size in enumerate(sizes):
@@ -126,7 +127,7 @@ def _index_put(self: Tensor, indices: Sequence[Tensor | None], values: Tensor, a
 def _put(
     self: Tensor, target: Tensor, levels: Levels, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool
 ) -> None:
-    """Write values to the places of a target, which is the value of `self` or a copy of it."""
+    """Write values into a target, which is the value of `self` or a copy of it."""
     place, count = _Place(self, indices), len(levels)
     sizes = target.shape[:count]
     if not place.dims:
@@ -155,7 +156,7 @@ def _index_select(self: Tensor, dim: int, index: Tensor) -> Tensor:
 
 
 def _select_of_number(self: Tensor, index: Tensor) -> Tensor:
-    """An example without dimensions, selected from."""
+    """Select from 0-dim examples."""
     return aten.reshape.default(aten.index.Tensor(aten.unsqueeze.default(self, 0), [aten.reshape.default(index, [-1])]), [])
 
 
@@ -175,12 +176,12 @@ def _embedding(
     levels = all_levels(weight, indices)
     sizes = batch_sizes(levels, weight, indices)
     table = aten.reshape.default(spread(weight, levels, sizes), [-1, weight.size(1)])
-    found = aten.embedding.default(table, _numbered(indices, levels, sizes, rows), -1, scale_grad_by_freq, False)
+    found = aten.embedding.default(table, _offset_rows(indices, levels, sizes, rows), -1, scale_grad_by_freq, False)
     return make_batched(found, levels)
 
 
-def _numbered(indices: Tensor, levels: Levels, sizes: Sequence[int], rows: int) -> Tensor:
-    """Rows of each example as rows of all examples' tables, one below the other."""
+def _offset_rows(indices: Tensor, levels: Levels, sizes: Sequence[int], rows: int) -> Tensor:
+    """Shift row numbers so that they address one table in which all examples' tables are concatenated."""
     start = aten.arange.start_step(0, math.prod(sizes), 1, dtype=int64, device=indices.device) * rows
     first = aten.view.default(start, [*sizes, *[1] * indices.dim()])
     return aligned(indices, levels) + first
@@ -192,7 +193,7 @@ def _embedding_backward(
 ) -> Tensor:
     levels = all_levels(grad_output, indices)
     sizes = batch_sizes(levels, grad_output, indices)
-    numbered = _numbered(indices, levels, sizes, num_weights)
+    numbered = _offset_rows(indices, levels, sizes, num_weights)
     grad = spread(grad_output, levels, sizes)
     found = aten.embedding_dense_backward.default(grad, numbered, num_weights * math.prod(sizes), -1, scale_grad_by_freq)
     table = make_batched(aten.view.default(found, [*sizes, num_weights, found.size(-1)]), levels)

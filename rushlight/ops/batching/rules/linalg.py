@@ -1,4 +1,4 @@
-"""Linear algebra on stacks of matrices: the hidden dimensions are further dimensions of the stack."""
+"""Batching rules of linear algebra: hidden dimensions become batch dimensions of the matrices."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from rushlight.ops.batching.kernel import invoke, one_by_one, rule, rules, wrapp
 from rushlight.ops.batching.layout import all_levels, aten, batch_sizes, levels_of, spread, value_of
 from rushlight.ops.dispatcher import OpOverload
 
-_OF_ONE = (
+_ONE_MATRIX = (
     "linalg_cholesky_ex", "linalg_lu_factor_ex", "linalg_ldl_factor_ex", "linalg_qr", "geqrf", "_linalg_eigh", "linalg_eig",
     "_linalg_eigvals", "_linalg_svd", "linalg_inv_ex", "linalg_det", "linalg_slogdet", "linalg_matrix_exp",
 )  # fmt: skip
-_OF_STACKS = ("lu_unpack", "linalg_householder_product", "cholesky_solve", "linalg_ldl_solve", "linalg_solve_triangular")
+_SEVERAL_MATRICES = ("lu_unpack", "linalg_householder_product", "cholesky_solve", "linalg_ldl_solve", "linalg_solve_triangular")
 _DISTANCES = ("_cdist_forward", "_cdist_backward")
 
 
@@ -21,12 +21,12 @@ _WITH_VECTORS = ("lu_unpack", "linalg_householder_product", "linalg_ldl_solve")
 
 
 def _broadcasts_beside_vectors(op: OpOverload, tensors: list[Tensor]) -> bool:
-    """Whether stacks of different shapes stand beside stacks of vectors, which have one dimension less anyway."""
+    """Whether matrices and vectors of different batch shapes broadcast, although vectors have one dimension less."""
     return op._opname == "linalg_ldl_solve" and tensors[0].dim() != tensors[-1].dim()
 
 
 def _stack(op: OpOverload) -> Callable:
-    """The rule of an operator of one matrix, or of a stack of them."""
+    """The rule of an operator on one matrix, or a batch of them."""
 
     def run(self: Tensor, *args: object, **kwargs: object) -> object:
         return wrapped(op(value_of(self), *args, **kwargs), levels_of(self))
@@ -35,7 +35,7 @@ def _stack(op: OpOverload) -> Callable:
 
 
 def _stacks(op: OpOverload) -> Callable:
-    """The rule of an operator of several matrices, whose stacks have one shape; other ones go example by example."""
+    """The rule of an operator on several matrices of the same batch shape; others run example by example."""
 
     def run(*args: object, **kwargs: object) -> object:
         stack = op.normalize(args, kwargs)
@@ -61,13 +61,13 @@ def _widened(value: object, rank: int) -> object:
     return value
 
 
-rules(_OF_ONE, _stack)
-rules((*_OF_STACKS, *_DISTANCES), _stacks)
+rules(_ONE_MATRIX, _stack)
+rules((*_SEVERAL_MATRICES, *_DISTANCES), _stacks)
 
 
 @rule("linalg_solve_ex")
 def _solve(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> object:
-    # Whether B is a vector, or a stack of them, is a question of an example's dimensions.
+    # Decide by the dimensions of an example whether B is a vector, or a batch of them.
     is_vector = B.dim() == 1 or (B.dim() == A.dim() - 1 and B.shape == A.shape[:-1])
     right = B.unsqueeze(-1) if is_vector else B
     levels = all_levels(A, right)

@@ -1,4 +1,4 @@
-"""Normalisation, pooling and losses: a batch becomes more rows or more channels, or the operator is written out with others."""
+"""Batching rules of normalisation, pooling and losses: examples become rows or channels, or the operator is decomposed."""
 
 from __future__ import annotations
 
@@ -65,29 +65,29 @@ def _layer_norm_backward(
     return grad_input, grad_weight, grad_bias
 
 
-# Batch normalisation takes each channel by itself: those of all examples stand beside each other.
+# Batch normalisation treats channels separately, so the channels of all examples are concatenated.
 
 
-def _channels(tensor: Tensor, levels: Levels, sizes: Sequence[int]) -> Tensor:
-    """Examples (N, C, ...) as (N, examples * C, ...)."""
+def _merge_into_channels(tensor: Tensor, levels: Levels, sizes: Sequence[int]) -> Tensor:
+    """Merge examples (N, C, ...) into (N, examples * C, ...)."""
     value = aten.transpose.int(folded(spread(tensor, levels, sizes), len(levels)), 0, 1)
     return aten.reshape.default(value, [value.size(0), value.size(1) * value.size(2), *value.shape[3:]])
 
 
-def _vector(tensor: Tensor | None, levels: Levels, sizes: Sequence[int]) -> Tensor | None:
-    """Examples (C) as (examples * C)."""
+def _merge_vectors(tensor: Tensor | None, levels: Levels, sizes: Sequence[int]) -> Tensor | None:
+    """Merge examples (C) into (examples * C)."""
     return None if tensor is None else aten.reshape.default(spread(tensor, levels, sizes), [-1])
 
 
-def _examples(value: Tensor, like: Tensor, levels: Levels, sizes: Sequence[int]) -> Tensor:
-    """(N, examples * C, ...) as examples (N, C, ...)."""
+def _split_channels(value: Tensor, like: Tensor, levels: Levels, sizes: Sequence[int]) -> Tensor:
+    """Split (N, examples * C, ...) into examples (N, C, ...)."""
     value = aten.view.default(value, [value.size(0), *sizes, like.size(1), *value.shape[2:]])
     count = len(sizes)
     return make_batched(aten.permute.default(value, [*range(1, 1 + count), 0, *range(1 + count, value.dim())]), levels)
 
 
-def _vectors(value: Tensor, like: Tensor, levels: Levels, sizes: Sequence[int]) -> Tensor:
-    """Examples of a vector of all channels, or of none."""
+def _split_vector(value: Tensor, like: Tensor, levels: Levels, sizes: Sequence[int]) -> Tensor:
+    """Split a vector over all channels into examples; None stays None."""
     channels = like.size(1) if value.numel() else 0
     return make_batched(aten.reshape.default(value, [*sizes, channels]), levels)
 
@@ -103,14 +103,14 @@ def _batch_norm(
     parts = (input, weight, bias, running_mean, running_var)
     levels = all_levels(parts)
     sizes = batch_sizes(levels, parts)
-    vectors = [_vector(part, levels, sizes) for part in parts[1:]]
-    found = aten.native_batch_norm.default(_channels(input, levels, sizes), *vectors, training, momentum, eps)
+    vectors = [_merge_vectors(part, levels, sizes) for part in parts[1:]]
+    found = aten.native_batch_norm.default(_merge_into_channels(input, levels, sizes), *vectors, training, momentum, eps)
     if training:
         for tensor, updated in zip(parts[3:], vectors[2:], strict=True):
             if tensor is not None and updated._impl.storage is not value_of(tensor)._impl.storage:
                 aten.copy_.default(tensor, make_batched(aten.view.default(updated, [*sizes, *tensor.shape]), levels))
     output, *statistics = found
-    return (_examples(output, input, levels, sizes), *(_vectors(one, input, levels, sizes) for one in statistics))
+    return (_split_channels(output, input, levels, sizes), *(_split_vector(one, input, levels, sizes) for one in statistics))
 
 
 @rule("_native_batch_norm_legit_no_training")
@@ -129,19 +129,19 @@ def _batch_norm_backward(
     vectors = (weight, running_mean, running_var, save_mean, save_invstd)
     levels = all_levels(grad_out, input, vectors)
     sizes = batch_sizes(levels, grad_out, input, vectors)
-    images = [_channels(part, levels, sizes) for part in (grad_out, input)]
+    images = [_merge_into_channels(part, levels, sizes) for part in (grad_out, input)]
     found = aten.native_batch_norm_backward.default(
-        *images, *(_vector(part, levels, sizes) for part in vectors), train, eps, output_mask
+        *images, *(_merge_vectors(part, levels, sizes) for part in vectors), train, eps, output_mask
     )
     image, *slopes = found
     return (
-        None if image is None else _examples(image, input, levels, sizes),
-        *(None if slope is None else _vectors(slope, input, levels, sizes) for slope in slopes),
+        None if image is None else _split_channels(image, input, levels, sizes),
+        *(None if slope is None else _split_vector(slope, input, levels, sizes) for slope in slopes),
     )
 
 
 def _images(op: OpOverload) -> Callable:
-    """The rule of pooling: the examples are more images, of channels as many as there are or of one."""
+    """The rule of pooling: examples are merged with the batch dimension, or with the channels of a single image."""
 
     def run(*args: object, **kwargs: object) -> object:
         stack = op.normalize(args, kwargs)
@@ -174,11 +174,11 @@ rules(
     _images,
 )  # fmt: skip
 
-# Negative log-likelihood, of (N, C) or (C). Reductions are 0 for none, 1 for the mean, 2 for the sum.
+# Negative log-likelihood of (N, C) or (C). `reduction` is 0 for none, 1 for the mean, 2 for the sum.
 
 
 def _weights(self: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int) -> tuple[Tensor, Tensor]:
-    """For each sample, its class (0 where it is ignored), and its weight (0 there)."""
+    """The class of each sample (0 where it is ignored), and its weight (0 there)."""
     counted = target != ignore_index
     classes = aten.where.self(counted, target, aten.zeros_like.default(target))
     if weight is None:

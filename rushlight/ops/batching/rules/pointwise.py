@@ -1,4 +1,4 @@
-"""Operators that work element by element: the values broadcast, with the dimensions of an example aligned at the right."""
+"""Batching rules of elementwise operators: values broadcast, with the examples' dimensions aligned at the right."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ POINTWISE = [
     "conj_physical", "_conj", "_neg_view", "sgn", "angle", "view_as_real", "_standard_gamma_grad", "alias", "detach",
     "lift_fresh", "_checked",
 ]  # fmt: skip
-# Their operands are converted by rules of their own, or have one dtype.
+# Operators without ordinary type promotion: they have rules of their own, or require one dtype.
 _WITHOUT_PROMOTION = {"threshold_backward", "gelu_backward", "copy_", "_checked"}
 
 
 def pointwise(op: OpOverload) -> Callable:
-    """The rule of an operator of any number of tensors that broadcast."""
+    """The rule of an elementwise operator on any number of tensors."""
     conditions = 1 if op._opname == "where" else 0
     promotes = op._opname not in _WITHOUT_PROMOTION
 
@@ -45,14 +45,14 @@ def pointwise(op: OpOverload) -> Callable:
 
 
 def _operands(args: tuple, levels: Levels, conditions: int = 0) -> list:
-    """The arguments as values that broadcast. Those from position `conditions` on decide in which dtype is computed."""
+    """The arguments as values that broadcast. Those from position `conditions` on take part in type promotion."""
     rank = max(argument.dim() for argument in args if isinstance(argument, Tensor))
     kind = _common_kind(args[conditions:])
     found = []
     for position, argument in enumerate(args):
         if is_batched(argument):
             value = aligned(argument, levels, rank)
-            # An example without dimensions counts less than others where dtypes differ, which its value no longer shows.
+            # A 0-dim example has lower priority in type promotion, which its value, having dimensions, no longer shows.
             lacks_rank = kind is not None and position >= conditions and not argument.dim()
             argument = value.to(kind) if lacks_rank else value
         found.append(argument)
@@ -60,7 +60,7 @@ def _operands(args: tuple, levels: Levels, conditions: int = 0) -> list:
 
 
 def _common_kind(operands: tuple) -> dtype | None:
-    """The dtype in which examples are computed, where batched ones without dimensions have another one."""
+    """The dtype in which examples compute, if 0-dim batched operands of another dtype change it."""
     tensors = [operand for operand in operands if isinstance(operand, Tensor)]
     kinds = {tensor.dtype for tensor in tensors}
     if len(kinds) < 2 or not any(is_batched(tensor) and not tensor.dim() for tensor in tensors):
@@ -69,7 +69,7 @@ def _common_kind(operands: tuple) -> dtype | None:
 
 
 def pointwise_inplace(op: OpOverload) -> Callable:
-    """The rule of an operator that writes to its first operand, which none of the others may exceed."""
+    """The rule of an elementwise in-place operator. The other operands must broadcast to the first."""
 
     def run(self: Tensor, *args: object, **kwargs: object) -> Tensor:
         levels = check_inplace(self, *args, *kwargs.values())
@@ -83,7 +83,7 @@ def pointwise_inplace(op: OpOverload) -> Callable:
 
 
 def _refuse(op: OpOverload, self: Tensor, args: tuple) -> Tensor:
-    """Write to an operand that has fewer dimensions than another one: it takes those that are of size 1, or an error."""
+    """Handle an operand with more dimensions than `self`: drop leading dimensions of size 1, else raise."""
     widest = max((argument for argument in args if isinstance(argument, Tensor)), key=lambda tensor: tensor.dim())
     extra = widest.dim() - self.dim()
     if any(size != 1 for size in widest.shape[:extra]):
@@ -131,5 +131,5 @@ def _to_copy(self: Tensor, *, memory_format: object = None, **options: object) -
 
 
 def without_order(wanted: object) -> object:
-    """A memory format for values: those that order the dimensions of an image do not fit them."""
+    """A memory format for values: channels-last formats become contiguous, because values have more dimensions."""
     return None if wanted in CHANNELS_LAST_RANKS else wanted

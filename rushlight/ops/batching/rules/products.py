@@ -1,4 +1,4 @@
-"""Products of matrices and convolutions: a batch becomes more rows, more matrices, or more groups of channels."""
+"""Batching rules of matrix products and convolutions: examples become rows, matrices, or groups of channels."""
 
 from __future__ import annotations
 
@@ -82,26 +82,27 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     return product if bias is None else product + bias
 
 
-# Convolution. Channels are dimension 1 of inputs and results, and dimension 0 of weights, whose dimension 1 is a group's share.
+# Convolution. Channels are dimension 1 of inputs and results. Weights have the output channels first, then the input channels
+# of a group.
 
 
-def _beside(tensor: Tensor, levels: Levels, sizes: Sequence[int]) -> Tensor:
-    """Examples (N, C, ...) as more channels: (N, examples * C, ...)."""
+def _merge_into_channels(tensor: Tensor, levels: Levels, sizes: Sequence[int]) -> Tensor:
+    """Merge examples (N, C, ...) into channels: (N, examples * C, ...)."""
     value = folded(spread(tensor, levels, sizes), len(levels))
     examples, rows, channels, *extents = value.shape
     return aten.reshape.default(aten.transpose.int(value, 0, 1), [rows, examples * channels, *extents])
 
 
-def _apart(value: Tensor, sizes: Sequence[int]) -> Tensor:
-    """(N, examples * C, ...) as (*sizes, N, C, ...)."""
+def _split_channels(value: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Split (N, examples * C, ...) into (*sizes, N, C, ...)."""
     rows, channels, *extents = value.shape
     value = aten.view.default(value, [rows, *sizes, channels // math.prod(sizes), *extents])
     count = len(sizes)
     return aten.permute.default(value, [*range(1, 1 + count), 0, *range(1 + count, value.dim())])
 
 
-def _in_one(tensor: Tensor, levels: Levels, sizes: Sequence[int]) -> Tensor:
-    """Examples (N, ...) as more rows: (examples * N, ...)."""
+def _merge_into_rows(tensor: Tensor, levels: Levels, sizes: Sequence[int]) -> Tensor:
+    """Merge examples (N, ...) into rows: (examples * N, ...)."""
     value = spread(tensor, levels, sizes)
     return aten.reshape.default(value, [math.prod(value.shape[: len(sizes) + 1]), *tensor.shape[1:]])
 
@@ -116,15 +117,17 @@ def _convolution(
     how = stride, padding, dilation, transposed, output_padding
     if not is_batched(weight):
         plain = None if is_batched(bias) else bias
-        found = aten.convolution.default(_in_one(input, levels, sizes), weight, plain, *how, groups)
+        found = aten.convolution.default(_merge_into_rows(input, levels, sizes), weight, plain, *how, groups)
         result = make_batched(aten.view.default(found, [*sizes, input.size(0), *found.shape[1:]]), levels)
         return _biased(result, bias) if plain is None else result
     if not is_batched(input) and groups == 1 and not transposed:
-        found = aten.convolution.default(input, _in_one(weight, levels, sizes), None, *how, 1)
+        found = aten.convolution.default(input, _merge_into_rows(weight, levels, sizes), None, *how, 1)
     else:
-        merged = _in_one(weight, levels, sizes)
-        found = aten.convolution.default(_beside(input, levels, sizes), merged, None, *how, groups * math.prod(sizes))
-    return _biased(make_batched(_apart(found, sizes), levels), bias)
+        merged = _merge_into_rows(weight, levels, sizes)
+        found = aten.convolution.default(
+            _merge_into_channels(input, levels, sizes), merged, None, *how, groups * math.prod(sizes)
+        )
+    return _biased(make_batched(_split_channels(found, sizes), levels), bias)
 
 
 def _biased(result: Tensor, bias: Tensor | None) -> Tensor:
@@ -143,14 +146,18 @@ def _convolution_backward(
     wants_input, wants_weight, wants_bias = output_mask
     grad_input = grad_weight = grad_bias = None
     if wants_input and not wants_weight and not is_batched(weight):
-        parts = _in_one(grad_output, levels, sizes), _in_one(input, levels, sizes), weight
+        parts = _merge_into_rows(grad_output, levels, sizes), _merge_into_rows(input, levels, sizes), weight
         found, _, _ = aten.convolution_backward.default(*parts, None, *how, groups, (True, False, False))
         grad_input = make_batched(_rows_of(found, input, sizes), levels)
     elif wants_input or wants_weight:
-        parts = _beside(grad_output, levels, sizes), _beside(input, levels, sizes), _in_one(weight, levels, sizes)
+        parts = (
+            _merge_into_channels(grad_output, levels, sizes),
+            _merge_into_channels(input, levels, sizes),
+            _merge_into_rows(weight, levels, sizes),
+        )
         mask = (wants_input, wants_weight, False)
         found, slopes, _ = aten.convolution_backward.default(*parts, None, *how, groups * math.prod(sizes), mask)
-        grad_input = make_batched(_apart(found, sizes), levels) if wants_input else None
+        grad_input = make_batched(_split_channels(found, sizes), levels) if wants_input else None
         grad_weight = make_batched(aten.view.default(slopes, [*sizes, *weight.shape]), levels) if wants_weight else None
     if wants_bias:
         grad_bias = grad_output.sum((0, *range(2, grad_output.dim())))
@@ -165,7 +172,7 @@ def _attention(
     parts = (query, key, value, attn_mask)
     levels = all_levels(parts)
     sizes = batch_sizes(levels, parts)
-    operands = [_in_one(part, levels, sizes) for part in (query, key, value)]
+    operands = [_merge_into_rows(part, levels, sizes) for part in (query, key, value)]
     mask = _mask(attn_mask, query, levels, sizes)
     found = aten._scaled_dot_product_flash_attention_for_cpu.default(
         *operands, dropout_p, is_causal, attn_mask=mask, scale=scale
@@ -174,11 +181,11 @@ def _attention(
 
 
 def _mask(mask: Tensor | None, query: Tensor, levels: Levels, sizes: Sequence[int]) -> Tensor | None:
-    """A mask for all examples as more rows."""
+    """An attention mask for all examples, merged into rows."""
     if mask is None or (not is_batched(mask) and mask.dim() == 2):
         return mask
     wide = mask.expand(query.size(0), *mask.shape[-3:]) if mask.dim() == 4 else mask.expand(query.size(0), 1, *mask.shape)
-    return _in_one(wide, levels, sizes)
+    return _merge_into_rows(wide, levels, sizes)
 
 
 def _rows_of(value: Tensor, like: Tensor, sizes: Sequence[int]) -> Tensor:
@@ -193,7 +200,7 @@ def _attention_backward(
     parts = (grad_out, query, key, value, out, logsumexp)
     levels = all_levels(parts, attn_mask)
     sizes = batch_sizes(levels, parts, attn_mask)
-    operands = [_in_one(part, levels, sizes) for part in parts]
+    operands = [_merge_into_rows(part, levels, sizes) for part in parts]
     mask = _mask(attn_mask, query, levels, sizes)
     found = aten._scaled_dot_product_flash_attention_for_cpu_backward.default(
         *operands, dropout_p, is_causal, attn_mask=mask, scale=scale

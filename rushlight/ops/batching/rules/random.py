@@ -1,7 +1,8 @@
-"""Operators that draw random numbers, inside vmap: whether they may, and whether all examples get the same numbers.
+"""Batching rules of random operators, by the vmap's `randomness`: an error, the same numbers for all examples, or different
+ones.
 
-These are kernels at the key VmapMode, which every call inside a vmap has: numbers for all examples may be drawn without any
-tensor that is batched.
+These are kernels at the key VmapMode, which every call inside a vmap has, because random operators may have no batched
+argument.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ _UNBATCHED = (
     "is necessary for your usage, draw into a tensor that is batched."
 )
 _FACTORIES = ("rand", "randn", "randint", "randint.low", "normal.float_float")
-# Of these, the draw is written to a fresh tensor: a batched argument makes a batched one, and only that is left to see to.
-_OF_TENSORS = (
+# Composites that draw into a new tensor like their operand. With a batched operand the new tensor is batched, too.
+_LIKE_OPERAND = (
     "bernoulli", "bernoulli.p", "normal.Tensor_float", "normal.float_Tensor", "normal.Tensor_Tensor", "rand_like", "randn_like",
     "randint_like", "randint_like.low_dtype", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "dropout",
 )  # fmt: skip
 
 
-def _different() -> tuple[Levels, tuple[int, ...]]:
-    """The levels whose examples get numbers of their own, and their sizes; RuntimeError where one allows none."""
+def _different_levels() -> tuple[Levels, tuple[int, ...]]:
+    """The levels with "different" randomness, and their sizes; RuntimeError if a level has "error"."""
     if any(level.randomness == "error" for level in state.batch_levels):
         raise RuntimeError(_ERROR)
     chosen = [level for level in state.batch_levels if level.randomness == "different"]
@@ -46,7 +47,7 @@ def _factory(op: OpOverload, below: int) -> Callable:
     position = op._schema.positions["size"]
 
     def run(*args: object, **kwargs: object) -> Tensor:
-        levels, sizes = _different()
+        levels, sizes = _different_levels()
         stack = op.normalize(args, kwargs)
         stack[position] = [*sizes, *stack[position]]
         with ExcludeKeys(VMAP_MODE):
@@ -55,23 +56,23 @@ def _factory(op: OpOverload, below: int) -> Callable:
     return run
 
 
-def _of_tensors(op: OpOverload, below: int) -> Callable:
-    """With operands that are copied to every example that gets numbers of its own, the composite does the rest."""
+def _like_operand(op: OpOverload, below: int) -> Callable:
+    """Expand operands over the levels with different numbers; the composite then draws a batched tensor."""
 
     def run(*args: object, **kwargs: object) -> object:
         if op._opname.endswith("dropout") and not (args[2] if len(args) > 2 else kwargs["train"]):
             return op.redispatch(below, *args, **kwargs)
-        levels, sizes = _different()
+        levels, sizes = _different_levels()
         first = next(position for position, value in enumerate(args) if isinstance(value, Tensor))
-        args = (*args[:first], _copied(args[first], levels, sizes), *args[first + 1 :])
+        args = (*args[:first], _expand_over(args[first], levels, sizes), *args[first + 1 :])
         implicit = op.kernels[DispatchKey.CompositeImplicitAutograd]
         return implicit.bind(op, below)(*args, **kwargs)
 
     return run
 
 
-def _copied(tensor: Tensor, levels: Levels, sizes: tuple[int, ...]) -> Tensor:
-    """A tensor that `levels` map over, with copies for the examples of those that did not."""
+def _expand_over(tensor: Tensor, levels: Levels, sizes: tuple[int, ...]) -> Tensor:
+    """A tensor mapped over by all of `levels`, copied for the examples of levels that it lacked."""
     own = levels_of(tensor)
     known = {**dict(zip(levels, sizes, strict=True)), **dict(zip(own, value_of(tensor).shape, strict=False))}
     together = tuple(sorted(known))
@@ -82,14 +83,14 @@ def _copied(tensor: Tensor, levels: Levels, sizes: tuple[int, ...]) -> Tensor:
 
 def _inplace(op: OpOverload, below: int) -> Callable:
     def run(self: Tensor, *args: object, **kwargs: object) -> Tensor:
-        levels, _ = _different()
+        levels, _ = _different_levels()
         own = levels_of(self)
         if not set(levels) <= set(own):
             raise RuntimeError(_UNBATCHED)
         _check_same(levels, args)
         with ExcludeKeys(VMAP_MODE):
             if all_levels(args):
-                return _drawn(op, self, args, kwargs)
+                return _draw_in_place(op, self, args, kwargs)
             if own == levels:
                 op(value_of(self), *args, **kwargs)
                 return self
@@ -102,13 +103,13 @@ def _inplace(op: OpOverload, below: int) -> Callable:
 
 
 def _check_same(levels: Levels, operands: Sequence[object]) -> None:
-    """RuntimeError where examples that are to get the same numbers ask for them by operands of their own."""
+    """RuntimeError where examples must get the same numbers but have operands of their own."""
     if not set(all_levels(operands)) <= set(levels):
         raise RuntimeError("Vmap does not currently support same randomness with a batched tensor input.")
 
 
-def _drawn(op: OpOverload, self: Tensor, args: tuple, kwargs: dict) -> Tensor:
-    """Draw into a batched tensor by arguments that are tensors, each for its own example."""
+def _draw_in_place(op: OpOverload, self: Tensor, args: tuple, kwargs: dict) -> Tensor:
+    """An in-place draw with tensor arguments, each for its own example."""
     own = levels_of(self)
     sizes = batch_sizes(own, self)
     op(value_of(self), *(spread(a, own, sizes, self.dim()) if isinstance(a, Tensor) else a for a in args), **kwargs)
@@ -119,8 +120,8 @@ def _dropout(op: OpOverload, below: int) -> Callable:
     def run(input: Tensor, p: float, train: bool | None) -> tuple:
         if train is False:
             return op.redispatch(below, input, p, train)
-        levels, sizes = _different()
-        input = _copied(input, levels, sizes)
+        levels, sizes = _different_levels()
+        input = _expand_over(input, levels, sizes)
         with ExcludeKeys(VMAP_MODE):
             if levels_of(input) == levels:
                 return wrapped(op(value_of(input), p, train), levels)
@@ -134,7 +135,7 @@ def _dropout(op: OpOverload, below: int) -> Callable:
 
 def _permutation(op: OpOverload, below: int) -> Callable:
     def run(*args: object, **kwargs: object) -> Tensor:
-        levels, sizes = _different()
+        levels, sizes = _different_levels()
         with ExcludeKeys(VMAP_MODE):
             rows = [op(*args, **kwargs) for _ in range(math.prod(sizes))]
             return make_batched(aten.reshape.default(aten.stack.default(rows), [*sizes, *rows[0].shape]), levels)
@@ -143,12 +144,12 @@ def _permutation(op: OpOverload, below: int) -> Callable:
 
 
 def _sampling(op: OpOverload, below: int) -> Callable:
-    """Operators of tensors without a rule for a batch: one draw for each example, or one for all of them."""
+    """Random operators without a batching rule: one draw per example, or one for all of them."""
 
     def run(*args: object, **kwargs: object) -> object:
-        levels, sizes = _different()
+        levels, sizes = _different_levels()
         stack = op.normalize(args, kwargs)
-        stack[0] = _copied(stack[0], levels, sizes)
+        stack[0] = _expand_over(stack[0], levels, sizes)
         found = all_levels(stack)
         _check_same(levels, stack)
         with ExcludeKeys(VMAP_MODE):
@@ -165,8 +166,8 @@ def _register(name: str, link: Callable) -> None:
 
 for _name in _FACTORIES:
     _register(_name, _factory)
-for _name in _OF_TENSORS:
-    _register(_name, _of_tensors)
+for _name in _LIKE_OPERAND:
+    _register(_name, _like_operand)
 _register("native_dropout", _dropout)
 _register("randperm", _permutation)
 for _op in all_operators():

@@ -1,4 +1,4 @@
-"""Views: the same view of the value, with the hidden dimensions in front left as they are."""
+"""Batching rules of views: the same view of the value, keeping the hidden leading dimensions."""
 
 from __future__ import annotations
 

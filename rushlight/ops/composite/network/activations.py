@@ -1,4 +1,4 @@
-"""Activation functions. At the points where a function has a corner, the gradient is the one ATen chooses."""
+"""Activation functions. At a kink, the gradient is the one that ATen chooses."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def log_softmax(self, dim, dtype=None):
 def safe_softmax(self, dim, dtype=None):
     """softmax, but zero instead of NaN where every entry is -inf."""
     nothing_allowed = (self == -math.inf).all(dim, True)
-    # Filled before as well: NaN would spoil the gradient.
+    # Mask the input as well: NaN would propagate into the gradient.
     return softmax(self.masked_fill(nothing_allowed, 0.0), dim, dtype).masked_fill(nothing_allowed, 0.0)
 
 
@@ -66,7 +66,7 @@ def rrelu(self, lower=0.125, upper=1.0 / 3, training=False, generator=None):
 @composite("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor")
 @in_full_precision
 def elu(self, alpha=1, scale=1, input_scale=1):
-    # The negative branch gets no positive numbers, whose exponentials could overflow and spoil the gradient.
+    # The negative branch gets no positive numbers: their exponentials could overflow and make the gradient NaN.
     positive = self > 0
     bent = _times(_times(self.masked_fill(positive, 0), input_scale).expm1(), alpha * scale)
     return aten.where.self(positive, _times(self, scale), bent)
@@ -141,7 +141,7 @@ def mish(self):
 @composite("log_sigmoid(Tensor self) -> Tensor")
 @in_full_precision
 def log_sigmoid(self):
-    # `minimum` halves the gradient at 0, where both branches are equal.
+    # `minimum` halves the gradient at 0, as ATen does.
     return aten.minimum.default(self, self.new_zeros([])) - (-self.abs()).exp().log1p()
 
 

@@ -1,4 +1,4 @@
-"""Adaptive pooling in one and three dimensions, by way of the two of images."""
+"""Adaptive pooling in one and three dimensions, built on the two-dimensional form."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Antialiased resizing: every output is a normalised sum over all inputs under a filter as wide as an output element.
 
-Columns come first, then rows. Each dimension is a product with a matrix of weights (outputs by inputs), which depends on the
-sizes alone; it is taken in blocks of outputs, since far from its diagonal there is nothing. Of sizes that a capture leaves open
-nobody knows how wide filters are, and the matrix is made and taken whole.
+Columns are resized first, then rows. Each pass is a product with a banded matrix of weights (outputs by inputs), which depends
+on the sizes alone. The product is done in blocks of outputs, which skips the zeros outside the band. For symbolic sizes the
+band's width is unknown, and the whole matrix is used.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rushlight.ops.registry import composite
 
 Ratio = float | Tensor
 _BLOCK = 64
-_SLOPE = -0.5  # Keys 1981, here without the adjustment that plain bicubic upsampling has
+_SLOPE = -0.5  # Keys 1981, without the adjustment in plain bicubic upsampling
 
 
 def _triangle(distance: Tensor) -> Tensor:
@@ -40,35 +40,35 @@ def _cubic(distance: Tensor) -> Tensor:
     return aten.where.self(distance < 1, near, aten.where.self(distance < 2, far, aten.zeros_like.default(distance)))
 
 
-def _filters(x: Tensor, size: int, output: int, ratio: Ratio, stretch: Ratio, radius: int) -> tuple[Tensor, ...]:
-    """For each output of one dimension, its centre, the first input of its filter, and that behind it: all (output, 1)."""
+def _filter_spans(x: Tensor, size: int, output: int, ratio: Ratio, stretch: Ratio, radius: int) -> tuple[Tensor, ...]:
+    """For each output of one dimension, its centre, its filter's first input, and the end of its filter: all (output, 1)."""
     centre = ((arange(x, output).to(exact_type(x)) + 0.5) * ratio).unsqueeze(1)
     first = (centre - radius * stretch + 0.5).trunc().clamp(min=0)
     return centre, first, (centre + radius * stretch + 0.5).trunc().clamp(max=size)
 
 
 def _matrix(x: Tensor, size: int, output: int, ratio: Ratio, kernel: Callable, radius: int) -> Tensor:
-    """The weights of all inputs for each output: (output, size)."""
+    """The dense matrix of weights: (output, size)."""
     stretch = ratio.clamp(min=1.0) if isinstance(ratio, Tensor) else max(ratio, 1.0)
-    centre, first, behind = _filters(x, size, output, ratio, stretch, radius)
+    centre, first, behind = _filter_spans(x, size, output, ratio, stretch, radius)
     source = arange(x, size).to(centre.dtype)
     weights = kernel(((source - centre + 0.5) * (1.0 / stretch)).abs()).masked_fill((source < first) | (source >= behind), 0)
     return weights / weights.sum(1, True)
 
 
 def _taps(x: Tensor, size: int, output: int, ratio: float, kernel: Callable, radius: int) -> tuple[Tensor, Tensor]:
-    """For each output of one dimension, which inputs it reads, ascending, and their weights: both (output, taps).
+    """For each output of one dimension, the inputs that it reads, ascending, and their weights: both (output, taps).
 
-    There are as many taps as the widest filter has; those that lie behind an output's filter weigh nothing.
+    There are as many taps as in the widest filter; surplus taps have weight 0.
     """
     stretch = max(ratio, 1.0)
-    centre, first, behind = _filters(x, size, output, ratio, stretch, radius)
+    centre, first, behind = _filter_spans(x, size, output, ratio, stretch, radius)
     source = first + arange(x, min(2 * math.ceil(radius * stretch) + 1, size)).to(centre.dtype)
     weights = kernel(((source - centre + 0.5) * (1.0 / stretch)).abs()).masked_fill(source >= behind, 0)
     return source.clamp(max=size - 1).to(int64), weights / weights.sum(1, True)
 
 
-def _along(x: Tensor, dim: int, output: int, ratio: Ratio, kernel: Callable, radius: int) -> Tensor:
+def _resize_dim(x: Tensor, dim: int, output: int, ratio: Ratio, kernel: Callable, radius: int) -> Tensor:
     """Resize one of the last two dimensions."""
     size, is_bytes, is_open = x.shape[dim], x.dtype is uint8, SymInt in (type(x.shape[dim]), type(output))
     if is_open:
@@ -83,12 +83,12 @@ def _along(x: Tensor, dim: int, output: int, ratio: Ratio, kernel: Callable, rad
         whole = weights.matmul(x) if dim == 2 else x.matmul(weights.t())
     else:
         nothing = aten.zeros.default([output, size], dtype=x.dtype, device=x.device)
-        whole = _in_blocks(x, dim, aten.scatter_add.default(nothing, 1, places, weights), ratio, radius)
+        whole = _banded_product(x, dim, aten.scatter_add.default(nothing, 1, places, weights), ratio, radius)
     return to_bytes(whole, unit).to(uint8) if is_bytes else whole
 
 
-def _in_blocks(x: Tensor, dim: int, matrix: Tensor, ratio: float, radius: int) -> Tensor:
-    """The product with a matrix of weights, which are near its diagonal."""
+def _banded_product(x: Tensor, dim: int, matrix: Tensor, ratio: float, radius: int) -> Tensor:
+    """The product with a banded matrix of weights, in blocks."""
     output, size = matrix.shape
     parts = []
     for first in range(0, output, _BLOCK):
@@ -106,7 +106,7 @@ def _resize(x: Tensor, output_size, align_corners: bool, scales: tuple, kernel: 
     for dim, output, scale in zip((3, 2), reversed(_output_sizes(x, output_size, 2)), reversed(scales), strict=True):
         if x.dtype is uint8 and x.shape[dim] == output:
             continue
-        x = _along(x, dim, output, _ratio(x, x.shape[dim], output, scale, align_corners), kernel, radius)
+        x = _resize_dim(x, dim, output, _ratio(x, x.shape[dim], output, scale, align_corners), kernel, radius)
     return in_order_of(given, x)
 
 

@@ -22,14 +22,14 @@ def scaled_dot_product_attention(
 ):
     """softmax(query @ key^T * scale + mask) @ value over the last two dimensions (tokens, features).
 
-    A bool mask is True where a key may be attended to. Rows that may attend to nothing give zeros.
+    A bool mask is True where a key may be attended to. Fully masked rows give zeros.
     """
     _check_arguments(query, key, value, attn_mask)
     if enable_gqa:
         key, value = _repeat_heads(query, key, "Key"), _repeat_heads(query, value, "value")
     mask = _additive(attn_mask, query.dtype)
     if is_causal and mask is not None:
-        mask, is_causal = mask.masked_fill(_later(query, key), -math.inf), False
+        mask, is_causal = mask.masked_fill(_causal_mask(query, key), -math.inf), False
     if _is_fused(query, key, value, mask, dropout_p):
         return aten._scaled_dot_product_flash_attention_for_cpu.default(
             query, key, value, dropout_p, is_causal, attn_mask=mask, scale=scale
@@ -58,7 +58,7 @@ def _check_arguments(query, key, value, attn_mask) -> None:
 
 
 def _repeat_heads(query, x, name: str):
-    """Grouped-query attention: each head of `x` serves several heads of the query."""
+    """Grouped-query attention: repeat each head of `x`, which serves several heads of the query."""
     heads, own = query.size(-3), x.size(-3)
     if not own or heads % own:
         raise RuntimeError(
@@ -69,7 +69,7 @@ def _repeat_heads(query, x, name: str):
 
 
 def _additive(mask, dtype):
-    """A bool mask as 0 and -inf to add to the scores."""
+    """A bool mask as 0 and -inf to be added to the scores."""
     if mask is None or mask.dtype is not bool_:
         return mask
     allowed = aten.full.default([], 0.0, dtype=dtype, device=mask.device)
@@ -78,7 +78,7 @@ def _additive(mask, dtype):
 
 def _is_fused(query, key, value, mask, dropout_p: float) -> bool:
     return (
-        not state.dual_levels  # the fused operator's backward, by which tangents would be found, has no derivative
+        not state.dual_levels  # forward mode needs double backward, which the fused operator lacks
         and dropout_p == 0
         and query.is_floating_point()
         and query.dim() == key.dim() == value.dim() == 4
@@ -90,8 +90,8 @@ def _is_fused(query, key, value, mask, dropout_p: float) -> bool:
     )
 
 
-def _later(query, key):
-    """Which keys (columns) come after which queries (rows)."""
+def _causal_mask(query, key):
+    """A mask of the keys (columns) after each query (row)."""
     return arange(query, key.shape[-2]) > arange(query, query.shape[-2]).unsqueeze(1)
 
 
@@ -99,7 +99,7 @@ def _written_out(query, key, value, mask, dropout_p: float, is_causal: bool, sca
     scale = default_scale(query.shape[-1]) if scale is None else scale
     scores = (query * scale).matmul(key.transpose(-2, -1))
     if is_causal:
-        scores = scores.masked_fill(_later(query, key), -math.inf)
+        scores = scores.masked_fill(_causal_mask(query, key), -math.inf)
     if mask is None:
         probabilities = softmax(scores, -1)
     else:

@@ -1,4 +1,4 @@
-"""What the network composites share: integers spread over dimensions, reductions of losses, in-place variants."""
+"""Helpers shared by the network composites: integers per dimension, reductions of losses, in-place variants."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NONE, MEAN, SUM = 0, 1, 2
 
 
 def in_order_of(given: Tensor, result: Tensor) -> Tensor:
-    """The result, of as many dimensions as `given`, with its channels last in memory where those of `given` are."""
+    """The result in channels-last layout where `given`, of the same rank, is channels-last."""
     if not is_channels_last(given):
         return result
     return result.contiguous(memory_format=channels_last if result.dim() == 4 else channels_last_3d)
@@ -62,7 +62,7 @@ def inplace(schema: str, function: Callable) -> None:
 
 
 def window_count(size: int, kernel: int, stride: int, padding: int, dilation: int = 1, ceil_mode: bool = False) -> int:
-    """How many windows a pool takes from a dimension of `size` elements."""
+    """The number of pooling windows over a dimension of `size` elements."""
     span = size + 2 * padding - dilation * (kernel - 1) - 1
     count = (math.ceil(span / stride) if ceil_mode else span // stride) + 1
     # With ceil_mode a last window must still start inside the input or its left padding.
@@ -83,20 +83,20 @@ def arange(like: Tensor, *bounds: int) -> Tensor:
 
 
 def quotient(like: Tensor, dividend: float, divisor: int, kind: dtype = float64) -> float | Tensor:
-    """`dividend / divisor`: a number, or, where one of them is an open size, a tensor of dtype `kind` beside `like`."""
+    """`dividend / divisor` as a number, or, for a symbolic size, as a tensor of dtype `kind` on the device of `like`."""
     if SymInt not in (type(dividend), type(divisor)):
         return dividend / divisor
     return (aten.full.default((), dividend, dtype=float64, device=like.device) / divisor).to(kind)
 
 
 def values_of(x: Tensor) -> np.ndarray | None:
-    """The elements, to check them without dispatching anything; None for those that hold none (meta, fake, batched)."""
+    """The elements as an array, to check them without dispatching; None for tensors without data (meta, fake, batched)."""
     return None if x._impl.fake or x._impl.storage.buffer is None else x._impl.array
 
 
 def checked_later(x: Tensor, holds: Callable[[Tensor], Tensor], error: type[Exception], message: str) -> Tensor:
-    """`x`; where its elements are not known yet, the graph checks when it runs that a condition holds of them.
+    """`x`; where its elements are unknown during capture, the graph checks a condition on them when it runs.
 
-    Else it raises the error, whose message has the first element that is wrong in the place of `{}`.
+    The check raises `error`; in its message, `{}` stands for the first element that violates the condition.
     """
     return x if values_of(x) is not None else aten._checked.default(x, holds(x), error.__name__, message)

@@ -63,7 +63,7 @@ def _convolve_padded(dims: int, name: str, input, weight, bias, stride, padding,
     _check_weight(batched, weight, groups, False)
     totals = [d * (k - 1) for d, k in zip(spread(dilation, dims, "dilation"), weight.shape[2:], strict=True)]
     if any(total % 2 for total in totals):
-        # `convolution` pads both sides alike, so the odd element goes onto the right side beforehand.
+        # `convolution` pads both sides equally, so `pad` adds the odd element on the right beforehand.
         extra = [amount for total in reversed(totals) for amount in (0, total % 2)]
         batched = aten.constant_pad_nd.default(batched, extra, 0)
     halves = [total // 2 for total in totals]

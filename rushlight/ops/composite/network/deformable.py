@@ -1,6 +1,6 @@
 """deform_conv2d of torchvision: a convolution whose kernel's points move by given offsets (Dai et al. 2017, Zhu et al. 2019).
 
-Written with other operators, so that it has gradients to the image, the offsets, the mask, the weight and the bias.
+A composite, so that the image, the offsets, the mask, the weight and the bias have gradients.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def deform_conv2d(
 
 
 def _points(weight: Tensor, rows: int, columns: int, strides, pads, dilations, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Where the kernel's points are before they move: y as [taps, rows, 1], x as [taps, 1, columns]."""
+    """The kernel's sampling points before the offsets: y as [taps, rows, 1], x as [taps, 1, columns]."""
     options = {"dtype": like.dtype, "device": like.device}
     down, across = (aten.arange.start_step(0, size, 1, **options) for size in weight.shape[2:])
     y = aten.arange.start_step(0, rows, 1, **options) * strides[0] - pads[0]
@@ -51,7 +51,7 @@ def _points(weight: Tensor, rows: int, columns: int, strides, pads, dilations, l
 
 
 def _sample(image: Tensor, y: Tensor, x: Tensor, height: int, width: int) -> Tensor:
-    """The image, [N, groups, channels, height * width], between its pixels at points [N, groups, ...]; zero outside."""
+    """Bilinear samples of the image, [N, groups, channels, height * width], at points [N, groups, ...]; zero outside."""
     images, groups, channels, _ = image.shape
     low_y, low_x = aten.floor.default(y), aten.floor.default(x)
     share_y, share_x = y - low_y, x - low_x

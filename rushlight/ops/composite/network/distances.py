@@ -23,7 +23,7 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-08):
 
 def _length(x, dim: int, eps: float):
     length = x.norm(2, [dim], True)
-    # The lower bound changes the value only: gradients are those of the length.
+    # The lower bound changes only the value: gradients are those of the unclamped length.
     plain = length.detach()
     return length + (plain.clamp(min=eps) - plain)
 

@@ -55,7 +55,7 @@ def _pool(x: Tensor, kernel_size, output_size, random_samples: Tensor, dims: int
 
 
 def _check_samples(batched: Tensor, random_samples: Tensor, dims: int, name: str) -> None:
-    # More samples than the batch needs are accepted; the first ones count.
+    # More samples than the batch needs are accepted; the surplus is ignored.
     fits = random_samples.dim() == 3 and random_samples.shape[0] >= batched.shape[0]
     if not fits or list(random_samples.shape[1:]) != [batched.shape[1], dims]:
         raise RuntimeError(

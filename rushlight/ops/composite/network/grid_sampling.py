@@ -1,7 +1,7 @@
 """grid_sampler: values of images or volumes at given points (Jaderberg et al. 2015), and affine grids of points.
 
-Points are (..., x, y) or (..., x, y, z) with -1 and 1 at the borders of the input: at the centres of the outermost elements
-with align_corners, at their outer edges without.
+Points are (..., x, y) or (..., x, y, z), where -1 and 1 are the borders of the input: the centres of the outermost elements
+with align_corners, their outer edges without.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _to_pixels(coordinate: Tensor, size: int, align_corners: bool) -> Tensor:
 
 
 def _reflected(coordinate: Tensor, size: int, align_corners: bool) -> Tensor:
-    """The coordinate thrown back at the borders until it lies between them."""
+    """The coordinate reflected at the borders until it lies between them."""
     low, span = (0.0, size - 1) if align_corners else (-0.5, size)
     if not span:
         return aten.zeros_like.default(coordinate)
@@ -74,7 +74,7 @@ def _moved_inside(coordinate: Tensor, size: int, padding_mode: int, align_corner
 
 
 def _values_at(input: Tensor, places: list[Tensor]) -> Tensor:
-    """The input (N, C, sizes...) at whole coordinates, each (N, points...) and in the order of the sizes; 0 outside."""
+    """The input (N, C, sizes...) at integer coordinates, each (N, points...), in the order of the sizes; 0 outside."""
     sizes = input.shape[2:]
     flat, inside = None, None
     for place, size in zip(places, sizes, strict=True):
@@ -103,7 +103,7 @@ def _linear(input: Tensor, coordinates: list[Tensor]) -> Tensor:
 
 
 def _cubic_shares(t: Tensor) -> list[Tensor]:
-    """The weights of the four neighbours of a point at distance `t` behind the second of them."""
+    """The cubic weights of a point's four neighbours; `t` is the distance from the second of them."""
 
     def near(x: Tensor) -> Tensor:
         return ((CUBIC + 2) * x - (CUBIC + 3)) * x * x + 1
@@ -130,7 +130,7 @@ def _cubic(input: Tensor, coordinates: list[Tensor], padding_mode: int, align_co
 
 def _sample(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
     sizes = input.shape[2:]
-    # The last number of a point is the coordinate of the first dimension.
+    # Points list x first: the last number is the coordinate of the first dimension.
     coordinates = [
         _to_pixels(grid.select(-1, len(sizes) - 1 - axis), size, align_corners) for axis, size in enumerate(sizes)
     ]

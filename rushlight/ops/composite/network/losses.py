@@ -19,7 +19,7 @@ def mse_loss(self, target, reduction=MEAN):
 
 
 def _difference(self: Tensor, target: Tensor) -> Tensor:
-    """self - target; where one holds truth values, they count as 0 and 1."""
+    """self - target; bools count as 0 and 1."""
     if (self.dtype is bool_) != (target.dtype is bool_):
         kind = result_type(self, target)
         return self.to(kind) - target.to(kind)
@@ -56,11 +56,11 @@ def huber_loss(self, target, reduction=MEAN, delta=1.0):
     return reduce_loss(loss.to(self.dtype), reduction)
 
 
-LEAST_VARIANCE = 1e-12  # of a probability whose cross entropy is differentiated
+MIN_VARIANCE = 1e-12  # clamps p * (1 - p) in the gradient of binary cross entropy
 
 
 def _bounded_log(x):
-    """log(x), at least -100, with gradient 0 where it is less."""
+    """log(x) clamped to at least -100, with gradient 0 below."""
     zero = x == 0
     return x.masked_fill(zero, 1).log().clamp(min=-100).masked_fill(zero, -100)
 
@@ -88,10 +88,10 @@ def _cross_entropy(self: Tensor, target: Tensor) -> Tensor:
 
 
 def _differentiable_cross_entropy(self: Tensor, target: Tensor) -> Tensor:
-    """The same, whose gradient next to 0 and 1 is what ATen chooses there: (self - target) / LEAST_VARIANCE."""
+    """Binary cross entropy with ATen's gradient near 0 and 1: (self - target) / MIN_VARIANCE."""
     value = self.detach()
-    is_end = value * (1 - value) < LEAST_VARIANCE
-    slope = aten.where.self(is_end, (value - target.detach()) / LEAST_VARIANCE, value.new_zeros([]))
+    is_end = value * (1 - value) < MIN_VARIANCE
+    slope = aten.where.self(is_end, (value - target.detach()) / MIN_VARIANCE, value.new_zeros([]))
     return _cross_entropy(aten.where.self(is_end, value, self), target) + (self - value) * slope
 
 

@@ -1,4 +1,4 @@
-"""The normalisations that return their statistics beside the result, and the gradient of dropout."""
+"""Normalisations that also return their statistics, and the gradient of dropout."""
 
 from __future__ import annotations
 

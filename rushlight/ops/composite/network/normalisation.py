@@ -85,7 +85,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabl
     _check_groups(input, num_groups, weight, bias)
     batch, channels, *extents = input.shape
     each = [channels // num_groups, *extents]
-    grouped = input.view([batch, num_groups, *each])  # of channels-last images too
+    grouped = input.view([batch, num_groups, *each])  # also valid for channels-last images
     if input.dtype in (bfloat16, float16):
         grouped = grouped.to(float32)
     result = aten.native_layer_norm.default(grouped, each, None, None, eps)[0].view(input.shape)

@@ -1,7 +1,7 @@
 """Batches of sequences of different lengths: padded to one length, or packed without the padding.
 
-Packed data holds the rows of all sequences that reach a time step, one time step after the other, the longest sequence
-first; `batch_sizes` says how many rows each time step has.
+Packed data is ordered by time step. Each step holds one row per sequence that is long enough, longest sequence first;
+`batch_sizes` is the number of rows of each step.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rushlight.ops.registry import composite
 
 @composite("_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)")
 def pack_padded_sequence(input, lengths, batch_first):
-    """The rows within the sequences, and the batch sizes; `lengths` must not grow."""
+    """The packed rows and the batch sizes; `lengths` must be in decreasing order."""
     if input.dim() < 2 or lengths.dim() != 1:
         raise RuntimeError(
             f"Expected input of at least 2 dimensions and lengths of one, but got {list(input.shape)} and {list(lengths.shape)}"

@@ -1,4 +1,4 @@
-"""Padding by a constant, by reflection, by repeating the border, and around."""
+"""Padding: constant, reflect, replicate and circular."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _pad_by_index(x, amounts: list[int], mode: str):
 
 def _source_positions(x, size: int, left: int, right: int, mode: str):
     if mode == "circular":
-        # Negative amounts crop first: what is left goes around.
+        # Apply negative amounts first, as crops; the rest is padded circularly.
         start, kept = max(-left, 0), size + min(left, 0) + min(right, 0)
         return arange(x, -max(left, 0), kept + max(right, 0)).remainder(kept) + start
     positions = arange(x, -left, size + right)

@@ -1,4 +1,4 @@
-"""Pooling. Two-dimensional windows are primitives; one dimension is a special case of two, three are two steps."""
+"""Pooling. Two-dimensional windows are primitives; one dimension is a special case of two, and three take two passes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def max_pool1d_with_indices(self, kernel_size, stride=(), padding=0, dilation=1,
 
 
 def _check_row(x, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> None:
-    """RuntimeError with the one-dimensional names, where pooling of two dimensions would complain."""
+    """RuntimeError that names one-dimensional arguments, before the two-dimensional kernel's own checks."""
     if x.dim() not in (2, 3) or 0 in x.shape[-2:]:
         raise RuntimeError(
             "max_pool1d() Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, "
@@ -50,7 +50,7 @@ def _check_row(x, kernel: int, stride: int, padding: int, dilation: int, ceil_mo
         if value <= 0:
             raise RuntimeError(f"max_pool1d() {role} must be greater than zero, but got {value}")
     if padding < 0 or 2 * padding > dilation * (kernel - 1) + 1:
-        return  # the kernel of two dimensions says so
+        return  # the two-dimensional kernel raises its own error
     count = window_count(x.shape[-1], kernel, stride, padding, dilation, ceil_mode)
     if count <= 0:
         raise RuntimeError(f"max_pool1d() Invalid computed output size: {count}")
@@ -97,7 +97,7 @@ def max_pool2d(self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=Fa
     )[0]
 
 
-# Three dimensions: windows of each layer, then of what these give in depth
+# Three dimensions: pool each depth slice, then pool the results along depth
 
 
 def _counts(sizes, kernel, stride, padding, dilation, ceil_mode) -> list[int]:
@@ -118,8 +118,8 @@ def _as_planes(volumes):
     return volumes.transpose(1, 2).reshape([images * depth, channels, *sizes])
 
 
-def _as_columns(planes, depth: int):
-    """Such images as (N, C, D, H * W)."""
+def _planes_by_depth(planes, depth: int):
+    """Images (N * D, C, H, W) as (N, C, D, H * W)."""
     count, channels, height, width = planes.shape
     return planes.reshape([count // depth, depth, channels, height * width]).transpose(1, 2)
 
@@ -141,10 +141,10 @@ def max_pool3d_with_indices(self, kernel_size, stride=(), padding=0, dilation=1,
         _as_planes(volumes), kernel[1:], steps[1:], borders[1:], gaps[1:], ceil_mode
     )
     values, down = aten.max_pool2d_with_indices.default(
-        _as_columns(flat, depth), [kernel[0], 1], [steps[0], 1], [borders[0], 0], [gaps[0], 1], ceil_mode
+        _planes_by_depth(flat, depth), [kernel[0], 1], [steps[0], 1], [borders[0], 0], [gaps[0], 1], ceil_mode
     )
     planes = down.div(math.prod(sizes[-2:]), rounding_mode="floor")
-    places = planes * (height * width) + _as_columns(across, depth).gather(2, planes)
+    places = planes * (height * width) + _planes_by_depth(across, depth).gather(2, planes)
     return values.reshape(sizes), places.reshape(sizes)
 
 
@@ -200,16 +200,16 @@ def avg_pool3d(self, kernel_size, stride=(), padding=0, ceil_mode=False, count_i
 
 
 def _sums_of_windows(x, kernel, steps, borders, ceil_mode):
-    """The sums of the elements of each window, (N, C, D', H' * W'); those of narrow types as float32."""
+    """The sums over windows, (N, C, D', H' * W'); in float32 for narrow types."""
     volumes = x if x.dim() == 5 else x.unsqueeze(0)
     wide = volumes.float() if x.dtype.itemsize < 4 else volumes
     flat = aten.avg_pool2d.default(_as_planes(wide), kernel[1:], steps[1:], borders[1:], ceil_mode, True, 1)
-    columns = _as_columns(flat, x.shape[-3])
+    columns = _planes_by_depth(flat, x.shape[-3])
     return aten.avg_pool2d.default(columns, [kernel[0], 1], [steps[0], 1], [borders[0], 0], ceil_mode, True, 1)
 
 
 def _sizes_of_windows(x, counts, kernel, steps, borders, count_include_pad):
-    """How many elements each window has: a number, or a tensor (D', H', W')."""
+    """The number of elements in each window: a number, or a tensor (D', H', W')."""
     inside = all(
         (count - 1) * step + size <= extent + (2 * pad if count_include_pad else 0) and (count_include_pad or pad == 0)
         for count, step, size, extent, pad in zip(counts, steps, kernel, x.shape[-3:], borders, strict=True)

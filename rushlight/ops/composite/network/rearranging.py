@@ -1,4 +1,4 @@
-"""Rearranging of images: pixel shuffles, im2col and col2im."""
+"""Rearranging images: pixel shuffles, im2col and col2im."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _check_image(x, name: str) -> None:
 
 @composite("channel_shuffle(Tensor self, SymInt groups) -> Tensor")
 def channel_shuffle(self, groups):
-    """Deal the channels (dimension 1) of `groups` groups out in turn."""
+    """Interleave the channels (dimension 1) of `groups` groups."""
     if self.dim() <= 2:
         raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(self.shape)}")
     batch, channels, *rest = self.shape
@@ -67,7 +67,7 @@ def channel_shuffle(self, groups):
             f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
         )
     grouped = self.reshape([batch, groups, channels // groups, *rest])
-    dealt = grouped.transpose(1, 2).clone(memory_format=contiguous_format)  # a copy, also of one group
+    dealt = grouped.transpose(1, 2).clone(memory_format=contiguous_format)  # copies even for a single group
     return in_order_of(self, dealt.reshape([batch, channels, *rest]))
 
 
@@ -99,7 +99,7 @@ def im2col(self, kernel_size, dilation, padding, stride):
     counts = _blocks(x.shape[2:], kernel, gaps, borders, steps)
     x = aten.constant_pad_nd.default(x, [borders[1], borders[1], borders[0], borders[0]], 0)
     for index in range(2):
-        # The element within the window varies slowest in the result, so it takes the place of the starts.
+        # The position within the window varies slowest in the result, so `offsets` go first.
         offsets = arange(x, kernel[index]) * gaps[index]
         x = select_windows(x, 2 + 2 * index, offsets, arange(x, counts[index]) * steps[index])
     columns = x.permute([0, 1, 2, 4, 3, 5]).reshape([*x.shape[:1], x.shape[1] * math.prod(kernel), math.prod(counts)])

@@ -21,7 +21,7 @@ MODES = {kind.name: mode for mode, kind in enumerate(KINDS)}
 
 
 class Options(NamedTuple):
-    """What a layer is told besides tensors."""
+    """The non-tensor options of a layer."""
 
     has_biases: bool
     num_layers: int
@@ -42,8 +42,9 @@ def _weights(params: list[Tensor], options: Options, projected: bool) -> list[We
     return [Weights(part[0], part[1], None, None, part[2] if projected else None) for part in parts]
 
 
-def _forwards(step: Callable, gates: tuple[Tensor, ...], initial: State) -> tuple[list[Tensor], State]:
-    """Hidden states in the order of time, and the final ones. Sequences may end early, those at the end first."""
+def _run_forwards(step: Callable, gates: tuple[Tensor, ...], initial: State) -> tuple[list[Tensor], State]:
+    """Run forwards in time: the hidden states and the final state. Sequences may end early, those at the end of the batch
+    first."""
     outputs, state, finished = [], initial, []
     for gate in gates:
         count, rows = gate.shape[0], state[0].shape[0]
@@ -57,8 +58,8 @@ def _forwards(step: Callable, gates: tuple[Tensor, ...], initial: State) -> tupl
     return outputs, state
 
 
-def _backwards(step: Callable, gates: tuple[Tensor, ...], initial: State) -> tuple[list[Tensor], State]:
-    """The same against time: each sequence joins with its initial state at its last step."""
+def _run_backwards(step: Callable, gates: tuple[Tensor, ...], initial: State) -> tuple[list[Tensor], State]:
+    """Run backwards in time: each sequence starts, with its initial state, at its own last step."""
     outputs: list[Tensor] = []
     state = initial if not gates else tuple(part.narrow(0, 0, gates[-1].shape[0]) for part in initial)
     for gate in reversed(gates):
@@ -83,17 +84,17 @@ def _layer(
 def by_steps(
     name: str, data: Tensor, sizes: list[int] | None, initial: State, weights: Weights, reverse: bool
 ) -> tuple[Tensor, State]:
-    """The same by calls of operators for each step, which can be differentiated any number of times."""
+    """One layer, step by step through operators, so that it can be differentiated any number of times."""
     cell = CELLS[name]
     projected = cell.project(weights, data)
     gates = projected.unbind(0) if sizes is None else projected.split_with_sizes(sizes)
-    run = _backwards if reverse else _forwards
+    run = _run_backwards if reverse else _run_forwards
     outputs, state = run(cell.stepper(weights), tuple(gates), initial)
     return (aten.stack.default(outputs) if sizes is None else aten.cat.default(outputs)), state
 
 
 def _has_kernel(data: Tensor, initial: State, weights: Weights) -> bool:
-    """Whether the kernel of whole layers takes this one: float32 on the CPU, where no product is to be in another type."""
+    """Whether the fused kernel supports this layer: float32 on the CPU, without autocast."""
     tensors = (data, *initial, weights.input, weights.hidden)
     plain = weights.projection is None and (thread.autocast is None or not thread.autocast.enabled)
     return plain and data.is_cpu and all(tensor.dtype is float32 for tensor in tensors)
@@ -112,7 +113,7 @@ def _kernel(name: str, data: Tensor, initial: State, weights: Weights, reverse: 
     return output, (hidden, last) if mode == LSTM_MODE else (hidden,)
 
 
-def _run(
+def _run_layers(
     name: str, data: Tensor, sizes: list[int] | None, states: State, params: list[Tensor], options: Options
 ) -> tuple[Tensor, ...]:
     """All layers: the last one's output, then for each part of the state the final values (layers * directions, ...)."""
@@ -151,7 +152,7 @@ def _run_padded(
     data = input.transpose(0, 1) if batch_first else input
     if data.shape[0] == 0:
         raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
-    output, *final = _run(name, data, None, states, params, options)
+    output, *final = _run_layers(name, data, None, states, params, options)
     return (output.transpose(0, 1) if batch_first else output), *final
 
 
@@ -168,7 +169,7 @@ def _run_packed(
         raise RuntimeError(f"batch_sizes must add up to the rows of data, {data.shape[0]}, but got {sizes}")
     if any(later > earlier or later < 1 for earlier, later in zip(sizes, sizes[1:], strict=False)):
         raise RuntimeError(f"batch_sizes must be positive and must not grow, but got {sizes}")
-    return _run(name, data, sizes, states, params, options)
+    return _run_layers(name, data, sizes, states, params, options)
 
 
 _OPTIONS = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"

@@ -1,7 +1,7 @@
 """One step of a recurrent layer: Elman's RNN (1990), Hochreiter and Schmidhuber's LSTM (1997), Cho et al.'s GRU (2014).
 
-In: a step's gates, as far as they depend on the input, and the state. Out: the new state. What depends on the input is
-computed for all steps at once by `project`, so that a step has a single matrix product.
+In: a step's gates, as far as they depend on the input, and the state. Out: the new state. `project` computes the input's part
+of the gates for all steps at once, so that a step has a single matrix product.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _gru_stepper(weights: Weights) -> Callable[[Tensor, State], State]:
     size = weights.hidden.shape[0] // 3
 
     def step(gates: Tensor, state: State) -> State:
-        # The reset gate acts on the hidden part of the candidate alone, so the parts can't be added beforehand.
+        # The reset gate applies only to the hidden part of the candidate, so the input's part can't be added beforehand.
         hidden_gates = aten.linear.default(state[0], weights.hidden, weights.hidden_bias)
         both = gates.narrow(1, 0, 2 * size) + hidden_gates.narrow(1, 0, 2 * size)
         reset, update = both.sigmoid().split([size, size], 1)

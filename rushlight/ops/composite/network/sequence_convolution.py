@@ -1,4 +1,4 @@
-"""conv_tbc: convolution of sequences whose channels come last."""
+"""conv_tbc: convolution of sequences in (time, batch, channels) layout."""
 
 from __future__ import annotations
 

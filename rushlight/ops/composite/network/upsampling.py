@@ -1,4 +1,4 @@
-"""Upsampling: one dimension after the other becomes a weighted sum of one, two or four neighbours per output."""
+"""Upsampling, one dimension after the other: each output is a weighted sum of one, two or four neighbours."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ CUBIC = -0.75  # Keys 1981: the slope of the cubic convolution kernel at distanc
 
 
 def _ratio(x, size: int, output: int, scale: float | None, align_corners: bool):
-    """Input elements per output element: a number, or a tensor where one of the sizes is symbolic."""
+    """Input elements per output element: a number, or a tensor where a size is symbolic."""
     if align_corners:
         return quotient(x, size - 1, output - 1) if output > 1 else 0.0
     return 1.0 / scale if scale is not None and scale > 0 else quotient(x, size, output)
 
 
 def scaled_size(size: int, scale: float) -> int:
-    """`int(size * scale)`, also of a symbolic size where the scale is a fraction of few digits: the product is exact."""
+    """`int(size * scale)`, also for symbolic sizes where the scale is a short fraction, so that the product is exact."""
     fraction = short_fraction(float(scale)) if scale >= 0 else None
     return int(size * scale) if fraction is None else size * fraction[0] // fraction[1]
 
@@ -44,44 +44,43 @@ def _output_sizes(x, output_size, dims: int) -> list[int]:
 
 
 def _nearest_positions(x, size: int, output: int, scale: float | None, exact: bool):
-    # As ATen's kernel for images has it, which looks at the sizes first.
+    # ATen's image kernel does the same: it checks the sizes first.
     if not exact and x.dim() == 4 and scale not in (None, 2.0) and output == 2 * size:
         return aten.div.Tensor_mode(arange(x, output), 2, rounding_mode="floor")
     index = arange(x, output).to(float32) + (0.5 if exact else 0.0)
     return (index * _ratio(x, size, output, scale, False)).to(int64).clamp(max=size - 1)
 
 
-def _in_order(given: Tensor) -> tuple[Tensor, int]:
-    """The input with its dimensions as they lie, of images with channels last these before the channels, and the first one
-    that is resized."""
+def _in_memory_order(given: Tensor) -> tuple[Tensor, int]:
+    """The input permuted to its memory order (channels-last images get channels last), and its first spatial dimension."""
     return (given.movedim(1, -1), 1) if is_channels_last(given) else (given, 2)
 
 
-def _back(x: Tensor, given: Tensor) -> Tensor:
-    """The result with its dimensions as those of the input; a copy where nothing was resized."""
+def _restore_order(x: Tensor, given: Tensor) -> Tensor:
+    """The result permuted back to the input's dimension order; a copy where nothing was resized."""
     if not is_channels_last(given):
         return x.clone() if x is given else x
     return x.movedim(-1, 1) if x.shape[1:-1] != given.shape[2:] else given.clone()
 
 
 def _nearest(given, output_size, scales, exact: bool):
-    x, first = _in_order(given)
+    x, first = _in_memory_order(given)
     for dim, output, scale in zip(range(first, 6), _output_sizes(given, output_size, len(scales)), scales, strict=False):
         size = x.shape[dim]
         if size != output:
             x = x.index_select(dim, _nearest_positions(x, size, output, scale, exact))
-    return _back(x, given)
+    return _restore_order(x, given)
 
 
 def _source_coordinates(x, size: int, output: int, scale: float | None, align_corners: bool):
-    """Where the centre of each output lies among the inputs, as floats of at least 32 bits."""
+    """The input coordinate of each output's centre, as floats of at least 32 bits."""
     index = arange(x, output).to(exact_type(x))
     ratio = _ratio(x, size, output, scale, align_corners)
     return index * ratio if align_corners else (index + 0.5) * ratio - 0.5
 
 
 def exact_type(x: Tensor) -> dtype:
-    """The dtype in which coordinates and weights are calculated."""
+    """The dtype for calculating coordinates and weights."""
     return float64 if x.dtype in (float64, uint8) else float32
 
 
@@ -110,26 +109,26 @@ def _cubic_outer(x):
 
 
 def check_weighted(x: Tensor, dims: int) -> None:
-    """NotImplementedError for a dtype that has no weighted sums: of integers, images of bytes have."""
+    """NotImplementedError for dtypes without weighted sums: all integers but uint8 images."""
     if x.dtype.is_integral and not (x.dtype is uint8 and dims == 2):
         raise not_implemented("interpolate", x.dtype)
 
 
 def in_fixed_point(weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Weights of one dimension as 16-bit integers, in float64, which holds sums of bytes by them exactly, and what one is
-    multiplied by: the largest power of two with which all fit, at most 2 ** 22."""
+    """One dimension's weights as 16-bit integers, and their unit. They are stored in float64, which sums products with bytes
+    exactly. The unit is the largest power of two, at most 2 ** 22, with which all weights fit."""
     unit = aten.exp2.default(aten.log2.default(32767.5 / weights.max()).floor().clamp(max=22))
     scaled = weights * unit
     return (scaled.abs() + 0.5).floor() * scaled.sign(), unit
 
 
 def to_bytes(sums: Tensor, unit: Tensor) -> Tensor:
-    """Sums of bytes by weights in fixed point, rounded to bytes again."""
+    """Round fixed-point sums of bytes back to bytes."""
     return (sums / unit + 0.5).floor().clamp(0, 255)
 
 
 def _interpolate_bytes(given: Tensor, output_size, scales, align_corners: bool, taps: Callable) -> Tensor:
-    """`_interpolate` of images of bytes: columns first, and bytes between the two passes, too."""
+    """`_interpolate` for uint8 images: columns first, and rounded to bytes between the two passes."""
     x, sizes = given.to(float64), _output_sizes(given, output_size, 2)
     for dim, output, scale in zip((3, 2), reversed(sizes), reversed(scales), strict=True):
         size = x.shape[dim]
@@ -147,10 +146,10 @@ def _interpolate(given, output_size, scales, align_corners: bool, taps: Callable
     check_weighted(given, len(scales))
     if given.dtype is uint8:
         return _interpolate_bytes(given, output_size, scales, align_corners, taps)
-    x, first = _in_order(given)
+    x, first = _in_memory_order(given)
     for dim, output, scale in zip(range(first, 6), _output_sizes(given, output_size, len(scales)), scales, strict=False):
         size = x.shape[dim]
-        # What is linear between its points stays as it is, whatever the scale is, in ATen too.
+        # Linear interpolation to the same size is the identity whatever the scale is, in ATen too.
         if size == output and (align_corners or taps is _linear_taps or scale in (None, 1.0)):
             continue
         shape = [output] + [1] * (x.dim() - dim - 1)
@@ -159,7 +158,7 @@ def _interpolate(given, output_size, scales, align_corners: bool, taps: Callable
             for positions, weights in taps(_source_coordinates(x, size, output, scale, align_corners), size)
         ]
         x = sum(parts[1:], parts[0])
-    return _back(x, given)
+    return _restore_order(x, given)
 
 
 _SCALES = {1: "float? scales=None", 2: "float? scales_h=None, float? scales_w=None",
@@ -194,7 +193,7 @@ def _scale_list(dims: int, positional: tuple, named: dict) -> list[float | None]
 
 
 def from_factors(x, output_size, scale_factors, dims: int) -> tuple[list[int], list[float | None]]:
-    """Output sizes and scales where one of both is given; RuntimeError for both, none, or ones that do not fit `x`."""
+    """Output sizes and scales, of which one is given; RuntimeError for both, neither, or a wrong number of them."""
     if (output_size is None) == (scale_factors is None):
         raise RuntimeError("Must specify exactly one of output_size and scale_factors")
     if output_size is not None:

@@ -1,4 +1,4 @@
-"""`torch.utils.data._utils.pin_memory`: batches in page-locked memory, which there is no accelerator for."""
+"""`torch.utils.data._utils.pin_memory`: page-locked batches, which are no use without an accelerator."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def pin_memory(data: Any, device: Any = None) -> Any:
-    """A batch for an accelerator: objects with a method `pin_memory` of their own class are asked for it. Tensors stay.
+    """Pin a batch: calls the method `pin_memory` of objects whose class defines one. Tensors are unchanged.
 
     RuntimeError for a `device`: no accelerator is found.
     """

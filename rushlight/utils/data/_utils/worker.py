@@ -1,4 +1,4 @@
-"""`torch.utils.data._utils.worker`: what a worker of a data loader knows of itself."""
+"""`torch.utils.data._utils.worker`: information about a data loader's worker."""
 
 from rushlight.utils.data.worker import WorkerInfo, _generate_state, get_worker_info
 

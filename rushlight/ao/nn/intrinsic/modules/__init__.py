@@ -1,4 +1,4 @@
-"""Float layers that are quantized as one."""
+"""Fused float layers, each of which is quantized as one."""
 
 from rushlight.ao.nn.intrinsic.modules.fused import (
     BNReLU2d,

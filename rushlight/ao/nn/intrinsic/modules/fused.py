@@ -1,4 +1,4 @@
-"""Layers that are quantized as one: sequences of the layers themselves, which compute what those compute."""
+"""Fused layers: sequences of float layers that are quantized as one, and compute the same."""
 
 from __future__ import annotations
 

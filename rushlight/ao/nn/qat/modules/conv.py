@@ -14,7 +14,7 @@ __all__ = ["Conv1d", "Conv2d", "Conv3d"]
 
 
 class _ConvNd(floats._Convolution):
-    """A convolution with the weight that `weight_fake_quant` rounds. `qconfig.weight` makes it."""
+    """A convolution whose weight `weight_fake_quant` rounds; `qconfig.weight` creates that module."""
 
     _FLOAT_MODULE: type
     _FLOAT_CONV_MODULE: type
@@ -35,7 +35,7 @@ class _ConvNd(floats._Convolution):
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> _ConvNd:
-        """The layer of a float one with a qconfig, whose parameters it takes."""
+        """Create the layer from a float one with a qconfig, over the same parameters."""
         check_float_module(cls, mod, cls._FLOAT_MODULE)
         inner = mod[0] if isinstance(mod, _FusedModule) else mod
         made = cls(
@@ -46,7 +46,7 @@ class _ConvNd(floats._Convolution):
         return made
 
     def to_float(self) -> Module:
-        """A float layer with this one's parameters."""
+        """A float layer over the same parameters."""
         made = self._FLOAT_CONV_MODULE(
             self.in_channels, self.out_channels, self.kernel_size, self.stride, self.padding, self.dilation, self.groups,
             self.bias is not None, self.padding_mode,

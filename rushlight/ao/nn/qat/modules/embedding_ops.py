@@ -24,7 +24,7 @@ def _check_scheme(qconfig: Any) -> None:
 
 
 class Embedding(floats.Embedding):
-    """`nn.Embedding` with the table that `weight_fake_quant` rounds."""
+    """`nn.Embedding` whose table `weight_fake_quant` rounds."""
 
     _FLOAT_MODULE = floats.Embedding
 
@@ -49,7 +49,7 @@ class Embedding(floats.Embedding):
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Embedding:
-        """The layer of a float one with a qconfig, whose table it takes."""
+        """Create the layer from a float one with a qconfig, over the same table."""
         check_float_module(cls, mod, cls._FLOAT_MODULE)
         return cls(
             mod.num_embeddings, mod.embedding_dim, mod.padding_idx, mod.max_norm, mod.norm_type, mod.scale_grad_by_freq,
@@ -57,7 +57,7 @@ class Embedding(floats.Embedding):
         )  # fmt: skip
 
     def to_float(self) -> Module:
-        """A float layer with this one's table."""
+        """A float layer over the same table."""
         made = floats.Embedding(
             self.num_embeddings, self.embedding_dim, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq,
             self.sparse,
@@ -68,7 +68,7 @@ class Embedding(floats.Embedding):
 
 
 class EmbeddingBag(floats.EmbeddingBag):
-    """`nn.EmbeddingBag` with the table that `weight_fake_quant` rounds."""
+    """`nn.EmbeddingBag` whose table `weight_fake_quant` rounds."""
 
     _FLOAT_MODULE = floats.EmbeddingBag
 
@@ -94,7 +94,7 @@ class EmbeddingBag(floats.EmbeddingBag):
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> EmbeddingBag:
-        """The layer of a float one with a qconfig, whose table it takes."""
+        """Create the layer from a float one with a qconfig, over the same table."""
         check_float_module(cls, mod, cls._FLOAT_MODULE)
         return cls(
             mod.num_embeddings, mod.embedding_dim, mod.max_norm, mod.norm_type, mod.scale_grad_by_freq, mod.mode, mod.sparse,
@@ -102,7 +102,7 @@ class EmbeddingBag(floats.EmbeddingBag):
         )  # fmt: skip
 
     def to_float(self) -> Module:
-        """A float layer with this one's table."""
+        """A float layer over the same table."""
         made = floats.EmbeddingBag(
             self.num_embeddings, self.embedding_dim, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode,
             self.sparse, None, self.include_last_offset, self.padding_idx,

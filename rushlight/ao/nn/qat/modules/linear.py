@@ -20,7 +20,7 @@ __all__ = ["Linear"]
 
 
 class Linear(FloatLinear):
-    """`nn.Linear` with the weight that `weight_fake_quant` rounds. `qconfig.weight` makes it."""
+    """`nn.Linear` whose weight `weight_fake_quant` rounds; `qconfig.weight` creates that module."""
 
     _FLOAT_MODULE: type = FloatLinear
 
@@ -36,7 +36,7 @@ class Linear(FloatLinear):
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Linear:
-        """The layer of a float one with a qconfig, whose parameters it takes."""
+        """Create the layer from a float one with a qconfig, over the same parameters."""
         check_float_module(cls, mod, cls._FLOAT_MODULE)
         inner = mod[0] if type_before_parametrizations(mod) is LinearReLU else mod
         made = cls(inner.in_features, inner.out_features, bias=inner.bias is not None, qconfig=inner.qconfig)
@@ -48,7 +48,7 @@ class Linear(FloatLinear):
         return made
 
     def to_float(self) -> Module:
-        """A float layer with this one's parameters."""
+        """A float layer over the same parameters."""
         made = FloatLinear(self.in_features, self.out_features, self.bias is not None)
         made.weight, made.bias = detached(self.weight), detached(self.bias)
         made.train(self.training)

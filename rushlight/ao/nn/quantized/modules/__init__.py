@@ -1,4 +1,4 @@
-"""Quantized layers: from quantized tensors to quantized tensors."""
+"""Layers from quantized tensors to quantized tensors."""
 
 from rushlight.ao.nn.quantized.modules.activation import ELU, Hardswish, LeakyReLU, PReLU, ReLU6, Sigmoid, Softmax
 from rushlight.ao.nn.quantized.modules.batchnorm import BatchNorm2d, BatchNorm3d

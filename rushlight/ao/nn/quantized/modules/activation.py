@@ -1,4 +1,4 @@
-"""Activations on quantized tensors, with the scale and the zero point of their results."""
+"""Activations on quantized tensors, with a scale and zero point for the results."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ aten, quantized = namespaces.namespace("aten"), namespaces.namespace("quantized"
 
 
 def _scale_of(mod: Module) -> tuple[float, int]:
-    """The scale and the zero point that the observer of a module's results found."""
+    """The scale and the zero point from the observer of a module's results."""
     scale, zero_point = mod.activation_post_process.calculate_qparams()
     return float(scale), int(zero_point)
 
 
 def register_scale(module: Module, scale: float, zero_point: int, device: Any, dtype: Any) -> None:
-    """Keep a scale and a zero point as buffers, as states of torch have them."""
+    """Register a scale and a zero point as buffers, as in torch's state dicts."""
     module.register_buffer("scale", tensor(scale, device=device, dtype=dtype))
     module.register_buffer("zero_point", tensor(zero_point, device=device, dtype=dtype))
 
@@ -43,7 +43,7 @@ class ReLU6(nn.ReLU):
 
     @staticmethod
     def from_float(mod: Module, use_precomputed_fake_quant: bool = False) -> ReLU6:
-        """The layer of a float one."""
+        """Create the layer from a float one."""
         return ReLU6(mod.inplace)
 
 
@@ -62,12 +62,12 @@ class Hardswish(nn.Hardswish):
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Hardswish:
-        """The layer of a float one with an observer."""
+        """Create the layer from a float one with an observer."""
         return cls(*_scale_of(mod))
 
     @classmethod
     def from_reference(cls, mod: Module, scale: float, zero_point: int) -> Hardswish:
-        """The layer of a float one and a scale."""
+        """Create the layer from a float one and a scale."""
         return cls(float(scale), int(zero_point))
 
 
@@ -87,12 +87,12 @@ class ELU(nn.ELU):
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> ELU:
-        """The layer of a float one with an observer."""
+        """Create the layer from a float one with an observer."""
         return cls(*_scale_of(mod), mod.alpha)
 
     @classmethod
     def from_reference(cls, mod: Module, scale: float, zero_point: int) -> ELU:
-        """The layer of a float one and a scale."""
+        """Create the layer from a float one and a scale."""
         return cls(float(scale), int(zero_point), mod.alpha)
 
 
@@ -114,12 +114,12 @@ class LeakyReLU(nn.LeakyReLU):
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> LeakyReLU:
-        """The layer of a float one with an observer."""
+        """Create the layer from a float one with an observer."""
         return cls(*_scale_of(mod), mod.negative_slope, mod.inplace)
 
     @classmethod
     def from_reference(cls, mod: Module, scale: float, zero_point: int) -> LeakyReLU:
-        """The layer of a float one and a scale."""
+        """Create the layer from a float one and a scale."""
         return cls(float(scale), int(zero_point), mod.negative_slope, mod.inplace)
 
 
@@ -136,7 +136,7 @@ class Sigmoid(nn.Sigmoid):
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Sigmoid:
-        """The layer of a float one with an observer."""
+        """Create the layer from a float one with an observer."""
         return cls(*_scale_of(mod))
 
 
@@ -159,12 +159,12 @@ class Softmax(nn.Softmax):
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Softmax:
-        """The layer of a float one with an observer."""
+        """Create the layer from a float one with an observer."""
         return cls(mod.dim, *_scale_of(mod))
 
     @classmethod
     def from_reference(cls, mod: Module, scale: float, zero_point: int) -> Softmax:
-        """The layer of a float one and a scale."""
+        """Create the layer from a float one and a scale."""
         return cls(mod.dim, float(scale), int(zero_point))
 
 
@@ -179,7 +179,7 @@ class PReLU(Module):
         self.set_weight(quantize_per_tensor(aten.randn.default([num_parameters]), 1.0, 0, quint8))
 
     def set_weight(self, w: Tensor) -> None:
-        """Take another slope, quantized."""
+        """Set a quantized slope."""
         self.weight = w
 
     def forward(self, input: Tensor) -> Tensor:
@@ -190,12 +190,12 @@ class PReLU(Module):
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> PReLU:
-        """The layer of a float one with an observer."""
+        """Create the layer from a float one with an observer."""
         return cls.from_reference(mod, *_scale_of(mod))
 
     @classmethod
     def from_reference(cls, mod: Module, scale: float, zero_point: int) -> PReLU:
-        """The layer of a float one and a scale."""
+        """Create the layer from a float one and a scale."""
         made, slope, observer = cls(float(scale), int(zero_point), mod.num_parameters), mod.weight.float(), mod.qconfig.weight()
         observer(slope)
         found, offset = observer.calculate_qparams()

@@ -1,4 +1,4 @@
-"""Batch normalisation of quantized tensors, by statistics that were gathered before."""
+"""Batch normalisation of quantized tensors, by stored statistics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ quantized = namespaces.namespace("quantized")
 
 
 class _BatchNorm(_FloatBatchNorm):
-    """Scale and zero point of the results are buffers."""
+    """The scale and zero point of the results are buffers."""
 
     _NNI_BN_RELU_MODULE: type
 
@@ -30,12 +30,12 @@ class _BatchNorm(_FloatBatchNorm):
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> _BatchNorm:
-        """The layer of a float one with an observer."""
+        """Create the layer from a float one with an observer."""
         return cls.from_reference(inner_of(mod), *mod.activation_post_process.calculate_qparams())
 
     @classmethod
     def from_reference(cls, bn: Module, output_scale: Tensor, output_zero_point: Tensor) -> _BatchNorm:
-        """The layer of a float one and a scale."""
+        """Create the layer from a float one and a scale."""
         made = cls(bn.num_features, bn.eps)
         for name in ("weight", "bias", "running_mean", "running_var"):
             setattr(made, name, getattr(bn, name))

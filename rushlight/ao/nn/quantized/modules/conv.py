@@ -35,7 +35,7 @@ _SETTINGS = (
 
 
 def _reverse_repeat_padding(padding: list[int]) -> list[int]:
-    """The padding as F.pad takes it: of the last dimension first, both sides."""
+    """The padding in the form of F.pad: last dimension first, both sides."""
     sides: list[int] = []
     for index in range(len(padding)):
         side = padding[len(padding) - index - 1]
@@ -45,8 +45,8 @@ def _reverse_repeat_padding(padding: list[int]) -> list[int]:
 
 
 class _ConvNd(WeightedQuantizedModule):
-    """From quantized tensors to quantized tensors, by a weight in qint8 and a float32 bias; `scale` and `zero_point` are those
-    of the results. `_dims` is the number of spatial dimensions."""
+    """A layer from quantized tensors to quantized tensors, with a qint8 weight and a float32 bias; `scale` and `zero_point` are
+    those of the results. `_dims` is the number of spatial dimensions."""
 
     _dims: int
     _FLOAT_MODULE: type
@@ -149,7 +149,7 @@ class _ConvNd(WeightedQuantizedModule):
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> _ConvNd:
-        """The layer of a float one with observers, or of one that trained with fake quantization."""
+        """Create the layer from a float one with observers, or from one trained with fake quantization."""
         if not hasattr(mod, "weight_fake_quant"):
             require_float_module(cls, mod, cls._FLOAT_MODULE, cls._NNI_CONV_RELU_MODULE)
         elif type(mod) is cls._NNIQAT_CONV_BN_MODULE:
@@ -166,7 +166,7 @@ class _ConvNd(WeightedQuantizedModule):
 
     @classmethod
     def from_reference(cls, ref_qconv: Module, output_scale: float, output_zero_point: int) -> _ConvNd:
-        """The layer of one that has a quantized weight and computes in floats."""
+        """Create the layer from a reference module, which computes in floats with a quantized weight."""
         made = cls._of(ref_qconv)
         made.set_weight_bias(ref_qconv.get_quantized_weight(), ref_qconv.bias)
         made.scale, made.zero_point = float(output_scale), int(output_zero_point)
@@ -198,7 +198,7 @@ class Conv1d(_Convolution):
         return "QuantizedConv1d"
 
     def set_weight_bias(self, w: Tensor, b: Optional[Tensor]) -> None:  # noqa: UP045  (scripted)
-        """Take another weight and bias."""
+        """Set the weight and the bias."""
         if self.padding_mode == "zeros":
             self._packed_params = quantized.conv1d_prepack(w, b, self.stride, self.padding, self.dilation, self.groups)
         else:
@@ -228,7 +228,7 @@ class Conv2d(_Convolution):
         return "QuantizedConv2d"
 
     def set_weight_bias(self, w: Tensor, b: Optional[Tensor]) -> None:  # noqa: UP045  (scripted)
-        """Take another weight and bias."""
+        """Set the weight and the bias."""
         if self.padding_mode == "zeros":
             self._packed_params = quantized.conv2d_prepack(w, b, self.stride, self.padding, self.dilation, self.groups)
         else:
@@ -257,7 +257,7 @@ class Conv3d(_Convolution):
         return "QuantizedConv3d"
 
     def set_weight_bias(self, w: Tensor, b: Optional[Tensor]) -> None:  # noqa: UP045  (scripted)
-        """Take another weight and bias."""
+        """Set the weight and the bias."""
         self._packed_params = quantized.conv3d_prepack(w, b, self.stride, self.padding, self.dilation, self.groups)
 
     def _weight_bias(self):
@@ -300,7 +300,7 @@ class ConvTranspose1d(_ConvTransposeNd):
         return "QuantizedConvTranspose1d"
 
     def set_weight_bias(self, w: Tensor, b: Optional[Tensor]) -> None:  # noqa: UP045  (scripted)
-        """Take another weight and bias."""
+        """Set the weight and the bias."""
         self._packed_params = quantized.conv_transpose1d_prepack(
             w, b, self.stride, self.padding, self.output_padding, self.dilation, self.groups
         )
@@ -325,7 +325,7 @@ class ConvTranspose2d(_ConvTransposeNd):
         return "QuantizedConvTranspose2d"
 
     def set_weight_bias(self, w: Tensor, b: Optional[Tensor]) -> None:  # noqa: UP045  (scripted)
-        """Take another weight and bias."""
+        """Set the weight and the bias."""
         self._packed_params = quantized.conv_transpose2d_prepack(
             w, b, self.stride, self.padding, self.output_padding, self.dilation, self.groups
         )
@@ -350,7 +350,7 @@ class ConvTranspose3d(_ConvTransposeNd):
         return "QuantizedConvTranspose3d"
 
     def set_weight_bias(self, w: Tensor, b: Optional[Tensor]) -> None:  # noqa: UP045  (scripted)
-        """Take another weight and bias."""
+        """Set the weight and the bias."""
         self._packed_params = quantized.conv_transpose3d_prepack(
             w, b, self.stride, self.padding, self.output_padding, self.dilation, self.groups
         )

@@ -1,4 +1,4 @@
-"""Dropout of quantized models, which do not train: it passes tensors on."""
+"""Dropout in quantized models, which do not train: the identity."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Dropout"]
 
 
 class Dropout(nn.Dropout):
-    """The input itself."""
+    """Returns its input."""
 
     def forward(self, input):
         return input
@@ -19,10 +19,10 @@ class Dropout(nn.Dropout):
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Dropout:
-        """The layer of a float one."""
+        """Create the layer from a float one."""
         return cls(mod.p, mod.inplace)
 
     @classmethod
     def from_reference(cls, mod: Module, scale: float, zero_point: int) -> Dropout:
-        """The layer of a float one; it has no scale."""
+        """Create the layer from a float one; it has no scale."""
         return cls(mod.p, mod.inplace)

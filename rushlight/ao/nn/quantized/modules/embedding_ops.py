@@ -1,4 +1,4 @@
-"""Embeddings and bags of them with tables of 8 or 4 bits, whose rows have a scale and a floating zero point each."""
+"""Embeddings and embedding bags with 8-bit or 4-bit tables, whose rows each have a scale and a floating zero point."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _empty_table(rows: int, columns: int, kind: dtype) -> Tensor:
 
 
 class EmbeddingPackedParams(Module):
-    """A table as the operators take it; in states "dtype", and "_packed_weight", the quantized table."""
+    """A table in the operators' packed form; states store "dtype", and "_packed_weight", the quantized table."""
 
     _version = 1
 
@@ -40,7 +40,7 @@ class EmbeddingPackedParams(Module):
 
     @export
     def set_weight(self, weight: Tensor) -> None:
-        """Take another table."""
+        """Set the table."""
         self._packed_weight = quantized.embedding_bag_prepack(weight)
 
     @export
@@ -73,7 +73,7 @@ class EmbeddingPackedParams(Module):
 class Embedding(Module):
     """Rows of a quantized table, float32, for indices. `_weight` is such a table (rows, columns), or None for an empty one.
 
-    The other settings are those of `nn.Embedding`, which matter in training only.
+    The other settings are those of `nn.Embedding`, and only matter in training.
     """
 
     _version = 1
@@ -113,7 +113,7 @@ class Embedding(Module):
         )
 
     def set_weight(self, w: Tensor) -> None:
-        """Take another table, quantized."""
+        """Set a quantized table."""
         self._packed_params.set_weight(w)
 
     def weight(self) -> Tensor:
@@ -122,19 +122,19 @@ class Embedding(Module):
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Embedding:
-        """The layer of a float one with a qconfig, or of one that trained with fake quantization."""
+        """Create the layer from a float one with a qconfig, or from one trained with fake quantization."""
         table = quantized_table(cls, mod, nn.Embedding, trained.Embedding)
         return cls(mod.num_embeddings, mod.embedding_dim, _weight=table, dtype=table.dtype)
 
     @classmethod
     def from_reference(cls, ref_embedding: Module) -> Embedding:
-        """The layer of one that has a quantized table and computes in floats."""
+        """Create the layer from a reference module, which computes in floats with a quantized table."""
         table = ref_embedding.get_quantized_weight()
         return cls(ref_embedding.num_embeddings, ref_embedding.embedding_dim, _weight=table, dtype=table.dtype)
 
 
 def quantized_table(cls: type, mod: Module, kind: type, trained_kind: type) -> Tensor:
-    """The table of a float layer as integers. AssertionError unless its qconfig asks for a floating zero point per row."""
+    """A float layer's table as integers. AssertionError unless its qconfig uses a floating zero point per row."""
     if hasattr(mod, "weight_fake_quant"):
         expected, observer = trained_kind, mod.weight_fake_quant
     else:
@@ -195,12 +195,12 @@ class EmbeddingBag(Embedding):
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> EmbeddingBag:
-        """The layer of a float one with a qconfig, or of one that trained with fake quantization."""
+        """Create the layer from a float one with a qconfig, or from one trained with fake quantization."""
         return cls._of(mod, quantized_table(cls, mod, nn.EmbeddingBag, trained.EmbeddingBag))
 
     @classmethod
     def from_reference(cls, ref_embedding_bag: Module) -> EmbeddingBag:
-        """The layer of one that has a quantized table and computes in floats."""
+        """Create the layer from a reference module, which computes in floats with a quantized table."""
         return cls._of(ref_embedding_bag, ref_embedding_bag.get_quantized_weight())
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Operations as modules, so that observers can watch their results and quantized ones take their place."""
+"""Operations as modules, so that observers can see their results, and quantized modules can replace them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class FXFloatFunctional(Module):
         return x * y
 
     def cat(self, x: List[Tensor], dim: int = 0) -> Tensor:  # noqa: UP006
-        """Tensors one after the other."""
+        """Concatenate tensors."""
         return aten.cat(x, dim)
 
     def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
@@ -51,7 +51,8 @@ class FXFloatFunctional(Module):
 
 
 class FloatFunctional(Module):
-    """Sums and products whose results pass `activation_post_process`, which does nothing until an observer takes its place."""
+    """Sums and products whose results go through `activation_post_process`, the identity until it is replaced by an
+    observer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,7 +66,7 @@ class FloatFunctional(Module):
         return self.activation_post_process(x + y)
 
     def add_scalar(self, x: Tensor, y: float) -> Tensor:
-        """`x + y`; a sum with a number is not watched."""
+        """`x + y`; sums with a number are not observed."""
         return x + y
 
     def mul(self, x: Tensor, y: Tensor) -> Tensor:
@@ -73,11 +74,11 @@ class FloatFunctional(Module):
         return self.activation_post_process(x * y)
 
     def mul_scalar(self, x: Tensor, y: float) -> Tensor:
-        """`x * y`; a product with a number is not watched."""
+        """`x * y`; products with a number are not observed."""
         return x * y
 
     def cat(self, x: List[Tensor], dim: int = 0) -> Tensor:  # noqa: UP006
-        """Tensors one after the other."""
+        """Concatenate tensors."""
         return self.activation_post_process(aten.cat(x, dim))
 
     def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
@@ -90,7 +91,7 @@ class FloatFunctional(Module):
 
 
 class QFunctional(Module):
-    """The same of quantized tensors; `scale` and `zero_point` are those of results."""
+    """The same operations on quantized tensors; `scale` and `zero_point` are those of the results."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -122,7 +123,7 @@ class QFunctional(Module):
         return self.activation_post_process(quantized.add(x, y, self.scale, self.zero_point))
 
     def add_scalar(self, x: Tensor, y: float) -> Tensor:
-        """`x + y`, with a scale of its own."""
+        """`x + y`, with its own scale."""
         return quantized.add_scalar(x, y)
 
     def mul(self, x: Tensor, y: Tensor) -> Tensor:
@@ -130,11 +131,11 @@ class QFunctional(Module):
         return self.activation_post_process(quantized.mul(x, y, self.scale, self.zero_point))
 
     def mul_scalar(self, x: Tensor, y: float) -> Tensor:
-        """`x * y`, with a scale of its own."""
+        """`x * y`, with its own scale."""
         return quantized.mul_scalar(x, y)
 
     def cat(self, x: List[Tensor], dim: int = 0) -> Tensor:  # noqa: UP006
-        """Tensors one after the other."""
+        """Concatenate tensors."""
         return self.activation_post_process(quantized.cat(x, dim, self.scale, self.zero_point))
 
     def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
@@ -147,7 +148,7 @@ class QFunctional(Module):
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> QFunctional:
-        """The module of a FloatFunctional with an observer."""
+        """Create the module from a FloatFunctional with an observer."""
         if type(mod) is not FloatFunctional:
             raise AssertionError(f"QFunctional.from_float expects an instance of FloatFunctional, got {type(mod).__name__}")
         return set_scale(cls(), mod.activation_post_process)

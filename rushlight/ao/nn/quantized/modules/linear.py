@@ -32,7 +32,7 @@ aten, quantized = namespaces.namespace("aten"), namespaces.namespace("quantized"
 
 
 class LinearPackedParams(Module):
-    """Weight and bias as the operators take them; in states "dtype", and "_packed_params", a pair.
+    """Weight and bias in the operators' packed form; states store "dtype", and "_packed_params", a pair.
 
     `dtype` is qint8 or float16.
     """
@@ -46,7 +46,7 @@ class LinearPackedParams(Module):
 
     @export
     def set_weight_bias(self, weight: Tensor, bias: Optional[Tensor]) -> None:  # noqa: UP045  (scripted)
-        """Take a weight (out features, in features), and a bias or None."""
+        """Set a weight (out features, in features), and a bias or None."""
         if self.dtype == qint8:
             self._packed_params = quantized.linear_prepack(weight, bias)
         elif self.dtype == float16:
@@ -99,7 +99,7 @@ def _empty_weight(out_features: int, in_features: int, kind: dtype) -> Tensor:
 
 
 class Linear(WeightedQuantizedModule):
-    """From quantized tensors (..., in features) to (..., out features), by a weight in qint8 and a float32 bias.
+    """From quantized tensors (..., in features) to (..., out features), with a qint8 weight and a float32 bias.
 
     `scale` and `zero_point` are those of the results.
     """
@@ -158,12 +158,12 @@ class Linear(WeightedQuantizedModule):
         return self._weight_bias()[1]
 
     def set_weight_bias(self, w: Tensor, b: Optional[Tensor]) -> None:  # noqa: UP045  (scripted)
-        """Take another weight and bias."""
+        """Set the weight and the bias."""
         self._packed_params.set_weight_bias(w, b)
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Linear:
-        """The layer of a float one with observers, or of one that trained with fake quantization."""
+        """Create the layer from a float one with observers, or from one trained with fake quantization."""
         if hasattr(mod, "weight_fake_quant"):
             if type_before_parametrizations(mod) is LinearBn1d:
                 mod.weight, mod.bias = fuse_linear_bn_weights(
@@ -182,7 +182,7 @@ class Linear(WeightedQuantizedModule):
 
     @classmethod
     def from_reference(cls, ref_qlinear: Module, output_scale: float, output_zero_point: int) -> Linear:
-        """The layer of one that has a quantized weight and computes in floats."""
+        """Create the layer from a reference module, which computes in floats with a quantized weight."""
         made = cls(ref_qlinear.in_features, ref_qlinear.out_features)
         made.set_weight_bias(ref_qlinear.get_quantized_weight(), ref_qlinear.bias)
         made.scale, made.zero_point = float(output_scale), int(output_zero_point)

@@ -1,4 +1,4 @@
-"""Layer, group and instance normalisation of quantized tensors; scale and zero point of the results are buffers."""
+"""Layer, group and instance normalisation of quantized tensors; the results' scale and zero point are buffers."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class LayerNorm(nn.LayerNorm):
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> LayerNorm:
-        """The layer of a float one with an observer."""
+        """Create the layer from a float one with an observer."""
         return cls.from_reference(mod, *_scale_of(mod))
 
     @classmethod
     def from_reference(cls, mod: Module, scale: float, zero_point: int) -> LayerNorm:
-        """The layer of a float one and a scale."""
+        """Create the layer from a float one and a scale."""
         return cls(mod.normalized_shape, mod.weight, mod.bias, float(scale), int(zero_point), mod.eps, mod.elementwise_affine)
 
 
@@ -66,12 +66,12 @@ class GroupNorm(nn.GroupNorm):
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> GroupNorm:
-        """The layer of a float one with an observer."""
+        """Create the layer from a float one with an observer."""
         return cls(mod.num_groups, mod.num_channels, mod.weight, mod.bias, *_scale_of(mod), mod.eps, mod.affine)
 
 
 class _InstanceNorm:
-    """What those of all ranks share, before the float class among their bases."""
+    """The base for all ranks, which precedes the float class among the bases."""
 
     def __init__(
         self, num_features: int, weight: Tensor | None, bias: Tensor | None, scale: float, zero_point: int, eps: float = 1e-5,
@@ -89,12 +89,12 @@ class _InstanceNorm:
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Module:
-        """The layer of a float one with an observer."""
+        """Create the layer from a float one with an observer."""
         return cls.from_reference(mod, *_scale_of(mod))
 
     @classmethod
     def from_reference(cls, mod: Module, scale: float, zero_point: int) -> Module:
-        """The layer of a float one and a scale."""
+        """Create the layer from a float one and a scale."""
         return cls(mod.num_features, mod.weight, mod.bias, float(scale), int(zero_point), mod.eps, affine=mod.affine)
 
 

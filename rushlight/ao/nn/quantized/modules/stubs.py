@@ -1,4 +1,4 @@
-"""Where tensors become quantized, and real again."""
+"""The conversions between float and quantized tensors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ aten = namespaces.namespace("aten")
 
 
 class Quantize(Module):
-    """A float32 tensor as integers, by a scale and a zero point that are buffers."""
+    """Quantizes a float32 tensor; its scale and zero point are buffers."""
 
     scale: Tensor
     zero_point: Tensor
@@ -32,7 +32,7 @@ class Quantize(Module):
 
     @staticmethod
     def from_float(mod: Module, use_precomputed_fake_quant: bool = False) -> Quantize:
-        """The module of a QuantStub with an observer."""
+        """Create the module from a QuantStub with an observer."""
         if not hasattr(mod, "activation_post_process"):
             raise AssertionError(f"Module {type(mod).__name__} must have activation_post_process attribute")
         return Quantize(*_scale_of(mod), mod.activation_post_process.dtype)
@@ -42,12 +42,12 @@ class Quantize(Module):
 
 
 class DeQuantize(Module):
-    """The numbers that a quantized tensor stands for, float32."""
+    """Dequantizes a tensor to float32."""
 
     def forward(self, Xq: Tensor) -> Tensor:  # noqa: N803  (torch's name)
         return Xq.dequantize()
 
     @staticmethod
     def from_float(mod: Module, use_precomputed_fake_quant: bool = False) -> DeQuantize:
-        """The module of a DeQuantStub."""
+        """Create the module from a DeQuantStub."""
         return DeQuantize()

@@ -1,4 +1,4 @@
-"""What quantized layers share: weights as integers by what an observer found, and how layers print."""
+"""Helpers shared by quantized layers: quantize weights by an observer, save and load scales, and print layers."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class WeightedQuantizedModule(Module):
 
     @classmethod
     def from_reference(cls, ref_module: Module, output_scale: float, output_zero_point: int) -> Module:
-        """The layer of a module that has a quantized weight and computes in floats."""
+        """Create the layer from a reference module, which computes in floats with a quantized weight."""
         raise NotImplementedError
 
 
 def _quantize_weight(float_wt: Tensor, observer: Any) -> Tensor:
-    """A weight as integers, by the scale and the zero point that an observer found. ValueError for an unknown scheme."""
+    """A weight quantized with an observer's scale and zero point. ValueError for an unknown scheme."""
     scale, zero_point = observer.calculate_qparams()
     if observer.qscheme in (per_tensor_symmetric, per_tensor_affine):
         made = quantize_per_tensor(float_wt, float(scale), int(zero_point), qint8)
@@ -43,7 +43,7 @@ def _quantize_weight(float_wt: Tensor, observer: Any) -> Tensor:
 
 
 def _clamp_weights(qweight: Tensor, observer: Any, scale: Tensor, zp: Tensor) -> Tensor:
-    """A weight whose integers are in the observer's range, where that is narrower than the dtype's."""
+    """A weight with integers clamped to the observer's range, if that is narrower than the dtype's."""
     observer = getattr(observer, "activation_post_process", observer)
     if qweight.dtype not in (qint8, quint8, qint32):
         return qweight
@@ -57,7 +57,7 @@ def _clamp_weights(qweight: Tensor, observer: Any, scale: Tensor, zp: Tensor) ->
 
 
 def _hide_packed_params_repr(self: Module, params: type) -> str:
-    """How a module prints without its children of class `params`."""
+    """A module's printed form without its children of class `params`."""
     shown = [f"({name}): {child!r}" for name, child in self._modules.items() if not isinstance(child, params)]
     extra = self.extra_repr()
     if not shown:
@@ -67,9 +67,9 @@ def _hide_packed_params_repr(self: Module, params: type) -> str:
 
 
 def observers_of(mod: Module, precomputed: bool = False) -> tuple[Any, Any]:
-    """The observer of a layer's results, or None, and one of its weight, which has seen the weight.
+    """The observer of a layer's results, or None, and one for its weight, which has observed it.
 
-    `precomputed` says that fake quantization has seen it already. AssertionError where the layer has no qconfig.
+    `precomputed`: fake quantization has observed it already. AssertionError if the layer has no qconfig.
     """
     results = getattr(mod, "activation_post_process", None)
     if hasattr(mod, "weight_fake_quant"):
@@ -84,12 +84,12 @@ def observers_of(mod: Module, precomputed: bool = False) -> tuple[Any, Any]:
 
 
 def inner_of(mod: Module) -> Module:
-    """The layer with the weight: a module, or the first one of those that it fuses."""
+    """The layer with the weight: the module itself, or the first one of a fused module."""
     return mod if isinstance(getattr(mod, "weight", None), Tensor) else mod[0]
 
 
 def require_float_module(cls: type, mod: Module, *kinds: type | None) -> None:
-    """AssertionError unless a module is of one of the classes that `cls.from_float` takes."""
+    """AssertionError unless a module has one of the classes that `cls.from_float` accepts."""
     expected = [kind for kind in kinds if kind is not None]
     if type(mod) not in expected:
         names = ", ".join(kind.__name__ for kind in expected)
@@ -103,7 +103,7 @@ def save_scale(module: Module, destination: dict, prefix: str) -> None:
 
 
 def load_scale(module: Module, state_dict: dict, prefix: str, missing_keys: list[str]) -> None:
-    """Take both out of a state."""
+    """Load the scale and the zero point of a layer's results from a state."""
     for name, kind in (("scale", float), ("zero_point", int)):
         if prefix + name in state_dict:
             setattr(module, name, kind(state_dict.pop(prefix + name)))
@@ -112,7 +112,7 @@ def load_scale(module: Module, state_dict: dict, prefix: str, missing_keys: list
 
 
 def set_scale(made: Module, observer: Any) -> Module:
-    """Give a layer the scale and the zero point of its results."""
+    """Set the scale and the zero point of a layer's results from an observer."""
     scale, zero_point = observer.calculate_qparams()
     made.scale, made.zero_point = float(scale), int(zero_point)
     return made

@@ -1,4 +1,4 @@
-"""Several layers as one, whose weights are fake-quantized in training."""
+"""Fused layers whose weights are fake-quantized in training."""
 
 from rushlight.ao.nn.intrinsic.qat.modules.conv_fused import (
     ConvBn1d,

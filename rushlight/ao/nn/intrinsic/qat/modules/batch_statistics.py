@@ -14,11 +14,11 @@ class BatchStatistics(Module):
     freeze_bn: bool
 
     def reset_running_stats(self) -> None:
-        """Forget the running statistics."""
+        """Reset the running statistics."""
         self.bn.reset_running_stats()
 
     def update_bn_stats(self) -> Any:
-        """Normalise by each batch, and keep running statistics."""
+        """Normalise by each batch, and update running statistics."""
         self.freeze_bn = False
         self.bn.training = True
         return self

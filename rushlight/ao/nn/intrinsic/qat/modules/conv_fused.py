@@ -1,8 +1,8 @@
-"""Convolutions with batch normalisation, whose weights are fake-quantized in training as they will be once both are one.
+"""Convolutions with batch normalisation, whose weights are fake-quantized in training as if both were already folded.
 
 The weight is scaled by the running statistics before it is rounded; the result is scaled back, so that batch normalisation sees
-what it would see without. From "Quantizing deep convolutional networks for efficient inference"
-(https://arxiv.org/abs/1806.08342), section 3.2.2.
+the unscaled values. From "Quantizing deep convolutional networks for efficient inference" (https://arxiv.org/abs/1806.08342),
+section 3.2.2.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class _ConvBnNd(BatchStatistics, floats._Convolution, _FusedModule):
         factor = self.bn.weight / aten.sqrt.default(self.bn.running_var + self.bn.eps)
         channels = [-1, *(1,) * self.dims]
         weight = self.weight_fake_quant(self.weight * factor.reshape([-1, 1, *(1,) * self.dims]))
-        # A bias of zeros, which the kernels may add in another order than none: so results are torch's.
+        # A bias of zeros instead of none: kernels may add in another order without a bias, and results must equal torch's.
         zeros = aten.zeros.default([self.out_channels], dtype=input.dtype, device=weight.device)
         result = self._conv_forward(input, weight, zeros) / factor.reshape(channels)
         if self.bias is not None:
@@ -101,7 +101,7 @@ class _ConvBnNd(BatchStatistics, floats._Convolution, _FusedModule):
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> _ConvBnNd:
-        """The layer of a fused float one with a qconfig, whose parameters it takes."""
+        """Create the layer from a fused float one with a qconfig, over the same parameters."""
         check_float_module(cls, mod, cls._FLOAT_MODULE)
         conv, bn = mod[0], mod[1]
         made = cls(
@@ -175,7 +175,7 @@ class ConvBnReLU3d(ConvBn3d):
 
 
 class _ConvReLU(_FusedModule):
-    """What convolutions with a ReLU share, after the convolution among their bases."""
+    """The mixin of convolutions with a ReLU; it follows the convolution among their bases."""
 
     def to_float(self) -> Module:
         """A float convolution and a ReLU."""

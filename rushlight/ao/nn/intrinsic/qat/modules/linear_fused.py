@@ -1,4 +1,4 @@
-"""A linear layer with batch normalisation, whose weight is fake-quantized in training as `conv_fused` does it."""
+"""A linear layer with batch normalisation, whose weight is fake-quantized in training as in `conv_fused`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class LinearBn1d(BatchStatistics, Linear, _FusedModule):
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> LinearBn1d:
-        """The layer of a fused float one with a qconfig, whose parameters it takes."""
+        """Create the layer from a fused float one with a qconfig, over the same parameters."""
         check_float_module(cls, mod, intrinsic.LinearBn1d)
         linear, bn = mod[0], mod[1]
         made = cls(linear.in_features, linear.out_features, linear.bias is not None, bn.eps, bn.momentum, False, mod.qconfig)

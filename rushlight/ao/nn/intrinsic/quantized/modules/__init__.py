@@ -1,4 +1,4 @@
-"""Several quantized layers as one."""
+"""Fused quantized layers."""
 
 from rushlight.ao.nn.intrinsic.quantized.modules.bn_relu import BNReLU2d, BNReLU3d
 from rushlight.ao.nn.intrinsic.quantized.modules.conv_relu import ConvReLU1d, ConvReLU2d, ConvReLU3d

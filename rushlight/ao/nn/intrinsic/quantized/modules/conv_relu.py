@@ -32,7 +32,7 @@ class ConvReLU1d(conv.Conv1d):
 
     @classmethod
     def from_reference(cls, ref_qconv: Module, output_scale: float, output_zero_point: int) -> ConvReLU1d:
-        """The layer of two, the first of which has a quantized weight and computes in floats."""
+        """Create the layer from a reference module, which computes in floats with a quantized weight."""
         return super().from_reference(ref_qconv[0], output_scale, output_zero_point)
 
 
@@ -53,7 +53,7 @@ class ConvReLU2d(conv.Conv2d):
 
     @classmethod
     def from_reference(cls, ref_qconv: Module, output_scale: float, output_zero_point: int) -> ConvReLU2d:
-        """The layer of two, the first of which has a quantized weight and computes in floats."""
+        """Create the layer from a reference module, which computes in floats with a quantized weight."""
         return super().from_reference(ref_qconv[0], output_scale, output_zero_point)
 
 
@@ -72,5 +72,5 @@ class ConvReLU3d(conv.Conv3d):
 
     @classmethod
     def from_reference(cls, ref_qconv: Module, output_scale: float, output_zero_point: int) -> ConvReLU3d:
-        """The layer of two, the first of which has a quantized weight and computes in floats."""
+        """Create the layer from a reference module, which computes in floats with a quantized weight."""
         return super().from_reference(ref_qconv[0], output_scale, output_zero_point)

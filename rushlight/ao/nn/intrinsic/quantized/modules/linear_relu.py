@@ -30,5 +30,5 @@ class LinearReLU(linear.Linear):
 
     @classmethod
     def from_reference(cls, ref_linear_relu: Module, output_scale: float, output_zero_point: int) -> LinearReLU:
-        """The layer of two, the first of which has a quantized weight and computes in floats."""
+        """Create the layer from a reference module, which computes in floats with a quantized weight."""
         return super().from_reference(ref_linear_relu[0], output_scale, output_zero_point)

@@ -11,7 +11,7 @@ __all__ = ["Linear"]
 
 
 class Linear(static.Linear):
-    """As `qat.Linear`; the qconfig's activations must be dynamic and without memory."""
+    """Like `qat.Linear`; the qconfig's activations must be dynamic and memoryless."""
 
     def __init__(
         self, in_features: int, out_features: int, bias: bool = True, qconfig: Any = None, device: Any = None, dtype: Any = None

@@ -1,4 +1,4 @@
-"""Layers of float tensors with quantized weights."""
+"""Layers on float tensors with quantized weights."""
 
 from rushlight.ao.nn.quantized.dynamic.modules.conv import (
     Conv1d,

@@ -1,4 +1,4 @@
-"""Convolutions of float tensors, which are quantized on the way, with weights in qint8."""
+"""Convolutions on float tensors, which they quantize dynamically, with qint8 weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A linear layer of float tensors, which are quantized on the way, with a weight in qint8 or float16."""
+"""A linear layer on float tensors, which it quantizes dynamically, with a qint8 or float16 weight."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Linear(static.Linear):
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Linear:
-        """The layer of a float one with a qconfig."""
+        """Create the layer from a float one with a qconfig."""
         kinds = (FloatLinear, NonDynamicallyQuantizableLinear, LinearReLU, TrainedLinear)
         if type(mod) not in kinds:
             names = [kind.__name__ for kind in kinds]
@@ -72,14 +72,14 @@ class Linear(static.Linear):
 
     @classmethod
     def from_reference(cls, ref_qlinear: Module) -> Linear:
-        """The layer of one that has a quantized weight and computes in floats."""
+        """Create the layer from a reference module, which computes in floats with a quantized weight."""
         made = cls(ref_qlinear.in_features, ref_qlinear.out_features, dtype=ref_qlinear.weight_dtype)
         made.set_weight_bias(ref_qlinear.get_quantized_weight(), ref_qlinear.bias)
         return made
 
 
 def dynamic_observer(mod: Module) -> Module:
-    """An observer of a layer's weight by its qconfig. AssertionError unless it is for qint8 or float16."""
+    """The qconfig's observer of a layer's weight. AssertionError unless it is for qint8 or float16."""
     if not hasattr(mod, "qconfig"):
         raise AssertionError("Input float module must have qconfig defined")
     has_weight = mod.qconfig is not None and mod.qconfig.weight is not None

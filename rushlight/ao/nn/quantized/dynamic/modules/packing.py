@@ -1,4 +1,4 @@
-"""Weights of recurrent layers as their operators take them."""
+"""Pack weights of recurrent layers for their operators."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ aten, quantized = namespaces.namespace("aten"), namespaces.namespace("quantized"
 
 
 def pack_weight_bias(qweight: Tensor, bias: Tensor | None, dtype: dtype) -> Any:
-    """A packed linear layer: of a qint8 weight, or of a float32 one that is rounded to float16."""
+    """A packed linear layer: from a qint8 weight, or a float32 one that is rounded to float16."""
     packing = quantized.linear_prepack if dtype is qint8 else quantized.linear_prepack_fp16
     return packing(qweight, bias)
 
 
 def placeholder(rows: int, columns: int, kind: dtype, scale: float) -> Tensor:
-    """A random weight, until a state or a float layer gives another one."""
+    """A random weight, to be replaced by a state or a float layer's weight."""
     made = aten.randn.default([rows, columns], dtype=float32)
     return quantize_per_tensor(made, scale, 0, qint8) if kind is qint8 else made
 
 
 def as_quantized(mod: Module, weight: Tensor, kind: dtype) -> Tensor:
-    """A weight of a float layer in qint8, by the observer of its qconfig; float32 where it is for float16."""
+    """A float layer's weight quantized to qint8 by its qconfig's observer; float32 for float16."""
     if kind is not qint8:
         return weight.float()
     observer = dynamic_observer(mod)
@@ -37,6 +37,6 @@ def as_quantized(mod: Module, weight: Tensor, kind: dtype) -> Tensor:
 
 
 def taken_from(state_dict: dict[str, Any], key: str) -> Any:
-    """Packed weights out of a state, also those that a checkpoint or scripted code holds."""
+    """Packed weights from a state, also from that of a checkpoint or scripted code."""
     value = state_dict.pop(key)
     return getattr(value, "held", value)

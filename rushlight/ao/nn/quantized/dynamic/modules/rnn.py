@@ -1,4 +1,4 @@
-"""LSTM and GRU of float tensors with weights in qint8 or float16."""
+"""LSTM and GRU on float tensors with qint8 or float16 weights."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tens
 
 
 class PackedParameter(Module):
-    """What one layer in one direction multiplies by: `param`, in states under this name."""
+    """The packed weights of one layer and direction: `param`, which is also their name in states."""
 
     def __init__(self, param: Any) -> None:
         super().__init__()
@@ -55,9 +55,9 @@ class PackedParameter(Module):
 
 
 class RNNBase(Module):
-    """What both share. `dtype` is qint8 or float16; the other arguments are those of `nn.LSTM`, less `proj_size`.
+    """The base of both. `dtype` is qint8 or float16; the other arguments are those of `nn.LSTM`, without `proj_size`.
 
-    Weights are random until `from_float`, `set_weight_bias` or a state gives others.
+    Weights are random until `from_float`, `set_weight_bias` or a state sets them.
     """
 
     _version = 2
@@ -160,7 +160,7 @@ class RNNBase(Module):
         return [f"l{layer}{end}" for layer in range(self.num_layers) for end in ends]
 
     def set_weight_bias(self, weight_bias_dict: dict[str, Tensor]) -> None:
-        """Take other weights by their names in a float layer, `weight_ih_l0` and so on: qint8, or float32 for float16."""
+        """Set weights by their names in a float layer, `weight_ih_l0` and so on: qint8, or float32 for float16."""
         names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
         self._take(tuple(weight_bias_dict[f"{name}_{suffix}"] for name in names) for suffix in self._suffixes())
 
@@ -172,16 +172,16 @@ class RNNBase(Module):
         return found
 
     def get_weight(self) -> dict[str, Tensor]:
-        """The weights by their names in a float layer."""
+        """The weights, by their names in a float layer."""
         return self._weight_bias()["weight"]
 
     def get_bias(self) -> dict[str, Tensor]:
-        """The biases by their names in a float layer."""
+        """The biases, by their names in a float layer."""
         return self._weight_bias()["bias"]
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> RNNBase:
-        """The layer of an LSTM or a GRU with a qconfig."""
+        """Create the layer from an LSTM or a GRU with a qconfig."""
         if type(mod) not in (floats.LSTM, floats.GRU):
             raise AssertionError(
                 f"nn.quantized.dynamic.RNNBase.from_float only works for nn.LSTM and nn.GRU, got {type(mod).__name__}"
@@ -203,7 +203,7 @@ class RNNBase(Module):
 
     @classmethod
     def from_reference(cls, ref_mod: Module) -> RNNBase:
-        """The layer of one that has quantized weights and computes in floats."""
+        """Create the layer from a reference module, which computes in floats with quantized weights."""
         made = cls(
             ref_mod.input_size, ref_mod.hidden_size, ref_mod.num_layers, ref_mod.bias, ref_mod.batch_first, ref_mod.dropout,
             ref_mod.bidirectional, ref_mod.weight_ih_l0_dtype,
@@ -282,7 +282,7 @@ class LSTM(RNNBase):
         hx: Tuple[Tensor, Tensor],  # noqa: UP006
         permutation: Optional[Tensor],  # noqa: UP045
     ) -> Tuple[Tensor, Tensor]:  # noqa: UP006
-        """The states with their sequences in another order."""
+        """The states with sequences reordered."""
         if permutation is None:
             return hx
         return _apply_permutation(hx[0], permutation), _apply_permutation(hx[1], permutation)
@@ -369,7 +369,7 @@ class GRU(RNNBase):
         return output, self.permute_hidden(hidden, unsorted_indices)
 
     def permute_hidden(self, hx: Tensor, permutation: Optional[Tensor]) -> Tensor:  # noqa: UP045
-        """The state with its sequences in another order."""
+        """The state with sequences reordered."""
         if permutation is None:
             return hx
         return _apply_permutation(hx, permutation)

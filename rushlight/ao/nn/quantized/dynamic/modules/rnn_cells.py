@@ -1,4 +1,4 @@
-"""Cells of recurrent layers, one step each, with weights in qint8 or float16."""
+"""Recurrent cells, for single steps, with qint8 or float16 weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ aten, quantized = namespaces.namespace("aten"), namespaces.namespace("quantized"
 
 
 class RNNCellBase(Module):
-    """What cells share; in states "_packed_weight_ih" and "_packed_weight_hh" are packed weights with biases."""
+    """The base of cells. States store packed weights with biases as "_packed_weight_ih" and "_packed_weight_hh"."""
 
     __constants__ = ["input_size", "hidden_size", "bias"]
 
@@ -61,7 +61,7 @@ class RNNCellBase(Module):
 
     @classmethod
     def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> RNNCellBase:
-        """The cell of a float one with a qconfig."""
+        """Create the cell from a float one with a qconfig."""
         kinds = {floats.LSTMCell: LSTMCell, floats.GRUCell: GRUCell, floats.RNNCell: RNNCell}
         if type(mod) not in kinds:
             raise AssertionError(
@@ -79,7 +79,7 @@ class RNNCellBase(Module):
 
     @classmethod
     def from_reference(cls, ref_mod: Module) -> RNNCellBase:
-        """The cell of one that has quantized weights and computes in floats."""
+        """Create the cell from a reference module, which computes in floats with quantized weights."""
         more = {"nonlinearity": ref_mod.nonlinearity} if hasattr(ref_mod, "nonlinearity") else {}
         made = cls(ref_mod.input_size, ref_mod.hidden_size, bias=ref_mod.bias, dtype=ref_mod.weight_ih_dtype, **more)
         weights = {"weight_ih": ref_mod.get_quantized_weight_ih(), "weight_hh": ref_mod.get_quantized_weight_hh()}
@@ -101,7 +101,7 @@ class RNNCellBase(Module):
         return self._weight_bias()["bias"]
 
     def set_weight_bias(self, weight_bias_dict: dict[str, dict[str, Tensor]]) -> None:
-        """Take other weights and biases, as `_weight_bias` gives them."""
+        """Set weights and biases, in the form of `_weight_bias`."""
         weights, biases = weight_bias_dict["weight"], weight_bias_dict["bias"]
         self._packed_weight_ih = pack_weight_bias(weights["weight_ih"], biases["bias_ih"], self.weight_dtype)
         self._packed_weight_hh = pack_weight_bias(weights["weight_hh"], biases["bias_hh"], self.weight_dtype)

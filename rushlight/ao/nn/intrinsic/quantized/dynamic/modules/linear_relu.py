@@ -36,5 +36,5 @@ class LinearReLU(linear.Linear):
 
     @classmethod
     def from_reference(cls, ref_qlinear_relu: Module) -> LinearReLU:
-        """The layer of two, the first of which has a quantized weight and computes in floats."""
+        """Create the layer from a reference module, which computes in floats with a quantized weight."""
         return super().from_reference(ref_qlinear_relu[0])
