@@ -82,7 +82,8 @@ def main() -> None:
     print(f"later calls: {later * 1e3:.2f} ms, recorded {while_recorded * 1e3:.2f} ms")
     last = runs[-1][1]
     print(f"page: {last['bytes']:,} bytes, written in {last['writing']:.2f} s")
-    print(f"kernels: {last['kernels'] * 1e3:.2f} ms of {last['mean'] * 1e3:.2f} ms a call: {last['kernels'] / last['mean']:.1%}")
+    share = last["kernels"] / last["mean"]
+    print(f"kernels: {last['kernels'] * 1e3:.2f} ms of {last['mean'] * 1e3:.2f} ms a call: {share:.1%}")
 
 
 if __name__ == "__main__":
