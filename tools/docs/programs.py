@@ -88,7 +88,8 @@ def run_program(name: str, source: str, folder: Path, cache: Path) -> Run:
     dump = folder / f"dump_{Path(name).stem}"
     environment = os.environ | {"RUSHLIGHT_DUMP": str(dump), "RUSHLIGHT_CACHE_DIR": str(cache), "PYTHONDONTWRITEBYTECODE": "1"}
     environment.pop("RUSHLIGHT_LOGS", None)
-    done = subprocess.run([sys.executable, name], cwd=folder, env=environment, capture_output=True, text=True, timeout=_SECONDS)
+    start = [sys.executable, name] if "import rushlight" in source else [sys.executable, "-m", "rushlight", "exec", name]
+    done = subprocess.run(start, cwd=folder, env=environment, capture_output=True, text=True, timeout=_SECONDS)
     if done.returncode:
         raise RuntimeError(f"{name} fails:\n{done.stdout}{done.stderr}")
     return Run(done.stdout, dump, {f"{folder}{os.sep}": "", str(cache): "~/.cache/rushlight"})
@@ -118,7 +119,8 @@ def _options(words: list[str]) -> dict[str, str]:
 def _shown(programs: Programs, kind: str, words: str) -> str:
     first, *rest = shlex.split(words)
     if kind == "output":
-        return _fence("text", "", programs.run(first).output)
+        run = programs.run(first)
+        return _fence("text", "", run.plain(run.output))
     if kind == "before":
         return _fence("text", "", disassembled(programs.source(first), rest[0]))
     return _stage(programs.run(first), rest[0], _options(rest[1:]))
