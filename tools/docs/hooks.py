@@ -1,4 +1,4 @@
-"""Hooks of mkdocs: documents that lie outside of docs/ become pages, links to source files become names, stages are filled in."""
+"""Hooks of mkdocs: documents outside of docs/ become pages, links to source files become names, stages are filled in."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import logging
 import os
 import posixpath
 import sys
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # mkdocs loads this file by its path
@@ -14,9 +17,10 @@ sys.path.insert(0, str(ROOT))  # mkdocs loads this file by its path
 from mkdocs.config.defaults import MkDocsConfig  # noqa: E402
 from mkdocs.structure.files import File, Files  # noqa: E402
 from mkdocs.structure.pages import Page  # noqa: E402
+from mkdocs.utils import normalize_url  # noqa: E402
 
 from tools.docs.markdown import FENCE, LINK  # noqa: E402
-from tools.docs.programs import BadMarker, fill  # noqa: E402
+from tools.docs.programs import BadMarker, Programs, fill, needed  # noqa: E402
 
 log = logging.getLogger("mkdocs.hooks.documents")  # in strict mode a warning fails the build
 
@@ -27,7 +31,15 @@ GUESTS = {
     "benchmarks/archives.md": "benchmarks/archives.md",
     "benchmarks/blocks.md": "benchmarks/blocks.md",
 }
+# What the offline plugin has pages load, to search where they are files.
+ELSEWHERE = "https://unpkg.com/iframe-worker/shim"
 PICTURES = ("benchmarks/results.png", "benchmarks/blocks.png")
+
+
+# Programs run while mkdocs reads the pages: those of each page, by its name.
+pool = ThreadPoolExecutor(os.cpu_count())
+running: dict[str, Future[Programs]] = {}
+scratch = TemporaryDirectory(prefix="rushlight-docs-")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -35,21 +47,38 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, page, content=(ROOT / name).read_text()))
     for name in PICTURES:
         files.append(File.generated(config, name, abs_src_path=str(ROOT / name)))
+    for number, file in enumerate(files.documentation_pages()):
+        names = needed(file.content_string)
+        folder = Path(scratch.name).resolve() / str(number)
+        folder.mkdir(exist_ok=True)
+        programs = Programs(file.content_string, folder, folder.parent / "cache")
+        running[file.src_uri] = pool.submit(programs.run_all, names)
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     source = page.file.src_uri
     lies_at = next((name for name, guest in GUESTS.items() if guest == source), f"docs/{source}")
-    markdown = _outside_fences(markdown, lambda text: LINK.sub(lambda match: _link(match[0], match[1], match[2], lies_at, source), text))
+    markdown = _outside_fences(
+        markdown, lambda text: LINK.sub(lambda match: _link(match[0], match[1], match[2], lies_at, source), text)
+    )
     try:
-        return fill(markdown)
+        return fill(markdown, running[source].result())
     except BadMarker as error:
         log.warning("%s: %s", source, error)
         return markdown
 
 
-def _outside_fences(text: str, change) -> str:
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Put our script in the place of the one that the offline plugin has pages load from elsewhere."""
+    return output.replace(ELSEWHERE, normalize_url("assets/file-worker.js", page))
+
+
+def on_post_template(output_content: str, template_name: str, config: MkDocsConfig) -> str:
+    return output_content.replace(ELSEWHERE, "/assets/file-worker.js")
+
+
+def _outside_fences(text: str, change: Callable[[str], str]) -> str:
     parts, end = [], 0
     for match in FENCE.finditer(text):
         parts += [change(text[end : match.start()]), match[0]]

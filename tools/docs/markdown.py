@@ -1,4 +1,4 @@
-"""Reading Markdown: fenced blocks, headings with their anchors, links. It knows as much of the notation as the documents use."""
+"""Reading Markdown: fenced blocks, headings with their anchors, links. It knows only the notation that the documents use."""
 
 from __future__ import annotations
 

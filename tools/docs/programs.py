@@ -1,11 +1,10 @@
 """Running the programs that documents show, and filling in the stages of the compiler that they left.
 
-A program is a fenced block with a file's name as its title, ```python title="attend.py". What a document shows of a run stands in it as
-a comment, which the site replaces:
+A program is a fenced block whose title is a file's name, ```python title="attend.py". Comments say what of its run is shown:
 
     <!-- stage: attend.py code -->                       a stage that RUSHLIGHT_DUMP left, by its name
     <!-- stage: attend.py partition part=1 graph=0 -->   the second file of that name, of the first graph
-    <!-- stage: attend.py code from=kernel_1 to=^} -->   lines from the first that matches a pattern to the next that matches the other
+    <!-- stage: attend.py code from=kernel_1 to=^} -->   lines from one that matches a pattern to one that matches another
     <!-- before: attend.py attend -->                    the function's own bytecode
     <!-- output: attend.py -->                           what the program prints
     <!-- when: attend.py captured --> ... <!-- end -->   a part that stays only if the program left such a stage
@@ -20,7 +19,6 @@ import re
 import shlex
 import subprocess
 import sys
-import tempfile
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -81,6 +79,12 @@ class Programs:
             self._runs[name] = run_program(name, self.source(name), self.folder, self.cache)
         return self._runs[name]
 
+    def run_all(self, names: list[str]) -> Programs:
+        """The programs themselves, those of the names run."""
+        for name in names:
+            self.run(name)
+        return self
+
 
 def run_program(name: str, source: str, folder: Path, cache: Path) -> Run:
     """Run a program in a folder, with all stages dumped there."""
@@ -95,16 +99,17 @@ def run_program(name: str, source: str, folder: Path, cache: Path) -> Run:
     return Run(done.stdout, dump, {f"{folder}{os.sep}": "", str(cache): "~/.cache/rushlight"})
 
 
-def fill(text: str) -> str:
+def needed(text: str) -> list[str]:
+    """The programs that the comments of a document name, each once."""
+    found = [(match.start(), match[2]) for match in _MARKER.finditer(text) if match[1] != "before"]
+    found += [(match.start(), match[1]) for match in _CONDITIONAL.finditer(text)]
+    return list(dict.fromkeys(shlex.split(words)[0] for _, words in sorted(found)))
+
+
+def fill(text: str, programs: Programs) -> str:
     """The document with every comment replaced by what its program left. Raises BadMarker."""
-    if not (_MARKER.search(text) or _CONDITIONAL.search(text)):
-        return text
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name).resolve()
-        (folder / "programs").mkdir()
-        programs = Programs(text, folder / "programs", folder / "cache")
-        kept = _CONDITIONAL.sub(lambda match: match[2] if _left(programs, match[1]) else "", text)
-        return _MARKER.sub(lambda match: _shown(programs, match[1], match[2]), kept)
+    kept = _CONDITIONAL.sub(lambda match: match[2] if _left(programs, match[1]) else "", text)
+    return _MARKER.sub(lambda match: _shown(programs, match[1], match[2]), kept)
 
 
 def _left(programs: Programs, words: str) -> bool:
