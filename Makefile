@@ -113,7 +113,7 @@ lint: setup
 
 # The pages show stages of programs that the build runs. mkdocs reads docstrings without importing the modules.
 docs: $(VENV)/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --clean
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --clean
 	@echo "open site/index.html"
 
 # Named in pyproject.toml as the extra "docs"; installed by name, so that the package itself is not built again.

@@ -24,6 +24,9 @@ from tools.docs.programs import BadMarker, Programs, fill, needed  # noqa: E402
 
 log = logging.getLogger("mkdocs.hooks.documents")  # in strict mode a warning fails the build
 
+# The reader of docstrings understands only strings in __all__; that a package adds a list of names there is no fault.
+logging.getLogger("mkdocs.plugins.griffe").addFilter(lambda record: "Unsupported item in" not in record.getMessage())
+
 # Documents of the repository that are pages too: where they lie, and their page.
 GUESTS = {
     "CONTRIBUTING.md": "contributing.md",
