@@ -18,7 +18,7 @@ PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", *(page for page in PAGES if Path(page).name not in WRITTEN_BY_PROGRAMS)]
 MADE_BY_RUNS = {"00_graph.py", "04_code.cpp", "06_module.py", "07_guards.py", "08_bytecode.py", "results.md", "module.py"}
 OF_USERS = {"sums.py", "halves.py", "attend.py", "choose.py", "script.py", "my_script.py", "python-gdb.py", "code.py", "file.py",
-            "model.py", "example.c", "model.h", "NAME.h", "NAME.cpp", "recompiles.py", "energy.py", "first.py", "program.py"}  # fmt: skip
+            "model.py", "example.c", "model.h", "NAME.h", "NAME.cpp", "recompiles.py", "energy.py", "first.py", "program.py", "train.py"}  # fmt: skip
 OF_PROJECTS = {"llama.cpp"}
 
 
@@ -139,11 +139,14 @@ left out
 <!-- when: one.py graph -->
 kept
 <!-- end -->
+```
+<!-- output: two.py -->
+```
 """
     assert needed(text) == ["one.py"]
     made = fill(text, Programs(text.replace("import os", "# import rushlight\nimport os"), tmp_path, tmp_path / "cache"))
     assert "```text\nprinted\n```" in made and '```python title="dump/000_f/00_graph.py"\nsecond\n```' in made
-    assert "left out" not in made and "kept" in made and "<!--" not in made
+    assert "left out" not in made and "kept" in made and made.count("<!--") == 1
 
 
 def test_bytecode_is_shown_without_running():

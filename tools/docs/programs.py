@@ -20,11 +20,11 @@ import shlex
 import subprocess
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.docs.markdown import blocks
+from tools.docs.markdown import FENCE, blocks
 
 _LANGUAGES = {".py": "python", ".cpp": "cpp"}
 _MARKER = re.compile(r"<!-- (stage|before|output): (.*?) -->")
@@ -101,15 +101,29 @@ def run_program(name: str, source: str, folder: Path, cache: Path) -> Run:
 
 def needed(text: str) -> list[str]:
     """The programs that the comments of a document name, each once."""
-    found = [(match.start(), match[2]) for match in _MARKER.finditer(text) if match[1] != "before"]
-    found += [(match.start(), match[1]) for match in _CONDITIONAL.finditer(text)]
+    found = [(match.start(), match[2]) for match in _outside_fences(_MARKER, text) if match[1] != "before"]
+    found += [(match.start(), match[1]) for match in _outside_fences(_CONDITIONAL, text)]
     return list(dict.fromkeys(shlex.split(words)[0] for _, words in sorted(found)))
 
 
 def fill(text: str, programs: Programs) -> str:
     """The document with every comment replaced by what its program left. Raises BadMarker."""
-    kept = _CONDITIONAL.sub(lambda match: match[2] if _left(programs, match[1]) else "", text)
-    return _MARKER.sub(lambda match: _shown(programs, match[1], match[2]), kept)
+    kept = _replace(_CONDITIONAL, text, lambda match: match[2] if _left(programs, match[1]) else "")
+    return _replace(_MARKER, kept, lambda match: _shown(programs, match[1], match[2]))
+
+
+def _outside_fences(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
+    """The matches that do not begin inside a fenced block, where comments are only shown."""
+    fences = [match.span() for match in FENCE.finditer(text)]
+    return [match for match in pattern.finditer(text) if not any(start < match.start() < end for start, end in fences)]
+
+
+def _replace(pattern: re.Pattern[str], text: str, replacement: Callable[[re.Match[str]], str]) -> str:
+    parts, end = [], 0
+    for match in _outside_fences(pattern, text):
+        parts += [text[end : match.start()], replacement(match)]
+        end = match.end()
+    return "".join([*parts, text[end:]])
 
 
 def _left(programs: Programs, words: str) -> bool:
