@@ -1,6 +1,7 @@
 # Everything here works in .venv, which is made on first use; one that is there already is kept.
 #   make demo    set up, then run the examples        make test    set up, then lint and run the tests
-#   make bench   the measured table                   make help    the other targets
+#   make bench   the measured table                   make docs    the documentation, into site/
+#   make help    the other targets
 
 PYTHON ?=
 VENV ?= .venv
@@ -25,13 +26,14 @@ EXTRAS ?= test,demo
 SOURCES := $(wildcard rushlight/csrc/*.[ch] rushlight/csrc/kernels/* rushlight/csrc/prebuilt/* rushlight/inductor/include/rushlight/*.h)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint stubs compatibility wheel oracle bench peers clients clients-quick fuzz test-pythons clean
+.PHONY: help setup demo test lint docs stubs compatibility wheel oracle bench peers clients clients-quick fuzz test-pythons clean
 
 help:
 	@echo "setup         make $(VENV), build the extension module, install what demo and test need"
 	@echo "demo          sentence similarity with MiniLM-L6, then training on handwritten digits; text, with the weights"
 	@echo "test          ruff, import contracts, pytest (against PyTorch too, after make oracle)"
 	@echo "lint          ruff and import contracts only"
+	@echo "docs          build the documentation into site/, and check its links; open site/index.html"
 	@echo "stubs         write the type stubs anew, after a change to operators or public signatures"
 	@echo "compatibility write docs/compatibility.md anew, after a change to public names"
 	@echo "wheel         build wheels that need no compiler, into dist/, for the Pythons 3.11 to 3.13 that are here"
@@ -109,6 +111,16 @@ lint: setup
 	$(BIN)/ruff check
 	$(BIN)/lint-imports
 
+# The pages show stages of programs that the build runs. mkdocs reads docstrings without importing the modules.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --clean
+	@echo "open site/index.html"
+
+# Named in pyproject.toml as the extra "docs"; installed by name, so that the package itself is not built again.
+$(VENV)/.docs: pyproject.toml | $(VENV)/.installed
+	$(PIP) $(shell sed -n 's/^docs = \[\(.*\)\]$$/\1/p' pyproject.toml | tr -d ',')
+	@touch $@
+
 stubs: setup
 	$(BIN)/python tools/generate_stubs.py
 
@@ -167,5 +179,5 @@ test-one-python: $(VENV)/.installed
 	$(BIN)/python -m pytest -n auto --dist worksteal -q $(TEST_PATHS)
 
 clean:
-	rm -rf .venv .venv-* build *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis rushlight/_C.*.so rushlight/_kernels.*.so rushlight/inductor/archives
+	rm -rf .venv .venv-* build site *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis rushlight/_C.*.so rushlight/_kernels.*.so rushlight/inductor/archives
 	find rushlight tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} +

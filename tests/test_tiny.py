@@ -1,4 +1,4 @@
-"""The whole path in one file, on the two-line function that docs/OVERVIEW.md follows too. Read it top to bottom."""
+"""The whole path in one file, on the two-line function that docs/follow/inference.md follows too. Read it top to bottom."""
 
 from __future__ import annotations
 

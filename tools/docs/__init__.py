@@ -1,0 +1,1 @@
+"""What builds the site of the documentation: `make docs`."""
