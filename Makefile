@@ -34,6 +34,7 @@ help:
 	@echo "lint          ruff and import contracts only"
 	@echo "stubs         write the type stubs anew, after a change to operators or public signatures"
 	@echo "compatibility write docs/compatibility.md anew, after a change to public names"
+	@echo "page          build the explorer's page, where node is there"
 	@echo "wheel         build wheels that need no compiler, into dist/, for the Pythons 3.11 to 3.13 that are here"
 	@echo "oracle        install PyTorch $(TORCH_VERSION), transformers and ONNX Runtime, for tests only"
 	@echo "bench         measure, beside the peers that are installed; writes benchmarks/results.md"
@@ -105,6 +106,11 @@ demo: setup
 	$(BIN)/python examples/train_digits.py
 	$(BIN)/python -m examples.gemma --if-installed --tokens 32 "The three primary colours are"
 
+# Without node, the tests of the page are skipped.
+.PHONY: page
+page: | $(BIN)/python
+	@$(BIN)/python tools/build_page.py --if-possible
+
 lint: setup
 	$(BIN)/ruff check
 	$(BIN)/lint-imports
@@ -115,7 +121,7 @@ stubs: setup
 compatibility: setup
 	$(BIN)/python tools/compatibility.py
 
-wheel:
+wheel: page
 	tools/build-wheels dist $(shell tools/find-pythons 3.11 3.12 3.13)
 
 # Where the packages can't be installed, tests/clients/test_quick.py is skipped.
@@ -129,7 +135,7 @@ clients-quick: setup $(CLIENTS)/.quick
 clients: setup $(CLIENTS)/.all
 	$(CLIENTS)/bin/python -m tests.clients --write
 
-test: lint clients-environment
+test: lint page clients-environment
 	$(BIN)/python -m pytest -n auto --dist worksteal $(PYTEST_FLAGS)
 
 bench: setup

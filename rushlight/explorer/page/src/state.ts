@@ -123,8 +123,9 @@ export function follow(): void {
     document.documentElement.dataset.theme = dark.value ? "dark" : "light";
   });
   effect(() => {
-    const places = [...(pinned.value?.places ?? [])];
-    if (places.length && !places.some((place) => fileOf(place) === file.peek())) showFile(fileOf(places[0]!));
+    const files = [...(pinned.value?.places ?? [])].map(fileOf);
+    if (!files.length || files.includes(file.peek())) return;
+    showFile(files.find((at) => index.peek()?.recording.files[at]?.own) ?? files[0]!);
   });
   addEventListener("hashchange", readAddress);
 }

@@ -3,7 +3,7 @@
 import { unifiedMergeView } from "@codemirror/merge";
 import { search, searchKeymap } from "@codemirror/search";
 import { Compartment, EditorState, type Extension } from "@codemirror/state";
-import { EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
+import { EditorView, highlightActiveLine, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
 import { effect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Block } from "../indices";
@@ -45,6 +45,7 @@ const fixed: Extension = [
   EditorState.readOnly.of(true),
   EditorView.editable.of(false),
   EditorView.contentAttributes.of({ tabindex: "0", "aria-readonly": "true" }),
+  highlightSpecialChars(),
   search({ top: true }),
   keymap.of(searchKeymap),
   look,

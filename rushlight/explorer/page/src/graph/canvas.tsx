@@ -20,7 +20,7 @@ interface Properties {
 }
 
 const LARGEST = 2;
-const SMALLEST_FIT = 0.55; // smaller text can't be read: a large graph begins at its top instead
+const SMALLEST_FIT = 0.7; // smaller text can't be read: a large graph begins at its top instead
 const DRAGGED = 4; // pixels from which a press is no click
 
 export const Canvas = forwardRef<CanvasHandle, Properties>(({ width, height, label, children }, handle) => {
@@ -63,7 +63,7 @@ export const Canvas = forwardRef<CanvasHandle, Properties>(({ width, height, lab
   return (
     <svg class="canvas" ref={svg} role="img" aria-label={label}>
       <defs>
-        <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto">
+        <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto">
           <path d="M0,0 L8,4 L0,8 z" />
         </marker>
       </defs>

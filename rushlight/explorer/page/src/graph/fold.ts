@@ -99,7 +99,7 @@ export function pictureOf(graph: Graph, root: Group, open: Set<string>, hidden: 
   const picture: Picture = { boxes: [], edges: [], open: [] };
   const visit = (group: Group) => {
     if (!open.has(group.key)) return fold(group);
-    if (group.parent) picture.open.push(group);
+    if (group.parent && group.all.some((node) => !hidden(node))) picture.open.push(group);
     for (const node of group.own) {
       if (hidden(node)) continue;
       picture.boxes.push({ key: `n${node}`, node, group });

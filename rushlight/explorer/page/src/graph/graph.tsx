@@ -4,6 +4,7 @@ import { effect, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { KernelEntry } from "../indices";
 import { type Level, type Mark, hover, levelOf, mark, markOf, pinned, togglePin } from "../marks";
+import { setLevel } from "../parts/marked_group";
 import type { Graph, GraphNode } from "../recording";
 import { type Box, groupsOf, openAtFirst, pictureOf } from "./fold";
 import { type Layout, layOut } from "./layout";
@@ -164,11 +165,6 @@ function Drawing({ graph, kernels, boxes, frames, layout, found, onToggle, show 
   );
 }
 
-function setLevel(element: Element, level: Level): void {
-  element.classList.toggle("is-marked", level === 2);
-  element.classList.toggle("is-soft", level === 1);
-}
-
 function titleOf(graph: Graph, box: Box): string {
   if (box.node === null) return box.group.title;
   const node = graph.nodes[box.node]!;
@@ -178,7 +174,7 @@ function titleOf(graph: Graph, box: Box): string {
 function boxSize(graph: Graph, box: Box): { width: number; height: number } {
   const texts = box.node === null ? [`+ ${box.group.title}`, "000 nodes"] : textsOf(graph.nodes[box.node]!);
   const letters = Math.max(...texts.map((text) => short(text).length));
-  return { width: Math.max(70, 20 + letters * 6.7), height: 40 };
+  return { width: Math.max(70, 20 + letters * 7.3), height: 40 };
 }
 
 function textsOf(node: GraphNode): [string, string] {

@@ -1,18 +1,20 @@
 // Kernels by operations per byte and operations per second, under what the machine can do.
 
+import { useMemo } from "preact/hooks";
 import * as format from "../format";
 import type { KernelEntry } from "../indices";
 import type { Machine } from "../recording";
 import { openKernel } from "./open_kernel";
-import { marking } from "./small";
+import { hover, markOf, togglePin } from "../marks";
+import { useMarkedGroup } from "./marked_group";
 import { useWidth } from "./width";
 
 const HEIGHT = 300;
-const EDGE = { left: 62, right: 14, top: 12, bottom: 38 };
+const EDGE = { left: 82, right: 14, top: 12, bottom: 38 };
 
 export function Roofline({ entries, machine }: { entries: KernelEntry[]; machine: Machine }) {
   const [frame, width] = useWidth();
-  const shown = entries.filter(({ kernel }) => kernel.flops > 0 && kernel.bytes > 0 && kernel.seconds > 0);
+  const shown = useMemo(() => entries.filter(({ kernel }) => kernel.flops > 0 && kernel.bytes > 0 && kernel.seconds > 0), [entries]);
   if (!shown.length) return <p class="faint">No timed kernel has both bytes and operations counted.</p>;
   return <div ref={frame} class="roofline">{width > 0 && <Drawing entries={shown} machine={machine} width={width} />}</div>;
 }
@@ -23,6 +25,8 @@ function decades(values: number[]): [number, number] {
 
 function Drawing({ entries, machine, width }: { entries: KernelEntry[]; machine: Machine; width: number }) {
   const { bandwidth, flops } = machine;
+  const marked = useMemo(() => entries.map((entry) => ({ places: entry.kernel.places, kernel: entry })), [entries]);
+  const dots = useMarkedGroup(marked);
   const intensity = entries.map(({ kernel }) => kernel.flops / kernel.bytes);
   const speeds = entries.map(({ kernel }) => kernel.flops / kernel.seconds);
   const ridge = bandwidth && flops ? flops / bandwidth : null;
@@ -51,9 +55,11 @@ function Drawing({ entries, machine, width }: { entries: KernelEntry[]; machine:
           <title>{`the machine's best: ${format.bytes(bandwidth!)}/s, ${format.scaled(flops!)}FLOP/s`}</title>
         </path>
       )}
-      {entries.map((entry, at) => (
-        <Dot key={at} entry={entry} x={x(intensity[at]!)} y={y(speeds[at]!)} size={3 + 7 * Math.sqrt(entry.kernel.seconds / most)} />
-      ))}
+      <g ref={dots}>
+        {entries.map((entry, at) => (
+          <Dot key={at} entry={entry} x={x(intensity[at]!)} y={y(speeds[at]!)} size={3 + 7 * Math.sqrt(entry.kernel.seconds / most)} />
+        ))}
+      </g>
     </svg>
   );
 }
@@ -69,10 +75,13 @@ function range(from: number, to: number): number[] {
 }
 
 function Dot({ entry, x, y, size }: { entry: KernelEntry; x: number; y: number; size: number }) {
-  const { level, handlers } = marking(entry.kernel.places, entry);
   const { kernel } = entry;
+  const own = () => markOf(kernel.places, entry);
   return (
-    <circle class={`dot ${level}`} cx={x} cy={y} r={size} {...handlers} onDblClick={() => openKernel(entry)}>
+    <circle
+      class="dot" cx={x} cy={y} r={size} onMouseEnter={() => hover(own())} onMouseLeave={() => hover(null)}
+      onClick={() => togglePin(own())} onDblClick={() => openKernel(entry)}
+    >
       <title>{`${kernel.name}: ${kernel.operators.join(", ")}\n${format.seconds(kernel.seconds)}, ${format.scaled(kernel.flops / kernel.seconds)}FLOP/s, ${format.bytes(kernel.bytes / kernel.seconds)}/s`}</title>
     </circle>
   );

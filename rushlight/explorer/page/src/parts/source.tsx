@@ -1,10 +1,12 @@
 // The programs' own lines, always on the screen.
 
+import { computed } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { Code } from "../code/code";
 import { sourceGutters } from "../code/source_gutters";
-import { type Block, type Index, countLines } from "../indices";
-import { markOf } from "../marks";
+import { type Block, type Index, countLines, fileOf } from "../indices";
+import { mark, markOf } from "../marks";
+import type { SourceFile } from "../recording";
 import { file, index, showFile } from "../state";
 import { Empty } from "./small";
 
@@ -16,17 +18,26 @@ export function SourcePane() {
     <section class="source" aria-label="Source">
       <nav class="files" role="tablist">
         {order.map(({ each, at }) => (
-          <button
-            key={at} role="tab" class={`file ${each.own ? "" : "installed"}`} aria-selected={at === file.value}
-            title={each.own ? each.path : `${each.path} (of an installed package)`} onClick={() => showFile(at)}
-          >
-            {each.name}
-          </button>
+          <FileTab key={at} at={at} shown={each} />
         ))}
       </nav>
       <Source index={found} at={Math.min(file.value, files.length - 1)} />
       <Legend index={found} />
     </section>
+  );
+}
+
+const markedFiles = computed(() => new Set([...(mark.value?.places ?? [])].map(fileOf)));
+
+function FileTab({ at, shown }: { at: number; shown: SourceFile }) {
+  const marked = markedFiles.value.has(at) ? "is-marked" : "";
+  return (
+    <button
+      role="tab" class={`file ${shown.own ? "" : "installed"} ${marked}`} aria-selected={at === file.value}
+      title={shown.own ? shown.path : `${shown.path} (of an installed package)`} onClick={() => showFile(at)}
+    >
+      {shown.name}
+    </button>
   );
 }
 

@@ -45,7 +45,7 @@ export function StageView({ entry, extra, bar }: { entry: StageEntry; extra?: Co
           </span>
         )}
       </header>
-      <div class={`stage-body ${shown}`}>
+      <div class="stage-body">
         {shown !== "graph" && stage.text && (
           <Code
             key={stage.id} text={stage.text} language={stage.language} blocks={entry.blocks} line={line} label={stage.title}

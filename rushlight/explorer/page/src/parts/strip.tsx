@@ -1,7 +1,8 @@
 // The stages of the unit that is shown, in order. Those that the mark reaches light up.
 
 import { computed } from "@preact/signals";
-import { linesByStage, mark } from "../marks";
+import type { ComponentChildren } from "preact";
+import { kernelsOf, linesByStage, mark } from "../marks";
 import type { Unit } from "../recording";
 import { type View, go, goToStage, index, route, unit, viewOf } from "../state";
 
@@ -61,11 +62,17 @@ export function stepStage(by: 1 | -1): void {
 /** The number of marked lines by stage. */
 const marked = computed(() => (unit.value ? linesByStage(index.value!, unit.value, mark.value) : new Map<number, number>()));
 
-export function Strip({ found }: { found: Unit }) {
+const markedKernels = computed(() => {
+  const found = mark.value ? kernelsOf(index.value!, mark.value) : [];
+  return found.filter((entry) => entry.unit === unit.value).length;
+});
+
+export function Strip({ found, children }: { found: Unit; children: ComponentChildren }) {
   const stops = stopsOf(found);
   const at = stopAt(found);
   return (
     <nav class="strip" aria-label="Stages">
+      {children}
       {stops.map((stop, place) => (
         <StopButton
           key={`${stop.view} ${stop.stage} ${stop.panel}`} stop={stop}
@@ -78,7 +85,7 @@ export function Strip({ found }: { found: Unit }) {
 }
 
 function StopButton({ stop, begins, shown }: { stop: Stop; begins: boolean; shown: boolean }) {
-  const lines = stop.stage === null ? 0 : (marked.value.get(stop.stage) ?? 0);
+  const lines = stop.panel === "kernels" ? markedKernels.value : stop.stage === null ? 0 : (marked.value.get(stop.stage) ?? 0);
   return (
     <>
       {begins && <span class="strip-view">{stop.view}</span>}

@@ -15,6 +15,8 @@ export interface Column<Row> {
   /** What the column sorts by; numbers begin with the largest. */
   by?: (row: Row) => number | string;
   hint?: string;
+  /** Whether its cells are numbers alone, which stand to the right. */
+  numeric?: boolean;
 }
 
 interface Properties<Row> {
@@ -42,7 +44,8 @@ export function Table<Row>(properties: Properties<Row>) {
   const template = columns.map((column) => column.width).join(" ");
 
   const measure = () => {
-    const element = body.current!;
+    const element = body.current;
+    if (!element) return;
     const from = Math.max(0, Math.floor(element.scrollTop / HEIGHT) - MARGIN);
     const to = Math.ceil((element.scrollTop + element.clientHeight) / HEIGHT) + MARGIN;
     if (from !== range.peek().from || to !== range.peek().to) range.value = { from, to };
@@ -67,7 +70,7 @@ export function Table<Row>(properties: Properties<Row>) {
     <div class="table" role="table" aria-label={label} aria-rowcount={rows.length}>
       <div class="table-head" role="row" style={{ gridTemplateColumns: template }}>
         {columns.map((column) => (
-          <span key={column.title} role="columnheader" aria-sort={sorted === column.title ? (down ? "descending" : "ascending") : "none"}>
+          <span key={column.title} role="columnheader" class={column.numeric ? "numeric" : ""} aria-sort={sorted === column.title ? (down ? "descending" : "ascending") : "none"}>
             <button title={column.hint} disabled={!column.by} onClick={() => toggle(column)}>
               {column.title}{sorted === column.title && <i>{down ? "▾" : "▴"}</i>}
             </button>
@@ -111,7 +114,7 @@ function TableRow<Row>({ top, template, columns, row, places, kernel, selected, 
       class={`row ${level}`} role="row" aria-selected={selected} style={{ top: `${top}px`, gridTemplateColumns: template }}
       {...handlers} onClick={click}
     >
-      {columns.map((column) => <span key={column.title} role="cell">{column.cell(row)}</span>)}
+      {columns.map((column) => <span key={column.title} role="cell" class={column.numeric ? "numeric" : ""}>{column.cell(row)}</span>)}
     </div>
   );
 }

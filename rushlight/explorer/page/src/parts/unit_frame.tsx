@@ -5,12 +5,11 @@ import type { Unit } from "../recording";
 import { go, index, route } from "../state";
 import { Strip } from "./strip";
 
-export function UnitFrame({ found, strip = true, children }: { found: Unit; strip?: boolean; children: ComponentChildren }) {
+export function UnitFrame({ found, children }: { found: Unit; children: ComponentChildren }) {
   return (
     <div class="unit-frame">
       <div class="unit-bar">
-        <UnitChoice found={found} />
-        {strip && <Strip found={found} />}
+        <Strip found={found}><UnitChoice found={found} /></Strip>
       </div>
       <div class="unit-body">{children}</div>
     </div>

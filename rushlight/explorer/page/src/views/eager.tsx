@@ -42,10 +42,10 @@ function Operators({ calls }: { calls: EagerCall[] }) {
   const columns = useMemo((): Column<EagerCall>[] => {
     const largest = Math.max(...calls.map((call) => call.seconds));
     return [
-      { title: "Operator", width: "minmax(130px, 1.3fr)", cell: (call) => call.operator, by: (call) => call.operator },
-      { title: "Line", width: "minmax(100px, 1fr)", cell: (call) => <Places places={call.places.slice(-1)} /> },
-      { title: "Calls", width: "56px", cell: (call) => <span class="number">{call.count}</span>, by: (call) => call.count },
-      { title: "Time", width: "120px", cell: (call) => <><span class="number">{format.seconds(call.seconds)}</span><Bar share={call.seconds / largest} /></>, by: (call) => call.seconds },
+      { title: "Operator", width: "minmax(110px, 1.4fr)", cell: (call) => call.operator, by: (call) => call.operator },
+      { title: "Line", width: "minmax(90px, 1fr)", cell: (call) => <Places places={call.places.slice(-1)} /> },
+      { title: "Calls", numeric: true, width: "44px", cell: (call) => <span class="number">{call.count}</span>, by: (call) => call.count },
+      { title: "Time", width: "108px", cell: (call) => <><span class="number">{format.seconds(call.seconds)}</span><Bar share={call.seconds / largest} /></>, by: (call) => call.seconds },
     ];
   }, [calls]);
   return (

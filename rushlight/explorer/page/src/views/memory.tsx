@@ -3,8 +3,9 @@
 import { useMemo } from "preact/hooks";
 import * as format from "../format";
 import type { KernelEntry } from "../indices";
-import { hover, levelOf, mark, markOf, togglePin } from "../marks";
-import { Panel, levelClass } from "../parts/small";
+import { hover, markOf, togglePin } from "../marks";
+import { useMarkedGroup } from "../parts/marked_group";
+import { Panel } from "../parts/small";
 import { useWidth } from "../parts/width";
 import type { Memory, Place, Unit } from "../recording";
 import { index } from "../state";
@@ -49,6 +50,7 @@ function shapesOf(memory: Memory, unit: Unit): BlockShape[] {
 
 function Chart({ memory, unit, width }: { memory: Memory; unit: Unit; width: number }) {
   const shapes = useMemo(() => shapesOf(memory, unit), [memory, unit]);
+  const group = useMarkedGroup(shapes);
   const steps = Math.max(...shapes.map((shape) => shape.last + 1), 1);
   const bytes = Math.max(memory.arena, ...shapes.map((shape) => shape.offset + shape.size), 1);
   const height = Math.min(Math.max(220, shapes.length * 16), 460);
@@ -68,20 +70,21 @@ function Chart({ memory, unit, width }: { memory: Memory; unit: Unit; width: num
         <text key={step} class="tick" x={x(step + 0.5)} y={height - 18} text-anchor="middle">{step}</text>
       ))}
       <text class="tick" x={(EDGE.left + width) / 2} y={height - 3} text-anchor="middle">kernels, in the order they run</text>
-      {shapes.map((shape, at) => (
-        <Block key={at} shape={shape} x={x(shape.first)} y={y(shape.offset)} width={x(shape.last + 1) - x(shape.first)} height={y(shape.offset + shape.size) - y(shape.offset)} />
-      ))}
+      <g ref={group}>
+        {shapes.map((shape, at) => (
+          <Block key={at} shape={shape} x={x(shape.first)} y={y(shape.offset)} width={x(shape.last + 1) - x(shape.first)} height={y(shape.offset + shape.size) - y(shape.offset)} />
+        ))}
+      </g>
     </svg>
   );
 }
 
 function Block({ shape, x, y, width, height }: { shape: BlockShape; x: number; y: number; width: number; height: number }) {
   const own = () => markOf(shape.places, shape.kernel);
-  const level = levelClass(levelOf(mark.value, shape.places, shape.kernel));
   const colour = shape.kernel ? shape.kernel.index % 10 : 0;
   const title = `${shape.name}: ${format.bytes(shape.size)} at ${shape.offset}, kernels ${shape.first} to ${shape.last}`;
   return (
-    <g class={`block ${level}`} onMouseEnter={() => hover(own())} onMouseLeave={() => hover(null)} onClick={() => togglePin(own())}>
+    <g class="block" onMouseEnter={() => hover(own())} onMouseLeave={() => hover(null)} onClick={() => togglePin(own())}>
       <rect class={`colour-${colour}`} x={x + 0.5} y={y + 0.5} width={Math.max(width - 1, 1)} height={Math.max(height - 1, 1)} rx={2} />
       {height > 13 && width > shape.name.length * LETTER + 8 && <text x={x + 6} y={y + height / 2 + 4}>{shape.name}</text>}
       <title>{title}</title>

@@ -38,11 +38,11 @@ export function Stepper({ steps }: { steps: Steps }) {
       <header class="stage-bar">
         <h2>Stack machine</h2>
         <span class="buttons">
-          <button onClick={() => move(0)} title="First (Home)">⏮</button>
+          <button onClick={() => move(0)} title="First (Home)">|◀</button>
           <button onClick={() => move(at.value - 1)} title="Back (←)">◀</button>
           <button onClick={() => (playing.value = !playing.value)} title="Play or stop (space)">{playing.value ? "Stop" : "Play"}</button>
           <button onClick={() => move(at.value + 1)} title="Forward (→)">▶</button>
-          <button onClick={() => move(last)} title="Last (End)">⏭</button>
+          <button onClick={() => move(last)} title="Last (End)">▶|</button>
         </span>
         <input type="range" min={0} max={last} value={at.value} aria-label="Step" onInput={(event) => move(Number(event.currentTarget.value))} />
         <span class="faint step">step {at.value + 1} of {last + 1}{steps.cut && ", cut: the run went on"}</span>

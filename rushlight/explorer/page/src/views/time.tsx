@@ -58,15 +58,15 @@ function KernelTimes({ rows, found }: { rows: KernelEntry[]; found: Index }) {
   const columns = useMemo((): Column<KernelEntry>[] => {
     const largest = Math.max(...rows.map(({ kernel }) => kernel.seconds));
     return [
-      { title: "Kernel", width: "minmax(84px, 1fr)", cell: (row) => <button class="link" onClick={() => openKernel(row)}>{row.kernel.name}</button>, by: ({ kernel }) => kernel.name },
-      { title: "Operators", width: "minmax(80px, 1.6fr)", cell: ({ kernel }) => <span title={kernel.operators.join(", ")}>{kernel.operators.join(", ")}</span> },
-      { title: "Lines", width: "minmax(90px, 1.2fr)", cell: ({ kernel }) => <Places places={kernel.places.slice(0, 1)} /> },
-      { title: "Time", width: "112px", cell: ({ kernel }) => <><span class="number">{format.seconds(kernel.seconds)}</span><Bar share={kernel.seconds / largest} /></>, by: ({ kernel }) => kernel.seconds },
-      { title: "Part", width: "52px", hint: "of the time in kernels", cell: ({ kernel }) => <span class="number">{format.percent(kernel.seconds / found.kernelSeconds)}</span>, by: ({ kernel }) => kernel.seconds },
-      { title: "Calls", width: "50px", cell: ({ kernel }) => <span class="number">{kernel.calls.toLocaleString("en")}</span>, by: ({ kernel }) => kernel.calls },
-      { title: "Bytes", width: "70px", cell: ({ kernel }) => <span class="number">{format.bytes(kernel.bytes)}</span>, by: ({ kernel }) => kernel.bytes },
-      { title: "FLOP", width: "66px", hint: "floating-point operations", cell: ({ kernel }) => <span class="number">{format.scaled(kernel.flops)}</span>, by: ({ kernel }) => kernel.flops },
-      { title: "Of best", width: "62px", hint: "share of what the machine can do at its best", cell: ({ kernel }) => <span class={`number ${kernel.share < 0.25 ? "low" : ""}`}>{kernel.share ? format.percent(kernel.share) : "–"}</span>, by: ({ kernel }) => kernel.share },
+      { title: "Kernel", width: "minmax(74px, 1fr)", cell: (row) => <button class="link" onClick={() => openKernel(row)}>{row.kernel.name}</button>, by: ({ kernel }) => kernel.name },
+      { title: "Operators", width: "minmax(60px, 1.6fr)", cell: ({ kernel }) => <span title={kernel.operators.join(", ")}>{kernel.operators.join(", ")}</span> },
+      { title: "Lines", width: "minmax(84px, 1.2fr)", cell: ({ kernel }) => <Places places={kernel.places.slice(0, 1)} /> },
+      { title: "Time", width: "104px", cell: ({ kernel }) => <><span class="number">{format.seconds(kernel.seconds)}</span><Bar share={kernel.seconds / largest} /></>, by: ({ kernel }) => kernel.seconds },
+      { title: "Part", numeric: true, width: "52px", hint: "of the time in kernels", cell: ({ kernel }) => <span class="number">{format.percent(kernel.seconds / found.kernelSeconds)}</span>, by: ({ kernel }) => kernel.seconds },
+      { title: "Calls", numeric: true, width: "50px", cell: ({ kernel }) => <span class="number">{kernel.calls.toLocaleString("en")}</span>, by: ({ kernel }) => kernel.calls },
+      { title: "Bytes", numeric: true, width: "70px", cell: ({ kernel }) => <span class="number">{format.bytes(kernel.bytes)}</span>, by: ({ kernel }) => kernel.bytes },
+      { title: "FLOP", numeric: true, width: "66px", hint: "floating-point operations", cell: ({ kernel }) => <span class="number">{format.scaled(kernel.flops)}</span>, by: ({ kernel }) => kernel.flops },
+      { title: "Of best", numeric: true, width: "62px", hint: "share of what the machine can do at its best", cell: ({ kernel }) => <span class={`number ${kernel.share < 0.25 ? "low" : ""}`}>{kernel.share ? format.percent(kernel.share) : "–"}</span>, by: ({ kernel }) => kernel.share },
     ];
   }, [rows, found]);
   return <Table columns={columns} rows={rows} label="Times of kernels" first="Time" placesOf={({ kernel }) => kernel.places} kernelOf={(row) => row} />;
@@ -84,9 +84,9 @@ function Sums({ found }: { found: Index }) {
   );
   const columns: Column<Sum>[] = [
     { title: chosen.value, width: "minmax(200px, 3fr)", cell: (row) => row.place ? <><PlaceLink place={row.place} /> <code class="faint">{lineText(found.recording, row.place)}</code></> : <span>{row.name}</span>, by: (row) => row.name },
-    { title: "Kernels", width: "70px", cell: (row) => <span class="number">{row.kernels}</span>, by: (row) => row.kernels },
+    { title: "Kernels", numeric: true, width: "70px", cell: (row) => <span class="number">{row.kernels}</span>, by: (row) => row.kernels },
     { title: "Time", width: "minmax(160px, 1fr)", cell: (row) => <><span class="number">{format.seconds(row.seconds)}</span><Bar share={row.seconds / (rows[0]?.seconds || 1)} /></>, by: (row) => row.seconds },
-    { title: "Part", width: "60px", cell: (row) => <span class="number">{format.percent(row.seconds / found.kernelSeconds)}</span>, by: (row) => row.seconds },
+    { title: "Part", numeric: true, width: "60px", cell: (row) => <span class="number">{format.percent(row.seconds / found.kernelSeconds)}</span>, by: (row) => row.seconds },
   ];
   return (
     <Panel title="Added up" aside={choice} class="fill sums">
