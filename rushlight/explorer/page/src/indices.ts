@@ -131,7 +131,12 @@ function linkCode(blocks: Block[], kernels: KernelEntry[], stage: Stage): void {
   if (!here.length) return void blocks.sort((a, b) => a.first - b.first);
   const overlaps = (block: Block) => here.some(({ kernel: { code } }) => block.first <= code![2] && block.last >= code![1]);
   const others = blocks.filter((block) => !overlaps(block));
-  const own = here.map((entry): Block => ({ first: entry.kernel.code![1], last: entry.kernel.code![2], places: entry.kernel.places, kernel: entry }));
+  const own = here.map((entry): Block => ({
+    first: entry.kernel.code![1],
+    last: entry.kernel.code![2],
+    places: entry.kernel.places,
+    kernel: entry,
+  }));
   blocks.splice(0, blocks.length, ...others, ...own);
   blocks.sort((a, b) => a.first - b.first);
 }

@@ -29,7 +29,8 @@ function recordingsOf(json: string): Recording[] {
   const list = Array.isArray(value) ? value : [value];
   return list.map((each) => {
     if (typeof each !== "object" || each === null) throw new Error("a recording is an object");
-    if ((each as Recording).version !== 1) throw new Error(`recordings of version ${String((each as Recording).version)} are not known`);
+    if ((each as Recording).version !== 1)
+      throw new Error(`recordings of version ${String((each as Recording).version)} are not known`);
     return complete(each as Partial<Recording>);
   });
 }
@@ -54,10 +55,17 @@ function complete(given: Partial<Recording>): Recording {
     units: (given.units ?? []).map(completeUnit),
     calls: (given.calls ?? []).map((call) => ({ ...call, stages: call.stages ?? [] })),
     eager: (given.eager ?? []).map((call) => ({
-      ...call, places: call.places ?? [], inputs: call.inputs ?? [], outputs: call.outputs ?? [], steps: call.steps ?? [],
+      ...call,
+      places: call.places ?? [],
+      inputs: call.inputs ?? [],
+      outputs: call.outputs ?? [],
+      steps: call.steps ?? [],
     })),
     tapes: (given.tapes ?? []).map((tape) => ({
-      ...tape, places: tape.places ?? [], nodes: tape.nodes ?? [], edges: tape.edges ?? [],
+      ...tape,
+      places: tape.places ?? [],
+      nodes: tape.nodes ?? [],
+      edges: tape.edges ?? [],
     })),
   };
 }
@@ -98,7 +106,13 @@ function completeUnit(given: Partial<Unit>, index: number): Unit {
 }
 
 function completeStage(stage: Stage): Stage {
-  return { ...stage, text: stage.text ?? "", places: stage.places ?? [], graph: completeGraph(stage.graph), base: stage.base ?? null };
+  return {
+    ...stage,
+    text: stage.text ?? "",
+    places: stage.places ?? [],
+    graph: completeGraph(stage.graph),
+    base: stage.base ?? null,
+  };
 }
 
 function completeGraph(graph: Graph | null | undefined): Graph | null {

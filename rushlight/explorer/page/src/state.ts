@@ -87,7 +87,11 @@ export function readAddress(): void {
       panel: given.get("panel") ?? "",
     };
     showFile(number("file") ?? file.peek());
-    const places = given.get("mark")?.split(",").filter((place) => /^\d+:\d+$/.test(place)) ?? [];
+    const places =
+      given
+        .get("mark")
+        ?.split(",")
+        .filter((place) => /^\d+:\d+$/.test(place)) ?? [];
     pinned.value = markOf(places, kernelAt(given.get("kernel")));
   });
 }

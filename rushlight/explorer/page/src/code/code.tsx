@@ -10,7 +10,7 @@ import type { Block } from "../indices";
 import { levelsOf, mark, pinned } from "../marks";
 import type { Stage } from "../recording";
 import { languageOf } from "./languages";
-import { type MarkOfLine, markOfBlocks, markedLines, reveal, setLevels, showLine } from "./marked_lines";
+import { type MarkOfLine, isClicked, markOfBlocks, markedLines, reveal, setLevels, showLine } from "./marked_lines";
 import { drawRuler } from "./ruler";
 
 interface Properties {
@@ -72,7 +72,15 @@ export function Code({ text, language, blocks, base, markOfLine, gutters, line, 
     const differences = new Compartment();
     const marks = markedLines(blocks, markOfLine ?? markOfBlocks(blocks));
     const numbers = lineNumbers({ formatNumber: (number) => String(number + begins - 1) });
-    const extensions = [gutters ?? [], numbers, current ? highlightActiveLine() : [], fixed, languageOf(language), marks, differences.of(difference(base))];
+    const extensions = [
+      gutters ?? [],
+      numbers,
+      current ? highlightActiveLine() : [],
+      fixed,
+      languageOf(language),
+      marks,
+      differences.of(difference(base)),
+    ];
     const view = new EditorView({ parent: parent.current!, state: EditorState.create({ doc: text, extensions }) });
     view.contentDOM.setAttribute("aria-label", label);
     editor.current = { view, differences };
@@ -85,8 +93,8 @@ export function Code({ text, language, blocks, base, markOfLine, gutters, line, 
     let first = true;
     const stopPins = effect(() => {
       const pin = pinned.value;
-      const here = view.contentDOM.matches(":hover");
-      if (pin && !here && !(first && line)) requestAnimationFrame(() => view.dom.isConnected && reveal(view, blocks, pin));
+      if (pin && !isClicked(view) && !(first && line))
+        requestAnimationFrame(() => view.dom.isConnected && reveal(view, blocks, pin));
       first = false;
     });
     return () => {

@@ -33,7 +33,7 @@ export function markedLines(blocks: Block[], markOfLine: MarkOfLine): Extension 
     const found = view.state.field(levels);
     const ranges: Range<Decoration>[] = [];
     for (const { from, to } of view.visibleRanges) {
-      for (let at = from; at <= to; ) {
+      for (let at = from; at <= to;) {
         const line = view.state.doc.lineAt(at);
         const block = blockAt(blocks, line.number);
         const level = block ? (found[indexOfBlock.get(block)!] ?? 0) : 0;
@@ -60,6 +60,13 @@ export function markedLines(blocks: Block[], markOfLine: MarkOfLine): Extension 
   return [levels, plugin, pointer(markOfLine)];
 }
 
+let clicked: EditorView | null = null;
+
+/** Whether a mark that is being pinned was clicked in this editor, which then stays where it is. */
+export function isClicked(view: EditorView): boolean {
+  return view === clicked;
+}
+
 function pointer(markOfLine: MarkOfLine): Extension {
   let last: Element | null = null;
   return EditorView.domEventHandlers({
@@ -75,7 +82,10 @@ function pointer(markOfLine: MarkOfLine): Extension {
     },
     click(event, view) {
       const line = (event.target as Element).closest(".cm-line");
-      if (line && view.contentDOM.contains(line) && getSelection()?.isCollapsed) togglePin(markOfLine(lineNumber(view, line)));
+      if (!line || !view.contentDOM.contains(line) || !getSelection()?.isCollapsed) return;
+      clicked = view;
+      togglePin(markOfLine(lineNumber(view, line)));
+      clicked = null;
     },
   });
 }

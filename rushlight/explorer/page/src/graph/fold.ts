@@ -27,6 +27,7 @@ export interface Picture {
 }
 
 const FIRST_BOXES = 90; // drawn at first: about what can be read without zooming
+const RUN = 30; // nodes that are folded as one where a module has too many
 const MOST_IN_A_GROUP = 60;
 
 /** The modules of a graph as a tree. Where nodes know no modules, or a module has too many, runs of nodes take their place. */
@@ -50,7 +51,7 @@ export function groupsOf(graph: Graph): Group {
     }
     group.own.push(at);
   });
-  cutIntoRuns(root);
+  cutIntoRuns(root, graph);
   collect(root);
   return root;
 }
@@ -59,14 +60,15 @@ function newGroup(key: string, title: string, parent: Group | null): Group {
   return { key, title, parent, groups: [], own: [], all: [] };
 }
 
-function cutIntoRuns(group: Group): void {
-  for (const each of group.groups) cutIntoRuns(each);
-  if (group.own.length <= MOST_IN_A_GROUP * 2) return;
-  const nodes = group.own;
-  group.own = [];
-  for (let at = 0; at < nodes.length; at += MOST_IN_A_GROUP) {
-    const run = nodes.slice(at, at + MOST_IN_A_GROUP);
-    const part = newGroup(`${group.key}/#${at}`, `nodes ${at}–${at + run.length - 1}`, group);
+function cutIntoRuns(group: Group, graph: Graph): void {
+  for (const each of group.groups) cutIntoRuns(each, graph);
+  const calls = group.own.filter((node) => graph.nodes[node]!.kind === "call");
+  if (calls.length <= MOST_IN_A_GROUP) return;
+  group.own = group.own.filter((node) => graph.nodes[node]!.kind !== "call");
+  for (let at = 0; at < calls.length; at += RUN) {
+    const run = calls.slice(at, at + RUN);
+    const name = (node: number | undefined) => graph.nodes[node!]!.name;
+    const part = newGroup(`${group.key}/#${at}`, `${name(run[0])} … ${name(run.at(-1))}`, group);
     part.own = run;
     group.groups.push(part);
   }

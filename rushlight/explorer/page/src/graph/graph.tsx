@@ -60,18 +60,37 @@ export function DrawnGraph({ graph, kernels, label }: Properties) {
     <div class="graph">
       <div class="graph-bar">
         <input
-          type="search" placeholder="Find a node" aria-label="Find a node" value={find.value}
+          type="search"
+          placeholder="Find a node"
+          aria-label="Find a node"
+          value={find.value}
           onInput={(event) => search(event.currentTarget.value)}
         />
-        <button onClick={() => canvas.current?.fit()} title="Fit the graph to the view">Fit</button>
+        <button onClick={() => canvas.current?.fit()} title="Fit the graph to the view">
+          Fit
+        </button>
         {foldable && <button onClick={() => (open.value = new Set([root.key]))}>Fold all</button>}
         {foldable && graph.nodes.length <= MOST_BOXES && <button onClick={all}>Unfold all</button>}
-        {many && <button class="toggle" aria-pressed={shownInputs} onClick={() => (inputs.value = !shownInputs)}>Inputs</button>}
-        <span class="faint">{shown} of {graph.nodes.length} nodes drawn</span>
+        {many && (
+          <button class="toggle" aria-pressed={shownInputs} onClick={() => (inputs.value = !shownInputs)}>
+            Inputs
+          </button>
+        )}
+        <span class="faint">
+          {shown} of {graph.nodes.length} nodes drawn
+        </span>
       </div>
       <Canvas ref={canvas} width={layout.width} height={layout.height} label={label}>
-        <Drawing graph={graph} kernels={kernels} boxes={picture.boxes} layout={layout} found={find.value} onToggle={toggle}
-          frames={picture.open.map((group) => ({ key: group.key, title: group.title }))} show={(key) => canvas.current?.show(layout.boxes.get(key)!)} />
+        <Drawing
+          graph={graph}
+          kernels={kernels}
+          boxes={picture.boxes}
+          layout={layout}
+          found={find.value}
+          onToggle={toggle}
+          frames={picture.open.map((group) => ({ key: group.key, title: group.title }))}
+          show={(key) => canvas.current?.show(layout.boxes.get(key)!)}
+        />
       </Canvas>
     </div>
   );
@@ -92,11 +111,16 @@ function Drawing({ graph, kernels, boxes, frames, layout, found, onToggle, show 
   const elements = useRef(new Map<string, SVGGElement>());
   const lines = useRef<(SVGPathElement | null)[]>([]);
   useEffect(() => effect(() => paint(mark.value)), [layout]);
-  useEffect(() => effect(() => {
-    const pin = pinned.value;
-    const best = pin && boxes.find((box) => levelOfBox(pin, box) === 2);
-    if (best && !elements.current.get(best.key)?.closest("svg")?.matches(":hover")) show(best.key);
-  }), [layout]);
+  useEffect(
+    () =>
+      effect(() => {
+        const pin = pinned.value;
+        const best = pin && boxes.find((box) => levelOfBox(pin, box) === 2);
+        if (best && !elements.current.get(best.key)?.closest("svg")?.matches(":hover"))
+          requestAnimationFrame(() => show(best.key));
+      }),
+    [layout],
+  );
 
   const levelOfBox = (current: Mark | null, box: Box): Level => {
     let level: Level = 0;
@@ -122,15 +146,26 @@ function Drawing({ graph, kernels, boxes, frames, layout, found, onToggle, show 
     <>
       {frames.map(({ key, title }) => {
         const at = layout.boxes.get(`c${key}`);
-        return at && (
-          <g key={`c${key}`} class="frame" transform={`translate(${at.x},${at.y})`}>
-            <rect width={at.width} height={at.height} rx={8} />
-            <text x={8} y={13} class="fold" onClick={() => onToggle(key)}>− {title}<title>Fold {title}</title></text>
-          </g>
+        return (
+          at && (
+            <g key={`c${key}`} class="frame" transform={`translate(${at.x},${at.y})`}>
+              <rect width={at.width} height={at.height} rx={8} />
+              <text x={8} y={13} class="fold" onClick={() => onToggle(key)}>
+                − {title}
+                <title>Fold {title}</title>
+              </text>
+            </g>
+          )
         );
       })}
       {layout.lines.map(({ from, to, path }, at) => (
-        <path key={`${from}>${to}`} class="edge" d={path} ref={(element) => void (lines.current[at] = element)} marker-end="url(#arrow)" />
+        <path
+          key={`${from}>${to}`}
+          class="edge"
+          d={path}
+          ref={(element) => void (lines.current[at] = element)}
+          marker-end="url(#arrow)"
+        />
       ))}
       {boxes.map((box) => {
         const at = layout.boxes.get(box.key)!;
@@ -140,8 +175,12 @@ function Drawing({ graph, kernels, boxes, frames, layout, found, onToggle, show 
           return (
             <g key={box.key} {...common} class={`node group ${hit}`} onClick={() => onToggle(box.group.key)}>
               <rect width={at.width} height={at.height} rx={6} />
-              <text x={10} y={17} class="name">+ {short(box.group.title)}</text>
-              <text x={10} y={32} class="detail">{box.group.all.length} nodes</text>
+              <text x={10} y={17} class="name">
+                + {short(box.group.title)}
+              </text>
+              <text x={10} y={32} class="detail">
+                {box.group.all.length} nodes
+              </text>
               <title>{box.group.key.replaceAll("/", " ")}</title>
             </g>
           );
@@ -150,14 +189,26 @@ function Drawing({ graph, kernels, boxes, frames, layout, found, onToggle, show 
         const kernel = kernels[box.node] ?? null;
         return (
           <g
-            key={box.key} {...common} class={`node ${node.kind} ${hit}`} onClick={() => togglePin(markOf(node.places, kernel))}
-            onMouseEnter={() => hover(markOf(node.places, kernel))} onMouseLeave={() => hover(null)}
+            key={box.key}
+            {...common}
+            class={`node ${node.kind} ${hit}`}
+            onClick={() => togglePin(markOf(node.places, kernel))}
+            onMouseEnter={() => hover(markOf(node.places, kernel))}
+            onMouseLeave={() => hover(null)}
           >
             <rect width={at.width} height={at.height} rx={4} />
             {kernel && <rect class={`stripe colour-${kernel.index % COLOURS}`} width={4} height={at.height} />}
-            <text x={10} y={17} class="name">{short(textsOf(node)[0])}</text>
-            <text x={10} y={32} class="detail">{short(node.detail)}</text>
-            <title>{[`${node.name}: ${node.label}`, node.detail, kernel && `calculated by ${kernel.kernel.name}`].filter(Boolean).join("\n")}</title>
+            <text x={10} y={17} class="name">
+              {short(textsOf(node)[0])}
+            </text>
+            <text x={10} y={32} class="detail">
+              {short(node.detail)}
+            </text>
+            <title>
+              {[`${node.name}: ${node.label}`, node.detail, kernel && `calculated by ${kernel.kernel.name}`]
+                .filter(Boolean)
+                .join("\n")}
+            </title>
           </g>
         );
       })}

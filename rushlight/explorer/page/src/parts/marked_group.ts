@@ -15,11 +15,15 @@ export interface Marked {
 /** A reference to the element whose children stand for the entries, in their order. */
 export function useMarkedGroup(entries: Marked[]): RefObject<SVGGElement | null> {
   const group = useRef<SVGGElement>(null);
-  useEffect(() => effect(() => {
-    const current = mark.value;
-    const children = group.current!.children;
-    entries.forEach(({ places, kernel }, at) => setLevel(children[at]!, levelOf(current, places, kernel)));
-  }), [entries]);
+  useEffect(
+    () =>
+      effect(() => {
+        const current = mark.value;
+        const children = group.current!.children;
+        entries.forEach(({ places, kernel }, at) => setLevel(children[at]!, levelOf(current, places, kernel)));
+      }),
+    [entries],
+  );
   return group;
 }
 

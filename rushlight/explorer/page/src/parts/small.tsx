@@ -1,7 +1,7 @@
 // Small parts that all views use.
 
 import type { ComponentChildren } from "preact";
-import { type KernelEntry, fileOf, lineText, placeName } from "../indices";
+import { type KernelEntry, fileOf, lineOf, lineText, placeName } from "../indices";
 import { type Level, hover, levelOf, mark, markOf, togglePin } from "../marks";
 import type { Place } from "../recording";
 import { index, showFile } from "../state";
@@ -16,12 +16,23 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
-export function Panel({ title, aside, children, class: name = "" }: {
-  title: ComponentChildren; aside?: ComponentChildren; children: ComponentChildren; class?: string;
+export function Panel({
+  title,
+  aside,
+  children,
+  class: name = "",
+}: {
+  title: ComponentChildren;
+  aside?: ComponentChildren;
+  children: ComponentChildren;
+  class?: string;
 }) {
   return (
     <section class={`panel ${name}`}>
-      <header><h3>{title}</h3>{aside && <span class="aside">{aside}</span>}</header>
+      <header>
+        <h3>{title}</h3>
+        {aside && <span class="aside">{aside}</span>}
+      </header>
       {children}
     </section>
   );
@@ -53,7 +64,7 @@ export function PlaceLink({ place, text = false }: { place: Place; text?: boolea
   };
   return (
     <button class={`place ${level}`} {...handlers} onClick={show}>
-      {placeName(recording, place)}
+      <span class="place-file">{recording.files[fileOf(place)]?.name ?? "?"}</span>:{lineOf(place)}
       {text && <code>{lineText(recording, place)}</code>}
     </button>
   );
@@ -65,18 +76,40 @@ export function Places({ places }: { places: Place[] }) {
   const rest = places.length - MOST_PLACES;
   return (
     <span class="places">
-      {places.slice(0, MOST_PLACES).map((place) => <PlaceLink key={place} place={place} />)}
-      {rest > 0 && <span class="faint" title={places.map((place) => placeName(index.value!.recording, place)).join("\n")}>+{rest}</span>}
+      {places.slice(0, MOST_PLACES).map((place) => (
+        <PlaceLink key={place} place={place} />
+      ))}
+      {rest > 0 && (
+        <span class="faint" title={places.map((place) => placeName(index.value!.recording, place)).join("\n")}>
+          +{rest}
+        </span>
+      )}
     </span>
   );
 }
 
 export function Bar({ share, tone = "heat" }: { share: number; tone?: string }) {
-  return <span class={`bar ${tone}`}><i style={{ width: `${Math.min(Math.max(share, 0), 1) * 100}%` }} /></span>;
+  return (
+    <span class={`bar ${tone}`}>
+      <i style={{ width: `${Math.min(Math.max(share, 0), 1) * 100}%` }} />
+    </span>
+  );
 }
 
-export function Toggle({ on, title, onChange, children }: {
-  on: boolean; title?: string; onChange: (on: boolean) => void; children: ComponentChildren;
+export function Toggle({
+  on,
+  title,
+  onChange,
+  children,
+}: {
+  on: boolean;
+  title?: string;
+  onChange: (on: boolean) => void;
+  children: ComponentChildren;
 }) {
-  return <button class="toggle" title={title} aria-pressed={on} onClick={() => onChange(!on)}>{children}</button>;
+  return (
+    <button class="toggle" title={title} aria-pressed={on} onClick={() => onChange(!on)}>
+      {children}
+    </button>
+  );
 }

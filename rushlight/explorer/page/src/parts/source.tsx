@@ -33,8 +33,11 @@ function FileTab({ at, shown }: { at: number; shown: SourceFile }) {
   const marked = markedFiles.value.has(at) ? "is-marked" : "";
   return (
     <button
-      role="tab" class={`file ${shown.own ? "" : "installed"} ${marked}`} aria-selected={at === file.value}
-      title={shown.own ? shown.path : `${shown.path} (of an installed package)`} onClick={() => showFile(at)}
+      role="tab"
+      class={`file ${shown.own ? "" : "installed"} ${marked}`}
+      aria-selected={at === file.value}
+      title={shown.own ? shown.path : `${shown.path} (of an installed package)`}
+      onClick={() => showFile(at)}
     >
       {shown.name}
     </button>
@@ -45,17 +48,30 @@ function Source({ index, at }: { index: Index; at: number }) {
   const shown = index.recording.files[at];
   const gutters = useMemo(() => sourceGutters(index, at), [index, at]);
   const blocks = useMemo(() => lineBlocks(at, shown?.text ?? ""), [index, at]);
-  const markOfLine = useMemo(() => (line: number) => (isKnown(index, `${at}:${line}`) ? markOf([`${at}:${line}`]) : null), [index, at]);
+  const markOfLine = useMemo(
+    () => (line: number) => (isKnown(index, `${at}:${line}`) ? markOf([`${at}:${line}`]) : null),
+    [index, at],
+  );
   if (!shown) return <Empty title="No source">The recording holds no file of the program.</Empty>;
   if (!shown.text) return <Empty title="No text">{shown.path} could not be read, or was left out of the recording.</Empty>;
   return (
-    <Code text={shown.text} language="python" blocks={blocks} markOfLine={markOfLine} gutters={gutters} label={`Source of ${shown.name}`} />
+    <Code
+      text={shown.text}
+      language="python"
+      blocks={blocks}
+      markOfLine={markOfLine}
+      gutters={gutters}
+      label={`Source of ${shown.name}`}
+    />
   );
 }
 
 function lineBlocks(at: number, text: string): Block[] {
   return Array.from({ length: countLines(text) }, (_, line) => ({
-    first: line + 1, last: line + 1, places: [`${at}:${line + 1}`], kernel: null,
+    first: line + 1,
+    last: line + 1,
+    places: [`${at}:${line + 1}`],
+    kernel: null,
   }));
 }
 
@@ -66,10 +82,23 @@ function isKnown(index: Index, place: string): boolean {
 function Legend({ index }: { index: Index }) {
   return (
     <footer class="legend">
-      <span><span class="shape captured" /> captured</span>
-      <span><span class="shape broken" /> broke the graph</span>
-      <span><span class="shape untouched" /> not captured</span>
-      {index.kernelSeconds > 0 && <span><span class="heat key"><i style={{ width: "100%" }} /></span> share of kernel time</span>}
+      <span>
+        <span class="shape captured" /> captured
+      </span>
+      <span>
+        <span class="shape broken" /> broke the graph
+      </span>
+      <span>
+        <span class="shape untouched" /> not captured
+      </span>
+      {index.kernelSeconds > 0 && (
+        <span>
+          <span class="heat key">
+            <i style={{ width: "100%" }} />
+          </span>{" "}
+          share of kernel time
+        </span>
+      )}
     </footer>
   );
 }

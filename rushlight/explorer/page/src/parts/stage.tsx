@@ -10,7 +10,11 @@ import { index, revealed } from "../state";
 import { Empty, Toggle } from "./small";
 
 type Mode = "text" | "both" | "graph";
-const MODES: [Mode, string][] = [["text", "Text"], ["both", "Both"], ["graph", "Graph"]];
+const MODES: [Mode, string][] = [
+  ["text", "Text"],
+  ["both", "Both"],
+  ["graph", "Graph"],
+];
 
 const chosen = signal<Mode | null>(null);
 const mode = computed<Mode>(() => chosen.value ?? (innerWidth >= 1600 ? "both" : "text"));
@@ -27,7 +31,8 @@ export function StageView({ entry, extra, bar }: { entry: StageEntry; extra?: Co
         <h2>{stage.title}</h2>
         {stage.stage !== stage.title && <span class="tag">{stage.stage}</span>}
         <span class="faint">
-          {format.count(entry.lines, "line")}{stage.graph && `, ${format.count(stage.graph.nodes.length, "node")}`}
+          {format.count(entry.lines, "line")}
+          {stage.graph && `, ${format.count(stage.graph.nodes.length, "node")}`}
           {stage.seconds > 0 && `, ${format.seconds(stage.seconds)}`}
         </span>
         <span class="space" />
@@ -40,7 +45,9 @@ export function StageView({ entry, extra, bar }: { entry: StageEntry; extra?: Co
         {stage.graph && (
           <span class="choice" role="group" aria-label="How to show the graph">
             {MODES.map(([name, title]) => (
-              <button key={name} aria-pressed={shown === name} onClick={() => (chosen.value = name)}>{title}</button>
+              <button key={name} aria-pressed={shown === name} onClick={() => (chosen.value = name)}>
+                {title}
+              </button>
             ))}
           </span>
         )}
@@ -48,7 +55,12 @@ export function StageView({ entry, extra, bar }: { entry: StageEntry; extra?: Co
       <div class="stage-body">
         {shown !== "graph" && stage.text && (
           <Code
-            key={stage.id} text={stage.text} language={stage.language} blocks={entry.blocks} line={line} label={stage.title}
+            key={stage.id}
+            text={stage.text}
+            language={stage.language}
+            blocks={entry.blocks}
+            line={line}
+            label={stage.title}
             base={base && changes.value ? base.text : null}
           />
         )}

@@ -16,12 +16,20 @@ export interface Stop {
 
 /** Where `[` and `]` lead through: panels that are no stage, and stages. */
 export function stopsOf(found: Unit): Stop[] {
-  const stages = (view: View): Stop[] => found.stages.filter((stage) => viewOf(stage.view) === view).map((stage) => ({
-    view, title: shortTitle(stage.stage, stage.title), hint: stage.title, stage: stage.id, panel: "",
-  }));
+  const stages = (view: View): Stop[] =>
+    found.stages
+      .filter((stage) => viewOf(stage.view) === view)
+      .map((stage) => ({
+        view,
+        title: shortTitle(stage.stage, stage.title),
+        hint: stage.title,
+        stage: stage.id,
+        panel: "",
+      }));
   const panel = (view: View, name: string, title: string, there: boolean): Stop[] =>
     there ? [{ view, title, hint: title, stage: null, panel: name }] : [];
-  if (found.kind === "script") return [...stages("TorchScript"), ...panel("TorchScript", "steps", "steps", found.steps !== null)];
+  if (found.kind === "script")
+    return [...stages("TorchScript"), ...panel("TorchScript", "steps", "steps", found.steps !== null)];
   return [
     ...panel("Capture", "", "summary", true),
     ...stages("Capture"),
@@ -75,7 +83,8 @@ export function Strip({ found, children }: { found: Unit; children: ComponentChi
       {children}
       {stops.map((stop, place) => (
         <StopButton
-          key={`${stop.view} ${stop.stage} ${stop.panel}`} stop={stop}
+          key={`${stop.view} ${stop.stage} ${stop.panel}`}
+          stop={stop}
           begins={stops[place - 1]?.view !== stop.view}
           shown={at !== null && at.stage === stop.stage && at.panel === stop.panel && at.view === stop.view}
         />
@@ -89,7 +98,12 @@ function StopButton({ stop, begins, shown }: { stop: Stop; begins: boolean; show
   return (
     <>
       {begins && <span class="strip-view">{stop.view}</span>}
-      <button class={lines ? "is-marked" : ""} aria-current={shown ? "step" : undefined} title={stop.hint} onClick={() => goToStop(stop)}>
+      <button
+        class={lines ? "is-marked" : ""}
+        aria-current={shown ? "step" : undefined}
+        title={stop.hint}
+        onClick={() => goToStop(stop)}
+      >
         {stop.title}
         {lines > 0 && <b>{lines}</b>}
       </button>

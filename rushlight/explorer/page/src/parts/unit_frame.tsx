@@ -9,7 +9,9 @@ export function UnitFrame({ found, children }: { found: Unit; children: Componen
   return (
     <div class="unit-frame">
       <div class="unit-bar">
-        <Strip found={found}><UnitChoice found={found} /></Strip>
+        <Strip found={found}>
+          <UnitChoice found={found} />
+        </Strip>
       </div>
       <div class="unit-body">{children}</div>
     </div>
@@ -18,12 +20,14 @@ export function UnitFrame({ found, children }: { found: Unit; children: Componen
 
 function UnitChoice({ found }: { found: Unit }) {
   const units = index.value!.recording.units.filter((unit) => unit.kind === found.kind);
-  const choose = (event: Event) => go({ view: route.peek().view, unit: Number((event.currentTarget as HTMLSelectElement).value) });
+  const choose = (event: Event) =>
+    go({ view: route.peek().view, unit: Number((event.currentTarget as HTMLSelectElement).value) });
   return (
     <select class="unit-choice" aria-label="Compiled unit" value={String(found.id)} onChange={choose}>
       {units.map((unit, at) => (
         <option key={unit.id} value={String(unit.id)}>
-          {at + 1}. {unit.name}{unit.recompile ? " (again)" : ""} · {unit.breaks.length ? "broken" : unit.status}
+          {at + 1}. {unit.name}
+          {unit.recompile ? " (again)" : ""} · {unit.breaks.length ? "broken" : unit.status}
         </option>
       ))}
     </select>

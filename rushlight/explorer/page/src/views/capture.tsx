@@ -22,15 +22,23 @@ function Summary({ unit }: { unit: Unit }) {
   return (
     <div class="page">
       <header class="head">
-        <h1>{unit.name} {unit.place && <PlaceLink place={unit.place} />}</h1>
+        <h1>
+          {unit.name} {unit.place && <PlaceLink place={unit.place} />}
+        </h1>
         <p>{sentence(unit)}</p>
       </header>
       <div class="columns">
         <Lines unit={unit} />
         {unit.recompile && <Again unit={unit} />}
       </div>
-      {unit.breaks.map((each, at) => <BreakPanel key={at} each={each} number={at + 1} />)}
-      {!unit.breaks.length && <Panel title="Breaks"><p class="good">None: the whole function is in one graph.</p></Panel>}
+      {unit.breaks.map((each, at) => (
+        <BreakPanel key={at} each={each} number={at + 1} />
+      ))}
+      {!unit.breaks.length && (
+        <Panel title="Breaks">
+          <p class="good">None: the whole function is in one graph.</p>
+        </Panel>
+      )}
       <Guards unit={unit} />
     </div>
   );
@@ -46,7 +54,9 @@ function Lines({ unit }: { unit: Unit }) {
   return (
     <Panel title="Lines" aside={format.count(all, "line")}>
       <div class="flame small">
-        {kinds.map(([kind, places]) => places.length > 0 && <div key={kind} class={kind} style={{ flexGrow: places.length }} />)}
+        {kinds.map(
+          ([kind, places]) => places.length > 0 && <div key={kind} class={kind} style={{ flexGrow: places.length }} />,
+        )}
       </div>
       <ul class="plain">
         {kinds.map(([kind, places, title]) => (
@@ -64,18 +74,41 @@ function Again({ unit }: { unit: Unit }) {
   const { of, failed } = unit.recompile!;
   return (
     <Panel title="Why it was compiled again" class="warn">
-      <ul class="plain">{failed.map((each) => <li key={each}><code class="wrap">{each}</code></li>)}</ul>
-      {of !== null && <button class="link" onClick={() => go({ view: "Capture", unit: of })}>the capture that did not fit</button>}
+      <ul class="plain">
+        {failed.map((each) => (
+          <li key={each}>
+            <code class="wrap">{each}</code>
+          </li>
+        ))}
+      </ul>
+      {of !== null && (
+        <button class="link" onClick={() => go({ view: "Capture", unit: of })}>
+          the capture that did not fit
+        </button>
+      )}
     </Panel>
   );
 }
 
 function BreakPanel({ each, number }: { each: Break; number: number }) {
   return (
-    <Panel title={<><span class="shape broken" /> Break {number}: {each.reason}</>} class="bad">
+    <Panel
+      title={
+        <>
+          <span class="shape broken" /> Break {number}: {each.reason}
+        </>
+      }
+      class="bad"
+    >
       {each.hint && <p class="hint">{each.hint}</p>}
       {each.places.length > 0 && (
-        <ol class="stack">{each.places.map((place, at) => <li key={at}><PlaceLink place={place} text /></li>)}</ol>
+        <ol class="stack">
+          {each.places.map((place, at) => (
+            <li key={at}>
+              <PlaceLink place={place} text />
+            </li>
+          ))}
+        </ol>
       )}
     </Panel>
   );
@@ -90,7 +123,10 @@ function Guards({ unit }: { unit: Unit }) {
       <ul class="guards">
         {guards.map((guard, at) => (
           <li key={at} class={guard.failed ? "failed" : ""}>
-            <span class={`shape ${guard.failed ? "broken" : "captured"}`} title={guard.failed ? "a later call failed it" : "held"} />
+            <span
+              class={`shape ${guard.failed ? "broken" : "captured"}`}
+              title={guard.failed ? "a later call failed it" : "held"}
+            />
             <code class="wrap">{guard.text}</code>
             {guard.failed && <span class="tag bad">failed later</span>}
             {guard.place && <PlaceLink place={guard.place} />}

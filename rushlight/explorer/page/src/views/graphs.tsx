@@ -13,9 +13,13 @@ export function Graphs() {
   const entry = stop?.stage === null || stop?.stage === undefined ? undefined : index.value!.stages.get(stop.stage);
   return (
     <UnitFrame found={found}>
-      {entry ? <StageView entry={entry} /> : (
+      {entry ? (
+        <StageView entry={entry} />
+      ) : (
         <Empty title="No graph in this unit">
-          {found.why ? `It runs as Python: ${found.why}.` : "Nothing in it could be captured; its breaks are in the view Capture."}
+          {found.why
+            ? `It runs as Python: ${found.why}.`
+            : "Nothing in it could be captured; its breaks are in the view Capture."}
         </Empty>
       )}
     </UnitFrame>

@@ -12,7 +12,8 @@ export function TorchScript() {
   if (!found) {
     return (
       <Empty title="No TorchScript was run">
-        Call a function or a module made by <code>torch.jit.script</code>, <code>torch.jit.trace</code> or <code>torch.jit.load</code> while recording.
+        Call a function or a module made by <code>torch.jit.script</code>, <code>torch.jit.trace</code> or{" "}
+        <code>torch.jit.load</code> while recording.
       </Empty>
     );
   }
@@ -20,7 +21,11 @@ export function TorchScript() {
   const entry = stop?.stage === null || stop?.stage === undefined ? undefined : index.value!.stages.get(stop.stage);
   return (
     <UnitFrame found={found}>
-      {entry ? <StageView entry={entry} /> : found.steps ? <Stepper key={found.id} steps={found.steps} /> : (
+      {entry ? (
+        <StageView entry={entry} />
+      ) : found.steps ? (
+        <Stepper key={found.id} steps={found.steps} />
+      ) : (
         <Empty title="Nothing was recorded of this method">{found.why}</Empty>
       )}
     </UnitFrame>
