@@ -20,6 +20,12 @@ GRAPH = """def forward(self, x, w, b):
     softmax = torch.ops.aten._softmax.default(add, -1, False)
     return (softmax,)
 """
+FUSION = """group 0:
+  buf1: Template mm
+
+group 1:
+  buf2: Reduction softmax
+"""
 CODE = """// mm, add
 static void kernel_0(const float* in0, float* out0) {
   gemm(in0, out0);
@@ -114,6 +120,7 @@ def _attend() -> Data:
         stage(0, "Capture", "bytecode", "LOAD_FAST x\nRETURN_VALUE\n", [[1, 1, ["0:5"]]]),
         stage(1, "Graphs", "graph", GRAPH.replace("torch.ops.aten.", "torch."), places),
         stage(2, "Graphs", "forward", GRAPH, places, graph={"nodes": nodes, "edges": edges}, base=1),
+        stage(4, "Inductor", "fusion", FUSION, [[2, 2, ["0:5"]], [5, 5, ["0:7"]]]),
         stage(3, "Inductor", "code", CODE, [[1, 4, ["0:5"]], [6, 9, ["0:7"]]]),
     ]
     kernels = [
@@ -126,7 +133,7 @@ def _attend() -> Data:
             apart=["buf2: it is a reduction"],
             assembly="\tret\n",
         ),
-        kernel("kernel_1", ["_softmax"], ["0:7"], code=[3, 7, 9], seconds=6e-5),
+        kernel("kernel_1", ["_softmax"], ["0:7"], code=[3, 7, 9], seconds=6e-5, buffers=["buf2"]),
     ]
     why = {"reason": "a call with an effect on the world", "hint": "Print outside of it.", "places": ["0:6"]}
     guards = [

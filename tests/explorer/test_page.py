@@ -156,10 +156,10 @@ def test_all_views(show, make):
 def test_every_stage(show):
     browser = show(small(), at="/Capture?unit=0")
     seen = [browser.text(".strip [aria-current]")]
-    for _ in range(8):
+    for _ in range(9):
         browser.press("]")
         seen.append(browser.text(".strip [aria-current]"))
-    assert seen[:7] == ["summary", "bytecode", "graph", "forward", "kernels", "memory", "code"]
+    assert seen[:7] == ["summary", "bytecode", "graph", "forward", "kernels", "memory", "fusion"]
     assert seen[-1] == "code"
 
 
@@ -195,6 +195,23 @@ def test_code_marks_its_line(show):
     hover_line(browser, "#view", 3)
     assert wait_until(lambda: lines_with(browser, ".source")) == ["scores = x @ w + b"]
     assert "kernel_0" in browser.text(".trail")
+
+
+@built
+@browsed
+def test_a_kernel_is_more_precise_than_its_lines(show):
+    recording = small()
+    twin = dict(recording["units"][0]["kernels"][1], name="kernel_2", code=None, buffers=["buf3"])
+    recording["units"][0]["kernels"].append(twin)
+    recording["units"][0]["stages"][3]["text"] += "  buf3: Reduction softmax\n"
+    recording["units"][0]["stages"][3]["places"].append([6, 6, ["0:7"]])
+    browser = show(recording, at="/Inductor?unit=0&stage=4")
+    browser.wait_for("#view", "buf3")
+    hover_line(browser, "#view", 6)
+    assert wait_until(lambda: lines_with(browser, "#view")) == ["buf3: Reduction softmax"]
+    assert lines_with(browser, "#view", "cm-marked-soft") == ["buf2: Reduction softmax"]
+    assert lines_with(browser, ".source") == ["return torch.softmax(scores, dim=-1)"]
+    assert "kernel_2" in browser.text(".trail")
 
 
 @built
@@ -289,6 +306,10 @@ def test_a_large_recording(show):
     assert 5 < browser.run("return document.querySelectorAll('.node').length") < 400
     hover_line(browser, ".source", 5)
     assert wait_until(lambda: browser.run("return document.querySelectorAll('.node.is-marked').length"))
+    browser.click(".graph-bar input")
+    browser.press("relu_1234")
+    found = "return [...document.querySelectorAll('.node.found title')].map((each) => each.textContent).join()"
+    wait_until(lambda: "relu_1234:" in browser.run(found))
 
 
 @built

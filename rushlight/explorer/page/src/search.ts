@@ -3,6 +3,7 @@
 import { batch } from "@preact/signals";
 import { type Index, blockAt, lineText, placeName } from "./indices";
 import { markOf, pinned } from "./marks";
+import type { EagerCall } from "./recording";
 import { openKernel } from "./parts/open_kernel";
 import { go, goToStage, showFile } from "./state";
 
@@ -24,6 +25,7 @@ export function search(index: Index, text: string): Hit[] {
     ...kernels(index, wanted),
     ...source(index, wanted),
     ...guards(index, wanted),
+    ...operators(index, wanted),
     ...nodes(index, wanted),
     ...stages(index, wanted),
   ];
@@ -78,6 +80,18 @@ function guards(index: Index, wanted: string): Hit[] {
       detail: guard.text,
       open: () => go({ view: "Capture", unit: unit.id }),
     }));
+}
+
+function operators(index: Index, wanted: string): Hit[] {
+  const found = index.recording.eager.filter((call) => call.operator.toLowerCase().includes(wanted));
+  const open = ({ places }: EagerCall) =>
+    batch(() => {
+      pinned.value = markOf(places);
+      go({ view: "Eager" });
+    });
+  return found
+    .slice(0, MOST_OF_A_KIND)
+    .map((call) => ({ kind: "eager", title: call.operator, detail: call.inputs.join(", "), open: () => open(call) }));
 }
 
 function nodes(index: Index, wanted: string): Hit[] {

@@ -20,6 +20,8 @@ interface Properties {
   /** The text that this one is shown as a change of. */
   base?: string | null;
   markOfLine?: MarkOfLine;
+  /** Whether it is the program's own text, and no stage's. */
+  program?: boolean;
   /** Gutters beside the line numbers; made once. */
   gutters?: Extension;
   /** A line to show. */
@@ -63,7 +65,19 @@ function difference(base: string | null | undefined): Extension {
   });
 }
 
-export function Code({ text, language, blocks, base, markOfLine, gutters, line, current, begins = 1, label }: Properties) {
+export function Code({
+  text,
+  language,
+  blocks,
+  base,
+  markOfLine,
+  program,
+  gutters,
+  line,
+  current,
+  begins = 1,
+  label,
+}: Properties) {
   const parent = useRef<HTMLDivElement>(null);
   const ruler = useRef<HTMLCanvasElement>(null);
   const editor = useRef<{ view: EditorView; differences: Compartment } | null>(null);
@@ -86,7 +100,7 @@ export function Code({ text, language, blocks, base, markOfLine, gutters, line, 
     editor.current = { view, differences };
     const lines = view.state.doc.lines;
     const stopMarks = effect(() => {
-      const levels = levelsOf(mark.value, blocks);
+      const levels = levelsOf(mark.value, blocks, program);
       view.dispatch({ effects: setLevels.of(levels) });
       drawRuler(ruler.current, blocks, levels, lines);
     });
@@ -94,7 +108,7 @@ export function Code({ text, language, blocks, base, markOfLine, gutters, line, 
     const stopPins = effect(() => {
       const pin = pinned.value;
       if (pin && !isClicked(view) && !(first && line))
-        requestAnimationFrame(() => view.dom.isConnected && reveal(view, blocks, pin));
+        requestAnimationFrame(() => view.dom.isConnected && reveal(view, blocks, levelsOf(pin, blocks, program)));
       first = false;
     });
     return () => {

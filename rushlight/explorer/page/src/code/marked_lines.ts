@@ -3,7 +3,7 @@
 import { type Extension, type Range, StateEffect, StateField } from "@codemirror/state";
 import { Decoration, type DecorationSet, EditorView, ViewPlugin, type ViewUpdate } from "@codemirror/view";
 import { type Block, blockAt } from "../indices";
-import { type Mark, hover, levelsOf, markOf, togglePin } from "../marks";
+import { type Mark, hover, markOf, togglePin } from "../marks";
 
 export const setLevels = StateEffect.define<Uint8Array>();
 
@@ -95,8 +95,7 @@ function lineNumber(view: EditorView, line: Element): number {
 }
 
 /** Scroll to the first marked line, unless one is on the screen. */
-export function reveal(view: EditorView, blocks: Block[], current: Mark | null): void {
-  const levels = levelsOf(current, blocks);
+export function reveal(view: EditorView, blocks: Block[], levels: Uint8Array): void {
   const best = Math.max(0, ...new Set(levels));
   if (!best) return;
   const { from, to } = visibleLines(view);

@@ -125,3 +125,9 @@ export function pictureOf(graph: Graph, root: Group, open: Set<string>, hidden: 
   }
   return picture;
 }
+
+/** The keys of the groups that a node is in, outermost first. */
+export function groupsAround(root: Group, node: number): string[] {
+  const inside = root.groups.find((group) => group.all.includes(node));
+  return inside ? [inside.key, ...groupsAround(inside, node)] : [];
+}

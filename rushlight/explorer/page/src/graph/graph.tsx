@@ -6,7 +6,7 @@ import type { KernelEntry } from "../indices";
 import { type Level, type Mark, hover, levelOf, mark, markOf, pinned, togglePin } from "../marks";
 import { setLevel } from "../parts/marked_group";
 import type { Graph, GraphNode } from "../recording";
-import { type Box, groupsOf, openAtFirst, pictureOf } from "./fold";
+import { type Box, groupsAround, groupsOf, openAtFirst, pictureOf } from "./fold";
 import { type Layout, layOut } from "./layout";
 import { Canvas, type CanvasHandle } from "./canvas";
 
@@ -34,6 +34,7 @@ export function DrawnGraph({ graph, kernels, label }: Properties) {
   const layout = useMemo(() => layOut(picture, (box) => boxSize(graph, box)), [picture]);
   const canvas = useRef<CanvasHandle>(null);
   const find = useSignal("");
+  const sought = useRef<number | null>(null);
 
   const toggle = (key: string) => {
     const next = new Set(wanted);
@@ -49,11 +50,25 @@ export function DrawnGraph({ graph, kernels, label }: Properties) {
     add(root);
     open.value = next;
   };
-  const search = (text: string) => {
+  /** Show the next node that has the text, unfolding what it is in. */
+  const search = (text: string, after: number) => {
     find.value = text;
-    const box = text && picture.boxes.find((each) => titleOf(graph, each).toLowerCase().includes(text.toLowerCase()));
-    if (box) canvas.current?.centre(layout.boxes.get(box.key)!);
+    const node = nextWith(graph, text, after, hidden);
+    sought.current = node;
+    if (node === null) return;
+    const next = new Set([...wanted, ...groupsAround(root, node)]);
+    if (pictureOf(graph, root, next, hidden).boxes.length > MOST_BOXES) return;
+    if (next.size > wanted.size) open.value = next;
+    else showSought();
   };
+  const showSought = () => {
+    const placed = sought.current === null ? undefined : layout.boxes.get(`n${sought.current}`);
+    if (placed) canvas.current?.centre(placed);
+  };
+  useEffect(() => {
+    const frame = requestAnimationFrame(showSought);
+    return () => cancelAnimationFrame(frame);
+  }, [layout]);
   const foldable = root.groups.length > 0;
   const shown = picture.boxes.filter((box) => box.node !== null).length;
   return (
@@ -64,7 +79,8 @@ export function DrawnGraph({ graph, kernels, label }: Properties) {
           placeholder="Find a node"
           aria-label="Find a node"
           value={find.value}
-          onInput={(event) => search(event.currentTarget.value)}
+          onInput={(event) => search(event.currentTarget.value, -1)}
+          onKeyDown={(event) => event.key === "Enter" && search(find.value, sought.current ?? -1)}
         />
         <button onClick={() => canvas.current?.fit()} title="Fit the graph to the view">
           Fit
@@ -214,6 +230,16 @@ function Drawing({ graph, kernels, boxes, frames, layout, found, onToggle, show 
       })}
     </>
   );
+}
+
+/** The next node after one, or the first, whose name or label has a text. */
+function nextWith(graph: Graph, text: string, after: number, hidden: (node: number) => boolean): number | null {
+  const wanted = text.trim().toLowerCase();
+  if (!wanted) return null;
+  const matches = graph.nodes.flatMap(({ name, label }, at) => {
+    return !hidden(at) && `${name} ${label}`.toLowerCase().includes(wanted) ? [at] : [];
+  });
+  return matches.find((at) => at > after) ?? matches[0] ?? null;
 }
 
 function titleOf(graph: Graph, box: Box): string {

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { type KernelEntry, fileOf, lineOf, lineText, placeName } from "../indices";
-import { type Level, hover, levelOf, mark, markOf, togglePin } from "../marks";
+import { type Level, hover, levelOf, levelOfLines, mark, markOf, togglePin } from "../marks";
 import type { Place } from "../recording";
 import { index, showFile } from "../state";
 
@@ -46,9 +46,10 @@ export function levelClass(level: Level): string {
 
 /** Handlers and a class that make an element take part in marks. */
 export function marking(places: Place[], kernel: KernelEntry | null = null) {
+  const level = kernel ? levelOf(mark.value, places, kernel) : levelOfLines(mark.value, places);
   const own = () => markOf(places, kernel);
   return {
-    level: levelClass(levelOf(mark.value, places, kernel)),
+    level: levelClass(level),
     handlers: { onMouseEnter: () => hover(own()), onMouseLeave: () => hover(null), onClick: () => togglePin(own()) },
   };
 }
@@ -76,8 +77,8 @@ export function Places({ places }: { places: Place[] }) {
   const rest = places.length - MOST_PLACES;
   return (
     <span class="places">
-      {places.slice(0, MOST_PLACES).map((place) => (
-        <PlaceLink key={place} place={place} />
+      {places.slice(0, MOST_PLACES).map((place, at) => (
+        <PlaceLink key={at} place={place} />
       ))}
       {rest > 0 && (
         <span class="faint" title={places.map((place) => placeName(index.value!.recording, place)).join("\n")}>

@@ -60,6 +60,7 @@ function Source({ index, at }: { index: Index; at: number }) {
       language="python"
       blocks={blocks}
       markOfLine={markOfLine}
+      program
       gutters={gutters}
       label={`Source of ${shown.name}`}
     />

@@ -2,8 +2,9 @@
 
 import { computed } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { kernelsOf, linesByStage, mark } from "../marks";
+import { type Touched, kernelsOf, mark, touchedStages } from "../marks";
 import type { Unit } from "../recording";
+import { levelClass } from "./small";
 import { type View, go, goToStage, index, route, unit, viewOf } from "../state";
 
 export interface Stop {
@@ -67,13 +68,20 @@ export function stepStage(by: 1 | -1): void {
   if (next) goToStop(next);
 }
 
-/** The number of marked lines by stage. */
-const marked = computed(() => (unit.value ? linesByStage(index.value!, unit.value, mark.value) : new Map<number, number>()));
+const marked = computed(() => (unit.value ? touchedStages(index.value!, unit.value, mark.value) : new Map<number, Touched>()));
 
-const markedKernels = computed(() => {
+const NOTHING: Touched = { level: 0, lines: 0 };
+
+const markedKernels = computed((): Touched => {
   const found = mark.value ? kernelsOf(index.value!, mark.value) : [];
-  return found.filter((entry) => entry.unit === unit.value).length;
+  const own = found.filter((entry) => entry.unit === unit.value).length;
+  return own ? { level: 2, lines: own } : NOTHING;
 });
+
+function touchedBy(stop: Stop): Touched {
+  if (stop.panel === "kernels") return markedKernels.value;
+  return (stop.stage !== null && marked.value.get(stop.stage)) || NOTHING;
+}
 
 export function Strip({ found, children }: { found: Unit; children: ComponentChildren }) {
   const stops = stopsOf(found);
@@ -94,12 +102,12 @@ export function Strip({ found, children }: { found: Unit; children: ComponentChi
 }
 
 function StopButton({ stop, begins, shown }: { stop: Stop; begins: boolean; shown: boolean }) {
-  const lines = stop.panel === "kernels" ? markedKernels.value : stop.stage === null ? 0 : (marked.value.get(stop.stage) ?? 0);
+  const { level, lines } = touchedBy(stop);
   return (
     <>
       {begins && <span class="strip-view">{stop.view}</span>}
       <button
-        class={lines ? "is-marked" : ""}
+        class={levelClass(level)}
         aria-current={shown ? "step" : undefined}
         title={stop.hint}
         onClick={() => goToStop(stop)}

@@ -36,10 +36,3 @@ export function sentence(unit: Unit): string {
 export function timedCall(recording: Recording, unit: Unit | null = null): Call | null {
   return recording.calls.find((call) => call.timed && (!unit || call.unit === unit.id)) ?? null;
 }
-
-/** Seconds by stage in all calls that compiled, largest first. */
-export function compileSeconds(recording: Recording): [string, number][] {
-  const sums = new Map<string, number>();
-  for (const call of recording.calls) for (const [stage, spent] of call.stages) sums.set(stage, (sums.get(stage) ?? 0) + spent);
-  return [...sums];
-}

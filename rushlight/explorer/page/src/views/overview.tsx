@@ -8,7 +8,8 @@ import { Empty, Panel, PlaceLink } from "../parts/small";
 import type { Recording, Unit } from "../recording";
 import { go, index } from "../state";
 import { WhereToLook } from "./advice";
-import { compileSeconds, kernelSeconds, sentence, timedCall } from "./facts";
+import { CompileTimes } from "./compile_times";
+import { kernelSeconds, sentence, timedCall } from "./facts";
 
 export function Overview() {
   const found = index.value!;
@@ -24,8 +25,8 @@ export function Overview() {
       {recording.notes.length > 0 && (
         <Panel title="What this recording lacks" class="note">
           <ul>
-            {recording.notes.map((note) => (
-              <li key={note}>{note}</li>
+            {recording.notes.map((note, at) => (
+              <li key={at}>{note}</li>
             ))}
           </ul>
         </Panel>
@@ -42,7 +43,7 @@ export function Overview() {
           <Empty title="No calls">No compiled function was called while this was recorded.</Empty>
         </Panel>
       )}
-      <FirstCall recording={recording} />
+      <CompileTimes calls={recording.calls} />
       {recording.output && (
         <Panel title="Output" aside="its end">
           <pre class="output">{recording.output}</pre>
@@ -131,32 +132,4 @@ function openUnit(unit: Unit | undefined): void {
   if (!unit) return;
   go({ view: unit.kind === "script" ? "TorchScript" : "Capture", unit: unit.id });
   if (unit.place) pinned.value = markOf([unit.place]);
-}
-
-function FirstCall({ recording }: { recording: Recording }) {
-  const parts = compileSeconds(recording);
-  const sum = parts.reduce((total, [, spent]) => total + spent, 0);
-  if (!sum) return null;
-  return (
-    <Panel title="Compiling, by stage" aside={`${format.seconds(sum)} in all first calls`}>
-      <div class="flame">
-        {parts.map(([name, spent], at) => (
-          <div
-            key={name}
-            class={`colour-${at % 10}`}
-            style={{ flexGrow: spent / sum }}
-            title={`${name}: ${format.seconds(spent)}`}
-          />
-        ))}
-      </div>
-      <div class="key-list flame-key">
-        {parts.map(([name, spent], at) => (
-          <span key={name}>
-            <i class={`swatch colour-${at % 10}`} /> {name} <b>{format.seconds(spent)}</b>{" "}
-            <span class="faint">{format.percent(spent / sum)}</span>
-          </span>
-        ))}
-      </div>
-    </Panel>
-  );
 }
