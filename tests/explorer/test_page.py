@@ -159,7 +159,7 @@ def test_every_stage(show):
     for _ in range(9):
         browser.press("]")
         seen.append(browser.text(".strip [aria-current]"))
-    assert seen[:7] == ["summary", "bytecode", "graph", "forward", "kernels", "memory", "fusion"]
+    assert seen[:7] == ["summary", "bytecode", "graph", "forward", "kernels", "memory chart", "fusion"]
     assert seen[-1] == "code"
 
 

@@ -108,7 +108,7 @@ function addPlaces(index: Index): void {
   const add = (places: Place[]) => places.forEach((place) => index.places.add(place));
   for (const { blocks } of index.stages.values()) for (const block of blocks) add(block.places);
   for (const call of eager) add(call.places);
-  for (const tape of tapes) for (const node of tape.nodes) add(node.places ?? []);
+  for (const tape of tapes) for (const node of tape.nodes) add(node.places);
 }
 
 function stageEntry(unit: Unit, kernels: KernelEntry[], stage: Stage): StageEntry {

@@ -64,7 +64,7 @@ function complete(given: Partial<Recording>): Recording {
     tapes: (given.tapes ?? []).map((tape) => ({
       ...tape,
       places: tape.places ?? [],
-      nodes: tape.nodes ?? [],
+      nodes: (tape.nodes ?? []).map((node) => ({ ...node, saved: node.saved ?? [], places: node.places ?? [] })),
       edges: tape.edges ?? [],
     })),
   };

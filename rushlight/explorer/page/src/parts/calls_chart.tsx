@@ -40,7 +40,7 @@ function Key({ kinds }: { kinds: string[] }) {
       {kinds.map((kind) => (
         <span key={kind}>
           <svg width="14" height="14" viewBox="-7 -7 14 14">
-            <path class={`call ${kind}`} d={SHAPES[kind]} />
+            <path class={`call-point ${kind}`} d={SHAPES[kind]} />
           </svg>{" "}
           {TITLES[kind]}
         </span>
@@ -91,7 +91,7 @@ function Drawing({ calls, width, onPick }: { calls: Call[]; width: number; onPic
       {calls.map((call, at) => (
         <path
           key={at}
-          class={`call ${call.kind} ${call.timed ? "timed" : ""}`}
+          class={`call-point ${call.kind} ${call.timed ? "timed" : ""}`}
           d={SHAPES[call.kind] ?? SHAPES.hit}
           onClick={() => onPick(call)}
           transform={`translate(${x(call.at)},${y(call.seconds)})`}

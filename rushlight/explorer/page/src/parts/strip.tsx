@@ -3,7 +3,8 @@
 import { computed } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { type Touched, kernelsOf, mark, touchedStages } from "../marks";
-import type { Unit } from "../recording";
+import type { StageEntry } from "../indices";
+import type { Stage, Unit } from "../recording";
 import { levelClass } from "./small";
 import { type View, go, goToStage, index, route, unit, viewOf } from "../state";
 
@@ -17,28 +18,30 @@ export interface Stop {
 
 /** Where `[` and `]` lead through: panels that are no stage, and stages. */
 export function stopsOf(found: Unit): Stop[] {
-  const stages = (view: View): Stop[] =>
-    found.stages
-      .filter((stage) => viewOf(stage.view) === view)
-      .map((stage) => ({
-        view,
-        title: shortTitle(stage.stage, stage.title),
-        hint: stage.title,
-        stage: stage.id,
-        panel: "",
-      }));
+  const stages = (view: View) =>
+    found.stages.filter((stage) => viewOf(found, stage) === view).map((stage) => stageStop(view, stage));
   const panel = (view: View, name: string, title: string, there: boolean): Stop[] =>
     there ? [{ view, title, hint: title, stage: null, panel: name }] : [];
-  if (found.kind === "script")
-    return [...stages("TorchScript"), ...panel("TorchScript", "steps", "steps", found.steps !== null)];
+  const kernels = found.kernels.length > 0;
+  if (found.kind === "script") {
+    return [
+      ...stages("TorchScript"),
+      ...panel("TorchScript", "kernels", "kernels", kernels),
+      ...panel("TorchScript", "steps", "steps", found.steps !== null),
+    ];
+  }
   return [
     ...panel("Capture", "", "summary", true),
     ...stages("Capture"),
     ...stages("Graphs"),
-    ...panel("Inductor", "kernels", "kernels", found.kernels.length > 0),
-    ...panel("Inductor", "memory", "memory", found.memory.length > 0),
+    ...panel("Inductor", "kernels", "kernels", kernels),
+    ...panel("Inductor", "memory", "memory chart", found.memory.length > 0),
     ...stages("Inductor"),
   ];
+}
+
+function stageStop(view: View, { id, stage, title }: Stage): Stop {
+  return { view, title: shortTitle(stage, title), hint: title, stage: id, panel: "" };
 }
 
 function shortTitle(stage: string, title: string): string {
@@ -50,6 +53,12 @@ export function stopAt(found: Unit): Stop | null {
   const { view, stage, panel } = route.value;
   const own = stopsOf(found).filter((stop) => stop.view === view);
   return own.find((stop) => (stage !== null ? stop.stage === stage : panel !== "" && stop.panel === panel)) ?? own[0] ?? null;
+}
+
+/** The stage that is shown; null where the view shows something else. */
+export function stageAt(found: Unit): StageEntry | null {
+  const stage = stopAt(found)?.stage ?? null;
+  return stage === null ? null : (index.value!.stages.get(stage) ?? null);
 }
 
 export function goToStop(stop: Stop): void {

@@ -4,17 +4,16 @@ import type { ComponentChildren } from "preact";
 import * as format from "../format";
 import { Empty, Panel, PlaceLink } from "../parts/small";
 import { StageView } from "../parts/stage";
-import { stopAt } from "../parts/strip";
+import { stageAt } from "../parts/strip";
 import { UnitFrame } from "../parts/unit_frame";
 import type { Break, Place, Unit } from "../recording";
-import { go, index, unit } from "../state";
+import { go, unit } from "../state";
 import { sentence } from "./facts";
 
 export function Capture() {
   const found = unit.value;
   if (!found) return <Empty title="Nothing was captured">Call a function under torch.compile while recording.</Empty>;
-  const stop = stopAt(found);
-  const entry = stop?.stage === null || stop?.stage === undefined ? null : index.value!.stages.get(stop.stage);
+  const entry = stageAt(found);
   return <UnitFrame found={found}>{entry ? <StageView entry={entry} /> : <Summary unit={found} />}</UnitFrame>;
 }
 

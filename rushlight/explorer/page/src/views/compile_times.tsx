@@ -43,9 +43,16 @@ function Row({ call, width, colours }: { call: Call; width: number; colours: Map
       <div>
         <div class="flame" style={{ width: `${width * 100}%` }}>
           {call.stages.map(([stage, spent], at) => (
-            <div key={at} class={colours.get(stage)} style={{ flexGrow: spent / call.seconds }} title={`${stage}: ${format.seconds(spent)}`} />
+            <div
+              key={at}
+              class={colours.get(stage)}
+              style={{ flexGrow: spent / call.seconds }}
+              title={`${stage}: ${format.seconds(spent)}`}
+            />
           ))}
-          {rest > 0 && <div class="around" style={{ flexGrow: rest / call.seconds }} title={`the rest: ${format.seconds(rest)}`} />}
+          {rest > 0 && (
+            <div class="around" style={{ flexGrow: rest / call.seconds }} title={`the rest: ${format.seconds(rest)}`} />
+          )}
         </div>
       </div>
     </div>

@@ -72,7 +72,7 @@ function Operators({ calls }: { calls: EagerCall[] }) {
     ];
   }, [calls]);
   return (
-    <div class="eager">
+    <div class="eager-view">
       <Table
         columns={columns}
         rows={calls}
@@ -189,7 +189,7 @@ function graphOf(tape: Tape): Graph {
       label: node.name,
       kind: "call" as const,
       detail: saved ? `saves ${format.bytes(saved)}` : "",
-      places: node.places ?? [],
+      places: node.places,
       path: [],
       line: null,
       kernel: null,

@@ -23,6 +23,7 @@ const SENTENCES: Record<string, string> = {
 /** One sentence: "Compiled in 1.2 s: 2 graphs, 1 break, 5 kernels." */
 export function sentence(unit: Unit): string {
   const status = SENTENCES[unit.status] ?? unit.status;
+  if (unit.status === "eager") return `${status}${unit.why ? `: ${unit.why}` : ""}.`;
   const took = unit.seconds > 0 ? ` in ${format.seconds(unit.seconds)}` : "";
   const facts = [
     unit.kind === "capture" && format.count(graphCount(unit), "graph"),

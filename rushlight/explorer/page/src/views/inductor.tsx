@@ -7,7 +7,7 @@ import { kernelsOf, mark } from "../marks";
 import { AssemblyOf } from "../parts/assembly";
 import { Empty, Toggle } from "../parts/small";
 import { StageView } from "../parts/stage";
-import { stopAt } from "../parts/strip";
+import { stageAt, stopAt } from "../parts/strip";
 import { UnitFrame } from "../parts/unit_frame";
 import { index, unit } from "../state";
 import { Kernels } from "./kernels";
@@ -19,7 +19,7 @@ export function Inductor() {
   const found = unit.value;
   if (!found) return <Empty title="No kernels">Call a function under torch.compile while recording.</Empty>;
   const stop = stopAt(found);
-  const entry = stop?.stage === null || stop?.stage === undefined ? undefined : index.value!.stages.get(stop.stage);
+  const entry = stageAt(found);
   return (
     <UnitFrame found={found}>
       {entry ? (
@@ -31,7 +31,7 @@ export function Inductor() {
       ) : (
         <Empty title="No kernels in this unit">
           {found.status === "kept"
-            ? "It was found in the cache; record with RUSHLIGHT_CACHE=0 to see it compiled anew."
+            ? "It was found in the cache. Record with RUSHLIGHT_CACHE_DIR set to an empty folder to see it compiled anew."
             : found.why || "Nothing in it was compiled."}
         </Empty>
       )}

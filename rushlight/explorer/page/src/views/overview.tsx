@@ -113,7 +113,7 @@ function Units({ recording }: { recording: Recording }) {
         {recording.units.map((unit) => (
           <li key={unit.id}>
             <button class="unit" onClick={() => openUnit(unit)}>
-              <span class={`badge ${unit.status} ${unit.breaks.length ? "has-breaks" : ""}`}>{unit.status}</span>
+              <Status unit={unit} />
               <b>{unit.name}</b>
               {unit.recompile && <span class="tag warn">again</span>}
               {kernelSeconds(unit) > 0 && <span class="number">{format.seconds(kernelSeconds(unit))} in kernels</span>}
@@ -126,6 +126,11 @@ function Units({ recording }: { recording: Recording }) {
       </ul>
     </Panel>
   );
+}
+
+function Status({ unit }: { unit: Unit }) {
+  if (unit.breaks.length) return <span class="badge has-breaks">breaks</span>;
+  return <span class={`badge status-${unit.status}`}>{unit.status}</span>;
 }
 
 function openUnit(unit: Unit | undefined): void {
