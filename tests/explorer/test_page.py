@@ -61,6 +61,15 @@ def test_only_its_own_script_may_run():
     assert not re.search(r"<(link|img|iframe|base)\b|\bsrc=", html.replace(script, ""))
 
 
+@built
+def test_licences_of_packages_are_in_the_page():
+    html = page_of([])
+    comment = html[html.rindex("<!--") : html.rindex("-->")]
+    for package in ("@codemirror/view", "@dagrejs/dagre", "preact"):
+        assert package in comment
+    assert comment.count("Permission is hereby granted, free of charge") >= 3
+
+
 def test_a_page_that_was_not_built(monkeypatch, tmp_path):
     monkeypatch.setattr(page, "TEMPLATE", tmp_path / "page.html")
     with pytest.raises(FileNotFoundError, match="make page"):

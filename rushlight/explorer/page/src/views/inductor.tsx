@@ -31,7 +31,7 @@ export function Inductor() {
       ) : (
         <Empty title="No kernels in this unit">
           {found.status === "kept"
-            ? "It was found in the cache. Record with RUSHLIGHT_CACHE_DIR set to an empty folder to see it compiled anew."
+            ? "It was found in the cache. Record with RUSHLIGHT_KEEP_CAPTURES=0 to see it compiled."
             : found.why || "Nothing in it was compiled."}
         </Empty>
       )}
