@@ -173,5 +173,5 @@ test-one-python: $(VENV)/.installed
 	$(BIN)/python -m pytest -n auto --dist worksteal -q $(TEST_PATHS)
 
 clean:
-	rm -rf .venv .venv-* build *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis rushlight/_C.*.so rushlight/_kernels.*.so rushlight/inductor/archives
+	rm -rf .venv .venv-* build *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis rushlight/_C.*.so rushlight/_kernels.*.so rushlight/inductor/archives rushlight/explorer/page.html rushlight/explorer/page/node_modules
 	find rushlight tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} +

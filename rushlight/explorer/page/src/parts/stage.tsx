@@ -7,6 +7,7 @@ import * as format from "../format";
 import { DrawnGraph } from "../graph/graph";
 import type { StageEntry } from "../indices";
 import { index, revealed } from "../state";
+import { AfterPaint } from "./after_paint";
 import { Empty, Toggle } from "./small";
 
 type Mode = "text" | "both" | "graph";
@@ -66,7 +67,9 @@ export function StageView({ entry, extra, bar }: { entry: StageEntry; extra?: Co
         )}
         {shown === "text" && !stage.text && <Empty title="No text">This stage left nothing in the recording.</Empty>}
         {shown !== "text" && stage.graph && (
-          <DrawnGraph key={stage.id} graph={stage.graph} kernels={entry.kernelOfNode} label={`Graph of ${stage.title}`} />
+          <AfterPaint key={stage.id}>
+            {() => <DrawnGraph graph={stage.graph!} kernels={entry.kernelOfNode} label={`Graph of ${stage.title}`} />}
+          </AfterPaint>
         )}
         {extra}
       </div>
