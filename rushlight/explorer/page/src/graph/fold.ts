@@ -26,7 +26,7 @@ export interface Picture {
   open: Group[];
 }
 
-const FIRST_BOXES = 90; // drawn at first: about what can be read without zooming
+const FIRST_BOXES = 60; // drawn at first: about what can be read without zooming
 const RUN = 30; // nodes that are folded as one where a module has too many
 const MOST_IN_A_GROUP = 60;
 
