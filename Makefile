@@ -36,6 +36,7 @@ help:
 	@echo "docs          build the documentation into site/, and check its links; open site/index.html"
 	@echo "stubs         write the type stubs anew, after a change to operators or public signatures"
 	@echo "compatibility write docs/compatibility.md anew, after a change to public names"
+	@echo "page          build the explorer's page, where node is there"
 	@echo "wheel         build wheels that need no compiler, into dist/, for the Pythons 3.11 to 3.13 that are here"
 	@echo "oracle        install PyTorch $(TORCH_VERSION), transformers and ONNX Runtime, for tests only"
 	@echo "bench         measure, beside the peers that are installed; writes benchmarks/results.md"
@@ -107,6 +108,11 @@ demo: setup
 	$(BIN)/python examples/train_digits.py
 	$(BIN)/python -m examples.gemma --if-installed --tokens 32 "The three primary colours are"
 
+# Without node, the tests of the page are skipped.
+.PHONY: page
+page: | $(BIN)/python
+	@$(BIN)/python tools/build_page.py --if-possible
+
 lint: setup
 	$(BIN)/ruff check
 	$(BIN)/lint-imports
@@ -127,7 +133,7 @@ stubs: setup
 compatibility: setup
 	$(BIN)/python tools/compatibility.py
 
-wheel:
+wheel: page
 	tools/build-wheels dist $(shell tools/find-pythons 3.11 3.12 3.13)
 
 # Where the packages can't be installed, tests/clients/test_quick.py is skipped.
@@ -141,7 +147,7 @@ clients-quick: setup $(CLIENTS)/.quick
 clients: setup $(CLIENTS)/.all
 	$(CLIENTS)/bin/python -m tests.clients --write
 
-test: lint clients-environment
+test: lint page clients-environment
 	$(BIN)/python -m pytest -n auto --dist worksteal $(PYTEST_FLAGS)
 
 bench: setup
@@ -179,5 +185,5 @@ test-one-python: $(VENV)/.installed
 	$(BIN)/python -m pytest -n auto --dist worksteal -q $(TEST_PATHS)
 
 clean:
-	rm -rf .venv .venv-* build site *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis rushlight/_C.*.so rushlight/_kernels.*.so rushlight/inductor/archives
+	rm -rf .venv .venv-* build site *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis rushlight/_C.*.so rushlight/_kernels.*.so rushlight/inductor/archives rushlight/explorer/page.html rushlight/explorer/page/node_modules
 	find rushlight tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} +

@@ -1,7 +1,7 @@
 """One HTML file that shows recordings, and needs neither a network nor a server.
 
 In: recordings, as `page/src/recording.ts` describes them. Out: the page that `tools/build_page.py` built, with the recordings
-in it as compressed JSON, which nothing in a browser takes for markup or a script.
+in it as compressed JSON, which no browser takes for markup or a script.
 """
 
 from __future__ import annotations

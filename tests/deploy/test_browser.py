@@ -15,7 +15,7 @@ import rushlight as torch
 from rushlight import nn
 from rushlight.deploy import export
 from rushlight.deploy.targets import build_library, zig_command
-from tests.deploy.browser import CHROMIUM, DRIVER, chromium, served
+from tests.browser import CHROMIUM, DRIVER, chromium, served
 
 pytestmark = [
     pytest.mark.skipif(zig_command() is None, reason="needs Zig's compiler (the package ziglang)"),

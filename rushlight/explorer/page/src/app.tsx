@@ -25,25 +25,45 @@ function hasData(view: View, { units, eager, tapes }: Recording): boolean {
   const captures = units.filter((unit) => unit.kind === "capture");
   const stages = (name: string) => captures.some((unit) => unit.stages.some((stage) => stage.view === name));
   switch (view) {
-    case "Overview": return true;
-    case "Capture": return captures.length > 0;
-    case "Graphs": return stages("Graphs");
-    case "Inductor": return stages("Inductor") || captures.some((unit) => unit.kernels.length > 0);
-    case "Time": return units.some((unit) => unit.kernels.some((kernel) => kernel.seconds > 0));
-    case "TorchScript": return units.some((unit) => unit.kind === "script");
-    case "Eager": return eager.length > 0 || tapes.length > 0;
-    case "Compare": return recordings.value.length > 1;
+    case "Overview":
+      return true;
+    case "Capture":
+      return captures.length > 0;
+    case "Graphs":
+      return stages("Graphs");
+    case "Inductor":
+      return stages("Inductor") || captures.some((unit) => unit.kernels.length > 0);
+    case "Time":
+      return units.some((unit) => unit.kernels.some((kernel) => kernel.seconds > 0));
+    case "TorchScript":
+      return units.some((unit) => unit.kind === "script");
+    case "Eager":
+      return eager.length > 0 || tapes.length > 0;
+    case "Compare":
+      return recordings.value.length > 1;
   }
 }
 
 export function App() {
-  if (!index.value) return <Empty title="No recording in this page">{trouble.value || "The page was opened without one."}</Empty>;
+  if (!index.value)
+    return <Empty title="No recording in this page">{trouble.value || "The page was opened without one."}</Empty>;
   const Shown = SHOWN[route.value.view];
   return (
     <>
       <Bar recording={index.value.recording} />
-      {trouble.value && <div class="trouble" role="alert">{trouble.value} <button onClick={() => (trouble.value = "")}>Close</button></div>}
-      <Split left={<SourcePane />} right={<main key={`${current.value}`} class="view" id="view"><Shown /></main>} />
+      {trouble.value && (
+        <div class="trouble" role="alert">
+          {trouble.value} <button onClick={() => (trouble.value = "")}>Close</button>
+        </div>
+      )}
+      <Split
+        left={<SourcePane />}
+        right={
+          <main key={`${current.value}`} class="view" id="view">
+            <Shown />
+          </main>
+        }
+      />
       <Trail />
       {help.value && <Help />}
     </>
@@ -53,18 +73,30 @@ export function App() {
 function Bar({ recording }: { recording: Recording }) {
   return (
     <header class="bar">
-      <span class="brand" title={recording.command}><i class="flame-mark" />{recording.title || recording.command}</span>
+      <span class="brand" title={recording.command}>
+        <i class="flame-mark" />
+        {recording.title || recording.command}
+      </span>
       {recordings.value.length > 1 && <Recordings />}
       <nav class="views" aria-label="Views">
         {VIEWS.map((view) => (
-          <button key={view} class={hasData(view, recording) ? "" : "dim"} aria-current={view === route.value.view ? "page" : undefined} onClick={() => go({ view })}>
+          <button
+            key={view}
+            class={hasData(view, recording) ? "" : "dim"}
+            aria-current={view === route.value.view ? "page" : undefined}
+            onClick={() => go({ view })}
+          >
             {view}
           </button>
         ))}
       </nav>
       <SearchBox />
-      <button class="icon" title="Dark or light (t)" aria-label="Dark or light" onClick={() => (dark.value = !dark.value)}>{dark.value ? "☀" : "☾"}</button>
-      <button class="icon" title="Keys (?)" aria-label="Keys" onClick={() => (help.value = !help.value)}>?</button>
+      <button class="icon" title="Dark or light (t)" aria-label="Dark or light" onClick={() => (dark.value = !dark.value)}>
+        {dark.value ? "☀" : "☾"}
+      </button>
+      <button class="icon" title="Keys (?)" aria-label="Keys" onClick={() => (help.value = !help.value)}>
+        ?
+      </button>
     </header>
   );
 }
@@ -77,7 +109,11 @@ function Recordings() {
   };
   return (
     <select aria-label="Recording" value={String(current.value)} onChange={choose}>
-      {recordings.value.map((each, at) => <option key={at} value={String(at)}>{at + 1}. {each.title || each.command}</option>)}
+      {recordings.value.map((each, at) => (
+        <option key={at} value={String(at)}>
+          {at + 1}. {each.title || each.command}
+        </option>
+      ))}
     </select>
   );
 }
@@ -109,7 +145,18 @@ function Help() {
     <div class="help" role="dialog" aria-label="Keys" onClick={() => (help.value = false)}>
       <div>
         <h2>Keys</h2>
-        <dl>{KEYS.map(([key, what]) => <div key={key}><dt>{key.split("  ").map((each) => <kbd key={each}>{each}</kbd>)}</dt><dd>{what}</dd></div>)}</dl>
+        <dl>
+          {KEYS.map(([key, what]) => (
+            <div key={key}>
+              <dt>
+                {key.split("  ").map((each) => (
+                  <kbd key={each}>{each}</kbd>
+                ))}
+              </dt>
+              <dd>{what}</dd>
+            </div>
+          ))}
+        </dl>
       </div>
     </div>
   );

@@ -108,7 +108,7 @@ function addPlaces(index: Index): void {
   const add = (places: Place[]) => places.forEach((place) => index.places.add(place));
   for (const { blocks } of index.stages.values()) for (const block of blocks) add(block.places);
   for (const call of eager) add(call.places);
-  for (const tape of tapes) for (const node of tape.nodes) add(node.places ?? []);
+  for (const tape of tapes) for (const node of tape.nodes) add(node.places);
 }
 
 function stageEntry(unit: Unit, kernels: KernelEntry[], stage: Stage): StageEntry {
@@ -118,6 +118,7 @@ function stageEntry(unit: Unit, kernels: KernelEntry[], stage: Stage): StageEntr
   const kernelOfNode = nodes.map((node) => kernelNamed(named, node.kernel, stage.title));
   const blocks = stage.places.map(([first, last, places]): Block => ({ first, last, places, kernel: null }));
   linkCode(blocks, kernels, stage);
+  if (stage.view === "Inductor") linkBuffers(blocks, kernels, stage);
   return { stage, unit, blocks: splitByNodes(blocks, nodes, kernelOfNode), lines: countLines(stage.text), kernelOfNode };
 }
 
@@ -131,9 +132,30 @@ function linkCode(blocks: Block[], kernels: KernelEntry[], stage: Stage): void {
   if (!here.length) return void blocks.sort((a, b) => a.first - b.first);
   const overlaps = (block: Block) => here.some(({ kernel: { code } }) => block.first <= code![2] && block.last >= code![1]);
   const others = blocks.filter((block) => !overlaps(block));
-  const own = here.map((entry): Block => ({ first: entry.kernel.code![1], last: entry.kernel.code![2], places: entry.kernel.places, kernel: entry }));
+  const own = here.map((entry): Block => ({
+    first: entry.kernel.code![1],
+    last: entry.kernel.code![2],
+    places: entry.kernel.places,
+    kernel: entry,
+  }));
   blocks.splice(0, blocks.length, ...others, ...own);
   blocks.sort((a, b) => a.first - b.first);
+}
+
+const BUFFER = /^\s*(?:\w+\(name='(\w+)'|(\w+):)/m;
+
+/** Blocks that begin with a buffer, as those of loops and fusion groups do, belong to the kernel that calculates it. */
+function linkBuffers(blocks: Block[], kernels: KernelEntry[], stage: Stage): void {
+  const calculated = new Map<string, KernelEntry[]>();
+  for (const entry of kernels) for (const name of entry.kernel.buffers) append(calculated, name, entry);
+  if (!calculated.size) return;
+  const lines = stage.text.split("\n");
+  for (const block of blocks) {
+    const found = block.kernel ? null : BUFFER.exec(lines.slice(block.first - 1, block.last).join("\n"));
+    const entries = (found && calculated.get(found[1] ?? found[2]!)) || [];
+    block.kernel ??=
+      entries.find(({ kernel }) => stage.title.includes(kernel.graph)) ?? (entries.length === 1 ? entries[0]! : null);
+  }
 }
 
 /** The blocks, with the lines of nodes whose kernel is known as blocks of their own. */

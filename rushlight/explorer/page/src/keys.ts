@@ -7,16 +7,33 @@ import { stepStage } from "./parts/strip";
 import { type View, dark, file, go, index } from "./state";
 
 export const KEYS: [string, string][] = [
-  ["g o", "Overview"], ["g c", "Capture"], ["g g", "Graphs"], ["g i", "Inductor"], ["g t", "Time"], ["g s", "TorchScript"],
-  ["g e", "Eager"], ["g d", "Compare (differences)"],
+  ["g o", "Overview"],
+  ["g c", "Capture"],
+  ["g g", "Graphs"],
+  ["g i", "Inductor"],
+  ["g t", "Time"],
+  ["g s", "TorchScript"],
+  ["g e", "Eager"],
+  ["g d", "Compare (differences)"],
   ["j  k", "the next or previous line that something came from, pinned"],
-  ["[  ]", "the stage before or after"], ["/", "search everything"], ["Ctrl F", "search in the text that has the focus"],
-  ["Esc", "let go of the pinned mark, close what is open"], ["t", "dark or light"],
-  ["← → space", "TorchScript's steps: back, forward, play"], ["?", "these keys"],
+  ["[  ]", "the stage before or after"],
+  ["/", "search everything"],
+  ["Ctrl F", "search in the text that has the focus"],
+  ["Esc", "let go of the pinned mark, close what is open"],
+  ["t", "dark or light"],
+  ["← → space", "TorchScript's steps: back, forward, play"],
+  ["?", "these keys"],
 ];
 
 const LETTERS: Record<string, View> = {
-  o: "Overview", c: "Capture", g: "Graphs", i: "Inductor", t: "Time", s: "TorchScript", e: "Eager", d: "Compare",
+  o: "Overview",
+  c: "Capture",
+  g: "Graphs",
+  i: "Inductor",
+  t: "Time",
+  s: "TorchScript",
+  e: "Eager",
+  d: "Compare",
 };
 
 export const help = signal(false);
@@ -74,6 +91,9 @@ function stepLine(by: 1 | -1): void {
   const known = new Set([...found.status.keys(), ...found.places].filter((place) => fileOf(place) === at).map(lineOf));
   const lines = [...known].sort((a, b) => a - b);
   const now = [...(pinned.peek()?.places ?? [])].filter((place) => fileOf(place) === at).map(lineOf);
-  const next = by > 0 ? lines.find((line) => line > Math.max(0, ...now)) : lines.reverse().find((line) => line < Math.min(Infinity, ...now));
+  const next =
+    by > 0
+      ? lines.find((line) => line > Math.max(0, ...now))
+      : lines.reverse().find((line) => line < Math.min(Infinity, ...now));
   if (next !== undefined) pinned.value = markOf([`${at}:${next}`]);
 }

@@ -2,7 +2,9 @@
 
 import type { Graph, Kernel, Machine, Recording, Stage, Unit } from "./recording";
 
-const ELEMENT = /<script type="application\/octet-stream" id="recordings">([A-Za-z0-9+/=\s]*)<\/script>/;
+const ELEMENT = / id="recordings">([A-Za-z0-9+/=\s]+)</; // the name of its element would end the one that this script is in
+
+const SURROGATE = /\\u[dD][89a-fA-F]/;
 
 /** The recordings that gzip-compressed JSON in base64 holds. */
 export async function decode(base64: string): Promise<Recording[]> {
@@ -23,13 +25,19 @@ export async function readFile(file: File): Promise<Recording[]> {
 }
 
 function recordingsOf(json: string): Recording[] {
-  const value: unknown = JSON.parse(json);
+  const value: unknown = SURROGATE.test(json) ? JSON.parse(json, wellFormed) : JSON.parse(json);
   const list = Array.isArray(value) ? value : [value];
   return list.map((each) => {
     if (typeof each !== "object" || each === null) throw new Error("a recording is an object");
-    if ((each as Recording).version !== 1) throw new Error(`recordings of version ${String((each as Recording).version)} are not known`);
+    if ((each as Recording).version !== 1)
+      throw new Error(`recordings of version ${String((each as Recording).version)} are not known`);
     return complete(each as Partial<Recording>);
   });
+}
+
+/** Halves of characters, which no text can show, are replaced. */
+function wellFormed(_: string, value: unknown): unknown {
+  return typeof value === "string" ? value.toWellFormed() : value;
 }
 
 /** The recording with what it lacks filled in. */
@@ -47,10 +55,17 @@ function complete(given: Partial<Recording>): Recording {
     units: (given.units ?? []).map(completeUnit),
     calls: (given.calls ?? []).map((call) => ({ ...call, stages: call.stages ?? [] })),
     eager: (given.eager ?? []).map((call) => ({
-      ...call, places: call.places ?? [], inputs: call.inputs ?? [], outputs: call.outputs ?? [], steps: call.steps ?? [],
+      ...call,
+      places: call.places ?? [],
+      inputs: call.inputs ?? [],
+      outputs: call.outputs ?? [],
+      steps: call.steps ?? [],
     })),
     tapes: (given.tapes ?? []).map((tape) => ({
-      ...tape, places: tape.places ?? [], nodes: tape.nodes ?? [], edges: tape.edges ?? [],
+      ...tape,
+      places: tape.places ?? [],
+      nodes: (tape.nodes ?? []).map((node) => ({ ...node, saved: node.saved ?? [], places: node.places ?? [] })),
+      edges: tape.edges ?? [],
     })),
   };
 }
@@ -91,7 +106,13 @@ function completeUnit(given: Partial<Unit>, index: number): Unit {
 }
 
 function completeStage(stage: Stage): Stage {
-  return { ...stage, text: stage.text ?? "", places: stage.places ?? [], graph: completeGraph(stage.graph), base: stage.base ?? null };
+  return {
+    ...stage,
+    text: stage.text ?? "",
+    places: stage.places ?? [],
+    graph: completeGraph(stage.graph),
+    base: stage.base ?? null,
+  };
 }
 
 function completeGraph(graph: Graph | null | undefined): Graph | null {

@@ -32,31 +32,49 @@ export function togglePin(next: Mark | null): void {
   pinned.value = sameMark(pinned.peek(), next) ? null : next;
 }
 
+/** The level of what came from lines, by way of a kernel where that is known. */
 export function levelOf(current: Mark | null, places: Place[], kernel: KernelEntry | null): Level {
   if (!current) return 0;
   if (current.kernel && current.kernel === kernel) return 2;
-  if (!places.some((place) => current.places.has(place))) return 0;
-  return current.kernel && kernel ? 1 : 2;
+  if (!hasAny(current, places)) return 0;
+  return current.kernel ? 1 : 2;
 }
 
-/** The level of each block of a text. */
-export function levelsOf(current: Mark | null, blocks: Block[]): Uint8Array {
+/** The level of lines of the program themselves. */
+export function levelOfLines(current: Mark | null, places: Place[]): Level {
+  return current && hasAny(current, places) ? 2 : 0;
+}
+
+function hasAny(current: Mark, places: Place[]): boolean {
+  return places.some((place) => current.places.has(place));
+}
+
+/** The level of each block of a text, which is a stage's or the program's own. */
+export function levelsOf(current: Mark | null, blocks: Block[], program = false): Uint8Array {
   const levels = new Uint8Array(blocks.length);
-  if (current) blocks.forEach((block, at) => (levels[at] = levelOf(current, block.places, block.kernel)));
+  if (!current) return levels;
+  blocks.forEach((block, at) => {
+    levels[at] = program ? levelOfLines(current, block.places) : levelOf(current, block.places, block.kernel);
+  });
   return levels;
 }
 
-/** The number of lines that a mark has in each stage of a unit. */
-export function linesByStage(index: Index, unit: Unit, current: Mark | null): Map<number, number> {
-  const counts = new Map<number, number>();
+export interface Touched {
+  level: Level;
+  lines: number;
+}
+
+/** How far a mark reaches into each stage of a unit, and with how many lines. */
+export function touchedStages(index: Index, unit: Unit, current: Mark | null): Map<number, Touched> {
+  const counts = new Map<number, Touched>();
   if (!current) return counts;
   const touched = touchesOf(index);
   for (const stage of unit.stages) {
     const blocks = new Set<Block>();
     for (const place of current.places) for (const block of touched.get(stage.id)?.get(place) ?? []) blocks.add(block);
-    let lines = 0;
-    for (const block of blocks) if (levelOf(current, block.places, block.kernel) === 2) lines += block.last - block.first + 1;
-    if (lines) counts.set(stage.id, lines);
+    const lines = [0, 0, 0];
+    for (const block of blocks) lines[levelOf(current, block.places, block.kernel)]! += block.last - block.first + 1;
+    if (lines[2] || lines[1]) counts.set(stage.id, lines[2] ? { level: 2, lines: lines[2] } : { level: 1, lines: lines[1]! });
   }
   return counts;
 }

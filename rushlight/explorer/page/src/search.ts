@@ -3,6 +3,7 @@
 import { batch } from "@preact/signals";
 import { type Index, blockAt, lineText, placeName } from "./indices";
 import { markOf, pinned } from "./marks";
+import type { EagerCall } from "./recording";
 import { openKernel } from "./parts/open_kernel";
 import { go, goToStage, showFile } from "./state";
 
@@ -19,39 +20,78 @@ const MOST_LETTERS = 160; // of a line
 export function search(index: Index, text: string): Hit[] {
   const wanted = text.trim().toLowerCase();
   if (!wanted) return [];
-  return [...units(index, wanted), ...kernels(index, wanted), ...source(index, wanted), ...guards(index, wanted), ...nodes(index, wanted), ...stages(index, wanted)];
+  return [
+    ...units(index, wanted),
+    ...kernels(index, wanted),
+    ...source(index, wanted),
+    ...guards(index, wanted),
+    ...operators(index, wanted),
+    ...nodes(index, wanted),
+    ...stages(index, wanted),
+  ];
 }
 
 function units(index: Index, wanted: string): Hit[] {
   const found = index.recording.units.filter((unit) => unit.name.toLowerCase().includes(wanted));
   return found.slice(0, MOST_OF_A_KIND).map((unit) => ({
-    kind: "unit", title: unit.name, detail: unit.status, open: () => go({ view: unit.kind === "script" ? "TorchScript" : "Capture", unit: unit.id }),
+    kind: "unit",
+    title: unit.name,
+    detail: unit.status,
+    open: () => go({ view: unit.kind === "script" ? "TorchScript" : "Capture", unit: unit.id }),
   }));
 }
 
 function kernels(index: Index, wanted: string): Hit[] {
-  const found = index.kernels.filter(({ kernel }) => `${kernel.name} ${kernel.operators.join(" ")} ${kernel.buffers.join(" ")}`.toLowerCase().includes(wanted));
+  const found = index.kernels.filter(({ kernel }) =>
+    `${kernel.name} ${kernel.operators.join(" ")} ${kernel.buffers.join(" ")}`.toLowerCase().includes(wanted),
+  );
   return found.slice(0, MOST_OF_A_KIND).map((entry) => ({
-    kind: "kernel", title: `${entry.kernel.name} of ${entry.kernel.graph}`, detail: entry.kernel.operators.join(", "), open: () => openKernel(entry),
+    kind: "kernel",
+    title: `${entry.kernel.name} of ${entry.kernel.graph}`,
+    detail: entry.kernel.operators.join(", "),
+    open: () => openKernel(entry),
   }));
 }
 
 function source(index: Index, wanted: string): Hit[] {
-  return index.recording.files.flatMap((file, at) => linesWith(file.text, wanted).map((line) => {
-    const place = `${at}:${line}`;
-    const open = () => batch(() => {
-      showFile(at);
-      pinned.value = markOf([place]);
-    });
-    return { kind: "source", title: placeName(index.recording, place), detail: lineText(index.recording, place), open };
-  })).slice(0, MOST_OF_A_KIND);
+  return index.recording.files
+    .flatMap((file, at) =>
+      linesWith(file.text, wanted).map((line) => {
+        const place = `${at}:${line}`;
+        const open = () =>
+          batch(() => {
+            showFile(at);
+            pinned.value = markOf([place]);
+          });
+        return { kind: "source", title: placeName(index.recording, place), detail: lineText(index.recording, place), open };
+      }),
+    )
+    .slice(0, MOST_OF_A_KIND);
 }
 
 function guards(index: Index, wanted: string): Hit[] {
   const found = index.recording.units.flatMap((unit) => unit.guards.map((guard) => ({ unit, guard })));
-  return found.filter(({ guard }) => guard.text.toLowerCase().includes(wanted)).slice(0, MOST_OF_A_KIND).map(({ unit, guard }) => ({
-    kind: "guard", title: unit.name, detail: guard.text, open: () => go({ view: "Capture", unit: unit.id }),
-  }));
+  return found
+    .filter(({ guard }) => guard.text.toLowerCase().includes(wanted))
+    .slice(0, MOST_OF_A_KIND)
+    .map(({ unit, guard }) => ({
+      kind: "guard",
+      title: unit.name,
+      detail: guard.text,
+      open: () => go({ view: "Capture", unit: unit.id }),
+    }));
+}
+
+function operators(index: Index, wanted: string): Hit[] {
+  const found = index.recording.eager.filter((call) => call.operator.toLowerCase().includes(wanted));
+  const open = ({ places }: EagerCall) =>
+    batch(() => {
+      pinned.value = markOf(places);
+      go({ view: "Eager" });
+    });
+  return found
+    .slice(0, MOST_OF_A_KIND)
+    .map((call) => ({ kind: "eager", title: call.operator, detail: call.inputs.join(", "), open: () => open(call) }));
 }
 
 function nodes(index: Index, wanted: string): Hit[] {
@@ -60,10 +100,11 @@ function nodes(index: Index, wanted: string): Hit[] {
     for (const [at, node] of (stage.graph?.nodes ?? []).entries()) {
       if (hits.length >= MOST_OF_A_KIND) return hits;
       if (!`${node.name} ${node.label}`.toLowerCase().includes(wanted)) continue;
-      const open = () => batch(() => {
-        pinned.value = markOf(node.places, kernelOfNode[at] ?? null);
-        goToStage(stage.id, node.line ?? undefined);
-      });
+      const open = () =>
+        batch(() => {
+          pinned.value = markOf(node.places, kernelOfNode[at] ?? null);
+          goToStage(stage.id, node.line ?? undefined);
+        });
       hits.push({ kind: "node", title: `${node.name} of ${stage.title}`, detail: `${node.label} ${node.detail}`, open });
     }
   }
@@ -75,11 +116,12 @@ function stages(index: Index, wanted: string): Hit[] {
   for (const { stage, blocks } of index.stages.values()) {
     for (const line of linesWith(stage.text, wanted)) {
       if (hits.length >= MOST_OF_A_KIND) return hits;
-      const open = () => batch(() => {
-        const block = blockAt(blocks, line);
-        if (block) pinned.value = markOf(block.places, block.kernel);
-        goToStage(stage.id, line);
-      });
+      const open = () =>
+        batch(() => {
+          const block = blockAt(blocks, line);
+          if (block) pinned.value = markOf(block.places, block.kernel);
+          goToStage(stage.id, line);
+        });
       hits.push({ kind: stage.stage, title: `${stage.title}:${line}`, detail: lineAt(stage.text, line), open });
     }
   }

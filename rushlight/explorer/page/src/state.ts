@@ -3,7 +3,7 @@
 import { batch, computed, effect, signal } from "@preact/signals";
 import { type Index, fileOf, indexOf } from "./indices";
 import { markOf, pinned } from "./marks";
-import type { Recording, Unit } from "./recording";
+import type { Recording, Stage, Unit } from "./recording";
 
 export const VIEWS = ["Overview", "Capture", "Graphs", "Inductor", "Time", "TorchScript", "Eager", "Compare"] as const;
 export type View = (typeof VIEWS)[number];
@@ -44,7 +44,8 @@ export const unit = computed<Unit | null>(() => {
   const chosen = units.find((each) => each.id === id);
   const suits = (each: Unit) => (view === "TorchScript") === (each.kind === "script");
   if (chosen && (suits(chosen) || view === "Overview")) return chosen;
-  return units.find((each) => suits(each) && each.stages.length > 0) ?? units.find(suits) ?? null;
+  const shows = (each: Unit) => suits(each) && each.stages.some((stage) => viewOf(each, stage) === view);
+  return units.find(shows) ?? units.find(suits) ?? null;
 });
 
 export function go(change: Partial<Route>): void {
@@ -59,13 +60,14 @@ export function goToStage(id: number, line?: number): void {
   const entry = index.peek()?.stages.get(id);
   if (!entry) return;
   batch(() => {
-    go({ view: viewOf(entry.stage.view), unit: entry.unit.id, stage: id, panel: "" });
+    go({ view: viewOf(entry.unit, entry.stage), unit: entry.unit.id, stage: id, panel: "" });
     revealed.value = line === undefined ? null : { stage: id, line };
   });
 }
 
-export function viewOf(name: string): View {
-  return VIEWS.find((view) => view === name) ?? "Inductor";
+export function viewOf(unit: Unit, stage: Stage): View {
+  if (unit.kind === "script") return "TorchScript";
+  return VIEWS.find((view) => view === stage.view) ?? "Inductor";
 }
 
 export function showFile(at: number): void {
@@ -87,7 +89,11 @@ export function readAddress(): void {
       panel: given.get("panel") ?? "",
     };
     showFile(number("file") ?? file.peek());
-    const places = given.get("mark")?.split(",").filter((place) => /^\d+:\d+$/.test(place)) ?? [];
+    const places =
+      given
+        .get("mark")
+        ?.split(",")
+        .filter((place) => /^\d+:\d+$/.test(place)) ?? [];
     pinned.value = markOf(places, kernelAt(given.get("kernel")));
   });
 }
@@ -123,8 +129,9 @@ export function follow(): void {
     document.documentElement.dataset.theme = dark.value ? "dark" : "light";
   });
   effect(() => {
-    const places = [...(pinned.value?.places ?? [])];
-    if (places.length && !places.some((place) => fileOf(place) === file.peek())) showFile(fileOf(places[0]!));
+    const files = [...(pinned.value?.places ?? [])].map(fileOf);
+    if (!files.length || files.includes(file.peek())) return;
+    showFile(files.find((at) => index.peek()?.recording.files[at]?.own) ?? files[0]!);
   });
   addEventListener("hashchange", readAddress);
 }

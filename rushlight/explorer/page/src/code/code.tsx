@@ -3,14 +3,14 @@
 import { unifiedMergeView } from "@codemirror/merge";
 import { search, searchKeymap } from "@codemirror/search";
 import { Compartment, EditorState, type Extension } from "@codemirror/state";
-import { EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
+import { EditorView, highlightActiveLine, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
 import { effect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Block } from "../indices";
 import { levelsOf, mark, pinned } from "../marks";
 import type { Stage } from "../recording";
 import { languageOf } from "./languages";
-import { type MarkOfLine, markOfBlocks, markedLines, reveal, setLevels, showLine } from "./marked_lines";
+import { type MarkOfLine, isClicked, markOfBlocks, markedLines, reveal, setLevels, showLine } from "./marked_lines";
 import { drawRuler } from "./ruler";
 
 interface Properties {
@@ -20,6 +20,8 @@ interface Properties {
   /** The text that this one is shown as a change of. */
   base?: string | null;
   markOfLine?: MarkOfLine;
+  /** Whether it is the program's own text, and no stage's. */
+  program?: boolean;
   /** Gutters beside the line numbers; made once. */
   gutters?: Extension;
   /** A line to show. */
@@ -45,6 +47,7 @@ const fixed: Extension = [
   EditorState.readOnly.of(true),
   EditorView.editable.of(false),
   EditorView.contentAttributes.of({ tabindex: "0", "aria-readonly": "true" }),
+  highlightSpecialChars(),
   search({ top: true }),
   keymap.of(searchKeymap),
   look,
@@ -62,7 +65,19 @@ function difference(base: string | null | undefined): Extension {
   });
 }
 
-export function Code({ text, language, blocks, base, markOfLine, gutters, line, current, begins = 1, label }: Properties) {
+export function Code({
+  text,
+  language,
+  blocks,
+  base,
+  markOfLine,
+  program,
+  gutters,
+  line,
+  current,
+  begins = 1,
+  label,
+}: Properties) {
   const parent = useRef<HTMLDivElement>(null);
   const ruler = useRef<HTMLCanvasElement>(null);
   const editor = useRef<{ view: EditorView; differences: Compartment } | null>(null);
@@ -71,21 +86,29 @@ export function Code({ text, language, blocks, base, markOfLine, gutters, line, 
     const differences = new Compartment();
     const marks = markedLines(blocks, markOfLine ?? markOfBlocks(blocks));
     const numbers = lineNumbers({ formatNumber: (number) => String(number + begins - 1) });
-    const extensions = [gutters ?? [], numbers, current ? highlightActiveLine() : [], fixed, languageOf(language), marks, differences.of(difference(base))];
+    const extensions = [
+      gutters ?? [],
+      numbers,
+      current ? highlightActiveLine() : [],
+      fixed,
+      languageOf(language),
+      marks,
+      differences.of(difference(base)),
+    ];
     const view = new EditorView({ parent: parent.current!, state: EditorState.create({ doc: text, extensions }) });
     view.contentDOM.setAttribute("aria-label", label);
     editor.current = { view, differences };
     const lines = view.state.doc.lines;
     const stopMarks = effect(() => {
-      const levels = levelsOf(mark.value, blocks);
+      const levels = levelsOf(mark.value, blocks, program);
       view.dispatch({ effects: setLevels.of(levels) });
       drawRuler(ruler.current, blocks, levels, lines);
     });
     let first = true;
     const stopPins = effect(() => {
       const pin = pinned.value;
-      const here = view.contentDOM.matches(":hover");
-      if (pin && !here && !(first && line)) requestAnimationFrame(() => view.dom.isConnected && reveal(view, blocks, pin));
+      if (pin && !isClicked(view) && !(first && line))
+        requestAnimationFrame(() => view.dom.isConnected && reveal(view, blocks, levelsOf(pin, blocks, program)));
       first = false;
     });
     return () => {

@@ -3,7 +3,7 @@
 import { type Extension, type Range, StateEffect, StateField } from "@codemirror/state";
 import { Decoration, type DecorationSet, EditorView, ViewPlugin, type ViewUpdate } from "@codemirror/view";
 import { type Block, blockAt } from "../indices";
-import { type Mark, hover, levelsOf, markOf, togglePin } from "../marks";
+import { type Mark, hover, markOf, togglePin } from "../marks";
 
 export const setLevels = StateEffect.define<Uint8Array>();
 
@@ -33,7 +33,7 @@ export function markedLines(blocks: Block[], markOfLine: MarkOfLine): Extension 
     const found = view.state.field(levels);
     const ranges: Range<Decoration>[] = [];
     for (const { from, to } of view.visibleRanges) {
-      for (let at = from; at <= to; ) {
+      for (let at = from; at <= to;) {
         const line = view.state.doc.lineAt(at);
         const block = blockAt(blocks, line.number);
         const level = block ? (found[indexOfBlock.get(block)!] ?? 0) : 0;
@@ -60,6 +60,13 @@ export function markedLines(blocks: Block[], markOfLine: MarkOfLine): Extension 
   return [levels, plugin, pointer(markOfLine)];
 }
 
+let clicked: EditorView | null = null;
+
+/** Whether a mark that is being pinned was clicked in this editor, which then stays where it is. */
+export function isClicked(view: EditorView): boolean {
+  return view === clicked;
+}
+
 function pointer(markOfLine: MarkOfLine): Extension {
   let last: Element | null = null;
   return EditorView.domEventHandlers({
@@ -75,7 +82,10 @@ function pointer(markOfLine: MarkOfLine): Extension {
     },
     click(event, view) {
       const line = (event.target as Element).closest(".cm-line");
-      if (line && view.contentDOM.contains(line) && getSelection()?.isCollapsed) togglePin(markOfLine(lineNumber(view, line)));
+      if (!line || !view.contentDOM.contains(line) || !getSelection()?.isCollapsed) return;
+      clicked = view;
+      togglePin(markOfLine(lineNumber(view, line)));
+      clicked = null;
     },
   });
 }
@@ -85,8 +95,7 @@ function lineNumber(view: EditorView, line: Element): number {
 }
 
 /** Scroll to the first marked line, unless one is on the screen. */
-export function reveal(view: EditorView, blocks: Block[], current: Mark | null): void {
-  const levels = levelsOf(current, blocks);
+export function reveal(view: EditorView, blocks: Block[], levels: Uint8Array): void {
   const best = Math.max(0, ...new Set(levels));
   if (!best) return;
   const { from, to } = visibleLines(view);

@@ -20,7 +20,7 @@ interface Properties {
 }
 
 const LARGEST = 2;
-const SMALLEST_FIT = 0.55; // smaller text can't be read: a large graph begins at its top instead
+const SMALLEST_FIT = 0.7; // smaller text can't be read: a large graph begins at its top instead
 const DRAGGED = 4; // pixels from which a press is no click
 
 export const Canvas = forwardRef<CanvasHandle, Properties>(({ width, height, label, children }, handle) => {
@@ -51,9 +51,11 @@ export const Canvas = forwardRef<CanvasHandle, Properties>(({ width, height, lab
     apply();
   };
   const show = (box: Placed) => {
+    if (!svg.current) return;
     const { x, y, scale } = view.current;
     const [left, top] = [x + box.x * scale, y + box.y * scale];
-    const inside = left >= 0 && top >= 0 && left < svg.current!.clientWidth && top < svg.current!.clientHeight;
+    const [right, bottom] = [left + box.width * scale, top + box.height * scale];
+    const inside = left >= 0 && top >= 0 && right < svg.current!.clientWidth && bottom < svg.current!.clientHeight;
     if (!inside) centre(box);
   };
   useImperativeHandle(handle, () => ({ fit, centre, show }));
@@ -63,7 +65,16 @@ export const Canvas = forwardRef<CanvasHandle, Properties>(({ width, height, lab
   return (
     <svg class="canvas" ref={svg} role="img" aria-label={label}>
       <defs>
-        <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto">
+        <marker
+          id="arrow"
+          viewBox="0 0 8 8"
+          refX="7"
+          refY="4"
+          markerWidth="9"
+          markerHeight="9"
+          markerUnits="userSpaceOnUse"
+          orient="auto"
+        >
           <path d="M0,0 L8,4 L0,8 z" />
         </marker>
       </defs>

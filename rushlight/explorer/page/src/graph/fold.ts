@@ -26,7 +26,8 @@ export interface Picture {
   open: Group[];
 }
 
-const FIRST_BOXES = 90; // drawn at first: about what can be read without zooming
+const FIRST_BOXES = 60; // drawn at first: about what can be read without zooming
+const RUN = 30; // nodes that are folded as one where a module has too many
 const MOST_IN_A_GROUP = 60;
 
 /** The modules of a graph as a tree. Where nodes know no modules, or a module has too many, runs of nodes take their place. */
@@ -50,7 +51,7 @@ export function groupsOf(graph: Graph): Group {
     }
     group.own.push(at);
   });
-  cutIntoRuns(root);
+  cutIntoRuns(root, graph);
   collect(root);
   return root;
 }
@@ -59,14 +60,15 @@ function newGroup(key: string, title: string, parent: Group | null): Group {
   return { key, title, parent, groups: [], own: [], all: [] };
 }
 
-function cutIntoRuns(group: Group): void {
-  for (const each of group.groups) cutIntoRuns(each);
-  if (group.own.length <= MOST_IN_A_GROUP * 2) return;
-  const nodes = group.own;
-  group.own = [];
-  for (let at = 0; at < nodes.length; at += MOST_IN_A_GROUP) {
-    const run = nodes.slice(at, at + MOST_IN_A_GROUP);
-    const part = newGroup(`${group.key}/#${at}`, `nodes ${at}–${at + run.length - 1}`, group);
+function cutIntoRuns(group: Group, graph: Graph): void {
+  for (const each of group.groups) cutIntoRuns(each, graph);
+  const calls = group.own.filter((node) => graph.nodes[node]!.kind === "call");
+  if (calls.length <= MOST_IN_A_GROUP) return;
+  group.own = group.own.filter((node) => graph.nodes[node]!.kind !== "call");
+  for (let at = 0; at < calls.length; at += RUN) {
+    const run = calls.slice(at, at + RUN);
+    const name = (node: number | undefined) => graph.nodes[node!]!.name;
+    const part = newGroup(`${group.key}/#${at}`, `${name(run[0])} … ${name(run.at(-1))}`, group);
     part.own = run;
     group.groups.push(part);
   }
@@ -99,7 +101,7 @@ export function pictureOf(graph: Graph, root: Group, open: Set<string>, hidden: 
   const picture: Picture = { boxes: [], edges: [], open: [] };
   const visit = (group: Group) => {
     if (!open.has(group.key)) return fold(group);
-    if (group.parent) picture.open.push(group);
+    if (group.parent && group.all.some((node) => !hidden(node))) picture.open.push(group);
     for (const node of group.own) {
       if (hidden(node)) continue;
       picture.boxes.push({ key: `n${node}`, node, group });
@@ -122,4 +124,10 @@ export function pictureOf(graph: Graph, root: Group, open: Set<string>, hidden: 
     picture.edges.push([a, b]);
   }
   return picture;
+}
+
+/** The keys of the groups that a node is in, outermost first. */
+export function groupsAround(root: Group, node: number): string[] {
+  const inside = root.groups.find((group) => group.all.includes(node));
+  return inside ? [inside.key, ...groupsAround(inside, node)] : [];
 }

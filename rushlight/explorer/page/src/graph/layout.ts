@@ -1,7 +1,7 @@
 // Where the boxes and lines of a graph are.
 
 import { Graph as Layered, layout } from "@dagrejs/dagre";
-import type { Box, Picture } from "./fold";
+import type { Box, Group, Picture } from "./fold";
 
 export interface Placed {
   x: number;
@@ -20,7 +20,8 @@ export interface Layout {
 
 type Point = { x: number; y: number };
 
-const SPACE = { rankdir: "TB", nodesep: 14, ranksep: 30, edgesep: 8, marginx: 16, marginy: 16 };
+const SPACE = { rankdir: "TB", nodesep: 14, ranksep: 30, edgesep: 8, marginx: 20, marginy: 40 };
+const TITLE = 13; // pixels over the boxes of a frame, for its title
 const MOST_BOXES_IN_FRAMES = 250; // more, and frames around modules take seconds to lay out
 
 export function layOut(picture: Picture, sizeOf: (box: Box) => { width: number; height: number }): Layout {
@@ -31,7 +32,8 @@ export function layOut(picture: Picture, sizeOf: (box: Box) => { width: number; 
   const framed = new Set(frames.map((group) => group.key));
   for (const box of picture.boxes) graph.setNode(box.key, sizeOf(box));
   for (const group of frames) graph.setNode(`c${group.key}`, {});
-  for (const group of frames) if (group.parent && framed.has(group.parent.key)) graph.setParent(`c${group.key}`, `c${group.parent.key}`);
+  for (const group of frames)
+    if (group.parent && framed.has(group.parent.key)) graph.setParent(`c${group.key}`, `c${group.parent.key}`);
   for (const { key, node, group } of picture.boxes) {
     const around = node === null ? group.parent : group;
     if (around && framed.has(around.key)) graph.setParent(key, `c${around.key}`);
@@ -47,12 +49,26 @@ function read(graph: Layered, picture: Picture): Layout {
     const { x, y, width, height } = graph.node(key) as Placed;
     if (Number.isFinite(x)) boxes.set(key, { x: x - width / 2, y: y - height / 2, width, height });
   }
+  makeRoomForTitles(boxes, picture);
   const lines = picture.edges.map(([from, to]) => {
     const { points } = graph.edge(from, to) as { points: Point[] };
     return { from, to, path: curve(points) };
   });
   const { width, height } = graph.graph() as { width?: number; height?: number };
   return { width: width ?? 100, height: height ?? 100, boxes, lines };
+}
+
+/** Frames grow upwards: those around other frames by more, so that no title is on another. */
+function makeRoomForTitles(boxes: Map<string, Placed>, { open }: Picture): void {
+  const levels = new Map<Group, number>();
+  for (const group of [...open].reverse()) {
+    const level = Math.max(0, ...group.groups.map((each) => levels.get(each) ?? 0)) + 1;
+    levels.set(group, level);
+    const frame = boxes.get(`c${group.key}`);
+    if (!frame) continue;
+    frame.y -= level * TITLE;
+    frame.height += level * TITLE;
+  }
 }
 
 /** A line through points, with rounded corners. */

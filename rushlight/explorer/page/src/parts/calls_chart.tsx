@@ -3,7 +3,7 @@
 import * as format from "../format";
 import type { Call } from "../recording";
 import { Panel } from "./small";
-import { useWidth } from "./width";
+import { useSize } from "./size";
 
 const HEIGHT = 190;
 const EDGE = { left: 58, right: 14, top: 12, bottom: 26 };
@@ -17,11 +17,15 @@ const SHAPES: Record<string, string> = {
   eager: "M-4,-4L4,4M4,-4L-4,4",
 };
 const TITLES: Record<string, string> = {
-  compile: "compiled", recompile: "compiled again", kept: "found in the cache", hit: "ran what was compiled", eager: "ran as Python",
+  compile: "compiled",
+  recompile: "compiled again",
+  kept: "found in the cache",
+  hit: "ran what was compiled",
+  eager: "ran as Python",
 };
 
 export function CallsChart({ calls, onPick }: { calls: Call[]; onPick: (call: Call) => void }) {
-  const [frame, width] = useWidth();
+  const [frame, { width }] = useSize();
   const kinds = Object.keys(SHAPES).filter((kind) => calls.some((call) => call.kind === kind));
   return (
     <Panel title="Calls" aside={<Key kinds={kinds} />}>
@@ -34,7 +38,12 @@ function Key({ kinds }: { kinds: string[] }) {
   return (
     <span class="key-list">
       {kinds.map((kind) => (
-        <span key={kind}><svg width="14" height="14" viewBox="-7 -7 14 14"><path class={`call ${kind}`} d={SHAPES[kind]} /></svg> {TITLES[kind]}</span>
+        <span key={kind}>
+          <svg width="14" height="14" viewBox="-7 -7 14 14">
+            <path class={`call-point ${kind}`} d={SHAPES[kind]} />
+          </svg>{" "}
+          {TITLES[kind]}
+        </span>
       ))}
     </span>
   );
@@ -55,29 +64,46 @@ function Drawing({ calls, width, onPick }: { calls: Call[]; width: number; onPic
   const [low, high] = [Math.floor(Math.log10(Math.min(...times))), Math.ceil(Math.log10(Math.max(...times)) + 1e-9)];
   const end = Math.max(...calls.map((call) => call.at + call.seconds), 1e-6);
   const x = (at: number) => EDGE.left + (at / end) * (width - EDGE.left - EDGE.right);
-  const y = (spent: number) => EDGE.top + ((high - Math.log10(Math.max(spent, 1e-7))) / Math.max(high - low, 1)) * (HEIGHT - EDGE.top - EDGE.bottom);
+  const y = (spent: number) =>
+    EDGE.top + ((high - Math.log10(Math.max(spent, 1e-7))) / Math.max(high - low, 1)) * (HEIGHT - EDGE.top - EDGE.bottom);
   const decades = Array.from({ length: high - low + 1 }, (_, at) => low + at);
   return (
     <svg class="chart" width={width} height={HEIGHT} role="img" aria-label="Calls over time">
       {decades.map((decade) => (
         <g key={decade}>
           <line class="grid" x1={EDGE.left} x2={width - EDGE.right} y1={y(10 ** decade)} y2={y(10 ** decade)} />
-          <text class="tick" x={EDGE.left - 8} y={y(10 ** decade) + 4} text-anchor="end">{format.seconds(10 ** decade)}</text>
+          <text class="tick" x={EDGE.left - 8} y={y(10 ** decade) + 4} text-anchor="end">
+            {format.seconds(10 ** decade)}
+          </text>
         </g>
       ))}
       {[0, 0.25, 0.5, 0.75, 1].map((part) => (
-        <text key={part} class="tick" x={x(end * part)} y={HEIGHT - 8} text-anchor={part === 0 ? "start" : part === 1 ? "end" : "middle"}>
+        <text
+          key={part}
+          class="tick"
+          x={x(end * part)}
+          y={HEIGHT - 8}
+          text-anchor={part === 0 ? "start" : part === 1 ? "end" : "middle"}
+        >
           {format.seconds(end * part)}
         </text>
       ))}
       {calls.map((call, at) => (
         <path
-          key={at} class={`call ${call.kind} ${call.timed ? "timed" : ""}`} d={SHAPES[call.kind] ?? SHAPES.hit} onClick={() => onPick(call)}
+          key={at}
+          class={`call-point ${call.kind} ${call.timed ? "timed" : ""}`}
+          d={SHAPES[call.kind] ?? SHAPES.hit}
+          onClick={() => onPick(call)}
           transform={`translate(${x(call.at)},${y(call.seconds)})`}
         >
-          <title>{`${call.name}: ${TITLES[call.kind] ?? call.kind}, ${format.seconds(call.seconds)}${call.timed ? ", kernels measured" : ""}`}</title>
+          <title>{titleOf(call)}</title>
         </path>
       ))}
     </svg>
   );
+}
+
+function titleOf({ name, kind, seconds, timed }: Call): string {
+  const measured = timed ? ", kernels measured" : "";
+  return `${name}: ${TITLES[kind] ?? kind}, ${format.seconds(seconds)}${measured}`;
 }

@@ -6,7 +6,7 @@ import { go } from "../state";
 /** Show a kernel among those of its unit, pinned. */
 export function openKernel(entry: KernelEntry): void {
   batch(() => {
-    go({ view: "Inductor", unit: entry.unit.id, panel: "kernels" });
+    go({ view: entry.unit.kind === "script" ? "TorchScript" : "Inductor", unit: entry.unit.id, panel: "kernels" });
     pinned.value = markOf([], entry);
   });
 }

@@ -41,14 +41,26 @@ export function SearchBox() {
   return (
     <div class="search">
       <input
-        id="search" type="search" placeholder="Search everything ( / )" aria-label="Search everything" value={text.value}
-        onFocus={() => (searching.value = true)} onBlur={() => setTimeout(() => (searching.value = false), 150)}
-        onInput={(event) => (text.value = event.currentTarget.value)} onKeyDown={pressed}
+        id="search"
+        type="search"
+        placeholder="Search everything ( / )"
+        aria-label="Search everything"
+        value={text.value}
+        onFocus={() => (searching.value = true)}
+        onBlur={() => setTimeout(() => (searching.value = false), 150)}
+        onInput={(event) => (text.value = event.currentTarget.value)}
+        onKeyDown={pressed}
       />
       {searching.value && settled.value.trim() && (
         <div class="hits" role="listbox" ref={list}>
           {hits.value.map((hit, at) => (
-            <button key={at} role="option" aria-selected={at === chosen.value} onMouseDown={(event) => event.preventDefault()} onClick={() => open(at)}>
+            <button
+              key={at}
+              role="option"
+              aria-selected={at === chosen.value}
+              onMouseDown={(event) => event.preventDefault()}
+              onClick={() => open(at)}
+            >
               <span class="tag">{hit.kind}</span> <b>{hit.title}</b> <code>{hit.detail}</code>
             </button>
           ))}

@@ -1,8 +1,8 @@
 // Small parts that all views use.
 
 import type { ComponentChildren } from "preact";
-import { type KernelEntry, fileOf, lineText, placeName } from "../indices";
-import { type Level, hover, levelOf, mark, markOf, togglePin } from "../marks";
+import { type KernelEntry, fileOf, lineOf, lineText, placeName } from "../indices";
+import { type Level, hover, levelOf, levelOfLines, mark, markOf, togglePin } from "../marks";
 import type { Place } from "../recording";
 import { index, showFile } from "../state";
 
@@ -16,12 +16,23 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
-export function Panel({ title, aside, children, class: name = "" }: {
-  title: ComponentChildren; aside?: ComponentChildren; children: ComponentChildren; class?: string;
+export function Panel({
+  title,
+  aside,
+  children,
+  class: name = "",
+}: {
+  title: ComponentChildren;
+  aside?: ComponentChildren;
+  children: ComponentChildren;
+  class?: string;
 }) {
   return (
     <section class={`panel ${name}`}>
-      <header><h3>{title}</h3>{aside && <span class="aside">{aside}</span>}</header>
+      <header>
+        <h3>{title}</h3>
+        {aside && <span class="aside">{aside}</span>}
+      </header>
       {children}
     </section>
   );
@@ -35,9 +46,10 @@ export function levelClass(level: Level): string {
 
 /** Handlers and a class that make an element take part in marks. */
 export function marking(places: Place[], kernel: KernelEntry | null = null) {
+  const level = kernel ? levelOf(mark.value, places, kernel) : levelOfLines(mark.value, places);
   const own = () => markOf(places, kernel);
   return {
-    level: levelClass(levelOf(mark.value, places, kernel)),
+    level: levelClass(level),
     handlers: { onMouseEnter: () => hover(own()), onMouseLeave: () => hover(null), onClick: () => togglePin(own()) },
   };
 }
@@ -53,7 +65,7 @@ export function PlaceLink({ place, text = false }: { place: Place; text?: boolea
   };
   return (
     <button class={`place ${level}`} {...handlers} onClick={show}>
-      {placeName(recording, place)}
+      <span class="place-file">{recording.files[fileOf(place)]?.name ?? "?"}</span>:{lineOf(place)}
       {text && <code>{lineText(recording, place)}</code>}
     </button>
   );
@@ -65,18 +77,40 @@ export function Places({ places }: { places: Place[] }) {
   const rest = places.length - MOST_PLACES;
   return (
     <span class="places">
-      {places.slice(0, MOST_PLACES).map((place) => <PlaceLink key={place} place={place} />)}
-      {rest > 0 && <span class="faint" title={places.map((place) => placeName(index.value!.recording, place)).join("\n")}>+{rest}</span>}
+      {places.slice(0, MOST_PLACES).map((place, at) => (
+        <PlaceLink key={at} place={place} />
+      ))}
+      {rest > 0 && (
+        <span class="faint" title={places.map((place) => placeName(index.value!.recording, place)).join("\n")}>
+          +{rest}
+        </span>
+      )}
     </span>
   );
 }
 
 export function Bar({ share, tone = "heat" }: { share: number; tone?: string }) {
-  return <span class={`bar ${tone}`}><i style={{ width: `${Math.min(Math.max(share, 0), 1) * 100}%` }} /></span>;
+  return (
+    <span class={`bar ${tone}`}>
+      <i style={{ width: `${Math.min(Math.max(share, 0), 1) * 100}%` }} />
+    </span>
+  );
 }
 
-export function Toggle({ on, title, onChange, children }: {
-  on: boolean; title?: string; onChange: (on: boolean) => void; children: ComponentChildren;
+export function Toggle({
+  on,
+  title,
+  onChange,
+  children,
+}: {
+  on: boolean;
+  title?: string;
+  onChange: (on: boolean) => void;
+  children: ComponentChildren;
 }) {
-  return <button class="toggle" title={title} aria-pressed={on} onClick={() => onChange(!on)}>{children}</button>;
+  return (
+    <button class="toggle" title={title} aria-pressed={on} onClick={() => onChange(!on)}>
+      {children}
+    </button>
+  );
 }

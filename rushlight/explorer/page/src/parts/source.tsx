@@ -1,10 +1,12 @@
 // The programs' own lines, always on the screen.
 
+import { computed } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { Code } from "../code/code";
 import { sourceGutters } from "../code/source_gutters";
-import { type Block, type Index, countLines } from "../indices";
-import { markOf } from "../marks";
+import { type Block, type Index, countLines, fileOf } from "../indices";
+import { mark, markOf } from "../marks";
+import type { SourceFile } from "../recording";
 import { file, index, showFile } from "../state";
 import { Empty } from "./small";
 
@@ -16,12 +18,7 @@ export function SourcePane() {
     <section class="source" aria-label="Source">
       <nav class="files" role="tablist">
         {order.map(({ each, at }) => (
-          <button
-            key={at} role="tab" class={`file ${each.own ? "" : "installed"}`} aria-selected={at === file.value}
-            title={each.own ? each.path : `${each.path} (of an installed package)`} onClick={() => showFile(at)}
-          >
-            {each.name}
-          </button>
+          <FileTab key={at} at={at} shown={each} />
         ))}
       </nav>
       <Source index={found} at={Math.min(file.value, files.length - 1)} />
@@ -30,21 +27,52 @@ export function SourcePane() {
   );
 }
 
+const markedFiles = computed(() => new Set([...(mark.value?.places ?? [])].map(fileOf)));
+
+function FileTab({ at, shown }: { at: number; shown: SourceFile }) {
+  const marked = markedFiles.value.has(at) ? "is-marked" : "";
+  return (
+    <button
+      role="tab"
+      class={`file ${shown.own ? "" : "installed"} ${marked}`}
+      aria-selected={at === file.value}
+      title={shown.own ? shown.path : `${shown.path} (of an installed package)`}
+      onClick={() => showFile(at)}
+    >
+      {shown.name}
+    </button>
+  );
+}
+
 function Source({ index, at }: { index: Index; at: number }) {
   const shown = index.recording.files[at];
   const gutters = useMemo(() => sourceGutters(index, at), [index, at]);
   const blocks = useMemo(() => lineBlocks(at, shown?.text ?? ""), [index, at]);
-  const markOfLine = useMemo(() => (line: number) => (isKnown(index, `${at}:${line}`) ? markOf([`${at}:${line}`]) : null), [index, at]);
+  const markOfLine = useMemo(
+    () => (line: number) => (isKnown(index, `${at}:${line}`) ? markOf([`${at}:${line}`]) : null),
+    [index, at],
+  );
   if (!shown) return <Empty title="No source">The recording holds no file of the program.</Empty>;
   if (!shown.text) return <Empty title="No text">{shown.path} could not be read, or was left out of the recording.</Empty>;
   return (
-    <Code text={shown.text} language="python" blocks={blocks} markOfLine={markOfLine} gutters={gutters} label={`Source of ${shown.name}`} />
+    <Code
+      text={shown.text}
+      language="python"
+      blocks={blocks}
+      markOfLine={markOfLine}
+      program
+      gutters={gutters}
+      label={`Source of ${shown.name}`}
+    />
   );
 }
 
 function lineBlocks(at: number, text: string): Block[] {
   return Array.from({ length: countLines(text) }, (_, line) => ({
-    first: line + 1, last: line + 1, places: [`${at}:${line + 1}`], kernel: null,
+    first: line + 1,
+    last: line + 1,
+    places: [`${at}:${line + 1}`],
+    kernel: null,
   }));
 }
 
@@ -55,10 +83,23 @@ function isKnown(index: Index, place: string): boolean {
 function Legend({ index }: { index: Index }) {
   return (
     <footer class="legend">
-      <span><span class="shape captured" /> captured</span>
-      <span><span class="shape broken" /> broke the graph</span>
-      <span><span class="shape untouched" /> not captured</span>
-      {index.kernelSeconds > 0 && <span><span class="heat key"><i style={{ width: "100%" }} /></span> share of kernel time</span>}
+      <span>
+        <span class="shape captured" /> captured
+      </span>
+      <span>
+        <span class="shape broken" /> broke the graph
+      </span>
+      <span>
+        <span class="shape untouched" /> not captured
+      </span>
+      {index.kernelSeconds > 0 && (
+        <span>
+          <span class="heat key">
+            <i style={{ width: "100%" }} />
+          </span>{" "}
+          share of kernel time
+        </span>
+      )}
     </footer>
   );
 }

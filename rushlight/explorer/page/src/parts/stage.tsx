@@ -7,10 +7,15 @@ import * as format from "../format";
 import { DrawnGraph } from "../graph/graph";
 import type { StageEntry } from "../indices";
 import { index, revealed } from "../state";
+import { AfterPaint } from "./after_paint";
 import { Empty, Toggle } from "./small";
 
 type Mode = "text" | "both" | "graph";
-const MODES: [Mode, string][] = [["text", "Text"], ["both", "Both"], ["graph", "Graph"]];
+const MODES: [Mode, string][] = [
+  ["text", "Text"],
+  ["both", "Both"],
+  ["graph", "Graph"],
+];
 
 const chosen = signal<Mode | null>(null);
 const mode = computed<Mode>(() => chosen.value ?? (innerWidth >= 1600 ? "both" : "text"));
@@ -27,7 +32,8 @@ export function StageView({ entry, extra, bar }: { entry: StageEntry; extra?: Co
         <h2>{stage.title}</h2>
         {stage.stage !== stage.title && <span class="tag">{stage.stage}</span>}
         <span class="faint">
-          {format.count(entry.lines, "line")}{stage.graph && `, ${format.count(stage.graph.nodes.length, "node")}`}
+          {format.count(entry.lines, "line")}
+          {stage.graph && `, ${format.count(stage.graph.nodes.length, "node")}`}
           {stage.seconds > 0 && `, ${format.seconds(stage.seconds)}`}
         </span>
         <span class="space" />
@@ -40,21 +46,30 @@ export function StageView({ entry, extra, bar }: { entry: StageEntry; extra?: Co
         {stage.graph && (
           <span class="choice" role="group" aria-label="How to show the graph">
             {MODES.map(([name, title]) => (
-              <button key={name} aria-pressed={shown === name} onClick={() => (chosen.value = name)}>{title}</button>
+              <button key={name} aria-pressed={shown === name} onClick={() => (chosen.value = name)}>
+                {title}
+              </button>
             ))}
           </span>
         )}
       </header>
-      <div class={`stage-body ${shown}`}>
+      <div class="stage-body">
         {shown !== "graph" && stage.text && (
           <Code
-            key={stage.id} text={stage.text} language={stage.language} blocks={entry.blocks} line={line} label={stage.title}
+            key={stage.id}
+            text={stage.text}
+            language={stage.language}
+            blocks={entry.blocks}
+            line={line}
+            label={stage.title}
             base={base && changes.value ? base.text : null}
           />
         )}
         {shown === "text" && !stage.text && <Empty title="No text">This stage left nothing in the recording.</Empty>}
         {shown !== "text" && stage.graph && (
-          <DrawnGraph key={stage.id} graph={stage.graph} kernels={entry.kernelOfNode} label={`Graph of ${stage.title}`} />
+          <AfterPaint key={stage.id}>
+            {() => <DrawnGraph graph={stage.graph!} kernels={entry.kernelOfNode} label={`Graph of ${stage.title}`} />}
+          </AfterPaint>
         )}
         {extra}
       </div>

@@ -1,8 +1,11 @@
 // The stages of the unit that is shown, in order. Those that the mark reaches light up.
 
 import { computed } from "@preact/signals";
-import { linesByStage, mark } from "../marks";
-import type { Unit } from "../recording";
+import type { ComponentChildren } from "preact";
+import { type Touched, kernelsOf, mark, touchedStages } from "../marks";
+import type { StageEntry } from "../indices";
+import type { Stage, Unit } from "../recording";
+import { levelClass } from "./small";
 import { type View, go, goToStage, index, route, unit, viewOf } from "../state";
 
 export interface Stop {
@@ -15,20 +18,30 @@ export interface Stop {
 
 /** Where `[` and `]` lead through: panels that are no stage, and stages. */
 export function stopsOf(found: Unit): Stop[] {
-  const stages = (view: View): Stop[] => found.stages.filter((stage) => viewOf(stage.view) === view).map((stage) => ({
-    view, title: shortTitle(stage.stage, stage.title), hint: stage.title, stage: stage.id, panel: "",
-  }));
+  const stages = (view: View) =>
+    found.stages.filter((stage) => viewOf(found, stage) === view).map((stage) => stageStop(view, stage));
   const panel = (view: View, name: string, title: string, there: boolean): Stop[] =>
     there ? [{ view, title, hint: title, stage: null, panel: name }] : [];
-  if (found.kind === "script") return [...stages("TorchScript"), ...panel("TorchScript", "steps", "steps", found.steps !== null)];
+  const kernels = found.kernels.length > 0;
+  if (found.kind === "script") {
+    return [
+      ...stages("TorchScript"),
+      ...panel("TorchScript", "kernels", "kernels", kernels),
+      ...panel("TorchScript", "steps", "steps", found.steps !== null),
+    ];
+  }
   return [
     ...panel("Capture", "", "summary", true),
     ...stages("Capture"),
     ...stages("Graphs"),
-    ...panel("Inductor", "kernels", "kernels", found.kernels.length > 0),
-    ...panel("Inductor", "memory", "memory", found.memory.length > 0),
+    ...panel("Inductor", "kernels", "kernels", kernels),
+    ...panel("Inductor", "memory", "memory chart", found.memory.length > 0),
     ...stages("Inductor"),
   ];
+}
+
+function stageStop(view: View, { id, stage, title }: Stage): Stop {
+  return { view, title: shortTitle(stage, title), hint: title, stage: id, panel: "" };
 }
 
 function shortTitle(stage: string, title: string): string {
@@ -40,6 +53,12 @@ export function stopAt(found: Unit): Stop | null {
   const { view, stage, panel } = route.value;
   const own = stopsOf(found).filter((stop) => stop.view === view);
   return own.find((stop) => (stage !== null ? stop.stage === stage : panel !== "" && stop.panel === panel)) ?? own[0] ?? null;
+}
+
+/** The stage that is shown; null where the view shows something else. */
+export function stageAt(found: Unit): StageEntry | null {
+  const stage = stopAt(found)?.stage ?? null;
+  return stage === null ? null : (index.value!.stages.get(stage) ?? null);
 }
 
 export function goToStop(stop: Stop): void {
@@ -58,17 +77,31 @@ export function stepStage(by: 1 | -1): void {
   if (next) goToStop(next);
 }
 
-/** The number of marked lines by stage. */
-const marked = computed(() => (unit.value ? linesByStage(index.value!, unit.value, mark.value) : new Map<number, number>()));
+const marked = computed(() => (unit.value ? touchedStages(index.value!, unit.value, mark.value) : new Map<number, Touched>()));
 
-export function Strip({ found }: { found: Unit }) {
+const NOTHING: Touched = { level: 0, lines: 0 };
+
+const markedKernels = computed((): Touched => {
+  const found = mark.value ? kernelsOf(index.value!, mark.value) : [];
+  const own = found.filter((entry) => entry.unit === unit.value).length;
+  return own ? { level: 2, lines: own } : NOTHING;
+});
+
+function touchedBy(stop: Stop): Touched {
+  if (stop.panel === "kernels") return markedKernels.value;
+  return (stop.stage !== null && marked.value.get(stop.stage)) || NOTHING;
+}
+
+export function Strip({ found, children }: { found: Unit; children: ComponentChildren }) {
   const stops = stopsOf(found);
   const at = stopAt(found);
   return (
     <nav class="strip" aria-label="Stages">
+      {children}
       {stops.map((stop, place) => (
         <StopButton
-          key={`${stop.view} ${stop.stage} ${stop.panel}`} stop={stop}
+          key={`${stop.view} ${stop.stage} ${stop.panel}`}
+          stop={stop}
           begins={stops[place - 1]?.view !== stop.view}
           shown={at !== null && at.stage === stop.stage && at.panel === stop.panel && at.view === stop.view}
         />
@@ -78,11 +111,16 @@ export function Strip({ found }: { found: Unit }) {
 }
 
 function StopButton({ stop, begins, shown }: { stop: Stop; begins: boolean; shown: boolean }) {
-  const lines = stop.stage === null ? 0 : (marked.value.get(stop.stage) ?? 0);
+  const { level, lines } = touchedBy(stop);
   return (
     <>
       {begins && <span class="strip-view">{stop.view}</span>}
-      <button class={lines ? "is-marked" : ""} aria-current={shown ? "step" : undefined} title={stop.hint} onClick={() => goToStop(stop)}>
+      <button
+        class={levelClass(level)}
+        aria-current={shown ? "step" : undefined}
+        title={stop.hint}
+        onClick={() => goToStop(stop)}
+      >
         {stop.title}
         {lines > 0 && <b>{lines}</b>}
       </button>

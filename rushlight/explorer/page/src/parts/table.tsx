@@ -15,6 +15,8 @@ export interface Column<Row> {
   /** What the column sorts by; numbers begin with the largest. */
   by?: (row: Row) => number | string;
   hint?: string;
+  /** Whether its cells are numbers alone, which stand to the right. */
+  numeric?: boolean;
 }
 
 interface Properties<Row> {
@@ -34,15 +36,26 @@ const MARGIN = 8; // rows drawn beyond the edges
 
 export function Table<Row>(properties: Properties<Row>) {
   const { columns, rows, label, selected, onSelect } = properties;
-  const sort = useSignal<{ title: string; down: boolean } | null>(properties.first ? { title: properties.first, down: true } : null);
+  const sort = useSignal<{ title: string; down: boolean } | null>(
+    properties.first ? { title: properties.first, down: true } : null,
+  );
   const body = useRef<HTMLDivElement>(null);
   const range = useSignal({ from: 0, to: 60 });
   const { title: sorted, down } = sort.value ?? { title: "", down: true };
-  const ordered = useMemo(() => sortRows(rows, columns.find((column) => column.title === sorted), down), [rows, sorted, down]);
+  const ordered = useMemo(
+    () =>
+      sortRows(
+        rows,
+        columns.find((column) => column.title === sorted),
+        down,
+      ),
+    [rows, sorted, down],
+  );
   const template = columns.map((column) => column.width).join(" ");
 
   const measure = () => {
-    const element = body.current!;
+    const element = body.current;
+    if (!element) return;
     const from = Math.max(0, Math.floor(element.scrollTop / HEIGHT) - MARGIN);
     const to = Math.ceil((element.scrollTop + element.clientHeight) / HEIGHT) + MARGIN;
     if (from !== range.peek().from || to !== range.peek().to) range.value = { from, to };
@@ -67,9 +80,15 @@ export function Table<Row>(properties: Properties<Row>) {
     <div class="table" role="table" aria-label={label} aria-rowcount={rows.length}>
       <div class="table-head" role="row" style={{ gridTemplateColumns: template }}>
         {columns.map((column) => (
-          <span key={column.title} role="columnheader" aria-sort={sorted === column.title ? (down ? "descending" : "ascending") : "none"}>
+          <span
+            key={column.title}
+            role="columnheader"
+            class={column.numeric ? "numeric" : ""}
+            aria-sort={sorted === column.title ? (down ? "descending" : "ascending") : "none"}
+          >
             <button title={column.hint} disabled={!column.by} onClick={() => toggle(column)}>
-              {column.title}{sorted === column.title && <i>{down ? "▾" : "▴"}</i>}
+              {column.title}
+              {sorted === column.title && <i>{down ? "▾" : "▴"}</i>}
             </button>
           </span>
         ))}
@@ -78,9 +97,15 @@ export function Table<Row>(properties: Properties<Row>) {
         <div style={{ height: `${ordered.length * HEIGHT}px`, position: "relative" }}>
           {ordered.slice(range.value.from, range.value.to).map((row, at) => (
             <TableRow
-              key={range.value.from + at} top={(range.value.from + at) * HEIGHT} template={template} columns={columns} row={row}
-              places={properties.placesOf?.(row) ?? []} kernel={properties.kernelOf?.(row) ?? null}
-              selected={row === selected} onSelect={onSelect}
+              key={range.value.from + at}
+              top={(range.value.from + at) * HEIGHT}
+              template={template}
+              columns={columns}
+              row={row}
+              places={properties.placesOf?.(row) ?? []}
+              kernel={properties.kernelOf?.(row) ?? null}
+              selected={row === selected}
+              onSelect={onSelect}
             />
           ))}
         </div>
@@ -108,10 +133,18 @@ function TableRow<Row>({ top, template, columns, row, places, kernel, selected, 
   };
   return (
     <div
-      class={`row ${level}`} role="row" aria-selected={selected} style={{ top: `${top}px`, gridTemplateColumns: template }}
-      {...handlers} onClick={click}
+      class={`row ${level}`}
+      role="row"
+      aria-selected={selected}
+      style={{ top: `${top}px`, gridTemplateColumns: template }}
+      {...handlers}
+      onClick={click}
     >
-      {columns.map((column) => <span key={column.title} role="cell">{column.cell(row)}</span>)}
+      {columns.map((column) => (
+        <span key={column.title} role="cell" class={column.numeric ? "numeric" : ""}>
+          {column.cell(row)}
+        </span>
+      ))}
     </div>
   );
 }

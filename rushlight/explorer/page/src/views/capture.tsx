@@ -4,17 +4,16 @@ import type { ComponentChildren } from "preact";
 import * as format from "../format";
 import { Empty, Panel, PlaceLink } from "../parts/small";
 import { StageView } from "../parts/stage";
-import { stopAt } from "../parts/strip";
+import { stageAt } from "../parts/strip";
 import { UnitFrame } from "../parts/unit_frame";
 import type { Break, Place, Unit } from "../recording";
-import { go, index, unit } from "../state";
+import { go, unit } from "../state";
 import { sentence } from "./facts";
 
 export function Capture() {
   const found = unit.value;
   if (!found) return <Empty title="Nothing was captured">Call a function under torch.compile while recording.</Empty>;
-  const stop = stopAt(found);
-  const entry = stop?.stage === null || stop?.stage === undefined ? null : index.value!.stages.get(stop.stage);
+  const entry = stageAt(found);
   return <UnitFrame found={found}>{entry ? <StageView entry={entry} /> : <Summary unit={found} />}</UnitFrame>;
 }
 
@@ -22,15 +21,23 @@ function Summary({ unit }: { unit: Unit }) {
   return (
     <div class="page">
       <header class="head">
-        <h1>{unit.name} {unit.place && <PlaceLink place={unit.place} />}</h1>
+        <h1>
+          {unit.name} {unit.place && <PlaceLink place={unit.place} />}
+        </h1>
         <p>{sentence(unit)}</p>
       </header>
       <div class="columns">
         <Lines unit={unit} />
         {unit.recompile && <Again unit={unit} />}
       </div>
-      {unit.breaks.map((each, at) => <BreakPanel key={at} each={each} number={at + 1} />)}
-      {!unit.breaks.length && <Panel title="Breaks"><p class="good">None: the whole function is in one graph.</p></Panel>}
+      {unit.breaks.map((each, at) => (
+        <BreakPanel key={at} each={each} number={at + 1} />
+      ))}
+      {!unit.breaks.length && (
+        <Panel title="Breaks">
+          <p class="good">None: the whole function is in one graph.</p>
+        </Panel>
+      )}
       <Guards unit={unit} />
     </div>
   );
@@ -46,7 +53,9 @@ function Lines({ unit }: { unit: Unit }) {
   return (
     <Panel title="Lines" aside={format.count(all, "line")}>
       <div class="flame small">
-        {kinds.map(([kind, places]) => places.length > 0 && <div key={kind} class={kind} style={{ flexGrow: places.length }} />)}
+        {kinds.map(
+          ([kind, places]) => places.length > 0 && <div key={kind} class={kind} style={{ flexGrow: places.length }} />,
+        )}
       </div>
       <ul class="plain">
         {kinds.map(([kind, places, title]) => (
@@ -64,18 +73,41 @@ function Again({ unit }: { unit: Unit }) {
   const { of, failed } = unit.recompile!;
   return (
     <Panel title="Why it was compiled again" class="warn">
-      <ul class="plain">{failed.map((each) => <li key={each}><code class="wrap">{each}</code></li>)}</ul>
-      {of !== null && <button class="link" onClick={() => go({ view: "Capture", unit: of })}>the capture that did not fit</button>}
+      <ul class="plain">
+        {failed.map((each) => (
+          <li key={each}>
+            <code class="wrap">{each}</code>
+          </li>
+        ))}
+      </ul>
+      {of !== null && (
+        <button class="link" onClick={() => go({ view: "Capture", unit: of })}>
+          the capture that did not fit
+        </button>
+      )}
     </Panel>
   );
 }
 
 function BreakPanel({ each, number }: { each: Break; number: number }) {
   return (
-    <Panel title={<><span class="shape broken" /> Break {number}: {each.reason}</>} class="bad">
+    <Panel
+      title={
+        <>
+          <span class="shape broken" /> Break {number}: {each.reason}
+        </>
+      }
+      class="bad"
+    >
       {each.hint && <p class="hint">{each.hint}</p>}
       {each.places.length > 0 && (
-        <ol class="stack">{each.places.map((place, at) => <li key={at}><PlaceLink place={place} text /></li>)}</ol>
+        <ol class="stack">
+          {each.places.map((place, at) => (
+            <li key={at}>
+              <PlaceLink place={place} text />
+            </li>
+          ))}
+        </ol>
       )}
     </Panel>
   );
@@ -90,7 +122,10 @@ function Guards({ unit }: { unit: Unit }) {
       <ul class="guards">
         {guards.map((guard, at) => (
           <li key={at} class={guard.failed ? "failed" : ""}>
-            <span class={`shape ${guard.failed ? "broken" : "captured"}`} title={guard.failed ? "a later call failed it" : "held"} />
+            <span
+              class={`shape ${guard.failed ? "broken" : "captured"}`}
+              title={guard.failed ? "a later call failed it" : "held"}
+            />
             <code class="wrap">{guard.text}</code>
             {guard.failed && <span class="tag bad">failed later</span>}
             {guard.place && <PlaceLink place={guard.place} />}

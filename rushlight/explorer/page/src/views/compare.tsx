@@ -21,7 +21,8 @@ export function Compare() {
   if (list.length < 2) {
     return (
       <Empty title="One recording is open">
-        To compare, open a second one: a page that the explorer wrote, or a recording as JSON. It is read here, and goes nowhere. <Opener />
+        To compare, open a second one: a page that the explorer wrote, or a recording as JSON. It is read here, and goes
+        nowhere. <Opener />
       </Empty>
     );
   }
@@ -30,7 +31,9 @@ export function Compare() {
     <div class="page compare">
       <header class="head choice-row">
         <Choice label="Before" list={list} chosen={before.value} onChoose={(at) => (before.value = at)} />
-        <button title="Exchange the two" onClick={() => ([before.value, after.value] = [after.value, before.value])}>⇄</button>
+        <button title="Exchange the two" onClick={() => ([before.value, after.value] = [after.value, before.value])}>
+          ⇄
+        </button>
         <Choice label="After" list={list} chosen={after.value} onChoose={(at) => (after.value = at)} />
         <span class="space" />
         <Opener />
@@ -42,12 +45,26 @@ export function Compare() {
   );
 }
 
-function Choice({ label, list, chosen, onChoose }: { label: string; list: Recording[]; chosen: number; onChoose: (at: number) => void }) {
+function Choice({
+  label,
+  list,
+  chosen,
+  onChoose,
+}: {
+  label: string;
+  list: Recording[];
+  chosen: number;
+  onChoose: (at: number) => void;
+}) {
   return (
     <label>
       <span class="faint">{label}</span>{" "}
       <select aria-label={label} value={String(chosen)} onChange={(event) => onChoose(Number(event.currentTarget.value))}>
-        {list.map((each, at) => <option key={at} value={String(at)}>{at + 1}. {each.title || each.command} · {each.made.replace("T", " ")}</option>)}
+        {list.map((each, at) => (
+          <option key={at} value={String(at)}>
+            {at + 1}. {each.title || each.command} · {each.made.replace("T", " ")}
+          </option>
+        ))}
       </select>
     </label>
   );
@@ -81,16 +98,27 @@ function Figures({ found }: { found: Figure[] }) {
   return (
     <Panel title="In numbers">
       <table class="figures">
-        <thead><tr><th /><th>Before</th><th>After</th><th>Change</th></tr></thead>
+        <thead>
+          <tr>
+            <th />
+            <th>Before</th>
+            <th>After</th>
+            <th>Change</th>
+          </tr>
+        </thead>
         <tbody>
-          {found.filter((figure) => figure.before || figure.after).map((figure) => (
-            <tr key={figure.title}>
-              <th>{figure.title}</th>
-              <td>{UNITS[figure.unit](figure.before)}</td>
-              <td>{UNITS[figure.unit](figure.after)}</td>
-              <td><Change before={figure.before} after={figure.after} /></td>
-            </tr>
-          ))}
+          {found
+            .filter((figure) => figure.before || figure.after)
+            .map((figure) => (
+              <tr key={figure.title}>
+                <th>{figure.title}</th>
+                <td>{UNITS[figure.unit](figure.before)}</td>
+                <td>{UNITS[figure.unit](figure.after)}</td>
+                <td>
+                  <Change before={figure.before} after={figure.after} />
+                </td>
+              </tr>
+            ))}
         </tbody>
       </table>
     </Panel>
@@ -103,28 +131,66 @@ function Change({ before, after }: { before: number; after: number }) {
   if (!before || !after) return <span class="faint">{before === after ? "–" : before ? "gone" : "new"}</span>;
   const change = after / before - 1;
   if (Math.abs(change) < SAME) return <span class="faint">same</span>;
-  return <span class={change > 0 ? "more" : "less"}>{change > 0 ? "▲" : "▼"} {change > 1 ? `${(change + 1).toFixed(1)}×` : format.percent(Math.abs(change))}</span>;
+  return (
+    <span class={change > 0 ? "more" : "less"}>
+      {change > 0 ? "▲" : "▼"} {change > 1 ? `${(change + 1).toFixed(1)}×` : format.percent(Math.abs(change))}
+    </span>
+  );
 }
 
 function KernelTable({ before, after }: { before: Index; after: Index }) {
   const pairs = useMemo(() => kernelPairs(before, after), [before, after]);
-  if (!pairs.length) return <Panel title="Kernels"><p class="faint">Neither recording has kernels.</p></Panel>;
+  if (!pairs.length)
+    return (
+      <Panel title="Kernels">
+        <p class="faint">Neither recording has kernels.</p>
+      </Panel>
+    );
   const time = (entry: KernelPair["before"]) => entry?.kernel.seconds ?? 0;
   const largest = Math.max(...pairs.flatMap((pair) => [time(pair.before), time(pair.after)])) || 1;
-  const shown = (entry: KernelPair["before"]) => entry
-    ? <><span class="number">{format.seconds(time(entry))}</span><Bar share={time(entry) / largest} /></>
-    : <span class="faint">not there</span>;
+  const shown = (entry: KernelPair["before"]) =>
+    entry ? (
+      <>
+        <span class="number">{format.seconds(time(entry))}</span>
+        <Bar share={time(entry) / largest} />
+      </>
+    ) : (
+      <span class="faint">not there</span>
+    );
   const columns: Column<KernelPair>[] = [
-    { title: "Unit", width: "minmax(80px, 1fr)", cell: (pair) => (pair.after ?? pair.before)!.unit.name, by: (pair) => (pair.after ?? pair.before)!.unit.name },
-    { title: "Kernel", width: "minmax(120px, 1fr)", cell: ({ before, after }) => [before?.kernel.name, after?.kernel.name].filter((name, at, all) => name && all.indexOf(name) === at).join(" → ") },
-    { title: "Operators", width: "minmax(140px, 3fr)", cell: (pair) => (pair.after ?? pair.before)!.kernel.operators.join(", ") },
+    {
+      title: "Unit",
+      width: "minmax(80px, 1fr)",
+      cell: (pair) => (pair.after ?? pair.before)!.unit.name,
+      by: (pair) => (pair.after ?? pair.before)!.unit.name,
+    },
+    {
+      title: "Kernel",
+      width: "minmax(120px, 1fr)",
+      cell: ({ before, after }) =>
+        [before?.kernel.name, after?.kernel.name].filter((name, at, all) => name && all.indexOf(name) === at).join(" → "),
+    },
+    {
+      title: "Operators",
+      width: "minmax(140px, 3fr)",
+      cell: (pair) => (pair.after ?? pair.before)!.kernel.operators.join(", "),
+    },
     { title: "Before", width: "130px", cell: (pair) => shown(pair.before), by: (pair) => time(pair.before) },
     { title: "After", width: "130px", cell: (pair) => shown(pair.after), by: (pair) => time(pair.after) },
-    { title: "Change", width: "80px", cell: (pair) => <Change before={time(pair.before)} after={time(pair.after)} />, by: (pair) => Math.abs(time(pair.after) - time(pair.before)) },
+    {
+      title: "Change",
+      width: "80px",
+      cell: (pair) => <Change before={time(pair.before)} after={time(pair.after)} />,
+      by: (pair) => Math.abs(time(pair.after) - time(pair.before)),
+    },
   ];
   const [gone, fresh] = [pairs.filter((pair) => !pair.after).length, pairs.filter((pair) => !pair.before).length];
   return (
-    <Panel title="Kernels" aside={`${pairs.length - gone - fresh} in both, ${gone} only before, ${fresh} only after`} class="sums">
+    <Panel
+      title="Kernels"
+      aside={`${pairs.length - gone - fresh} in both, ${gone} only before, ${fresh} only after`}
+      class="sums"
+    >
       <Table columns={columns} rows={pairs} label="Kernels of both" first="Change" />
     </Panel>
   );
@@ -133,21 +199,41 @@ function KernelTable({ before, after }: { before: Index; after: Index }) {
 function Texts({ before, after }: { before: Recording; after: Recording }) {
   const pairs = useMemo(() => textPairs(before, after), [before, after]);
   const key = (pair: TextPair, at: number) => `${pair.group} ${pair.title} ${at}`;
-  const at = Math.max(pairs.findIndex((pair, place) => key(pair, place) === shownText.value), 0);
+  const at = Math.max(
+    pairs.findIndex((pair, place) => key(pair, place) === shownText.value),
+    0,
+  );
   const shown = pairs[at];
-  if (!shown) return <Panel title="Texts"><p class="good">All files and stages have the same text.</p></Panel>;
+  if (!shown)
+    return (
+      <Panel title="Texts">
+        <p class="good">All files and stages have the same text.</p>
+      </Panel>
+    );
   const blocks: [] = [];
   return (
     <Panel title="Files and stages that differ" aside={format.count(pairs.length, "text")} class="texts">
       <div class="texts-body">
         <nav>
           {pairs.map((pair, place) => (
-            <button key={key(pair, place)} aria-current={place === at ? "true" : undefined} onClick={() => (shownText.value = key(pair, place))}>
-              <span class="faint">{pair.group}</span> {pair.title} {!pair.before ? <b class="tag">new</b> : !pair.after ? <b class="tag">gone</b> : ""}
+            <button
+              key={key(pair, place)}
+              aria-current={place === at ? "true" : undefined}
+              onClick={() => (shownText.value = key(pair, place))}
+            >
+              <span class="faint">{pair.group}</span> {pair.title}{" "}
+              {!pair.before ? <b class="tag">new</b> : !pair.after ? <b class="tag">gone</b> : ""}
             </button>
           ))}
         </nav>
-        <Code key={key(shown, at)} text={shown.after} base={shown.before} language={shown.language} blocks={blocks} label={`Changes in ${shown.title}`} />
+        <Code
+          key={key(shown, at)}
+          text={shown.after}
+          base={shown.before}
+          language={shown.language}
+          blocks={blocks}
+          label={`Changes in ${shown.title}`}
+        />
       </div>
     </Panel>
   );

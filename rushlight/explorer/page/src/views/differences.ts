@@ -26,7 +26,12 @@ export function textPairs(before: Recording, after: Recording): TextPair[] {
 function filePairs(before: Recording, after: Recording): TextPair[] {
   const pairs = joined(before.files, after.files, (file) => file.name);
   return pairs.map(([a, b]) => ({
-    group: "Files", title: (b ?? a)!.name, language: "python", before: a?.text ?? "", after: b?.text ?? "", stage: null,
+    group: "Files",
+    title: (b ?? a)!.name,
+    language: "python",
+    before: a?.text ?? "",
+    after: b?.text ?? "",
+    stage: null,
   }));
 }
 
@@ -36,8 +41,12 @@ function stagePairs(before: Recording, after: Recording): TextPair[] {
   return pairs.map(([a, b]) => {
     const { unit, stage } = (b ?? a)!;
     return {
-      group: stage.view, title: `${unit.name}: ${stage.title}`, language: stage.language,
-      before: a?.stage.text ?? "", after: b?.stage.text ?? "", stage: b?.stage.id ?? null,
+      group: stage.view,
+      title: `${unit.name}: ${stage.title}`,
+      language: stage.language,
+      before: a?.stage.text ?? "",
+      after: b?.stage.text ?? "",
+      stage: b?.stage.id ?? null,
     };
   });
 }
@@ -58,7 +67,13 @@ export function kernelPairs(before: Index, after: Index): KernelPair[] {
 type Keys = (entry: KernelEntry) => string;
 
 /** Add the pairs that have the same key; what is left of both. */
-function match(before: KernelEntry[], after: KernelEntry[], keyBefore: Keys, keyAfter: Keys, pairs: KernelPair[]): [KernelEntry[], KernelEntry[]] {
+function match(
+  before: KernelEntry[],
+  after: KernelEntry[],
+  keyBefore: Keys,
+  keyAfter: Keys,
+  pairs: KernelPair[],
+): [KernelEntry[], KernelEntry[]] {
   const waiting = new Map<string, KernelEntry[]>();
   for (const each of after) {
     const key = keyAfter(each);
@@ -78,12 +93,14 @@ function match(before: KernelEntry[], after: KernelEntry[], keyBefore: Keys, key
 function joined<T>(before: T[], after: T[], keyOf: (item: T) => string): [T | null, T | null][] {
   const numbered = (items: T[]) => {
     const counts = new Map<string, number>();
-    return new Map(items.map((item) => {
-      const key = keyOf(item);
-      const number = counts.get(key) ?? 0;
-      counts.set(key, number + 1);
-      return [`${key}#${number}`, item] as const;
-    }));
+    return new Map(
+      items.map((item) => {
+        const key = keyOf(item);
+        const number = counts.get(key) ?? 0;
+        counts.set(key, number + 1);
+        return [`${key}#${number}`, item] as const;
+      }),
+    );
   };
   const [first, second] = [numbered(before), numbered(after)];
   const keys = new Set([...first.keys(), ...second.keys()]);
@@ -98,16 +115,25 @@ export interface Figure {
 }
 
 export function figures(before: Index, after: Index): Figure[] {
-  const figure = (title: string, unit: Figure["unit"], of: (index: Index) => number): Figure => ({ title, unit, before: of(before), after: of(after) });
+  const figure = (title: string, unit: Figure["unit"], of: (index: Index) => number): Figure => ({
+    title,
+    unit,
+    before: of(before),
+    after: of(after),
+  });
   const sum = (numbers: number[]) => numbers.reduce((total, each) => total + each, 0);
   return [
-    figure("One measured call", "seconds", ({ recording }) => sum(recording.calls.filter((call) => call.timed).map((call) => call.seconds))),
+    figure("One measured call", "seconds", ({ recording }) =>
+      sum(recording.calls.filter((call) => call.timed).map((call) => call.seconds)),
+    ),
     figure("Time in kernels", "seconds", (index) => index.kernelSeconds),
     figure("Compiling", "seconds", ({ recording }) => sum(recording.units.map((unit) => unit.seconds))),
     figure("Kernels", "count", (index) => index.kernels.length),
     figure("Graph breaks", "count", ({ recording }) => sum(recording.units.map((unit) => unit.breaks.length))),
     figure("Compiled units", "count", ({ recording }) => recording.units.length),
     figure("Bytes moved by kernels", "bytes", (index) => sum(index.kernels.map(({ kernel }) => kernel.bytes))),
-    figure("Arenas", "bytes", ({ recording }) => sum(recording.units.flatMap((unit) => unit.memory.map((memory) => memory.arena)))),
+    figure("Arenas", "bytes", ({ recording }) =>
+      sum(recording.units.flatMap((unit) => unit.memory.map((memory) => memory.arena))),
+    ),
   ];
 }

@@ -14,7 +14,8 @@ export function Eager() {
   if (!eager.length && !tapes.length) {
     return (
       <Empty title="No eager operator was recorded">
-        Every operator ran inside compiled code, or eager operators were left out. Record a program that calls operators outside of torch.compile.
+        Every operator ran inside compiled code, or eager operators were left out. Record a program that calls operators outside
+        of torch.compile.
       </Empty>
     );
   }
@@ -25,9 +26,15 @@ export function Eager() {
     <div class="unit-frame">
       <div class="unit-bar">
         <nav class="strip" aria-label="Parts">
-          {eager.length > 0 && <button aria-current={shown ? undefined : "step"} onClick={() => go({ panel: "operators" })}>operators</button>}
+          {eager.length > 0 && (
+            <button aria-current={shown ? undefined : "step"} onClick={() => go({ panel: "operators" })}>
+              operators
+            </button>
+          )}
           {tapes.map((each, at) => (
-            <button key={at} aria-current={shown === each ? "step" : undefined} onClick={() => go({ panel: `tape${at}` })}>{each.title}</button>
+            <button key={at} aria-current={shown === each ? "step" : undefined} onClick={() => go({ panel: `tape${at}` })}>
+              {each.title}
+            </button>
           ))}
         </nav>
       </div>
@@ -42,15 +49,38 @@ function Operators({ calls }: { calls: EagerCall[] }) {
   const columns = useMemo((): Column<EagerCall>[] => {
     const largest = Math.max(...calls.map((call) => call.seconds));
     return [
-      { title: "Operator", width: "minmax(130px, 1.3fr)", cell: (call) => call.operator, by: (call) => call.operator },
-      { title: "Line", width: "minmax(100px, 1fr)", cell: (call) => <Places places={call.places.slice(-1)} /> },
-      { title: "Calls", width: "56px", cell: (call) => <span class="number">{call.count}</span>, by: (call) => call.count },
-      { title: "Time", width: "120px", cell: (call) => <><span class="number">{format.seconds(call.seconds)}</span><Bar share={call.seconds / largest} /></>, by: (call) => call.seconds },
+      { title: "Operator", width: "minmax(110px, 1.4fr)", cell: (call) => call.operator, by: (call) => call.operator },
+      { title: "Line", width: "minmax(90px, 1fr)", cell: (call) => <Places places={call.places.slice(-1)} /> },
+      {
+        title: "Calls",
+        numeric: true,
+        width: "44px",
+        cell: (call) => <span class="number">{call.count}</span>,
+        by: (call) => call.count,
+      },
+      {
+        title: "Time",
+        width: "108px",
+        cell: (call) => (
+          <>
+            <span class="number">{format.seconds(call.seconds)}</span>
+            <Bar share={call.seconds / largest} />
+          </>
+        ),
+        by: (call) => call.seconds,
+      },
     ];
   }, [calls]);
   return (
-    <div class="eager">
-      <Table columns={columns} rows={calls} label="Eager operators" placesOf={(call) => call.places} selected={shown} onSelect={(call) => (chosen.value = call)} />
+    <div class="eager-view">
+      <Table
+        columns={columns}
+        rows={calls}
+        label="Eager operators"
+        placesOf={(call) => call.places}
+        selected={shown}
+        onSelect={(call) => (chosen.value = call)}
+      />
       <Walk call={shown} />
     </div>
   );
@@ -59,17 +89,44 @@ function Operators({ calls }: { calls: EagerCall[] }) {
 function Walk({ call }: { call: EagerCall }) {
   return (
     <div class="page walk">
-      <header class="head"><h1>{call.operator}</h1><p class="faint">the first of {format.count(call.count, "call")}</p></header>
+      <header class="head">
+        <h1>{call.operator}</h1>
+        <p class="faint">the first of {format.count(call.count, "call")}</p>
+      </header>
       <div class="columns">
-        <Panel title="Inputs"><ul class="plain">{call.inputs.map((each, at) => <li key={at}><code>{each}</code></li>)}</ul></Panel>
-        <Panel title="Outputs"><ul class="plain">{call.outputs.map((each, at) => <li key={at}><code>{each}</code></li>)}</ul></Panel>
+        <Panel title="Inputs">
+          <ul class="plain">
+            {call.inputs.map((each, at) => (
+              <li key={at}>
+                <code>{each}</code>
+              </li>
+            ))}
+          </ul>
+        </Panel>
+        <Panel title="Outputs">
+          <ul class="plain">
+            {call.outputs.map((each, at) => (
+              <li key={at}>
+                <code>{each}</code>
+              </li>
+            ))}
+          </ul>
+        </Panel>
       </div>
       <Panel title="Through the dispatcher" aside="the highest key that is left chooses the kernel">
         <ol class="dispatch">
           {call.steps.map((step, at) => (
             <li key={at} style={{ marginLeft: `${step.depth * 22}px` }}>
-              <div class="keys">{step.keys.map((key) => <span key={key} class={key === step.key ? "chosen" : ""}>{key}</span>)}</div>
-              <div><span class="arrow">↳</span> <b>{step.key}</b> <code>{step.kernel}</code></div>
+              <div class="keys">
+                {step.keys.map((key) => (
+                  <span key={key} class={key === step.key ? "chosen" : ""}>
+                    {key}
+                  </span>
+                ))}
+              </div>
+              <div>
+                <span class="arrow">↳</span> <b>{step.key}</b> <code>{step.kernel}</code>
+              </div>
             </li>
           ))}
         </ol>
@@ -82,15 +139,24 @@ function Walk({ call }: { call: EagerCall }) {
 function TapeView({ tape }: { tape: Tape }) {
   const graph = useMemo(() => graphOf(tape), [tape]);
   const kernels = useMemo(() => tape.nodes.map(() => null), [tape]);
-  const saving = tape.nodes.map((node, at) => ({ node, at, bytes: node.saved.reduce((sum, each) => sum + each[2], 0) })).filter(({ bytes }) => bytes > 0);
+  const saving = tape.nodes
+    .map((node, at) => ({ node, at, bytes: node.saved.reduce((sum, each) => sum + each[2], 0) }))
+    .filter(({ bytes }) => bytes > 0);
   saving.sort((a, b) => b.bytes - a.bytes);
   return (
     <div class="tape">
       <DrawnGraph graph={graph} kernels={kernels} label={`Tape of ${tape.title}`} />
       <aside class="page">
-        <header class="head"><h1>{tape.title}</h1><p class="faint">{format.count(tape.nodes.length, "node")}, {format.bytes(tape.bytes)} saved for backward</p></header>
+        <header class="head">
+          <h1>{tape.title}</h1>
+          <p class="faint">
+            {format.count(tape.nodes.length, "node")}, {format.bytes(tape.bytes)} saved for backward
+          </p>
+        </header>
         <Panel title="Saved tensors" aside="largest first">
-          {saving.map(({ node, at, bytes }) => <SavedNode key={at} node={node} bytes={bytes} most={saving[0]!.bytes} />)}
+          {saving.map(({ node, at, bytes }) => (
+            <SavedNode key={at} node={node} bytes={bytes} most={saving[0]!.bytes} />
+          ))}
           {!saving.length && <p class="faint">No node saved anything.</p>}
         </Panel>
       </aside>
@@ -102,8 +168,14 @@ function SavedNode({ node, bytes, most }: { node: Tape["nodes"][number]; bytes: 
   const { level, handlers } = marking(node.places);
   return (
     <div class={`saved ${level}`} {...handlers}>
-      <div><b>{node.name}</b> <span class="number">{format.bytes(bytes)}</span> <Bar share={bytes / most} /></div>
-      {node.saved.map(([name, detail, size], at) => <div key={at} class="faint"><code>{name}</code> {detail} <span class="number">{format.bytes(size)}</span></div>)}
+      <div>
+        <b>{node.name}</b> <span class="number">{format.bytes(bytes)}</span> <Bar share={bytes / most} />
+      </div>
+      {node.saved.map(([name, detail, size], at) => (
+        <div key={at} class="faint">
+          <code>{name}</code> {detail} <span class="number">{format.bytes(size)}</span>
+        </div>
+      ))}
       <Places places={node.places} />
     </div>
   );
@@ -113,8 +185,14 @@ function graphOf(tape: Tape): Graph {
   const nodes = tape.nodes.map((node) => {
     const saved = node.saved.reduce((sum, each) => sum + each[2], 0);
     return {
-      name: node.name, label: node.name, kind: "call" as const, detail: saved ? `saves ${format.bytes(saved)}` : "",
-      places: node.places ?? [], path: [], line: null, kernel: null,
+      name: node.name,
+      label: node.name,
+      kind: "call" as const,
+      detail: saved ? `saves ${format.bytes(saved)}` : "",
+      places: node.places,
+      path: [],
+      line: null,
+      kernel: null,
     };
   });
   return { nodes, edges: tape.edges };

@@ -23,6 +23,7 @@ const SENTENCES: Record<string, string> = {
 /** One sentence: "Compiled in 1.2 s: 2 graphs, 1 break, 5 kernels." */
 export function sentence(unit: Unit): string {
   const status = SENTENCES[unit.status] ?? unit.status;
+  if (unit.status === "eager") return `${status}${unit.why ? `: ${unit.why}` : ""}.`;
   const took = unit.seconds > 0 ? ` in ${format.seconds(unit.seconds)}` : "";
   const facts = [
     unit.kind === "capture" && format.count(graphCount(unit), "graph"),
@@ -35,11 +36,4 @@ export function sentence(unit: Unit): string {
 /** The measured call: the one that kernels' times belong to. */
 export function timedCall(recording: Recording, unit: Unit | null = null): Call | null {
   return recording.calls.find((call) => call.timed && (!unit || call.unit === unit.id)) ?? null;
-}
-
-/** Seconds by stage in all calls that compiled, largest first. */
-export function compileSeconds(recording: Recording): [string, number][] {
-  const sums = new Map<string, number>();
-  for (const call of recording.calls) for (const [stage, spent] of call.stages) sums.set(stage, (sums.get(stage) ?? 0) + spent);
-  return [...sums];
 }

@@ -2,20 +2,23 @@
 
 import { Empty } from "../parts/small";
 import { StageView } from "../parts/stage";
-import { stopAt } from "../parts/strip";
+import { stageAt } from "../parts/strip";
 import { UnitFrame } from "../parts/unit_frame";
-import { index, unit } from "../state";
+import { unit } from "../state";
 
 export function Graphs() {
   const found = unit.value;
   if (!found) return <Empty title="No graphs">Call a function under torch.compile while recording.</Empty>;
-  const stop = stopAt(found);
-  const entry = stop?.stage === null || stop?.stage === undefined ? undefined : index.value!.stages.get(stop.stage);
+  const entry = stageAt(found);
   return (
     <UnitFrame found={found}>
-      {entry ? <StageView entry={entry} /> : (
+      {entry ? (
+        <StageView entry={entry} />
+      ) : (
         <Empty title="No graph in this unit">
-          {found.why ? `It runs as Python: ${found.why}.` : "Nothing in it could be captured; its breaks are in the view Capture."}
+          {found.why
+            ? `It runs as Python: ${found.why}.`
+            : "Nothing in it could be captured; its breaks are in the view Capture."}
         </Empty>
       )}
     </UnitFrame>

@@ -2,12 +2,12 @@
 
 import { computed, signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
-import { Code } from "../code/code";
 import type { KernelEntry, StageEntry } from "../indices";
-import { mark } from "../marks";
+import { kernelsOf, mark } from "../marks";
+import { AssemblyOf } from "../parts/assembly";
 import { Empty, Toggle } from "../parts/small";
 import { StageView } from "../parts/stage";
-import { stopAt } from "../parts/strip";
+import { stageAt, stopAt } from "../parts/strip";
 import { UnitFrame } from "../parts/unit_frame";
 import { index, unit } from "../state";
 import { Kernels } from "./kernels";
@@ -19,15 +19,22 @@ export function Inductor() {
   const found = unit.value;
   if (!found) return <Empty title="No kernels">Call a function under torch.compile while recording.</Empty>;
   const stop = stopAt(found);
-  const entry = stop?.stage === null || stop?.stage === undefined ? undefined : index.value!.stages.get(stop.stage);
+  const entry = stageAt(found);
   return (
     <UnitFrame found={found}>
-      {entry ? <InductorStage entry={entry} /> : stop?.panel === "memory" ? <MemoryPlans unit={found} />
-        : stop?.panel === "kernels" ? <Kernels unit={found} /> : (
-          <Empty title="No kernels in this unit">
-            {found.status === "kept" ? "It was found in the cache; record with RUSHLIGHT_CACHE=0 to see it compiled anew." : found.why || "Nothing in it was compiled."}
-          </Empty>
-        )}
+      {entry ? (
+        <InductorStage entry={entry} />
+      ) : stop?.panel === "memory" ? (
+        <MemoryPlans unit={found} />
+      ) : stop?.panel === "kernels" ? (
+        <Kernels unit={found} />
+      ) : (
+        <Empty title="No kernels in this unit">
+          {found.status === "kept"
+            ? "It was found in the cache. Record with RUSHLIGHT_KEEP_CAPTURES=0 to see it compiled."
+            : found.why || "Nothing in it was compiled."}
+        </Empty>
+      )}
     </UnitFrame>
   );
 }
@@ -35,7 +42,11 @@ export function Inductor() {
 function InductorStage({ entry }: { entry: StageEntry }) {
   const kernels = useMemo(() => kernelsIn(entry), [entry]);
   const compiled = kernels.some(({ kernel }) => kernel.assembly);
-  const bar = compiled && <Toggle on={assembly.value} onChange={(on) => (assembly.value = on)}>Assembly</Toggle>;
+  const bar = compiled && (
+    <Toggle on={assembly.value} onChange={(on) => (assembly.value = on)}>
+      Assembly
+    </Toggle>
+  );
   return <StageView entry={entry} bar={bar} extra={compiled && assembly.value && <Assembly kernels={kernels} />} />;
 }
 
@@ -48,21 +59,10 @@ function Assembly({ kernels }: { kernels: KernelEntry[] }) {
   const shown = useMemo(() => {
     let last = kernels.find(({ kernel }) => kernel.assembly)!;
     return computed(() => {
-      const wanted = mark.value?.kernel;
-      if (wanted && wanted.kernel.assembly && kernels.includes(wanted)) last = wanted;
+      const marked = mark.value ? kernelsOf(index.value!, mark.value) : [];
+      last = marked.find((entry) => entry.kernel.assembly && kernels.includes(entry)) ?? last;
       return last;
     });
   }, [kernels]);
   return <AssemblyOf entry={shown.value} />;
-}
-
-export function AssemblyOf({ entry }: { entry: KernelEntry }) {
-  const text = entry.kernel.assembly;
-  const blocks = useMemo(() => [{ first: 1, last: text.split("\n").length, places: entry.kernel.places, kernel: entry }], [entry]);
-  return (
-    <div class="assembly">
-      <div class="caption">{entry.kernel.name} <span class="faint">assembly</span></div>
-      <Code text={text} language="assembly" blocks={blocks} label={`Assembly of ${entry.kernel.name}`} />
-    </div>
-  );
 }

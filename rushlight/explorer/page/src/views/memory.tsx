@@ -3,9 +3,10 @@
 import { useMemo } from "preact/hooks";
 import * as format from "../format";
 import type { KernelEntry } from "../indices";
-import { hover, levelOf, mark, markOf, togglePin } from "../marks";
-import { Panel, levelClass } from "../parts/small";
-import { useWidth } from "../parts/width";
+import { hover, markOf, togglePin } from "../marks";
+import { useMarkedGroup } from "../parts/marked_group";
+import { Panel } from "../parts/small";
+import { useSize } from "../parts/size";
 import type { Memory, Place, Unit } from "../recording";
 import { index } from "../state";
 
@@ -13,18 +14,27 @@ const EDGE = { left: 70, right: 16, top: 10, bottom: 34 };
 const LETTER = 7; // pixels of a name's letter
 
 export function MemoryPlans({ unit }: { unit: Unit }) {
-  return <div class="page">{unit.memory.map((memory, at) => <Plan key={at} memory={memory} unit={unit} />)}</div>;
+  return (
+    <div class="page">
+      {unit.memory.map((memory, at) => (
+        <Plan key={at} memory={memory} unit={unit} />
+      ))}
+    </div>
+  );
 }
 
 function Plan({ memory, unit }: { memory: Memory; unit: Unit }) {
-  const [frame, width] = useWidth();
+  const [frame, { width }] = useSize();
   const saved = memory.unshared > 0 ? 1 - memory.arena / memory.unshared : 0;
-  const aside = `${format.bytes(memory.arena)} for ${format.bytes(memory.unshared)} of buffers${saved > 0.005 ? `: sharing saves ${format.percent(saved)}` : ""}`;
+  const sharing = saved > 0.005 ? `: sharing saves ${format.percent(saved)}` : "";
+  const aside = `${format.bytes(memory.arena)} for ${format.bytes(memory.unshared)} of buffers${sharing}`;
   return (
     <Panel title={`Arena of ${memory.graph}`} aside={aside}>
-      {memory.blocks.length
-        ? <div ref={frame}>{width > 0 && <Chart memory={memory} unit={unit} width={width} />}</div>
-        : <p class="faint">No buffer lives in the arena: all of this graph's values are its results, or stay in registers.</p>}
+      {memory.blocks.length ? (
+        <div ref={frame}>{width > 0 && <Chart memory={memory} unit={unit} width={width} />}</div>
+      ) : (
+        <p class="faint">No buffer lives in the arena: all of this graph's values are its results, or stay in registers.</p>
+      )}
     </Panel>
   );
 }
@@ -43,12 +53,19 @@ interface BlockShape {
 function shapesOf(memory: Memory, unit: Unit): BlockShape[] {
   const kernels = index.value!.kernels.filter((entry) => entry.unit === unit && entry.kernel.graph === memory.graph);
   return memory.blocks.map(([name, size, offset, first, last]) => ({
-    name, size, offset, first, last, kernel: kernels[first] ?? null, places: kernels[first]?.kernel.places ?? [],
+    name,
+    size,
+    offset,
+    first,
+    last,
+    kernel: kernels[first] ?? null,
+    places: kernels[first]?.kernel.places ?? [],
   }));
 }
 
 function Chart({ memory, unit, width }: { memory: Memory; unit: Unit; width: number }) {
   const shapes = useMemo(() => shapesOf(memory, unit), [memory, unit]);
+  const group = useMarkedGroup(shapes);
   const steps = Math.max(...shapes.map((shape) => shape.last + 1), 1);
   const bytes = Math.max(memory.arena, ...shapes.map((shape) => shape.offset + shape.size), 1);
   const height = Math.min(Math.max(220, shapes.length * 16), 460);
@@ -61,29 +78,54 @@ function Chart({ memory, unit, width }: { memory: Memory; unit: Unit; width: num
       {ticks.map((part) => (
         <g key={part}>
           <line class="grid" x1={EDGE.left} x2={width - EDGE.right} y1={y(bytes * part)} y2={y(bytes * part)} />
-          <text class="tick" x={EDGE.left - 8} y={y(bytes * part) + 4} text-anchor="end">{format.bytes(Math.round(bytes * part))}</text>
+          <text class="tick" x={EDGE.left - 8} y={y(bytes * part) + 4} text-anchor="end">
+            {format.bytes(Math.round(bytes * part))}
+          </text>
         </g>
       ))}
       {Array.from({ length: Math.ceil(steps / every) }, (_, at) => at * every).map((step) => (
-        <text key={step} class="tick" x={x(step + 0.5)} y={height - 18} text-anchor="middle">{step}</text>
+        <text key={step} class="tick" x={x(step + 0.5)} y={height - 18} text-anchor="middle">
+          {step}
+        </text>
       ))}
-      <text class="tick" x={(EDGE.left + width) / 2} y={height - 3} text-anchor="middle">kernels, in the order they run</text>
-      {shapes.map((shape, at) => (
-        <Block key={at} shape={shape} x={x(shape.first)} y={y(shape.offset)} width={x(shape.last + 1) - x(shape.first)} height={y(shape.offset + shape.size) - y(shape.offset)} />
-      ))}
+      <text class="tick" x={(EDGE.left + width) / 2} y={height - 3} text-anchor="middle">
+        kernels, in the order they run
+      </text>
+      <g ref={group}>
+        {shapes.map((shape, at) => (
+          <Block
+            key={at}
+            shape={shape}
+            x={x(shape.first)}
+            y={y(shape.offset)}
+            width={x(shape.last + 1) - x(shape.first)}
+            height={y(shape.offset + shape.size) - y(shape.offset)}
+          />
+        ))}
+      </g>
     </svg>
   );
 }
 
 function Block({ shape, x, y, width, height }: { shape: BlockShape; x: number; y: number; width: number; height: number }) {
   const own = () => markOf(shape.places, shape.kernel);
-  const level = levelClass(levelOf(mark.value, shape.places, shape.kernel));
   const colour = shape.kernel ? shape.kernel.index % 10 : 0;
   const title = `${shape.name}: ${format.bytes(shape.size)} at ${shape.offset}, kernels ${shape.first} to ${shape.last}`;
   return (
-    <g class={`block ${level}`} onMouseEnter={() => hover(own())} onMouseLeave={() => hover(null)} onClick={() => togglePin(own())}>
-      <rect class={`colour-${colour}`} x={x + 0.5} y={y + 0.5} width={Math.max(width - 1, 1)} height={Math.max(height - 1, 1)} rx={2} />
-      {height > 13 && width > shape.name.length * LETTER + 8 && <text x={x + 6} y={y + height / 2 + 4}>{shape.name}</text>}
+    <g class="block" onMouseEnter={() => hover(own())} onMouseLeave={() => hover(null)} onClick={() => togglePin(own())}>
+      <rect
+        class={`colour-${colour}`}
+        x={x + 0.5}
+        y={y + 0.5}
+        width={Math.max(width - 1, 1)}
+        height={Math.max(height - 1, 1)}
+        rx={2}
+      />
+      {height > 13 && width > shape.name.length * LETTER + 8 && (
+        <text x={x + 6} y={y + height / 2 + 4}>
+          {shape.name}
+        </text>
+      )}
       <title>{title}</title>
     </g>
   );

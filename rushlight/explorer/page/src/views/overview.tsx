@@ -8,7 +8,8 @@ import { Empty, Panel, PlaceLink } from "../parts/small";
 import type { Recording, Unit } from "../recording";
 import { go, index } from "../state";
 import { WhereToLook } from "./advice";
-import { compileSeconds, kernelSeconds, sentence, timedCall } from "./facts";
+import { CompileTimes } from "./compile_times";
+import { kernelSeconds, sentence, timedCall } from "./facts";
 
 export function Overview() {
   const found = index.value!;
@@ -16,20 +17,38 @@ export function Overview() {
   return (
     <div class="page overview">
       <Head recording={recording} />
-      {recording.error && <Panel title="The program ended with an error" class="bad"><pre>{recording.error}</pre></Panel>}
+      {recording.error && (
+        <Panel title="The program ended with an error" class="bad">
+          <pre>{recording.error}</pre>
+        </Panel>
+      )}
       {recording.notes.length > 0 && (
-        <Panel title="What this recording lacks" class="note"><ul>{recording.notes.map((note) => <li key={note}>{note}</li>)}</ul></Panel>
+        <Panel title="What this recording lacks" class="note">
+          <ul>
+            {recording.notes.map((note, at) => (
+              <li key={at}>{note}</li>
+            ))}
+          </ul>
+        </Panel>
       )}
       <Numbers found={found} />
       <div class="columns">
         <WhereToLook found={found} />
         <Units recording={recording} />
       </div>
-      {recording.calls.length > 0
-        ? <CallsChart calls={recording.calls} onPick={(call) => call.unit !== null && openUnit(found.units.get(call.unit))} />
-        : <Panel title="Calls"><Empty title="No calls">No compiled function was called while this was recorded.</Empty></Panel>}
-      <FirstCall recording={recording} />
-      {recording.output && <Panel title="Output" aside="its end"><pre class="output">{recording.output}</pre></Panel>}
+      {recording.calls.length > 0 ? (
+        <CallsChart calls={recording.calls} onPick={(call) => call.unit !== null && openUnit(found.units.get(call.unit))} />
+      ) : (
+        <Panel title="Calls">
+          <Empty title="No calls">No compiled function was called while this was recorded.</Empty>
+        </Panel>
+      )}
+      <CompileTimes calls={recording.calls} />
+      {recording.output && (
+        <Panel title="Output" aside="its end">
+          <pre class="output">{recording.output}</pre>
+        </Panel>
+      )}
     </div>
   );
 }
@@ -37,8 +56,12 @@ export function Overview() {
 function Head({ recording }: { recording: Recording }) {
   const { processor, threads, python, rushlight, bandwidth, flops } = recording.machine;
   const facts = [
-    processor, format.count(threads, "thread"), python && `Python ${python}`, rushlight && `Rushlight ${rushlight}`,
-    bandwidth && `${format.bytes(bandwidth)}/s`, flops && `${format.scaled(flops)}FLOP/s`,
+    processor,
+    format.count(threads, "thread"),
+    python && `Python ${python}`,
+    rushlight && `Rushlight ${rushlight}`,
+    bandwidth && `${format.bytes(bandwidth)}/s`,
+    flops && `${format.scaled(flops)}FLOP/s`,
   ].filter(Boolean);
   return (
     <header class="head">
@@ -66,7 +89,12 @@ function Numbers({ found }: { found: Index }) {
   if (timed) numbers.push([format.seconds(timed.seconds), `one call of ${timed.name}`, ""]);
   return (
     <div class="numbers">
-      {numbers.map(([number, title, tone]) => <div key={title} class={tone}><b>{number}</b><span>{title}</span></div>)}
+      {numbers.map(([number, title, tone]) => (
+        <div key={title} class={tone}>
+          <b>{number}</b>
+          <span>{title}</span>
+        </div>
+      ))}
     </div>
   );
 }
@@ -85,12 +113,14 @@ function Units({ recording }: { recording: Recording }) {
         {recording.units.map((unit) => (
           <li key={unit.id}>
             <button class="unit" onClick={() => openUnit(unit)}>
-              <span class={`badge ${unit.status} ${unit.breaks.length ? "has-breaks" : ""}`}>{unit.status}</span>
+              <Status unit={unit} />
               <b>{unit.name}</b>
               {unit.recompile && <span class="tag warn">again</span>}
               {kernelSeconds(unit) > 0 && <span class="number">{format.seconds(kernelSeconds(unit))} in kernels</span>}
             </button>
-            <p>{sentence(unit)} {unit.place && <PlaceLink place={unit.place} />}</p>
+            <p>
+              {sentence(unit)} {unit.place && <PlaceLink place={unit.place} />}
+            </p>
           </li>
         ))}
       </ul>
@@ -98,28 +128,13 @@ function Units({ recording }: { recording: Recording }) {
   );
 }
 
+function Status({ unit }: { unit: Unit }) {
+  if (unit.breaks.length) return <span class="badge has-breaks">breaks</span>;
+  return <span class={`badge status-${unit.status}`}>{unit.status}</span>;
+}
+
 function openUnit(unit: Unit | undefined): void {
   if (!unit) return;
   go({ view: unit.kind === "script" ? "TorchScript" : "Capture", unit: unit.id });
   if (unit.place) pinned.value = markOf([unit.place]);
-}
-
-function FirstCall({ recording }: { recording: Recording }) {
-  const parts = compileSeconds(recording);
-  const sum = parts.reduce((total, [, spent]) => total + spent, 0);
-  if (!sum) return null;
-  return (
-    <Panel title="Compiling, by stage" aside={`${format.seconds(sum)} in all first calls`}>
-      <div class="flame">
-        {parts.map(([name, spent], at) => (
-          <div key={name} class={`colour-${at % 10}`} style={{ flexGrow: spent / sum }} title={`${name}: ${format.seconds(spent)}`} />
-        ))}
-      </div>
-      <div class="key-list flame-key">
-        {parts.map(([name, spent], at) => (
-          <span key={name}><i class={`swatch colour-${at % 10}`} /> {name} <b>{format.seconds(spent)}</b> <span class="faint">{format.percent(spent / sum)}</span></span>
-        ))}
-      </div>
-    </Panel>
-  );
 }

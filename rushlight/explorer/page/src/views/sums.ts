@@ -12,9 +12,15 @@ export interface Sum {
 }
 
 export function byLine(index: Index): Sum[] {
-  return sorted([...index.seconds].map(([place, seconds]) => ({
-    name: placeName(index.recording, place), place, places: [place], kernels: index.kernelsOfPlace.get(place)?.length ?? 0, seconds,
-  })));
+  return sorted(
+    [...index.seconds].map(([place, seconds]) => ({
+      name: placeName(index.recording, place),
+      place,
+      places: [place],
+      kernels: index.kernelsOfPlace.get(place)?.length ?? 0,
+      seconds,
+    })),
+  );
 }
 
 export function byGraph(index: Index): Sum[] {
@@ -36,7 +42,8 @@ export function byModule(index: Index): Sum[] {
       else paths.set(entry, [node.path]);
     });
   }
-  for (const [entry, list] of paths) for (const path of list) for (const name of new Set(path)) sums.add(name, entry, 1 / list.length);
+  for (const [entry, list] of paths)
+    for (const path of list) for (const name of new Set(path)) sums.add(name, entry, 1 / list.length);
   return sorted(sums.list());
 }
 
@@ -52,7 +59,9 @@ class Sums {
 
   list(): Sum[] {
     return [...this.found.values()].map(({ entries, ...sum }) => ({
-      ...sum, kernels: entries.size, places: [...new Set([...entries].flatMap((entry) => entry.kernel.places))],
+      ...sum,
+      kernels: entries.size,
+      places: [...new Set([...entries].flatMap((entry) => entry.kernel.places))],
     }));
   }
 }

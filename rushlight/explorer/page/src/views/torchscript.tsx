@@ -2,9 +2,11 @@
 
 import { Empty } from "../parts/small";
 import { StageView } from "../parts/stage";
-import { stopAt } from "../parts/strip";
+import { stageAt, stopAt } from "../parts/strip";
 import { UnitFrame } from "../parts/unit_frame";
-import { index, unit } from "../state";
+import type { Unit } from "../recording";
+import { unit } from "../state";
+import { Kernels } from "./kernels";
 import { Stepper } from "./stepper";
 
 export function TorchScript() {
@@ -12,17 +14,20 @@ export function TorchScript() {
   if (!found) {
     return (
       <Empty title="No TorchScript was run">
-        Call a function or a module made by <code>torch.jit.script</code>, <code>torch.jit.trace</code> or <code>torch.jit.load</code> while recording.
+        Call a function or a module made by <code>torch.jit.script</code>, <code>torch.jit.trace</code> or{" "}
+        <code>torch.jit.load</code> while recording.
       </Empty>
     );
   }
   const stop = stopAt(found);
-  const entry = stop?.stage === null || stop?.stage === undefined ? undefined : index.value!.stages.get(stop.stage);
+  const entry = stageAt(found);
   return (
-    <UnitFrame found={found}>
-      {entry ? <StageView entry={entry} /> : found.steps ? <Stepper key={found.id} steps={found.steps} /> : (
-        <Empty title="Nothing was recorded of this method">{found.why}</Empty>
-      )}
-    </UnitFrame>
+    <UnitFrame found={found}>{entry ? <StageView entry={entry} /> : <Panel unit={found} name={stop?.panel ?? ""} />}</UnitFrame>
   );
+}
+
+function Panel({ unit, name }: { unit: Unit; name: string }) {
+  if (name === "kernels") return <Kernels unit={unit} />;
+  if (unit.steps) return <Stepper key={unit.id} steps={unit.steps} />;
+  return <Empty title="Nothing was recorded of this method">{unit.why}</Empty>;
 }

@@ -75,8 +75,8 @@ class Browser:
         return self.call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
     def text(self, selector: str) -> str:
-        """The text of an element."""
-        return self.run("return document.querySelector(arguments[0]).innerText", selector)
+        """The text of an element; empty where it is not there."""
+        return self.run("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
 
     def wait_for(self, selector: str, pattern: str, seconds: float = 60) -> str:
         """The text of an element, once it has what the pattern says; AssertionError with its text where that takes too long."""
@@ -89,6 +89,23 @@ class Browser:
     def click(self, selector: str) -> None:
         """Click on an element."""
         self.call("POST", f"/element/{self._element(selector)}/click")
+
+    def hover(self, selector: str) -> None:
+        """Move the mouse to the middle of an element."""
+        origin = {_ELEMENT: self._element(selector)}
+        self._act("pointer", [{"type": "pointerMove", "duration": 0, "x": 0, "y": 0, "origin": origin}])
+
+    def press(self, keys: str) -> None:
+        """Press keys one after another."""
+        self._act("key", [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")])
+
+    def _act(self, kind: str, steps: list[dict[str, Any]]) -> None:
+        self.call("POST", "/actions", {"actions": [{"type": kind, "id": kind, "actions": steps}]})
+
+    def errors(self) -> list[str]:
+        """The console's errors since the last call."""
+        entries = self.call("POST", "/se/log", {"type": "browser"})
+        return [entry["message"] for entry in entries if entry["level"] == "SEVERE"]
 
     def choose_file(self, selector: str, path: Path) -> None:
         """Give a file to an input of files."""
@@ -107,7 +124,7 @@ class Browser:
             for x, y in places
         ]
         steps = [moves[0], {"type": "pointerDown", "button": 0}, *moves[1:], {"type": "pointerUp", "button": 0}]
-        self.call("POST", "/actions", {"actions": [{"type": "pointer", "id": "mouse", "actions": steps}]})
+        self._act("pointer", steps)
 
     def screenshot(self, path: Path) -> None:
         """Write what the window shows as PNG."""

@@ -1,0 +1,93 @@
+// Kernels with their times, and how near these are to what the machine can do.
+
+import { useMemo } from "preact/hooks";
+import * as format from "../format";
+import type { Index, KernelEntry } from "../indices";
+import { openKernel } from "../parts/open_kernel";
+import { Bar, Places } from "../parts/small";
+import { type Column, Table } from "../parts/table";
+
+export function KernelTimes({ rows, found }: { rows: KernelEntry[]; found: Index }) {
+  const columns = useMemo((): Column<KernelEntry>[] => {
+    const largest = Math.max(...rows.map(({ kernel }) => kernel.seconds));
+    return [
+      {
+        title: "Kernel",
+        width: "minmax(74px, 1fr)",
+        cell: (row) => (
+          <button class="link" onClick={() => openKernel(row)}>
+            {row.kernel.name}
+          </button>
+        ),
+        by: ({ kernel }) => kernel.name,
+      },
+      {
+        title: "Operators",
+        width: "minmax(60px, 1.6fr)",
+        cell: ({ kernel }) => <span title={kernel.operators.join(", ")}>{kernel.operators.join(", ")}</span>,
+      },
+      { title: "Lines", width: "minmax(104px, 1.2fr)", cell: ({ kernel }) => <Places places={kernel.places.slice(0, 1)} /> },
+      {
+        title: "Time",
+        width: "96px",
+        cell: ({ kernel }) => (
+          <>
+            <span class="number">{format.seconds(kernel.seconds)}</span>
+            <Bar share={kernel.seconds / largest} />
+          </>
+        ),
+        by: ({ kernel }) => kernel.seconds,
+      },
+      {
+        title: "Part",
+        numeric: true,
+        width: "52px",
+        hint: "of the time in kernels",
+        cell: ({ kernel }) => <span class="number">{format.percent(kernel.seconds / found.kernelSeconds)}</span>,
+        by: ({ kernel }) => kernel.seconds,
+      },
+      {
+        title: "Calls",
+        numeric: true,
+        width: "50px",
+        cell: ({ kernel }) => <span class="number">{kernel.calls.toLocaleString("en")}</span>,
+        by: ({ kernel }) => kernel.calls,
+      },
+      {
+        title: "Bytes",
+        numeric: true,
+        width: "70px",
+        cell: ({ kernel }) => <span class="number">{format.bytes(kernel.bytes)}</span>,
+        by: ({ kernel }) => kernel.bytes,
+      },
+      {
+        title: "FLOP",
+        numeric: true,
+        width: "66px",
+        hint: "floating-point operations",
+        cell: ({ kernel }) => <span class="number">{format.scaled(kernel.flops)}</span>,
+        by: ({ kernel }) => kernel.flops,
+      },
+      {
+        title: "Of best",
+        numeric: true,
+        width: "62px",
+        hint: "share of what the machine can do at its best",
+        cell: ({ kernel }) => (
+          <span class={`number ${kernel.share < 0.25 ? "low" : ""}`}>{kernel.share ? format.percent(kernel.share) : "–"}</span>
+        ),
+        by: ({ kernel }) => kernel.share,
+      },
+    ];
+  }, [rows, found]);
+  return (
+    <Table
+      columns={columns}
+      rows={rows}
+      label="Times of kernels"
+      first="Time"
+      placesOf={({ kernel }) => kernel.places}
+      kernelOf={(row) => row}
+    />
+  );
+}
