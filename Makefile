@@ -118,7 +118,7 @@ lint: setup
 	$(BIN)/lint-imports
 
 # The pages show stages of programs that the build runs. mkdocs reads docstrings without importing the modules.
-docs: $(VENV)/.docs
+docs: $(VENV)/.docs page
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --clean
 	@echo "open site/index.html"
 

@@ -15,6 +15,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from rushlight.explorer.page import TEMPLATE
+
 HERE = Path(__file__).parent
 PROGRAMS = ("attend", "breaks", "train_resnet", "encode", "transformers_bert", "silero", "decoder")
 
@@ -56,6 +58,9 @@ def decoder_archive(folder: Path) -> Path:
 def write_pages(folder: Path, names: tuple[str, ...] = PROGRAMS) -> Iterator[tuple[str, Path | str]]:
     """Write a page for each name: names with their pages, or with why there is none."""
     folder.mkdir(parents=True, exist_ok=True)
+    if not TEMPLATE.exists():
+        yield from ((name, "`make page` was not run, which needs Node.js") for name in names)
+        return
     for name in names:
         page = folder / f"{name}.html"
         with tempfile.TemporaryDirectory() as scratch:

@@ -19,6 +19,7 @@ from mkdocs.structure.files import File, Files  # noqa: E402
 from mkdocs.structure.pages import Page  # noqa: E402
 from mkdocs.utils import normalize_url  # noqa: E402
 
+from tools.docs import explorer  # noqa: E402
 from tools.docs.markdown import FENCE, LINK  # noqa: E402
 from tools.docs.programs import BadMarker, Programs, fill, needed  # noqa: E402
 
@@ -42,6 +43,7 @@ PICTURES = ("benchmarks/results.png", "benchmarks/blocks.png")
 # Programs run while mkdocs reads the pages: those of each page, by its name.
 pool = ThreadPoolExecutor(os.cpu_count())
 running: dict[str, Future[Programs]] = {}
+explored: dict[str, Path | str] = {}  # pages of the explorer by their program, or why there is none
 scratch = TemporaryDirectory(prefix="rushlight-docs-")
 
 
@@ -50,12 +52,19 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, page, content=(ROOT / name).read_text()))
     for name in PICTURES:
         files.append(File.generated(config, name, abs_src_path=str(ROOT / name)))
-    for number, file in enumerate(files.documentation_pages()):
+    pages = files.documentation_pages()
+    named = set().union(*(explorer.names_in(file.content_string) for file in pages))
+    making = pool.submit(explorer.make_pages, Path(scratch.name) / "explorer", named)
+    for number, file in enumerate(pages):
         names = needed(file.content_string)
         folder = Path(scratch.name).resolve() / str(number)
         folder.mkdir(exist_ok=True)
         programs = Programs(file.content_string, folder, folder.parent / "cache")
         running[file.src_uri] = pool.submit(programs.run_all, names)
+    explored.update(making.result())
+    for path in explored.values():
+        if isinstance(path, Path):
+            files.append(File.generated(config, f"explorer/{path.name}", abs_src_path=str(path)))
     return files
 
 
@@ -65,6 +74,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     markdown = _outside_fences(
         markdown, lambda text: LINK.sub(lambda match: _link(match[0], match[1], match[2], lies_at, source), text)
     )
+    markdown = explorer.with_frames(markdown, source, explored)
     try:
         return fill(markdown, running[source].result())
     except BadMarker as error:
