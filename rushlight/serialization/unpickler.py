@@ -29,9 +29,9 @@ _MAX_INTEGER_BYTES = 4096
 _MAX_NAME = 500
 _UNCHECKED_READ = 1 << 16
 _PYTHON_2 = {"__builtin__": "builtins", "copy_reg": "copyreg"}
-"""Modules of Python 2 by which pickles of protocol 2 name those of today."""
+"""Python 2 names of modules, which pickles of protocol 2 use."""
 _BLOCKED = ("sys", "os", "posix", "nt")
-"""Modules of which nothing may be called, whoever vouches for it."""
+"""Modules whose functions may never be called, even if the user allows them."""
 _EXACT_DICTS = (dict, OrderedDict, Counter)
 
 FindGlobal = Callable[[str, str], Any]

@@ -236,7 +236,7 @@ class FusedMovingAvgObsFakeQuantize(FakeQuantize):
         )
 
 
-# Those that qconfigs use
+# Fake quantizers that qconfigs use
 
 _AVERAGED, _CHANNELS = MovingAverageMinMaxObserver, MovingAveragePerChannelMinMaxObserver
 _SIGNED, _UNSIGNED = {"quant_min": -128, "quant_max": 127, "dtype": qint8}, {"quant_min": 0, "quant_max": 255, "dtype": quint8}
