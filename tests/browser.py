@@ -20,7 +20,7 @@ from typing import Any
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 _FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=900,700")
-_ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key of an element's name in the protocol
+_ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the protocol's key for an element id
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
@@ -29,7 +29,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 class _Isolated(_Quiet):
-    """Pages that may share memory with their workers."""
+    """Serves pages with the headers that let them share memory with workers."""
 
     def end_headers(self) -> None:
         self.send_header("Cross-Origin-Opener-Policy", "same-origin")
@@ -39,7 +39,7 @@ class _Isolated(_Quiet):
 
 @contextmanager
 def served(folder: Path, isolated: bool = False) -> Iterator[str]:
-    """The address at which a folder's files are served in the block; isolated pages may share memory with workers."""
+    """Serves a folder's files inside the block and gives the address. Isolated pages may share memory with workers."""
     handler = functools.partial(_Isolated if isolated else _Quiet, directory=str(folder))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -57,7 +57,7 @@ class Browser:
         self._address = address
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """The value that the driver answers."""
+        """Sends a command to the driver and returns its answer."""
         data = None if method == "GET" else json.dumps(body or {}).encode()
         request = urllib.request.Request(self._address + path, data, {"Content-Type": "application/json"}, method=method)
         try:
@@ -71,7 +71,7 @@ class Browser:
         self.call("POST", "/url", {"url": address})
 
     def run(self, script: str, *arguments: Any) -> Any:
-        """What a function's body returns."""
+        """The return value of a function body that the page runs."""
         return self.call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
     def text(self, selector: str) -> str:
@@ -79,7 +79,7 @@ class Browser:
         return self.run("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
 
     def wait_for(self, selector: str, pattern: str, seconds: float = 60) -> str:
-        """The text of an element, once it has what the pattern says; AssertionError with its text where that takes too long."""
+        """Waits until an element's text matches the pattern and returns it; AssertionError with the text after `seconds`."""
         deadline = time.monotonic() + seconds
         while not re.search(pattern, text := self.text(selector)):
             assert time.monotonic() < deadline, f"{selector} shows {text!r}, not {pattern!r}"
@@ -108,14 +108,14 @@ class Browser:
         return [entry["message"] for entry in entries if entry["level"] == "SEVERE"]
 
     def choose_file(self, selector: str, path: Path) -> None:
-        """Give a file to an input of files."""
+        """Chooses a file in a file input."""
         self.call("POST", f"/element/{self._element(selector)}/value", {"text": str(path)})
 
     def _element(self, selector: str) -> str:
         return self.call("POST", "/element", {"using": "css selector", "value": selector})[_ELEMENT]
 
     def stroke(self, selector: str, places: Sequence[tuple[float, float]]) -> None:
-        """Draw a line over an element with the mouse, its corners in pixels from the element's own corner."""
+        """Draws a line over an element with the mouse. Its corners are pixels relative to the element's corner."""
         left, top = self.run(
             "const at = document.querySelector(arguments[0]).getBoundingClientRect(); return [at.x, at.y]", selector
         )
@@ -127,13 +127,13 @@ class Browser:
         self._act("pointer", steps)
 
     def screenshot(self, path: Path) -> None:
-        """Write what the window shows as PNG."""
+        """Writes a PNG screenshot of the window."""
         path.write_bytes(base64.b64decode(self.call("GET", "/screenshot")))
 
 
 @contextmanager
 def chromium(folder: Path, *flags: str) -> Iterator[Browser]:
-    """A browser, whose files lie in `folder`."""
+    """A browser whose profile lies in `folder`."""
     process = subprocess.Popen([DRIVER, "--port=0"], stdout=subprocess.PIPE, text=True)
     try:
         found = next(filter(None, (re.search(r"on port (\d+)\.", line) for line in process.stdout)))

@@ -1,7 +1,7 @@
 """Settings of all tests.
 
-Compiled code goes to a cache of the session's own. Hypothesis draws the same examples in every run, and a busy machine fails
-no test by its slowness.
+Compiled code goes to a cache that belongs to the session. Hypothesis draws the same examples in every run, and a busy machine
+fails no test by its slowness.
 """
 
 import os
@@ -18,9 +18,9 @@ settings.load_profile("repeatable")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Search for no garbage among imported modules and collected tests, millions of objects, which count as old ones then.
+    """Disable garbage collection while modules are imported and tests collected, since these millions of objects stay alive.
 
-    They are not frozen: to count frozen objects, as the library does, takes as long as there are many.
+    They are not frozen: counting frozen objects, as the library does, takes time in proportion to their number.
     """
     with making_objects_that_stay():
         return (yield)
@@ -28,9 +28,9 @@ def pytest_collection():
 
 @pytest.fixture(scope="session", autouse=True)
 def session_cache(tmp_path_factory):
-    """A cache folder of the session's own, so that results don't depend on what was built before. Its processes share it.
+    """The session's own cache folder, so that results don't depend on earlier builds. All processes of the session share it.
 
-    It begins with the libraries of the store, if there is one (see library_store.py).
+    If there is a library store, the folder starts with its libraries (see library_store.py).
     """
     before = os.environ.get("RUSHLIGHT_CACHE_DIR")
     base = tmp_path_factory.getbasetemp()

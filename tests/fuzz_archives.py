@@ -203,7 +203,7 @@ def _alarm(number: int, frame: object) -> None:
 
 
 def try_archive(data: bytes) -> str | None:
-    """Load an archive and compile its methods; what is wrong with what happened, None for nothing."""
+    """Loads an archive and compiles its methods; returns the violation, or None."""
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
     _watching.append(True)
     try:
@@ -223,7 +223,7 @@ def try_archive(data: bytes) -> str | None:
 
 
 def compile_methods(module: object) -> None:
-    """Compile what a loaded module has; errors in code are RuntimeErrors, and do not stop the others."""
+    """Compiles the methods of a loaded module. Errors in code are RuntimeErrors and do not stop the other methods."""
     for method in list(module._c.type.methods.values()):
         try:
             assert isinstance(method, ImportedFunction)
@@ -236,7 +236,7 @@ def compile_methods(module: object) -> None:
 
 
 def keep_entries() -> dict[str, tuple[bytes, list[tuple[Path, bytes]]]]:
-    """By name: archives, and what the cache folder has of each when its functions were prepared to run."""
+    """By name: archives, and the cache entries written when their functions were prepared to run."""
     folder, kept = Path(os.environ["RUSHLIGHT_CACHE_DIR"]), {}
     for path in ARCHIVES:
         before = set(folder.glob("*.code"))
@@ -248,14 +248,14 @@ def keep_entries() -> dict[str, tuple[bytes, list[tuple[Path, bytes]]]]:
 
 
 def prepare_methods(module: object) -> None:
-    """Make the code of a module's methods, of which some need what the library lacks."""
+    """Compiles a module's methods; some of them need operators that the library lacks."""
     for method in list(module._c.type.methods.values()):
         with contextlib.suppress(RuntimeError):
             executor_of(method).plan()
 
 
 def damaged_value(value: object, choose: random.Random) -> object:
-    """A part of an entry, or something in its place: numbers and texts that are out of place, parts left out and repeated."""
+    """A damaged part of an entry: numbers and texts out of range, parts left out or repeated."""
     if isinstance(value, (list, tuple)) and value and choose.random() < 0.9:
         items = list(value)
         at = choose.randrange(len(items))
@@ -274,7 +274,7 @@ def damaged_value(value: object, choose: random.Random) -> object:
 
 
 def try_entry(name: str, kept: dict, choose: random.Random) -> str | None:
-    """Load an archive beside forged entries, and run its methods; what is wrong with what happened, None for nothing."""
+    """Loads an archive beside forged cache entries and runs its methods; returns the violation, or None."""
     data, entries = kept[name]
     for path, content in entries:
         if choose.random() < 0.3:
@@ -299,7 +299,7 @@ def try_entry(name: str, kept: dict, choose: random.Random) -> str | None:
 
 
 def call_methods(module: object) -> None:
-    """Run a module's methods with tensors for all arguments, which few of them take; any of Python's exceptions may come of that."""
+    """Calls a module's methods with tensors for all arguments. Few methods accept these, so any Python exception is allowed."""
     for method in list(module._c.type.methods.values()):
         try:
             count = len(method.schema.arguments) - 1

@@ -30,7 +30,7 @@ from rushlight.ops.schema import Argument
 FLOATS = (rushlight.float32, rushlight.float64, rushlight.float16, rushlight.bfloat16)
 DTYPES = (*FLOATS, rushlight.complex64, rushlight.int64, rushlight.int32, rushlight.uint8, rushlight.bool)
 HUGE = 1 << 40
-# What an argument of a kind may be; tensors and lists are made from these.
+# Random values for each kind of argument; tensors and lists are made from these.
 CHOICES = {
     "int": (-7, -3, -2, -1, 0, 0, 1, 1, 2, 3, 5, HUGE),
     "float": (-1.0, 0.0, 0.5, 1.0, 2.5, float("nan"), float("inf")),
@@ -46,7 +46,7 @@ LIST_CHOICES = {"int": (-5, -2, -1, 0, 1, 1, 2, 3, 4, 100), "bool": (False, True
 SIZES = (0, 1, 1, 2, 3, 4, 5, 7)
 DIMENSIONS = (0, 1, 1, 2, 2, 3, 4, 5)
 
-# Types of errors that a user of the library may meet; all others, and these texts, belong to the inner workings.
+# Exception types that a user may see. All other types, and these texts, are internal errors.
 EXPECTED_ERRORS = (RuntimeError, TypeError, ValueError, IndexError, MemoryError)
 INTERNAL_TEXT = re.compile(
     r"operands could not be broadcast|zip\(\) argument|tuple index|list index|values to unpack|cannot unpack"
@@ -84,7 +84,7 @@ def random_tensor(choose: random.Random, shape: tuple[int, ...]) -> rushlight.Te
 
 
 def random_value(choose: random.Random, argument: Argument, shape: tuple[int, ...]) -> object:
-    """A value for an argument, of the kind that its schema says."""
+    """A random value of the kind that the argument's schema names."""
     kind = argument.type
     if kind.optional and choose.random() < 0.3:
         return None
@@ -113,7 +113,7 @@ def random_call(op: OpOverload, trial: int) -> tuple[list, dict]:
 
 
 def finding(op: OpOverload, trial: int) -> str | None:
-    """What is wrong with the error that a trial raised; None where it raised none, or one made for users."""
+    """The problem with a trial's error; None if there was no error, or a proper one."""
     args, kwargs = random_call(op, trial)
     try:
         op(*args, **kwargs)
@@ -126,7 +126,7 @@ def finding(op: OpOverload, trial: int) -> str | None:
 
 
 def run_batch(batch: list[OpOverload], trials: range, position_file: str, finding: Callable = finding) -> None:
-    """In a child process: print a line per operator with findings; `position_file` always tells the trial that runs."""
+    """In a child process: prints a line per operator with findings. `position_file` always names the running trial."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
     position = os.open(position_file, os.O_WRONLY | os.O_CREAT)
     for op in batch:
@@ -143,7 +143,7 @@ def run_batch(batch: list[OpOverload], trials: range, position_file: str, findin
 
 
 def findings(names: list[str], trials: range, module: str = "tests.fuzz_arguments") -> Iterator[str]:
-    """Run a batch in child processes, one after the other where one dies, and give the lines of their reports."""
+    """Runs a batch in child processes, with a new one after each crash, and returns the lines of their reports."""
     while names:
         with tempfile.NamedTemporaryFile("r") as position:
             numbers = ["--first-trial", str(trials.start), "--trials", str(len(trials))]
@@ -160,7 +160,7 @@ def findings(names: list[str], trials: range, module: str = "tests.fuzz_argument
 
 
 def replay(op: OpOverload, trial: int, call: Callable = random_call) -> None:
-    """Print the arguments of one trial and what it gives."""
+    """Prints the arguments and the result of one trial."""
     args, kwargs = call(op, trial)
     for argument, value in zip(op._schema.arguments, args, strict=False):
         geometry = f" {tuple(value.shape)} {value.stride()}" if isinstance(value, rushlight.Tensor) else ""
@@ -175,7 +175,7 @@ def replay(op: OpOverload, trial: int, call: Callable = random_call) -> None:
 def main(
     module: str = "tests.fuzz_arguments", about: str = __doc__, finding: Callable = finding, call: Callable = random_call
 ) -> int:
-    """Run all operators, or some, and report: with the `finding` of a module, whose trials have the arguments of `call`."""
+    """Runs all operators, or some, and reports. `finding` checks one trial; `call` makes its arguments."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=100, help="calls of each operator")
     parser.add_argument("--first-trial", type=int, default=0, help="the number of the first call, from which it is drawn")

@@ -17,7 +17,7 @@ from tests.dynamo.random_programs import random_source
 
 
 def program_of(seed: int) -> Program:
-    """The program of a seed with its arguments; its source is found by tracebacks."""
+    """The program of a seed with its arguments. Its source is registered for tracebacks."""
     name = f"tests.random_program_{seed}"
     module = types.ModuleType(name)
     sys.modules[name] = module  # where dataclasses look
@@ -33,7 +33,7 @@ def program_of(seed: int) -> Program:
 
 
 def failure(seed: int) -> str:
-    """How the program of a seed differs from eager when it is captured; "" if it does not."""
+    """The difference between eager and the captured program of a seed; "" if there is none."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -25,9 +25,9 @@ FLOATS = (rushlight.float32, rushlight.float64, rushlight.float16, rushlight.bfl
 WHOLE = (rushlight.int64, rushlight.int32, rushlight.int16, rushlight.int8, rushlight.uint8, rushlight.bool)
 COMPLEX = (rushlight.complex64, rushlight.complex128)
 SCALARS = (-2, -1, 0, 1, 2, 3, 0.5, -1.5, 2.0, float("inf"), float("nan"), True, False, 300, 1e6)
-# Their results are what memory holds, or depend on more than their arguments.
+# Operators whose results are uninitialised memory, or depend on more than their arguments.
 UNSPECIFIED = ("empty", "new_empty", "resize", "set_", "_fused", "record_stream", "_pin", "is_pinned", "_local_scalar")
-# What PyTorch has no kernel for may work here.
+# Errors of PyTorch for missing kernels: such calls may work here.
 NO_KERNEL = (
     "not implemented for",
     "not supported",
@@ -37,17 +37,18 @@ NO_KERNEL = (
     "INTERNAL ASSERT",
 )
 INDEX_NAMES = ("index", "indices", "target", "offsets", "repeats", "tensor_indices_or_sections")
-# Where we differ, and mean to: by the part of a name, with the kind of the finding.
+# Intended differences: part of an operator's name, and the kind of the finding.
 KNOWN = {
-    "special_airy_ai": "value",  # PyTorch's has six digits
-    "kaiser_window": "value",  # PyTorch's has eight
-    "bessel_i0": "value inf for", "i0": "value inf for",  # of infinity
-    "var_mean": "value", "std_mean": "value",  # the mean of infinities, which is infinite
-    "gammaincc": "value", "igammac": "value",  # of NaN, which PyTorch takes for a number
-    "polynomial": "value",  # of NaN as degree, and beyond 10^4 terms
+    "special_airy_ai": "value",  # PyTorch's result has six digits
+    "kaiser_window": "value",  # PyTorch's result has eight digits
+    "bessel_i0": "value inf for", "i0": "value inf for",  # inputs are infinite
+    "var_mean": "value", "std_mean": "value",  # the mean of infinities is infinite
+    "gammaincc": "value", "igammac": "value",  # inputs are NaN, which PyTorch treats as a number
+    "polynomial": "value",  # degree is NaN, or beyond 10^4 terms
     "polygamma": "value", "zeta": "value",  # at their poles
-    "linalg_svd": "value", "linalg_qr": "value", "geqrf": "value", "linalg_eig": "value",  # vectors up to a factor
-    "randint": "dtype", "rand": "accepted", "unique_consecutive": "shape",  # without the functions around
+    # Vectors are unique only up to a factor.
+    "linalg_svd": "value", "linalg_qr": "value", "geqrf": "value", "linalg_eig": "value",
+    "randint": "dtype", "rand": "accepted", "unique_consecutive": "shape",  # called without the Python wrappers
     "native_dropout": ("dtype", "refused"),
     "elu": "accepted: RuntimeError: value cannot", "celu": "accepted: RuntimeError: value cannot",
     "logsumexp": "accepted", "kron": "accepted", "take_along_dim": ("accepted", "refused"),  # PyTorch's own faults
@@ -56,23 +57,24 @@ KNOWN = {
     "special_i1": "value inf for", "modified_bessel_i1": "value inf for", "hfft": "value nan for",  # inputs are infinite
     "bucketize": "value", "searchsorted": "value",  # with NaN among the boundaries
     "cholesky_ex": "value", "aten::qr": "value",  # the factorization fails: the rest of the matrix is unspecified
-    "linalg_det": "value nan for", "aten::std": "value inf for", "igamma_": "value",  # beyond the range of the dtype
-    "linalg_lstsq": "value",  # with NaN as tolerance
+    "linalg_det": "value nan for", "aten::std": "value inf for", "igamma_": "value",  # results exceed the range of the dtype
+    "linalg_lstsq": "value",  # tolerance is NaN
     "kthvalue": "value",  # the index among equal values is unspecified
-    "aten::fmod": "value",  # by a denormal number, for which PyTorch's is NaN
-    "aten::svd": ("value", "refused"),  # vectors up to a sign, and matrices that are not finite
+    "aten::fmod": "value",  # the divisor is denormal, for which PyTorch gives NaN
+    "aten::svd": ("value", "refused"),  # vectors are unique only up to a sign; matrices may be non-finite
     "matrix_exp": "refused: RuntimeError: matrix_exp: Low precision",  # PyTorch's results are wrong
-    "window": "refused: RuntimeError", "mode": "refused: NotImplementedError",  # of one element, of which PyTorch checks less
+    "window": "refused: RuntimeError", "mode": "refused: NotImplementedError",  # one element, for which PyTorch checks less
     "fake_quantize": "refused: NotImplementedError",  # bfloat16
     "pixel_unshuffle": "shape", "fft_rfftfreq": "shape", "to.dtype_layout": "strides",  # PyTorch's own faults
     "empty_strided": "refused", "aten::contiguous": "refused", "lu_unpack": "refused",
-    "searchsorted.Scalar": "refused", "pinv": "refused",  # what PyTorch checks less
+    "searchsorted.Scalar": "refused", "pinv": "refused",  # PyTorch checks less
     "aten::linear": "accepted", "nll_loss2d": "accepted", "native_batch_norm": "accepted", "aten::normal": "accepted",
     "native_group_norm": "accepted", "logspace": "accepted", "norm.ScalarOpt_dtype": "accepted", "upsample": "accepted",
     "fftshift": "accepted", "frobenius_norm": "accepted", "index_copy": "accepted", "index_put": "accepted",
     "isin.Tensor_Tensor": "accepted", "affine_grid": "accepted",
-    "matrix_rank": ("accepted", "refused"), "vecdot": "accepted", "poisson": "refused", "rrelu_": "refused", "not_equal": "refused", "aten::ne": "refused",  # of complex halfs
-    # Whether results are row-major or keep the order of the arguments.
+    # Inputs are complex halves.
+    "matrix_rank": ("accepted", "refused"), "vecdot": "accepted", "poisson": "refused", "rrelu_": "refused", "not_equal": "refused", "aten::ne": "refused",
+    # Results may be row-major or keep the order of the arguments.
     "conj_physical": "strides", "aten::lerp": "strides", "isin": "strides", "ormqr": "strides",
     "pad_sequence": "strides", "svd": "strides", "aten::take": "strides",
     "pow.Scalar": "strides", "slice_scatter": "strides", "irfftn": "strides", "log_sigmoid": "strides", "triangular_solve": "strides", "lstsq": "strides",
@@ -109,7 +111,7 @@ class Calls:
         return args, kwargs
 
     def value(self, argument: Argument) -> object:
-        """A value for an argument, of the kind that its schema says."""
+        """A random value of the kind that the argument's schema names."""
         kind, choose = argument.type, self.choose
         if kind.optional and choose.random() < 0.3:
             return None
@@ -120,7 +122,7 @@ class Calls:
         if argument.name == "reduction":
             return choose.choice((0, 1, 2))
         if argument.name == "pin_memory":
-            return None  # refused by the functions around the operators
+            return None  # the Python wrappers refuse it
         if argument.name in ("interpolation_mode", "padding_mode"):
             return choose.choice((0, 1, 2))
         if kind.base == "int":
@@ -175,7 +177,7 @@ class Calls:
         return self.laid_out(shape, dtype, name in INDEX_NAMES)
 
     def laid_out(self, shape: tuple[int, ...], dtype: rushlight.dtype, is_index: bool) -> rushlight.Tensor:
-        """A tensor of the shape, in one of several orders of memory."""
+        """A tensor of the shape in a random memory layout."""
         choose = self.choose
         kind = choose.random()
         if kind < 0.15 and len(shape) > 1:
@@ -191,7 +193,7 @@ class Calls:
         return self.filled(shape, dtype, is_index)
 
     def filled(self, shape: tuple[int, ...], dtype: rushlight.dtype, is_index: bool) -> rushlight.Tensor:
-        """Contiguous values: small numbers, in every fourth tensor some special ones too."""
+        """Contiguous values: small numbers, and special ones in every fourth tensor."""
         draw = np.random.default_rng(self.choose.getrandbits(32))
         if is_index:
             values = draw.integers(0, max(1, min((size for size in self.shape if size), default=1)), shape)
@@ -238,7 +240,7 @@ def flat(value: object) -> list:
 
 
 def difference(ours: object, theirs: object, values: bool, tolerance: float) -> str | None:
-    """How a tensor or number differs from PyTorch's; inexact ones by more than the tolerance."""
+    """The difference between a tensor or number and PyTorch's; inexact ones must differ by more than the tolerance."""
     if hasattr(ours, "stride") != hasattr(theirs, "stride"):
         return f"{type(ours).__name__} for {type(theirs).__name__}"
     if not hasattr(ours, "stride"):
@@ -260,8 +262,8 @@ def difference(ours: object, theirs: object, values: bool, tolerance: float) -> 
 
 
 def different_values(ours: np.ndarray, theirs: np.ndarray, tolerance: float) -> str | None:
-    """Where the values of two arrays of one shape and dtype differ by more than rounding does."""
-    if ours.dtype.kind == "c":  # which part of an infinite complex number is NaN is left open
+    """Positions where two arrays of one shape and dtype differ by more than rounding."""
+    if ours.dtype.kind == "c":  # it is unspecified which part of an infinite complex number is NaN
         finite = np.isfinite(ours) & np.isfinite(theirs)
         same = (np.isfinite(ours) == np.isfinite(theirs)) | (np.abs(np.where(finite, ours, 0)) > 1e15)
     else:
@@ -280,17 +282,17 @@ def different_values(ours: np.ndarray, theirs: np.ndarray, tolerance: float) -> 
 
 
 def finding(op: OpOverload, trial: int) -> str | None:
-    """What is different from PyTorch in one trial, unless it is meant to be."""
+    """The unintended difference from PyTorch in one trial."""
     found = unlike(op, trial)
     known = found and any(part in op.name and found.startswith(kind) for part, kind in KNOWN.items())
     return None if known else found
 
 
 def unlike(op: OpOverload, trial: int) -> str | None:
-    """What is different from PyTorch in one trial."""
+    """Any difference from PyTorch in one trial."""
     torch = pytorch()
     if op._schema.name.startswith(("_", "mkldnn")) or "backward" in op.name:
-        return None  # inner matters of PyTorch, whose arguments nobody checks
+        return None  # PyTorch's internal operators do not check their arguments
     try:
         other = torch_operator(torch, op)
     except AttributeError:
@@ -306,9 +308,9 @@ def unlike(op: OpOverload, trial: int) -> str | None:
         ours, failed = outcome(rushlight, op, args, kwargs)
     if failed or refused:
         if failed and (refused or any(hasattr(leaf, "stride") and not leaf.numel() for leaf in [*flat(args), *theirs])):
-            return None  # PyTorch checks less where there is nothing to calculate
+            return None  # PyTorch checks less if there is nothing to compute
         if failed and "refers to a single memory location" in str(failed):
-            return None  # PyTorch writes to overlapping memory where it writes one value, or warns
+            return None  # PyTorch writes to overlapping memory if all values agree, or only warns
         first = str(failed or refused).partition("\n")[0]
         return f"{'refused' if failed else 'accepted'}: {type(failed or refused).__name__}: {first}"
     values = not any(part in op.name for part in UNSPECIFIED)
@@ -329,7 +331,7 @@ def has_expanded_of_other_dtype(args: list) -> bool:
 
 
 def to_other(torch: object, value: object) -> object:
-    """An argument as PyTorch takes it."""
+    """Converts an argument to PyTorch's."""
     if isinstance(value, rushlight.memory_format | rushlight.layout):
         return getattr(torch, str(value).removeprefix("torch."))
     return to_torch(torch, value)

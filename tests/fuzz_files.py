@@ -33,7 +33,7 @@ from rushlight.serialization import CheckpointError
 from tests.examples.small_gemma import model
 
 SECONDS, BATCH = 5, 2500
-MEMORY = 256 << 20  # what a trial may take, of address space; files have some 100 KB
+MEMORY = 256 << 20  # bytes of address space for a trial; files have some 100 KB
 NUMBERS = (
     0, 1, 2, 3, 4, 7, 8, 9, 12, 31, 32, 33, 64, 255, 256, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 32, 1 << 40, 1 << 59,
     1 << 60, 1 << 61, 1 << 62, (1 << 63) - 1, 1 << 63, (1 << 64) - 1,
@@ -91,7 +91,7 @@ def contents() -> list[tuple[str, tuple[int, ...], int, bytes]]:
 
 
 class Writer:
-    """Writes a file; `lie` may replace each number by another one."""
+    """Writes a file; `lie` may replace any of its numbers."""
 
     def __init__(self, lie: Callable[[int], int]):
         self.lie, self.parts = lie, []
@@ -118,7 +118,7 @@ class Writer:
             self.parts.append(struct.pack("<" + CODES[kind], value))
 
     def file(self, tensors: list, entries: list = ENTRIES) -> bytes:
-        """The file, of which the tensors' bytes are the end."""
+        """The whole file; the tensors' bytes come last."""
         self.parts.append(b"GGUF")
         self.number("I", 3)
         self.number("Q", len(tensors))
@@ -215,7 +215,7 @@ class Trials:
         )
         with open(self.path, "wb") as file:
             file.write(self.valid)
-        step(self.path)  # the file that is damaged is one that works
+        step(self.path)  # the undamaged file must work
         assert Tokenizer(torch.load_gguf(self.path).metadata).encode("a bc<eos>")
         self.safe = self._safetensors()
 
@@ -234,7 +234,7 @@ class Trials:
         return header, content
 
     def gguf(self, choose: random.Random) -> None:
-        """Read a damaged GGUF file; raises where something is wrong."""
+        """Reads a damaged GGUF file; raises if something is wrong."""
         kind = choose.choice(("lies", "lies", "bytes", "both", "cut", "tensors", "entries", "empty"))
         content = self.valid
         if kind == "tensors":
@@ -281,7 +281,7 @@ class Trials:
             use(tensor)
 
     def safetensors(self, choose: random.Random) -> None:
-        """Read a damaged file of safetensors; raises where something is wrong."""
+        """Reads a damaged safetensors file; raises if something is wrong."""
         header, content = self.safe
         header = json.loads(json.dumps(header))
         for _ in range(choose.choice((0, 1, 1, 2))):
@@ -312,7 +312,7 @@ class Trials:
 
 
 def use(tensor: torch.Tensor) -> None:
-    """Read what was loaded, so that wrong sizes would show."""
+    """Reads all elements, so that wrong sizes show."""
     with np.errstate(all="ignore"):  # scales and numbers are infinite or NaN
         repr(tensor)
         if isinstance(tensor, BlockTensor):
@@ -323,7 +323,7 @@ def use(tensor: torch.Tensor) -> None:
 
 
 def step(path: str) -> None:
-    """One step of the model of a file."""
+    """Runs one step of the model in a file."""
     made, _ = gemma.load(path)
     caches = [[torch.zeros(1, 8, *made.cache_sizes) for _ in made.windows] for _ in range(2)]
     with np.errstate(all="ignore"):

@@ -18,12 +18,12 @@ from tests.inductor.differences import difference
 from tests.inductor.random_programs import Program, random_program
 
 Options = dict[str, object]
-# What is kept for the backward, by turns.
+# Partitioning options, used in turn.
 OPTIONS: tuple[Options, ...] = ({}, {"memory_budget": 0.0}, {"partitioner": "default"}, {"memory_budget": 0.5})
 
 
 class Case:
-    """A program, and which of its inputs and constants require grad: those that eager can differentiate by."""
+    """A program, and its differentiable inputs and constants: those that eager can differentiate by."""
 
     def __init__(self, program: Program):
         self.program = program
@@ -36,7 +36,7 @@ class Case:
 
     @property
     def has_gradients(self) -> bool:
-        """Whether there is anything to differentiate by."""
+        """Whether any input is differentiable."""
         return bool(self.chosen)
 
     def make_inputs(self) -> list[torch.Tensor]:
@@ -64,7 +64,7 @@ class Case:
 
 
 def differentiated(function: Callable) -> Callable:
-    """A function that returns the results, and the gradients of their weighted sum with respect to the inputs."""
+    """A function that returns the results and the gradients of their weighted sum with respect to the inputs."""
 
     def run(*inputs: torch.Tensor) -> tuple:
         results = function(*inputs)
@@ -85,7 +85,7 @@ def _weighted(value: torch.Tensor) -> torch.Tensor:
 def failure(
     program: Program, backend: str = "inductor", options: Options | None = None, dynamic: bool | None = None
 ) -> str:
-    """What is wrong with the gradients of the compiled program; "" if nothing is. With `dynamic` its sizes are left open."""
+    """The problem with the compiled program's gradients; "" if they agree. With `dynamic` its sizes are dynamic."""
     case = Case(program)
     if not case.has_gradients or any(spec.special for spec in program.inputs):
         return ""

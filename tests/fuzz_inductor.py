@@ -22,9 +22,9 @@ from tests.inductor.random_programs import Program, random_open_program, random_
 
 
 def failure(program: Program, backend: str = "inductor", parallel: bool = False) -> str:
-    """What is wrong with the compiled form of a program, and with its kept capture, run by its kept plan; "" if nothing is.
+    """The problem with a program's compiled form, or with its cached capture run by its cached plan; "" if both agree.
 
-    `parallel` shares even tiny loops among threads.
+    `parallel` divides even tiny loops among threads.
     """
     work = 0 if parallel else codegen.PARALLEL_WORK
     names = [(lambda *_: None) if parallel else name for name in (plan_cache.key_of, KeptPlans.name_of)]  # know nothing of this
@@ -47,7 +47,7 @@ def failure(program: Program, backend: str = "inductor", parallel: bool = False)
 
 
 def failure_at_open_sizes(program: Program, seed: int) -> str:
-    """What is wrong with a program compiled once for several sizes; "" if nothing is."""
+    """The problem with a program compiled once for several sizes; "" if it agrees."""
     try:
         return outcome(program, seed, threads=1 + seed % 2).problem
     except Exception:

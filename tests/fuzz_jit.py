@@ -75,7 +75,7 @@ class Writer:
 
 
 def difference(seed: int) -> str | None:
-    """What differs between the scripted function and Python's; None for nothing."""
+    """The difference between the scripted function and Python's; None if they agree."""
     source = Writer(seed).program()
     name = f"<program {seed}>"
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)

@@ -33,7 +33,7 @@ Step = tuple[int, int, int, int]
 
 
 def _tolerant(function: Callable, results: int) -> Callable:
-    """A function that gives None where it would raise, so that most runs go on."""
+    """A function that returns None instead of raising, so that most runs go on."""
 
     def call(*arguments: object) -> object:
         try:
@@ -45,7 +45,7 @@ def _tolerant(function: Callable, results: int) -> Callable:
 
 
 def _operators() -> list[tuple]:
-    """Operators as code has them: (name, function, None), all with fast paths among them."""
+    """Operators as (name, function, None); all fast paths are among them."""
     found = []
     for name in own_names():
         for each in operators_named(name):
@@ -73,7 +73,7 @@ def values(choose: random.Random) -> tuple:
 
 
 class Writer:
-    """Writes instructions that are nearly right: the depth of the stack is known, operands mostly are in range."""
+    """Writes nearly valid instructions: it tracks the stack depth, and operands are mostly in range."""
 
     def __init__(self, choose: random.Random, functions: int):
         self.choose = choose
@@ -101,7 +101,7 @@ class Writer:
         self.steps[index] = (operation, target - index, taken, given)
 
     def reach(self, depth: int) -> None:
-        """Push or drop until the stack has a depth."""
+        """Pushes or drops until the stack has this depth."""
         while self.depth < depth:
             self.push()
         while self.depth > depth:
@@ -197,7 +197,7 @@ def damaged(steps: list[Step], choose: random.Random) -> list[Step]:
 
 
 def make(trial: int, machine_codes: dict[str, MachineCode]) -> MachineCode:
-    """The code of a trial; ValueError where it is refused. `machine_codes` gets the functions that it calls."""
+    """The code of a trial; ValueError if it is refused. Adds the functions that it calls to `machine_codes`."""
     choose = random.Random(trial)
     names = ("first", "second", "third")
     made = None
@@ -227,7 +227,7 @@ def _raise(error: BaseException, places: list, entered: list) -> None:
 
 
 def run_trial(trial: int) -> bool:
-    """Make and run the code of a trial; whether the verifier let it through."""
+    """Makes and runs the code of a trial; returns whether the verifier accepted it."""
     codes: dict[str, MachineCode] = {}
     choose = random.Random(trial)
     machine = Machine(codes.__getitem__, lambda value, name: codes["first"], _rarely(choose), _raise, ScriptObject)
@@ -249,7 +249,7 @@ def _alarm(number: int, frame: object) -> None:
 
 
 def run(trials: range) -> int:
-    """Run trials in this process, announcing each; the number of those that ran."""
+    """Runs trials in this process, announcing each; returns the number that ran."""
     signal.signal(signal.SIGALRM, _alarm)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
     admitted = 0
@@ -263,7 +263,7 @@ def run(trials: range) -> int:
 
 
 def run_batches(trials: range) -> tuple[int, int]:
-    """Run trials in processes, one after the other; how many ran, and how many crashed."""
+    """Runs trials in successive processes; returns the numbers that ran and that crashed."""
     admitted = findings = 0
     start = trials.start
     while start < trials.stop:

@@ -38,7 +38,7 @@ Difference = tuple[str, object, str, object, object]
 
 @contextlib.contextmanager
 def chosen(**changed: object) -> Iterator[None]:
-    """Modes for a while."""
+    """A block in which these modes are set."""
     before = change_modes(**changed)
     try:
         yield
@@ -101,7 +101,7 @@ class _Pair:
             self.profiled = _compiled(self.profiled_module, program)
 
     def differences(self, variant: str, what: object = None) -> Iterator[Difference]:
-        """Call both for every call of the program."""
+        """Calls both executors for every call of the program."""
         for call in self.program.calls:
             wanted = _outcome(self.plain, call, self.plain_module, variant)
             with chosen(**self.modes):
@@ -110,7 +110,7 @@ class _Pair:
                 yield str(self.program), what or variant, call, wanted, found
 
     def bailouts(self) -> Iterator[Difference]:
-        """Let every guard of the plan fail."""
+        """Lets every guard of the plan fail in turn."""
         function = getattr(self.profiled, "_function", None) or self.profiled._c.type.find_method("forward")
         with chosen(**self.modes):
             code = executor_of(function).current_plan().code if function is not None else None
@@ -124,7 +124,7 @@ def _loaded(folder: Path) -> dict:
 
 
 def compare(programs: Sequence[differential.Program], folder: Path, tensor_exprs: bool) -> tuple[int, list[Difference]]:
-    """How many calls were compared, and what differs."""
+    """Returns the number of compared calls and the differences."""
     with chosen(profiling=False):
         plain, profiled = _loaded(folder), _loaded(folder)
         count, found = 0, []

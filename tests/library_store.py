@@ -1,4 +1,4 @@
-"""Libraries of generated code that are kept between runs of the tests, in the folder that $RUSHLIGHT_TEST_STORE names.
+"""A store of compiled libraries between runs of the tests, in the folder that $RUSHLIGHT_TEST_STORE names.
 
 A library's name hashes the program's text, the flags, the native headers, the compiler and the processor: the one that is kept
 is the one that the compiler would write. The rest that decides how a text becomes a library is hashed into the name of a folder
@@ -20,12 +20,12 @@ BUILDERS = (
     "inductor/build.py", "inductor/units.py", "inductor/prebuilt.py", "inductor/precompiled.py", "inductor/archives/*.a",
     "utils/native/*.py", "utils/cpp_extension/build.py", "core/openmp.py",
 )  # fmt: skip
-GENERATIONS = 4  # folders of other builders that are left
-SUFFIXES = (".cpp", ".so")  # not what depends on the library's version or on measured times: plans, captures, choices
+GENERATIONS = 4  # folders of other builders to keep
+SUFFIXES = (".cpp", ".so")  # not files that depend on the library's version or on timings: plans, captures, choices
 
 
 def store() -> Path | None:
-    """The folder for what the present builders write; None where nothing is to be kept."""
+    """The folder for the present builders' output; None if there is no store."""
     chosen = os.environ.get("RUSHLIGHT_TEST_STORE")
     if not chosen:
         return None
@@ -37,7 +37,7 @@ def store() -> Path | None:
 
 
 def copy_entries(source: Path, target: Path) -> None:
-    """Link the entries of one cache folder into another one, which may have some of them."""
+    """Links the entries of one cache folder into another, which may have some of them already."""
     for library in source.glob("[!.]*.so"):
         for suffix in SUFFIXES:
             with contextlib.suppress(FileExistsError, FileNotFoundError):
@@ -55,7 +55,7 @@ def _link(source: Path, target: Path) -> None:
 
 
 def trim(folder: Path) -> None:
-    """Keep the store within the cache's limit, and what few other builders wrote."""
+    """Keeps the store within the cache's limit, with the output of only a few other builders."""
     cache.trim(folder, cache.size_limit())
     others = sorted((other for other in folder.parent.iterdir() if other != folder), key=lambda other: other.stat().st_mtime)
     for old in others[:-GENERATIONS]:

@@ -167,7 +167,7 @@ class Function:
 
     @staticmethod
     def vmap(info: object, in_dims: tuple, *args):
-        """What `torch.vmap` does: (output, out_dims) for arguments whose dimensions `in_dims` are mapped over."""
+        """The rule for `torch.vmap`: returns (output, out_dims) for arguments mapped over their dimensions `in_dims`."""
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap static method "
             "or set generate_vmap_rule=True."

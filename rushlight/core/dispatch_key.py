@@ -99,11 +99,11 @@ def bit(key: DispatchKey) -> int:
 
 AUTOGRAD_BITS = bit(DispatchKey.Autograd) | bit(DispatchKey.ADInplaceOrView)
 LAZY_BITS = bit(DispatchKey.Conjugate) | bit(DispatchKey.Negative)
-"""Of tensors that stand for the conjugate or the negative of what their memory holds."""
+"""Keys of tensors that stand for the conjugate or the negative of their memory."""
 
 _FORMAT_BITS = bit(DispatchKey.SparseCPU) | bit(DispatchKey.QuantizedCPU)
 SPECIAL_BITS = _FORMAT_BITS | LAZY_BITS
-"""Of tensors whose memory alone does not say what they hold."""
+"""Keys of tensors whose memory alone does not determine their values."""
 
 BATCHED_BIT = bit(DispatchKey.Batched)
 BACKEND_BITS = bit(DispatchKey.CPU) | bit(DispatchKey.Meta) | _FORMAT_BITS

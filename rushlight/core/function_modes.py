@@ -15,7 +15,7 @@ from typing import Any
 from rushlight.core.thread_state import state
 
 entered = 0
-"""How many modes are on the stacks of all threads. Python code that is called often looks here first."""
+"""The number of modes on the stacks of all threads. Hot Python code checks this first."""
 
 # Callbacks that run when the process's first mode is entered, and when its last one is left.
 _installers: list[Callable[[], None]] = []

@@ -43,7 +43,7 @@ preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")
 CHANNELS_LAST_RANKS = {channels_last: 4, channels_last_3d: 5}
-"""The formats that put channels innermost, with the number of dimensions that each is for."""
+"""The channels-last formats, with the rank of tensors that each is for."""
 
 LAYOUTS = (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, jagged, _mkldnn)
 """All layouts that have a name."""

@@ -15,9 +15,9 @@ class Container(NamedTuple):
     """How instances of a class are flattened and rebuilt."""
 
     flatten: Callable[[Any], tuple[list, Any]]
-    """The children of an instance, and what else it takes to make it: its context."""
+    """instance -> (children, context). The context is whatever else rebuilds the instance."""
     unflatten: Callable[[list, Any], Any]
-    """An instance of children and a context."""
+    """(children, context) -> instance."""
 
 
 REGISTERED: dict[type, Container] = {

@@ -13,13 +13,13 @@ def whole_number(value: object) -> int:
 
 
 # Floats with at most this numerator and denominator have so few digits that their products with sizes are exact.
-_LARGEST_NUMERATOR, _LARGEST_DENOMINATOR = 2**20, 2**10
+_MAX_NUMERATOR, _MAX_DENOMINATOR = 2**20, 2**10
 
 
 def short_fraction(number: float) -> tuple[int, int] | None:
     """A finite float as numerator and denominator if its product with any size is exact, else None."""
     numerator, denominator = number.as_integer_ratio()
-    is_short = abs(numerator) <= _LARGEST_NUMERATOR and denominator <= _LARGEST_DENOMINATOR
+    is_short = abs(numerator) <= _MAX_NUMERATOR and denominator <= _MAX_DENOMINATOR
     return (numerator, denominator) if is_short else None
 
 

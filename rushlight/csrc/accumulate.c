@@ -1,4 +1,4 @@
-/* AccumulateNode: the leaf of the tape, its making, and taking over a gradient that nobody else holds. */
+/* AccumulateNode: the leaf of the tape. This file makes it and lets `.grad` take over a gradient that nobody else holds. */
 #include "accumulate.h"
 
 #include <stddef.h>
@@ -68,7 +68,7 @@ static int fill(AccumulateNode *node, PyObject *tensor, const TensorImpl *impl)
     return failed ? -1 : 0;
 }
 
-/* No Python code runs from the look at `meta->accumulator` to its change, so that two threads find the same node. */
+/* No Python code runs between reading `meta->accumulator` and setting it, so two threads find the same node. */
 PyObject *accumulator_of(PyObject *tensor, AutogradMeta *meta)
 {
     TensorImpl *impl = impl_of(tensor);
@@ -99,7 +99,7 @@ static PyObject *find_accumulator(PyObject *Py_UNUSED(module), PyObject *tensor)
     return accumulator_of(tensor, autograd_of(impl));
 }
 
-/* Whether `tensor`, of which the caller holds `references`, is fresh memory that nobody else can see, laid out as `like`. */
+/* Whether `tensor` owns fresh memory that nobody else can see, laid out like `like`. The caller holds `references` of it. */
 static int is_nobody_elses(PyObject *tensor, const TensorImpl *like, Py_ssize_t references)
 {
     TensorImpl *impl = (PyObject *)Py_TYPE(tensor) == configuration.tensor_type ? impl_of(tensor) : NULL;

@@ -1,4 +1,4 @@
-/* The nodes of leaves. */
+/* The nodes that add gradients to leaves. */
 #ifndef RUSHLIGHT_ACCUMULATE_H
 #define RUSHLIGHT_ACCUMULATE_H
 
@@ -10,14 +10,14 @@ typedef struct {
     PyObject *variable; /* the leaf, a Tensor */
 } AccumulateNode;
 
-/* The node that adds to the `.grad` of a leaf, a new reference: one at a time per leaf, held by graphs alone. */
+/* The node that adds to a leaf's `.grad`, as a new reference. A leaf has at most one at a time; only graphs keep it alive. */
 PyObject *accumulator_of(PyObject *tensor, AutogradMeta *meta);
 
-/* What a weak reference leads to, as a new reference, or NULL (no exception set). */
+/* Dereferences a weak reference: a new reference, or NULL (no exception set). */
 PyObject *referent(PyObject *reference);
 
-/* Makes the one gradient in the list `grads` the leaf's `.grad` without a copy. 0, and nothing done, where that would be
-   seen: somebody else holds the gradient, there is one already, hooks wait for it. */
+/* Makes the one gradient in the list `grads` the leaf's `.grad` without a copy. Returns 0 and changes nothing when the theft
+   would be visible: somebody else holds the gradient, the leaf already has one, or hooks wait for it. */
 int accumulate_by_taking(AccumulateNode *node, PyObject *grads);
 
 #endif

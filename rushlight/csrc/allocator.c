@@ -16,8 +16,9 @@ enum {
 
 static const size_t LARGEST_DEFAULT_LIMIT = (size_t)4 << 30;
 
-/* A cached block describes itself in its own first bytes, and is on two lists: among all cached blocks, the one freed
-   longest ago is evicted first; in its size class, the one freed last is reused first, being warm in the caches. */
+/* The free block's own first bytes hold this header. It is on two lists: the list of all cached blocks, where the one freed
+   longest ago is evicted first, and its size class's list, where the one freed last is reused first because it is warm in
+   the caches. */
 typedef struct FreeBlock {
     struct FreeBlock *newer, *older;
     struct FreeBlock *newer_in_class, *older_in_class;
@@ -46,7 +47,7 @@ void allocator_initialize(void)
     pthread_atfork(lock, unlock, unlock);
 }
 
-/* Rounds up to a size class. False when the class would pass PTRDIFF_MAX. */
+/* Rounds up to a size class. False if the class would exceed PTRDIFF_MAX. */
 static bool size_class(size_t nbytes, int *index, size_t *capacity)
 {
     if (nbytes <= (size_t)1 << EVEN_CLASSES_LOG2) {
@@ -93,7 +94,7 @@ static void take_out(FreeBlock *block)
     statistics.cached_bytes -= block->capacity;
 }
 
-/* Takes the oldest blocks out of the cache until at most `limit` bytes are left; returns them chained by `older`. */
+/* Evicts the oldest blocks until at most `limit` bytes are cached; returns them chained by `older`. */
 static FreeBlock *evict_down_to(size_t limit)
 {
     FreeBlock *evicted = NULL;

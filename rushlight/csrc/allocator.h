@@ -1,4 +1,4 @@
-/* The caching CPU allocator. Plain C: knows nothing of Python, so native code may call it from any thread.
+/* The caching CPU allocator. Plain C without Python, so native code may call it from any thread.
 
    In: a number of bytes. Out: memory aligned to RUSHLIGHT_ALIGNMENT, with its size rounded up to a size class. */
 #ifndef RUSHLIGHT_ALLOCATOR_H

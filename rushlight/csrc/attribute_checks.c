@@ -1,6 +1,6 @@
-/* AttributeChecks: whether entries of dicts are what they were, for native code that takes attributes of modules for granted.
+/* AttributeChecks: guards that dict entries have not changed, for native code that reads module attributes ahead of time.
 
-   An entry is checked by identity; numbers and strings may also be equal and of the same type. */
+   An entry is compared by identity; numbers and strings may also be equal and of the same type. */
 #include "module.h"
 
 #include "guards.h"

@@ -1,7 +1,7 @@
-/* The kernels at the keys Autograd and ADInplaceOrView, for a chain that goes on with `lower`. See rushlight.autograd.variable.
+/* The kernels at the keys Autograd and ADInplaceOrView; `lower` is the rest of the chain. See rushlight.autograd.variable.
 
-   AutogradKernel: passes calls on that no tensor with a gradient takes part in, and records the others.
-   ViewOrWriteKernel: notes of what a result is a view, or that its first argument was written to. */
+   AutogradKernel: passes a call on when no argument requires grad, and records it otherwise.
+   ViewOrWriteKernel: notes that a result is a view, or that the first argument was written to. */
 #include "record.h"
 
 #include <stddef.h>
@@ -11,7 +11,7 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyObject *lower; /* owned: the chain below */
-    PyObject *slow;  /* owned: called like the operator where a node has to be recorded and `plan` does not serve */
+    PyObject *slow;  /* owned: the Python fallback, called like the operator when `plan` cannot record the node */
     PyObject *plan;  /* owned: see record.h; NULL where Python does all recording */
 } AutogradKernel;
 
@@ -45,7 +45,7 @@ static PyObject *kernel_call(PyObject *self, PyObject *const *arguments, size_t 
     return PyObject_Vectorcall(kernel->slow, arguments, flags, names);
 }
 
-/* No tp_clear: a kernel is never without its callables. Cycles go through OperatorBase, which breaks them. */
+/* No tp_clear: a kernel always needs its callables. OperatorBase breaks the cycles. */
 static int kernel_traverse(AutogradKernel *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->lower);

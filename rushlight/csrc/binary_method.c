@@ -1,5 +1,5 @@
-/* BinaryMethod: what `Tensor.__add__` and its like are. With a tensor or a Python number on the other side it calls the
-   operator; anything else goes to a Python function, which knows of NumPy. */
+/* BinaryMethod: the type of `Tensor.__add__` and the other binary methods. If the other operand is a tensor or a Python
+   number it calls the operator; otherwise it calls a Python function, which knows about NumPy. */
 #include "tensor_impl.h"
 
 #include <stddef.h>
@@ -12,7 +12,7 @@ typedef struct {
     PyObject *name;
 } BinaryMethod;
 
-/* Subclasses may have a say of their own in what happens. */
+/* Subclasses may override the operator. */
 static int is_plain_tensor(PyObject *object) { return (PyObject *)Py_TYPE(object) == configuration.tensor_type; }
 
 static PyObject *method_call(PyObject *self, PyObject *const *arguments, size_t flags, PyObject *names)
@@ -78,7 +78,7 @@ static PyObject *method_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     return (PyObject *)self;
 }
 
-/* Found again by its name, so that it can be copied and pickled. */
+/* Pickled and copied by name. */
 static PyObject *method_reduce(BinaryMethod *self, PyObject *Py_UNUSED(ignored))
 {
     PyObject *getter = PyDict_GetItemString(PyEval_GetBuiltins(), "getattr");

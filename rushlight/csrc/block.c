@@ -93,7 +93,7 @@ static PyObject *refuse(PyObject *size)
                         "or use smaller ones", size);
 }
 
-/* Reads a size that must not be negative. Returns -1 with an exception set; *too_large is set for MemoryError cases. */
+/* Reads a size that must not be negative. Returns -1 with an exception set; *too_large says that the error is a MemoryError. */
 static Py_ssize_t read_size(const char *function, PyObject *size, int *too_large)
 {
     int overflow;
@@ -115,7 +115,7 @@ static PyObject *allocate(PyObject *module, PyObject *size)
     if (nbytes < 0)
         return too_large ? refuse(size) : NULL;
     PyTypeObject *type = module_state(module)->block_type;
-    Block *block = (Block *)type->tp_alloc(type, 0); /* zeroed: dealloc may see it without memory */
+    Block *block = (Block *)type->tp_alloc(type, 0); /* zeroed, since dealloc may see it without memory */
     if (!block)
         return NULL;
     block->memory = allocator_allocate((size_t)nbytes, &block->capacity);

@@ -1,4 +1,4 @@
-/* What the frame hook knows of a code object: cache entries, each with a guard and a code that may run in its place. */
+/* The frame hook's data about a code object: cache entries, each with a guard and a code that may run in its place. */
 #include "frame_hook.h"
 
 static Py_ssize_t slot_index = -1;
@@ -6,7 +6,7 @@ static Py_ssize_t slot_index = -1;
 static void slot_free(void *pointer)
 {
     CodeSlot *slot = pointer;
-    if (!slot) /* CPython also frees the slots of code objects that others gave one, and we did not */
+    if (!slot) /* CPython also frees slots that another extension filled */
         return;
     Py_XDECREF(slot->entries);
     Py_XDECREF(slot->frame_state);
@@ -111,7 +111,7 @@ PyTypeObject CacheEntry_Type = {
     .tp_getset = entry_attributes,
 };
 
-/* Whether one code can be called like another; else it has to take all parameters by position, and two more. */
+/* Whether `code` can be called like `original`. Otherwise it must take all parameters by position, and two more. */
 static int is_alike(PyCodeObject *code, PyCodeObject *original)
 {
     enum { KINDS = CO_VARARGS | CO_VARKEYWORDS };
@@ -125,7 +125,7 @@ static int takes_values(PyCodeObject *code, PyCodeObject *original)
            !(code->co_flags & (CO_VARARGS | CO_VARKEYWORDS));
 }
 
-/* The globals that a callback gave for its code, or those of the called function where it says None. A new reference. */
+/* The globals for a callback's code: those it gave, or those of the called function if it gave None. A new reference. */
 static PyObject *globals_of(PyObject *guarded, PyObject *view)
 {
     PyObject *globals = PyObject_GetAttrString(guarded, "globals");
@@ -135,7 +135,7 @@ static PyObject *globals_of(PyObject *guarded, PyObject *view)
     return PyObject_GetAttrString(view, "f_globals");
 }
 
-/* Fills in what a callback gave; -1 with an exception set. */
+/* Fills an entry from a callback's result; -1 with an exception set. */
 static int entry_fill(CacheEntry *entry, PyObject *guarded, PyCodeObject *original, PyObject *view)
 {
     entry->check_fn = PyObject_GetAttrString(guarded, "check_fn");

@@ -1,4 +1,4 @@
-/* The checksum of zip archives, CRC-32, at the speed of memory where the processor multiplies without carries.
+/* CRC-32, the checksum of zip archives. It runs at memory speed on processors with carry-less multiplication.
 
    The polynomial is folded 64 bytes at a time, then 16, and what is left is reduced by Barrett's method: V. Gopal and others,
    "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel, 2009. Bits are reflected, as in zip. */
@@ -51,7 +51,7 @@ __attribute__((target("pclmul,sse4.1"))) static uint32_t fold_all(uint32_t state
 static uint32_t fold_all(uint32_t state, const uint8_t *bytes, size_t size) { return state; }
 #endif
 
-/* Bit by bit: for the last bytes, and for processors that can't do better. */
+/* Bit by bit: for the last bytes, and for processors without carry-less multiplication. */
 static uint32_t add_bytes(uint32_t state, const uint8_t *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i++) {

@@ -1,8 +1,8 @@
-/* What the node of a compiled program needs of autograd: edges to its inputs, history for its outputs, values kept for its
+/* The autograd side of a compiled program's node: edges to its inputs, history for its outputs, values saved for its
    backward. rushlight.aot.training calls this once for each run. */
 #include "record.h"
 
-/* The value that a tuple or list has at the position that is item `index` of `positions`; NULL with an exception set. */
+/* values[positions[index]] for a tuple or list `values`; NULL with an exception set. */
 static PyObject *value_at(PyObject *values, PyObject *positions, Py_ssize_t index)
 {
     PyObject *item = PyTuple_GET_ITEM(positions, index);
@@ -72,7 +72,8 @@ static PyObject *give_histories(PyObject *Py_UNUSED(module), PyObject *const *ar
     Py_RETURN_NONE;
 }
 
-/* As a node keeps it: an int as it is, a tensor with its version; outputs, which know the node, without their history. */
+/* A value as the node saves it: an int as it is, a tensor with its version. Outputs are saved without their history, because
+   they know the node. */
 static PyObject *kept_value(PyObject *value, int is_output)
 {
     TensorImpl *impl = impl_of(value);
@@ -89,7 +90,7 @@ static PyObject *kept_value(PyObject *value, int is_output)
     return kept;
 }
 
-/* Of the value at a place (kind, position), the kinds being primals, further results of the forward, and outputs. */
+/* Saves the value at a place (kind, position). The kinds are primals, further results of the forward, and outputs. */
 static PyObject *keep_place(PyObject *place, PyObject *const *kinds)
 {
     if (!PyTuple_Check(place) || PyTuple_GET_SIZE(place) != 2 || !PyLong_Check(PyTuple_GET_ITEM(place, 0)))

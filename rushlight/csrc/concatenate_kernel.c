@@ -1,12 +1,12 @@
-/* ConcatenateKernel: the CPU kernel of cat for row-major tensors of one dtype. All others go to the general kernel in Python,
-   which also knows the errors. */
+/* ConcatenateKernel: the CPU kernel of cat for row-major tensors of one dtype. All other calls go to the general kernel in
+   Python, which also raises the errors. */
 #include "tensor_impl.h"
 
 #include <stddef.h>
 #include <string.h>
 #include <structmember.h>
 
-enum { WITHOUT_LOCK_FROM = 1 << 16, MOST_DIMENSIONS = 64 }; /* bytes from which on other threads may run meanwhile */
+enum { WITHOUT_LOCK_FROM = 1 << 16, MOST_DIMENSIONS = 64 }; /* WITHOUT_LOCK_FROM: the GIL is released from this many bytes on */
 
 typedef struct {
     PyObject_HEAD
@@ -16,7 +16,7 @@ typedef struct {
 
 static Py_ssize_t size_at(const TensorImpl *impl, Py_ssize_t dim) { return PyLong_AsSsize_t(PyTuple_GET_ITEM(impl->sizes, dim)); }
 
-/* Whether `impl` can be copied as it lies, and has the sizes of `first` but along `dim`. */
+/* Whether `impl` is contiguous enough to copy as it lies, and has the sizes of `first` except along `dim`. */
 static int fits(TensorImpl *impl, const TensorImpl *first, Py_ssize_t dim)
 {
     Py_ssize_t rank = PyTuple_GET_SIZE(first->sizes);
@@ -26,13 +26,13 @@ static int fits(TensorImpl *impl, const TensorImpl *first, Py_ssize_t dim)
     for (Py_ssize_t i = 0; i < rank; i++) {
         if (i != dim && size_at(impl, i) != size_at(first, i))
             return 0;
-        if (rank >= 4 && size_at(impl, i) == 1) /* may lie channels-last as well, which decides about the result */
+        if (rank >= 4 && size_at(impl, i) == 1) /* it may be channels-last as well, which affects the result's format */
             return 0;
     }
     return 1;
 }
 
-/* The size of the result along `dim`; 0 where the general kernel has to do it. `dim` is made not negative. */
+/* The size of the result along `dim`; 0 to fall back to the general kernel. Wraps a negative `dim`. */
 static Py_ssize_t total_size(PyObject *list, Py_ssize_t *dim)
 {
     TensorImpl *first = PySequence_Fast_GET_SIZE(list) ? impl_of(PySequence_Fast_GET_ITEM(list, 0)) : NULL;
@@ -76,7 +76,7 @@ static void copy_one(const char *input, Py_ssize_t chunk, char *out, Py_ssize_t 
         PyEval_RestoreThread(thread);
 }
 
-/* `inputs` is a tuple, which nobody changes while other threads run. */
+/* `inputs` is a tuple, so no other thread can change it while the GIL is released. */
 static int copy_all(PyObject *inputs, TensorImpl *made, Py_ssize_t dim)
 {
     Py_ssize_t outer = 1, itemsize = itemsize_of(made->dtype), place = 0;
@@ -96,7 +96,7 @@ static int copy_all(PyObject *inputs, TensorImpl *made, Py_ssize_t dim)
     return place == row;
 }
 
-/* NULL without an exception where the general kernel has to do it. */
+/* NULL without an exception to fall back to the general kernel. */
 static PyObject *concatenate(PyObject *list, Py_ssize_t dim)
 {
     PyObject *inputs = PySequence_Tuple(list);
@@ -125,7 +125,7 @@ static PyObject *kernel_call(PyObject *self, PyObject *const *arguments, size_t 
     return PyObject_Vectorcall(((ConcatenateKernel *)self)->general, arguments, flags, names);
 }
 
-/* No tp_clear: a kernel is never without its callable. Cycles go through OperatorBase, which breaks them. */
+/* No tp_clear: a kernel always needs its callable. OperatorBase breaks the cycles. */
 static int kernel_traverse(ConcatenateKernel *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->general);

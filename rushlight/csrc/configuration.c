@@ -1,4 +1,4 @@
-/* configure(): how rushlight.core hands Python objects over to C code. */
+/* configure(): rushlight.core passes Python objects to C code here. */
 #include "configuration.h"
 
 #include <stddef.h>

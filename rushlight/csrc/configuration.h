@@ -1,10 +1,10 @@
-/* Python objects that C code needs: types, dtypes and functions that rushlight.core hands over while it is imported. */
+/* The Python objects that C code needs: types, dtypes and functions that rushlight.core passes in when it is imported. */
 #ifndef RUSHLIGHT_CONFIGURATION_H
 #define RUSHLIGHT_CONFIGURATION_H
 
 #include "module.h"
 
-/* Element types that C code computes with. The order is that of the names in configuration.c. */
+/* The element types that C code computes with, in the order of the names in configuration.c. */
 typedef enum {
     BOOL, UINT8, INT8, INT16, INT32, INT64, FLOAT16, BFLOAT16, FLOAT32, FLOAT64, COMPLEX64, COMPLEX128, DTYPE_COUNT,
     OTHER_DTYPE = DTYPE_COUNT
@@ -20,15 +20,15 @@ typedef struct {
     PyObject *gradient_edge;    /* Tensor -> (Node | None, int) */
     PyObject *node_type;        /* OperatorBackward, a subclass of OperatorNode */
     PyObject *accumulate_type;  /* AccumulateGrad, a subclass of AccumulateNode */
-    PyObject *save;             /* what a node keeps of a value */
-    PyObject *save_output;      /* (tensor, output number) -> what a node keeps of its output */
+    PyObject *save;             /* value -> what a node saves of it */
+    PyObject *save_output;      /* (tensor, output number) -> what a node saves of its own output */
     PyObject *saved_type;       /* SavedTensor */
-    PyObject *unpack;           /* (what `save` gave, node) -> value */
-    PyObject *set_history;      /* (TensorImpl, node, output number): make a tensor an output of a node */
+    PyObject *unpack;           /* (result of `save`, node) -> value */
+    PyObject *set_history;      /* (TensorImpl, node, output number): makes a tensor an output of a node */
     PyObject *no_edge;          /* (None, 0) */
     PyObject *symbolic_type;    /* SymInt */
-    PyObject *narrow_dtypes;    /* frozenset of the dtypes that are stored and cast, and that few operators compute with */
-    PyObject *fills_new;        /* True where new memory is to be filled */
+    PyObject *narrow_dtypes;    /* frozenset of the dtypes that are stored and cast but that few operators compute with */
+    PyObject *fills_new;        /* True if new memory is to be filled */
     PyObject *out_of_memory;    /* OutOfMemoryError */
     PyObject *dtypes[DTYPE_COUNT];
     int itemsizes[DTYPE_COUNT];
@@ -36,7 +36,7 @@ typedef struct {
 
 extern Configuration configuration;
 
-/* The error of a request for memory that the system refuses: also a MemoryError. */
+/* The error for a request that the system refuses. It is also a MemoryError. */
 static inline PyObject *out_of_memory_error(void)
 {
     return configuration.out_of_memory ? configuration.out_of_memory : PyExc_MemoryError;

@@ -1,4 +1,4 @@
-/* What vector instructions this processor and its operating system offer. */
+/* The vector instructions that this processor and its operating system offer. */
 #include "module.h"
 
 enum { MOST_FEATURES = 8 };

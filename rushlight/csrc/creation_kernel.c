@@ -1,7 +1,7 @@
 /* CreationKernel: the CPU kernels that make, fill and copy tensors, for plain arguments.
 
    Row-major tensors, numbers that the dtype holds, and no option besides dtype and device; everything else goes to the general
-   kernel in Python, which also knows the errors. In: the operator's own arguments. Out: a tensor. */
+   kernel in Python, which also raises the errors. In: the operator's own arguments. Out: a tensor. */
 #include "tensor_impl.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 enum { MOST_DIMENSIONS = 64, WITHOUT_LOCK_FROM = 1 << 17, RUN = 512 };
 
-/* NULL without an exception where the general kernel has to do it. `dtype` is the one among the keyword arguments. */
+/* Returns NULL without an exception to fall back to the general kernel. `dtype` comes from the keyword arguments. */
 typedef PyObject *(*Creation)(PyObject *const *arguments, Py_ssize_t count, PyObject *dtype);
 
 typedef struct {
@@ -54,7 +54,7 @@ static TensorImpl *make(PyObject *sizes, PyObject *strides, PyObject *dtype)
     return made;
 }
 
-/* A Python number as an element of the dtype; 0 where it is none or is not certain to fit. */
+/* Converts a Python number to an element of the dtype; 0 if it is no number or may not fit. */
 static int read_element(PyObject *value, DtypeCode dtype, Element *element)
 {
     int overflow = 0, is_float = PyFloat_CheckExact(value);
@@ -71,11 +71,11 @@ static int read_element(PyObject *value, DtypeCode dtype, Element *element)
     case INT64: element->long_integer = whole; return 1;
     case INT32: element->integer = (int32_t)whole; return whole == (int32_t)whole;
     case BOOL: element->bytes[0] = whole != 0; return 1;
-    default: return whole == 0; /* whose bytes are 0 in every dtype */
+    default: return whole == 0; /* 0 has all bytes 0 in every dtype */
     }
 }
 
-/* A short run element by element, which is then copied on and on: that is as fast as memory on every processor. */
+/* Fills a short run element by element, then doubles it by copying: that reaches memory speed on every processor. */
 static void repeat_element(char *data, Py_ssize_t count, Py_ssize_t itemsize, const Element *element)
 {
     Py_ssize_t first = count < RUN ? count : RUN;
@@ -163,7 +163,7 @@ static PyObject *copy(PyObject *const *arguments, Py_ssize_t count, PyObject *dt
     return Py_NewRef(arguments[0]);
 }
 
-/* Small whole numbers only, of which every dtype and every sum here is exact. */
+/* Accepts small integers only, which every dtype and every sum here represents exactly. */
 static int read_small(PyObject *value, Py_ssize_t *number)
 {
     int overflow = 1;
@@ -199,7 +199,7 @@ static const struct {
     {"empty", make_empty}, {"empty_strided", make_strided}, {"full", make_full}, {"fill_", fill}, {"copy_", copy},
 };
 
-/* Finds the dtype among keyword arguments; 0 where another option is given than the CPU. */
+/* Finds the dtype among keyword arguments; 0 if there is any option other than dtype and the CPU device. */
 static int read_options(PyObject *const *values, PyObject *names, PyObject **dtype)
 {
     *dtype = NULL;
@@ -228,7 +228,7 @@ static PyObject *kernel_call(PyObject *self, PyObject *const *arguments, size_t 
     return PyObject_Vectorcall(kernel->general, arguments, flags, names);
 }
 
-/* No tp_clear: a kernel is never without its callable. Cycles go through OperatorBase, which breaks them. */
+/* No tp_clear: a kernel always needs its callable. OperatorBase breaks the cycles. */
 static int kernel_traverse(CreationKernel *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->general);

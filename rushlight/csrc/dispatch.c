@@ -13,16 +13,16 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyObject *chains; /* owned dict: key set -> callable */
-    /* The chains used last, as owned references; a copy of a part of `chains`. */
+    /* The chains used last, as owned references: a cache over `chains`. */
     unsigned long cached_keys[CACHED_CHAINS];
     PyObject *cached[CACHED_CHAINS];
     int next_cached;
     char takes_lists;   /* some argument is a list of tensors */
     char names_device;  /* some argument is a device, which decides where no tensor does */
-    Py_ssize_t device_position; /* where that is in the schema */
+    Py_ssize_t device_position; /* its position in the schema */
 } OperatorBase;
 
-/* Whether the type of a value that is no tensor decides what functions do with it, as that of a traced proxy does. */
+/* Whether a value that is not a tensor takes part in dispatch by its type, as a traced proxy does. */
 static int decides(PyObject *value)
 {
     static PyObject *name = NULL;
@@ -47,7 +47,7 @@ static unsigned long keys_in_sequence(PyObject *sequence, int *asks)
     return keys;
 }
 
-/* The union of the arguments' key sets. Sets `asks` where the type of an argument that is no tensor decides. */
+/* The union of the arguments' key sets. Sets `asks` if the type of a non-tensor argument takes part in dispatch. */
 static unsigned long keys_of(const OperatorBase *self, PyObject *const *arguments, Py_ssize_t count, int *asks)
 {
     unsigned long keys = 0;
@@ -63,7 +63,7 @@ static unsigned long keys_of(const OperatorBase *self, PyObject *const *argument
     return keys;
 }
 
-/* The device among the keyword arguments, None where there is none, NULL where it may be positional; borrowed. */
+/* The device among the keyword arguments: None if there is none, NULL if it may be positional; borrowed. */
 static PyObject *device_argument(const OperatorBase *op, PyObject *const *arguments, Py_ssize_t positional, PyObject *names)
 {
     for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); i++)
@@ -72,7 +72,7 @@ static PyObject *device_argument(const OperatorBase *op, PyObject *const *argume
     return positional <= op->device_position ? Py_None : NULL;
 }
 
-/* The result of a method of `self` that takes a call's arguments as a tuple and a dict. */
+/* Calls a method of `self` that takes a call's arguments as a tuple and a dict. */
 static PyObject *call_with_packed(PyObject *self, const char *method, PyObject *const *arguments, Py_ssize_t positional,
                                   PyObject *names)
 {
@@ -89,7 +89,8 @@ static PyObject *call_with_packed(PyObject *self, const char *method, PyObject *
     return result;
 }
 
-/* The backend that a device argument or the lack of any tensor asks for. Returns -1 with an exception set. */
+/* Adds the backend key of the device argument, or of the default device if no tensor is given. Returns -1 with an exception
+   set. */
 static int add_factory_backend(PyObject *self, PyObject *const *arguments, Py_ssize_t positional, PyObject *names,
                                unsigned long *keys)
 {
@@ -113,7 +114,7 @@ static void forget_cached(OperatorBase *self)
         Py_CLEAR(self->cached[i]);
 }
 
-/* A new reference to the chain of a key set; NULL with an exception set where there is none. */
+/* A new reference to the chain of a key set; NULL with an exception set if there is none. */
 static PyObject *chain_of(OperatorBase *self, unsigned long keys)
 {
     for (int i = 0; i < CACHED_CHAINS; i++)
@@ -124,7 +125,7 @@ static PyObject *chain_of(OperatorBase *self, unsigned long keys)
     PyObject *chain = mask && chains ? Py_XNewRef(PyDict_GetItemWithError(chains, mask)) : NULL;
     if (mask && !chain && !PyErr_Occurred())
         chain = PyObject_CallMethod((PyObject *)self, "resolve", "O", mask);
-    else if (chain && chains == self->chains) { /* not replaced meanwhile: what is cached here is forgotten with it */
+    else if (chain && chains == self->chains) { /* not replaced meanwhile, so replacing it will clear this cache entry */
         int place = self->next_cached;
         self->next_cached = (place + 1) % CACHED_CHAINS;
         self->cached_keys[place] = keys;
@@ -215,7 +216,7 @@ static PyMemberDef operator_members[] = {
     {NULL, 0, 0, 0, NULL},
 };
 
-/* Before Python 3.12 a class does not inherit the flag, though it inherits everything that the flag promises. */
+/* Before Python 3.12 a class does not inherit the vectorcall flag, though it inherits the slot. */
 static PyObject *inherit_vectorcall(PyTypeObject *type, PyObject *Py_UNUSED(ignored))
 {
     if (type->tp_call == PyVectorcall_Call && type->tp_vectorcall_offset > 0) {
@@ -247,7 +248,7 @@ PyTypeObject OperatorBase_Type = {
     .tp_methods = class_methods,
 };
 
-/* PacketBase: a call with positional arguments whose types were met before goes to the overload found then. */
+/* PacketBase: caches the overload that positional arguments of given types resolved to. */
 
 typedef struct {
     PyObject_HEAD
@@ -263,7 +264,7 @@ static PyObject *call_slowly(PyObject *self, PyObject *const *arguments, size_t 
     return result;
 }
 
-/* A tuple that stands for a list or tuple: of the type that all elements have. NULL, without an exception, for several. */
+/* The key for a list or tuple argument: a tuple of its elements' one type. NULL, without an exception, if they have several. */
 static PyObject *types_of_elements(PyObject *sequence)
 {
     Py_ssize_t count = PySequence_Fast_GET_SIZE(sequence);
@@ -274,7 +275,7 @@ static PyObject *types_of_elements(PyObject *sequence)
     return count ? PyTuple_Pack(1, (PyObject *)Py_TYPE(items[0])) : PyTuple_New(0);
 }
 
-/* What `_resolved` is looked up by. NULL, without an exception, where the types of the arguments are not enough. */
+/* The key into `_resolved`. NULL, without an exception, if argument types are not enough to choose an overload. */
 static PyObject *types_of(PyObject *const *arguments, Py_ssize_t count)
 {
     PyObject *types = PyTuple_New(count);

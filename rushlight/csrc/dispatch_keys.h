@@ -17,8 +17,8 @@
 #define NARROW_BIT (1UL << 17)
 
 #define FORMAT_BITS (SPARSE_CPU_BIT | QUANTIZED_CPU_BIT)
-#define LAZY_BITS (CONJUGATE_BIT | NEGATIVE_BIT) /* stands for the conjugate or the negative of what the memory holds */
-#define SPECIAL_BITS (FORMAT_BITS | LAZY_BITS)   /* of tensors whose memory alone does not say what they hold */
+#define LAZY_BITS (CONJUGATE_BIT | NEGATIVE_BIT) /* the tensor stands for the conjugate or the negative of its memory */
+#define SPECIAL_BITS (FORMAT_BITS | LAZY_BITS)   /* tensors whose memory alone does not say what they hold */
 #define BACKEND_BITS (CPU_BIT | META_BIT | FORMAT_BITS)
 #define AUTOGRAD_BITS (AUTOGRAD_BIT | ADINPLACE_OR_VIEW_BIT)
 #define CPU_KEYS (CPU_BIT | AUTOGRAD_BITS)

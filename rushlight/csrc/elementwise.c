@@ -1,7 +1,8 @@
-/* ElementwiseKernel: the CPU kernel of an elementwise operator, for small tensors above all.
+/* ElementwiseKernel: the CPU kernel of an elementwise operator, chiefly to make small tensors fast.
 
-   Contiguous tensors of one shape and dtype, parts of their rows, and numbers beside them, go straight to a native kernel;
-   everything else goes to the general kernel in Python. In: the operator's own arguments. Out: a tensor (or the first argument, in place). */
+   Contiguous tensors of one shape and dtype, slices of their rows, and numbers go straight to a native kernel. Everything
+   else goes to the general kernel in Python. In: the operator's own arguments. Out: a tensor (or the first argument, in
+   place). */
 #include "tensor_impl.h"
 
 #include <stddef.h>
@@ -11,12 +12,12 @@
 #include "kernels/kernels.h"
 
 static const RushlightKernels *kernels; /* NULL: every call goes to Python */
-/* The numbers that rushlight._kernels gives its operators, by the numbers of the header this file was compiled with. */
+/* Maps this header's operator numbers to those of rushlight._kernels, which may have been compiled with another header. */
 static int codes[RL_POINTWISE_COUNT];
 
 enum {
-    WITHOUT_LOCK_FROM = 1 << 15, /* elements from which on other threads may run meanwhile */
-    MOST_REPETITIONS = 64        /* more are left to the general kernel, which has loops for them */
+    WITHOUT_LOCK_FROM = 1 << 15, /* the GIL is released from this many elements on */
+    MOST_REPETITIONS = 64        /* calls with more go to the general kernel, which loops over them natively */
 };
 
 typedef struct {
@@ -36,14 +37,15 @@ typedef union {
     int64_t long_integer;
 } Number;
 
-/* The operands of a call, as the native kernel wants them. */
+/* The operands of a call in the form that the native kernel takes. */
 typedef struct {
     const void *pointers[RL_MOST_INPUTS];
     Number numbers[RL_MOST_INPUTS];
     unsigned scalars;  /* bit i: operand i is a single element */
     unsigned repeated; /* bit i: operand i has `period` elements, which repeat along the leading dimensions of the result */
-    Py_ssize_t apart[RL_MOST_INPUTS]; /* not 0: operand i lies in runs of `run` elements, so many elements from one to the next */
-    Py_ssize_t run;                   /* 0 where all lie without gaps */
+    /* Not 0: operand i consists of runs of `run` elements; this is the distance between their starts. */
+    Py_ssize_t apart[RL_MOST_INPUTS];
+    Py_ssize_t run;                   /* 0 if all operands lie without gaps */
     double parameters[RL_MOST_PARAMETERS];
     TensorImpl *shape; /* borrowed: an operand with the result's sizes */
     DtypeCode dtype;
@@ -85,7 +87,7 @@ static int same_sizes(const TensorImpl *a, const TensorImpl *b)
     return equal > 0;
 }
 
-/* Whether all indices name one element: a tensor of one element, or one expanded from such. */
+/* Whether a tensor has only one distinct element: one element, or an expansion of one. */
 static int is_single(TensorImpl *impl)
 {
     if (impl_numel(impl) == 1)
@@ -100,7 +102,7 @@ static int is_single(TensorImpl *impl)
     return 1;
 }
 
-/* Whether a single element of this shape broadcasts to the sizes of `shape` and no further. */
+/* Whether a single element of this shape broadcasts to exactly the sizes of `shape`. */
 static int broadcasts_to(TensorImpl *impl, const TensorImpl *shape)
 {
     return same_sizes(impl, shape) ||
@@ -115,8 +117,8 @@ static int is_better_shape(TensorImpl *impl, TensorImpl *present)
                                 PyTuple_GET_SIZE(impl->sizes) > PyTuple_GET_SIZE(present->sizes));
 }
 
-/* Finds the dtype and the operand that has the result's shape: the first one that is more than a single element, or else the
-   first one of the highest rank. */
+/* Finds the dtype and the operand with the result's shape: the first one of more than one element, or else the first of the
+   highest rank. */
 static int choose_shape(const ElementwiseKernel *kernel, PyObject *const *arguments, Operands *operands)
 {
     operands->shape = NULL;
@@ -130,7 +132,7 @@ static int choose_shape(const ElementwiseKernel *kernel, PyObject *const *argume
     return operands->shape && operands->dtype < OTHER_DTYPE && kernel->dtypes >> operands->dtype & 1;
 }
 
-/* Whether the elements of a row-major operand repeat along leading dimensions of the result, as those of a bias do. */
+/* Whether a row-major operand repeats along the result's leading dimensions, as a bias does. */
 static int repeats(TensorImpl *impl, TensorImpl *shape)
 {
     Py_ssize_t rank = PyTuple_GET_SIZE(impl->sizes), extra = PyTuple_GET_SIZE(shape->sizes) - rank;
@@ -147,8 +149,8 @@ static int repeats(TensorImpl *impl, TensorImpl *shape)
     return 1;
 }
 
-/* Whether an operand lies in runs without gaps at equal distances, in the order of its dimensions, as x[:, :5] does. The result
-   is row-major then, too. */
+/* Whether an operand consists of gapless runs at equal distances, in the order of its dimensions, as x[:, :5] does. The
+   result is then row-major too. */
 static int reads_runs(TensorImpl *impl, int index, Operands *operands)
 {
     Py_ssize_t length = 1, apart = 0, reach = 0;
@@ -227,7 +229,7 @@ static int read_operands(const ElementwiseKernel *kernel, PyObject *const *argum
     return 1;
 }
 
-/* Whether some input shares part of the memory that is written to, but not element for element. */
+/* Whether some input shares part of the written memory without matching it element for element. */
 static int overlaps(const ElementwiseKernel *kernel, const Operands *operands, const char *out, Py_ssize_t nbytes)
 {
     for (int i = 0; i < kernel->inputs; i++) {
@@ -240,7 +242,7 @@ static int overlaps(const ElementwiseKernel *kernel, const Operands *operands, c
     return 0;
 }
 
-/* One call of the native kernel, or one for each repetition or run. */
+/* Calls the native kernel once, or once for each repetition or run. */
 static int run_pieces(const ElementwiseKernel *kernel, const Operands *operands, char *out)
 {
     Py_ssize_t piece = operands->repeated ? operands->period : operands->run ? operands->run : operands->count, done = 0;
@@ -285,7 +287,7 @@ static PyObject *write_in_place(const ElementwiseKernel *kernel, PyObject *self,
     return Py_NewRef(self);
 }
 
-/* NULL without an exception where the native kernel does not take these operands. */
+/* NULL without an exception if the native kernel does not take these operands. */
 static PyObject *write_new(const ElementwiseKernel *kernel, const Operands *operands)
 {
     DtypeCode dtype = kernel->gives_bool ? BOOL : operands->dtype;
@@ -310,7 +312,7 @@ static PyObject *kernel_call(PyObject *self, PyObject *const *arguments, size_t 
     return PyObject_Vectorcall(kernel->general, arguments, flags, names);
 }
 
-/* No tp_clear: a kernel is never without its callable. Cycles go through OperatorBase, which breaks them. */
+/* No tp_clear: a kernel always needs its callable. OperatorBase breaks the cycles. */
 static int kernel_traverse(ElementwiseKernel *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->general);
@@ -327,7 +329,7 @@ static void kernel_dealloc(ElementwiseKernel *self)
 static const unsigned FLOATS = 1U << FLOAT32 | 1U << FLOAT64;
 static const unsigned NUMBERS = 1U << FLOAT32 | 1U << FLOAT64 | 1U << INT32 | 1U << INT64;
 
-/* What the classes in kernels.h mean. */
+/* The meaning of the classes in kernels.h. */
 static const struct {
     const char *name;
     unsigned dtypes;

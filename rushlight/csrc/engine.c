@@ -1,22 +1,22 @@
-/* The inner loop of the backward engine: which node runs next, handing gradients on. See rushlight.autograd.engine.
+/* The inner loop of the backward engine: it picks the next node and passes gradients on. See rushlight.autograd.engine.
 
-   In: nodes as roots with gradients in `buffers`. Out: nothing; leaves have accumulated. Nodes with hooks, and everything
-   that is not as plain as expected, goes through functions of the Python module. */
+   In: nodes as roots with gradients in `buffers`. Out: nothing; leaves have accumulated. Nodes with hooks and unusual cases go
+   through functions of the Python module. */
 #include "accumulate.h"
 #include "record.h"
 
 typedef struct {
     double sequence;
-    Py_ssize_t pushed; /* breaks ties: first come, first served */
+    Py_ssize_t pushed; /* breaks ties in insertion order */
     NodeBase *node;    /* owned */
 } Ready;
 
 typedef struct {
-    PyObject *awaited; /* dict: node -> number of edges into it that have not been dealt with */
-    PyObject *buffers; /* dict: node -> list of a gradient or None per output */
+    PyObject *awaited; /* dict: node -> number of edges into it that are still to be processed */
+    PyObject *buffers; /* dict: node -> list with a gradient or None for each output */
     PyObject *run_hooked, *validate; /* functions of rushlight.autograd.engine */
     int retain_graph;
-    Ready *heap; /* the node made last is first */
+    Ready *heap; /* max-heap: the node created last comes first */
     Py_ssize_t count, capacity, pushed;
 } Run;
 
@@ -93,7 +93,8 @@ static PyObject *node_of_edge(PyObject *edge)
     return node != Py_None && is_node(node) ? node : NULL;
 }
 
-/* Adds `more` to the count of a node. Returns the new count, or -1 with an exception set; *met says if it was known. */
+/* Adds `more` to the count of a node. Returns the new count, or -1 with an exception set; *met says if the node was there
+   before. */
 static Py_ssize_t add_count(PyObject *awaited, PyObject *node, Py_ssize_t more, int *met)
 {
     PyObject *present = PyDict_GetItemWithError(awaited, node);
@@ -149,7 +150,7 @@ static PyObject *count_edges(PyObject *Py_UNUSED(module), PyObject *roots)
     return awaited;
 }
 
-/* Gradients on their way */
+/* Gradients in flight */
 
 static PyObject *list_of_none(Py_ssize_t count)
 {
@@ -182,7 +183,8 @@ static int add_to_buffer(PyObject *buffers, NodeBase *node, Py_ssize_t index, Py
     return failed ? -1 : 0;
 }
 
-/* The gradient in the shape and dtype of the output that it belongs to: itself, where it has them. A new reference. */
+/* Checks a gradient against its output: returns the gradient itself if shape and dtype fit, or a converted one. A new
+   reference. */
 static PyObject *validated(const Run *run, PyObject *grad, NodeBase *following, Py_ssize_t index, NodeBase *node)
 {
     PyObject *info = (size_t)index < (size_t)PyList_GET_SIZE(following->output_info)

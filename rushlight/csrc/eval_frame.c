@@ -1,7 +1,7 @@
 /* The frame hook (PEP 523): while a callback is set in a thread, each Python function that the thread calls goes through here.
 
-   Per code object, its extra slot keeps what the hook knows of it: whether it is left alone, and the guarded codes that may run
-   in its place. A call looks for the first entry whose guards hold; where there is none the callback is asked for a new one. */
+   Each code object's extra slot holds the hook's state: whether to leave it alone, and the guarded codes that may run in its
+   place. A call looks for the first entry whose guards hold; if there is none, it asks the callback for a new one. */
 #include "dispatch_keys.h"
 #include "frame_hook.h"
 
@@ -13,8 +13,8 @@
 
 enum { FEW = 16 };
 
-/* What guards and replacing code take: the frame's parameters, the function's globals and its cells. Borrowed; in `few` where
-   they fit, else in memory to be freed. NULL with an exception set. */
+/* The values that guards and replacing code take: the frame's parameters, the function's globals and its cells. Borrowed.
+   They go into `few` if they fit, else into memory that the caller frees. NULL with an exception set. */
 static PyObject **frame_values(InterpreterFrame *frame, int count, PyObject **few)
 {
     PyFunctionObject *called = frame_function(frame);
@@ -28,7 +28,7 @@ static PyObject **frame_values(InterpreterFrame *frame, int count, PyObject **fe
     return values;
 }
 
-/* The arguments of a call that leaves the parameters' values as they are: what the caller gave by position. */
+/* The positional arguments of a call, rebuilt from the parameters' values. */
 static PyObject *positional_arguments(PyCodeObject *code, PyObject *const *values)
 {
     int count = code->co_argcount, has_more = !!(code->co_flags & CO_VARARGS);
@@ -41,7 +41,7 @@ static PyObject *positional_arguments(PyCodeObject *code, PyObject *const *value
     return all;
 }
 
-/* And what it gave by name. */
+/* The keyword arguments of the call, rebuilt likewise. */
 static PyObject *named_arguments(PyCodeObject *code, PyObject *const *values)
 {
     PyObject *all = code->co_flags & CO_VARKEYWORDS ? PyDict_Copy(values[parameter_count(code) - 1]) : PyDict_New();
@@ -51,7 +51,7 @@ static PyObject *named_arguments(PyCodeObject *code, PyObject *const *values)
     return all;
 }
 
-/* Call code that is like the called function's own, with that function's cells. */
+/* Calls code with the signature of the called function, giving it that function's cells. */
 static PyObject *call_alike(CacheEntry *entry, PyCodeObject *code, PyObject *const *values, PyObject *closure)
 {
     PyObject *args = positional_arguments(code, values), *names = args ? named_arguments(code, values) : NULL;
@@ -65,7 +65,8 @@ static PyObject *call_alike(CacheEntry *entry, PyCodeObject *code, PyObject *con
     return result;
 }
 
-/* Run an entry and give up the frame. Asked for by a tail call, another tail call goes back to whoever follows it. */
+/* Runs an entry instead of the frame. If a tail call asked for this frame, another tail call is returned to the loop that
+   follows it. */
 static PyObject *run_entry(PyThreadState *thread, InterpreterFrame *frame, PyCodeObject *code, CacheEntry *entry, int is_followed)
 {
     int count = parameter_count(code);
@@ -81,7 +82,7 @@ static PyObject *run_entry(PyThreadState *thread, InterpreterFrame *frame, PyCod
     return result;
 }
 
-/* Whether an entry's guard holds: 1, 0, or -1 with an exception set that is no Exception. */
+/* Whether an entry's guard holds: 1, 0, or -1 with an exception set that does not derive from Exception. */
 static int guard_holds(PyObject *check_fn, PyObject *const *values, Py_ssize_t count)
 {
     if (Py_IS_TYPE(check_fn, &GuardTree_Type))
@@ -96,7 +97,7 @@ static int guard_holds(PyObject *check_fn, PyObject *const *values, Py_ssize_t c
     return holds;
 }
 
-/* The first entry of the callback whose guard holds, as a new reference; NULL where there is none, or with an error set. */
+/* The first of the callback's entries whose guard holds, as a new reference; NULL if there is none, or with an error set. */
 static CacheEntry *find_entry(CodeSlot *slot, PyObject *const *values, Py_ssize_t count, PyObject *callback)
 {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(slot->entries); i++) {
@@ -114,7 +115,7 @@ static CacheEntry *find_entry(CodeSlot *slot, PyObject *const *values, Py_ssize_
     return NULL;
 }
 
-/* The same for a frame. Guards may run Python code, which is not to be captured: the callback is hidden meanwhile. */
+/* find_entry for a frame. Guards may run Python code, which must not be captured, so the callback is hidden meanwhile. */
 static CacheEntry *cached_entry(CodeSlot *slot, InterpreterFrame *frame, PyCodeObject *code, PyObject *callback)
 {
     if (!PyList_GET_SIZE(slot->entries))
@@ -131,7 +132,7 @@ static CacheEntry *cached_entry(CodeSlot *slot, InterpreterFrame *frame, PyCodeO
     return entry;
 }
 
-/* Ask the callback; a new entry, NULL for none, or NULL with an error set. The hook is off meanwhile. */
+/* Asks the callback for an entry. NULL if it declines, or with an error set. The hook is off meanwhile. */
 static CacheEntry *ask(InterpreterFrame *frame, PyCodeObject *code, CodeSlot *slot, PyObject *callback)
 {
     PyObject *view = frame_view_new(frame, code), *answer = NULL;
@@ -164,7 +165,7 @@ static PyObject *run_without_hook(PyThreadState *thread, InterpreterFrame *frame
     return result;
 }
 
-/* A frame's end where the hook itself failed: it never runs. */
+/* Ends a frame, without running it, after the hook itself failed. */
 static PyObject *fail(PyThreadState *thread, InterpreterFrame *frame)
 {
     frame_discard(thread, frame);
@@ -177,14 +178,15 @@ static PyObject *end_of_stack(PyThreadState *thread, InterpreterFrame *frame)
     return fail(thread, frame);
 }
 
-/* Module and class bodies have locals of their own; generators and coroutines are made here and run elsewhere. */
+/* False for module and class bodies, which have their own locals, and for generators and coroutines, whose frames are
+   created here but run elsewhere. */
 static int is_plain_function(PyCodeObject *code)
 {
     return !(code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) && code->co_flags & CO_NEWLOCALS &&
            code->co_flags & CO_OPTIMIZED;
 }
 
-/* A frame that goes through the callback. */
+/* Runs a frame through the callback. */
 static PyObject *run_hooked(PyThreadState *thread, InterpreterFrame *frame, PyCodeObject *code, CodeSlot *slot,
                             PyObject *callback, int is_followed)
 {
@@ -225,8 +227,9 @@ PyObject *frame_hook(PyThreadState *thread, InterpreterFrame *frame, int throwin
         return frame_default(thread, frame, throwing);
     if (depth == STACK_ENDS)
         return end_of_stack(thread, frame);
-    /* Under a dispatch mode the program is part of another capture, or somebody watches its operators, as a function mode
-       watches its calls. Tangents travel from operator to operator. Under a default device other than the CPU, which no capture assumes, it makes tensors without data. */
+    /* The hook stands aside in four cases. Under a dispatch mode the program is part of another capture, or somebody watches
+       its operators; a function mode watches its calls. Forward-mode tangents travel from operator to operator. Under a
+       default device other than the CPU, which no capture assumes, the program makes tensors without data. */
     if (!callback || (current_thread_record && runs_uncaptured(current_thread_record)))
         return frame_default(thread, frame, 0);
     PyCodeObject *code = frame_code(frame);
@@ -235,7 +238,7 @@ PyObject *frame_hook(PyThreadState *thread, InterpreterFrame *frame, int throwin
     CodeSlot *slot = slot_of(code);
     if (slot && (slot->state == LEAVE || slot->state == RUN_DIRECTLY))
         return frame_default(thread, frame, 0);
-    /* A deep recursion goes on without the hook: then calls from Python to Python take no more of the stack. */
+    /* A deep recursion runs without the hook: then Python-to-Python calls use no more of the C stack. */
     if ((slot && slot->state == LEAVE_RECURSIVELY) || depth == STACK_IS_LOW)
         return run_without_hook(thread, frame);
     if (!slot && callback == Py_False)

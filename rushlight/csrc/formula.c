@@ -1,4 +1,4 @@
-/* Evaluating the formulas of a recorded node: the gradients of its inputs from those of its outputs. */
+/* Evaluates the formulas of a recorded node: they turn the gradients of its outputs into those of its inputs. */
 #include "record.h"
 
 static PyObject *needs_tuple(PyObject *row)
@@ -19,7 +19,7 @@ static PyObject *unpack(OperatorNode *node, PyObject *saved)
     if ((PyObject *)Py_TYPE(saved) == configuration.saved_type) {
         SavedTensorBase *kept = (SavedTensorBase *)saved;
         const TensorImpl *impl = kept->tensor && !is_set(kept->unpack_hook) ? impl_of(kept->tensor) : NULL;
-        /* An output without its history and tangents will do where nothing is recorded, and no level of forward mode runs. */
+        /* If nothing is recorded and no forward-mode level runs, an output without its history and tangents is enough. */
         const ThreadRecord *record = thread_record();
         int complete = !is_set(kept->output_nr) || (!record->grad_enabled && !(record->include & DUAL_BIT));
         if (impl && version_value(impl) == kept->version && complete)
@@ -69,7 +69,7 @@ static int append_nothing(PyObject *results, PyObject *flag)
     return 0;
 }
 
-/* Appends the gradient of one input: several where the input is a list of tensors. */
+/* Appends the gradient of one input: several gradients if the input is a list of tensors. */
 static int append_gradient(PyObject *results, PyObject *gradient, PyObject *flag)
 {
     if (!PyList_Check(flag))

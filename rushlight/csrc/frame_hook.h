@@ -1,53 +1,53 @@
-/* What the files of the frame hook share: what a code object's slot keeps, cache entries, views of frames, tail calls. */
+/* Declarations that the files of the frame hook share: a code object's slot, cache entries, frame views, tail calls. */
 #ifndef RUSHLIGHT_FRAME_HOOK_H
 #define RUSHLIGHT_FRAME_HOOK_H
 
 #include "frame_internals.h"
 #include "module.h"
 
-/* What the hook does at a call of a code object: ask, run it as it is, also without asking about what it calls, or run it as
-   it is because it stands in another frame's place. */
+/* The hook's action when a code object is called. ASK: look up entries, then ask the callback. LEAVE: run it as it is.
+   LEAVE_RECURSIVELY: also run its callees without the hook. RUN_DIRECTLY: it already replaces another frame. */
 enum CodeState { ASK, LEAVE, LEAVE_RECURSIVELY, RUN_DIRECTLY };
 
 typedef struct {
     int state;
     PyObject *entries;     /* list of CacheEntry, the latest first */
-    PyObject *frame_state; /* dict of the callback's, or NULL */
+    PyObject *frame_state; /* the callback's dict, or NULL */
 } CodeSlot;
 
 /* The slot of a code object; NULL where it has none. */
 CodeSlot *slot_of(PyCodeObject *code);
-/* The same, made where there is none; NULL with an exception set. */
+/* The slot of a code object, created if it has none; NULL with an exception set. */
 CodeSlot *slot_make(PyCodeObject *code);
 
-/* One way to run a function. Owns all of its fields. */
+/* One replacement for a function's code. Owns all of its fields. */
 typedef struct {
     PyObject_HEAD
     PyObject *check_fn;
     PyObject *code;
-    PyObject *function; /* of `code`, with the globals that the callback gave; NULL where the frame is to be left alone */
+    PyObject *function; /* `code` with the globals that the callback gave; NULL to leave the frame alone */
     PyObject *data;     /* the callback's result, for inspection */
-    PyObject *owner;    /* the callback that made it; it serves this one only */
-    PyObject *list;     /* the slot's list, while it is in there */
-    int is_alike;       /* `code` takes what the function's own code takes, and is called like it */
+    PyObject *owner;    /* the callback that made this entry; only that one may use it */
+    PyObject *list;     /* the slot's list while the entry is in it */
+    int is_alike;       /* `code` has the signature of the function's own code */
 } CacheEntry;
 
-/* From what a callback returned for a code and a view of its call. An entry that leaves the frame alone for Py_False. A new
- * reference. */
+/* Makes an entry from a callback's result for a code and a view of its call. Py_False gives one that leaves the frame alone.
+   A new reference. */
 CacheEntry *entry_new(PyObject *guarded, PyCodeObject *original, PyObject *view, PyObject *owner);
-/* Puts an entry before the others of a slot, or takes it out; -1 with an exception set. */
+/* Inserts an entry at the front of a slot's list; -1 with an exception set. */
 int entry_insert(CodeSlot *slot, CacheEntry *entry);
 void entries_clear(CodeSlot *slot);
 
-/* What a callback sees of a call that has not begun. A new reference. */
+/* The callback's view of a call that has not begun. A new reference. */
 PyObject *frame_view_new(InterpreterFrame *frame, PyCodeObject *code);
 
-/* Calls what a tail call asks for until something else is returned. Steals the reference. */
+/* Runs tail calls until one returns an ordinary result. Steals the reference. */
 PyObject *follow_tail_calls(PyObject *result);
 /* The code of the function that a tail call of this thread is about to call. */
 extern _Thread_local PyObject *expected_code;
 
-/* How many parameters a function of this code has, `*args` and `**kwargs` included. */
+/* The number of parameters of a code object, `*args` and `**kwargs` included. */
 static inline int parameter_count(PyCodeObject *code)
 {
     return code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) + !!(code->co_flags & CO_VARKEYWORDS);
@@ -56,15 +56,15 @@ static inline int parameter_count(PyCodeObject *code)
 /* The hook itself. */
 PyObject *frame_hook(PyThreadState *thread, InterpreterFrame *frame, int throwing);
 
-/* The thread's callback, borrowed: NULL for none, Py_False to look up only. */
+/* The thread's callback, borrowed. NULL: none. Py_False: look up cached entries only. */
 PyObject *current_callback(void);
-/* Before a thread's first region: 0, or -1 with an exception set. */
+/* Prepares a thread's first region: 0, or -1 with an exception set. */
 int region_prepare(void);
-/* Sets the thread's callback (NULL: none) and returns the one before, for `leave_region`. */
+/* Sets the thread's callback (NULL: none) and returns the previous one for `leave_region`. */
 PyObject *enter_region(PyObject *callback);
-/* Sets it back. Steals the reference, keeps the current exception. */
+/* Restores the previous callback. Steals the reference, keeps the current exception. */
 void leave_region(PyObject *before);
-/* The same for a moment: the hook stays in place, and does nothing. */
+/* Hides the callback for a moment, until `show_callback`: the hook stays installed and does nothing. */
 PyObject *hide_callback(void);
 void show_callback(PyObject *callback);
 

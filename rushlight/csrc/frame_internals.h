@@ -1,4 +1,4 @@
-/* The only place that looks into CPython's frames: what differs between 3.11, 3.12 and 3.13 is settled here. */
+/* The only file that reads CPython's frames: the differences between 3.11, 3.12 and 3.13 are settled here. */
 #ifndef RUSHLIGHT_FRAME_INTERNALS_H
 #define RUSHLIGHT_FRAME_INTERNALS_H
 
@@ -28,7 +28,7 @@ static inline PyFunctionObject *frame_function(InterpreterFrame *frame)
 #endif
 }
 
-/* Whether no instruction of the frame has run: false for generators that are resumed. */
+/* Whether no instruction of the frame has run: false for resumed generators. */
 static inline int frame_is_fresh(InterpreterFrame *frame)
 {
     PyCodeObject *code = frame_code(frame);
@@ -39,8 +39,8 @@ static inline int frame_is_fresh(InterpreterFrame *frame)
 #endif
 }
 
-/* 3.12 counts calls in C against a limit far below that of calls in Python. The hook, through which each call in Python is one
-   in C as well, looks at the stack itself. */
+/* 3.12 limits the depth of calls in C far below that of calls in Python. The hook turns each Python call into one in C, so
+   it checks the stack itself. */
 static inline PyObject *frame_default(PyThreadState *thread, InterpreterFrame *frame, int throwing)
 {
 #if PY_VERSION_HEX >= 0x030C0000
@@ -53,9 +53,9 @@ static inline PyObject *frame_default(PyThreadState *thread, InterpreterFrame *f
 #endif
 }
 
-/* Give up a fresh frame that will not run. From 3.12 on whoever evaluates a frame also clears it: throwing an exception into
-   it makes the interpreter do so, which debuggers need not see. Before, the caller clears it. Keeps the current exception, if
-   any. */
+/* Discards a fresh frame that will not run. Since 3.12 the evaluator of a frame also clears it: throwing an exception into
+   the frame makes the interpreter do so without debuggers noticing. Before 3.12 the caller clears it. Keeps the current
+   exception, if any. */
 static inline void frame_discard(PyThreadState *thread, InterpreterFrame *frame)
 {
 #if PY_VERSION_HEX >= 0x030C0000

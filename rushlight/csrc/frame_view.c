@@ -1,4 +1,4 @@
-/* What a callback of the frame hook sees of a call that has not begun: code, arguments, globals and closure. */
+/* The callback's view of a call that has not begun: code, arguments, globals and closure. */
 #include "frame_hook.h"
 
 typedef struct {

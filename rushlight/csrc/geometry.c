@@ -14,7 +14,7 @@ int itemsize_of(PyObject *dtype)
     return value < 0 ? -1 : (int)value;
 }
 
-/* Sizes are Python ints that fit: the constructor checks tuples only, so whatever else there is counts as 0. */
+/* A size or stride as an integer. The constructor checks only for tuples, so anything but an int that fits counts as 0. */
 static Py_ssize_t item(PyObject *tuple, Py_ssize_t index)
 {
     PyObject *value = PyTuple_GET_ITEM(tuple, index);
@@ -42,7 +42,7 @@ Py_ssize_t impl_numel(TensorImpl *impl)
     return impl->numel;
 }
 
-/* 0 for no, 1 for yes, 2 where the strides of dimensions of size 1, which matter to no element, are row-major as well. */
+/* 0 for no; 1 for yes; 2 if the strides of size-1 dimensions, which address nothing, are row-major as well. */
 static int lies_row_major(PyObject *sizes, PyObject *strides)
 {
     Py_ssize_t expected = 1, rank = PyTuple_GET_SIZE(sizes);
@@ -86,7 +86,7 @@ PyObject *contiguous_strides(PyObject *sizes)
     return strides;
 }
 
-/* The same for tuples that may hold symbolic integers, by Python's operators. */
+/* count_elements for tuples that may hold symbolic integers, using Python's operators. */
 
 PyObject *count_symbolic(PyObject *sizes)
 {

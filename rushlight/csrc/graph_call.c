@@ -51,7 +51,7 @@ static int read_number(const SizeNumber *number, PyObject *const *args, int64_t 
     return !overflow;
 }
 
-/* The numbers that the sizes of a call follow from. 0 where inputs are of another kind or rank, or a number is too large. */
+/* Reads the numbers that determine the sizes of a call. 0 if an input has another kind or rank, or a number is too large. */
 static int read_numbers(GraphCall *call, const GraphDescription *graph, PyObject *const *args)
 {
     for (Py_ssize_t i = 0; i < graph->input_count; i++) {
@@ -75,7 +75,7 @@ int graph_call_plan(GraphCall *call, const GraphDescription *graph, GraphPlan **
         GraphPlan *made = graph_plan_make(graph, call->numbers, args);
         if (!made)
             return 0;
-        GraphPlan *before = *latest; /* read now: making objects may have let other threads in */
+        GraphPlan *before = *latest; /* read now, because making objects may have let other threads replace it */
         *latest = made;
         graph_plan_release(before);
         call->plan = graph_plan_share(made);

@@ -1,4 +1,4 @@
-/* One call of a compiled graph: what it holds on to, in the order in which it is taken. */
+/* One call of a compiled graph: its resources, in the order in which they are acquired. */
 #ifndef RUSHLIGHT_GRAPH_CALL_H
 #define RUSHLIGHT_GRAPH_CALL_H
 
@@ -8,9 +8,9 @@ enum { ON_STACK = 64 };
 
 typedef struct {
     GraphPlan *plan; /* owned */
-    void **pointers; /* what the entry is given: tensors, constants, results, arena, values of symbols */
+    void **pointers; /* the entry's arguments: tensors, constants, results, arena, values of symbols */
     int64_t *numbers;
-    PyObject **held; /* storages: of the inputs, then of what is made; owned */
+    PyObject **held; /* storages of the inputs and then of the results; owned */
     Py_ssize_t held_count;
     void *arena;
     size_t arena_capacity;
@@ -19,20 +19,20 @@ typedef struct {
     PyObject *few_held[ON_STACK];
 } GraphCall;
 
-/* Room for a call; -1 with an exception set. To be released in any case. */
+/* Allocates the arrays of a call; -1 with an exception set. The caller releases it in any case. */
 int graph_call_reserve(GraphCall *call, const GraphDescription *graph, Py_ssize_t constants);
 void graph_call_release(GraphCall *call);
-/* The plan for the sizes of the arguments: `*latest`, or a new one, which takes its place. 0 where there is none, perhaps with an
+/* Sets the plan for the arguments' sizes: `*latest`, or a new one that replaces it. 0 if there is none, perhaps with an
    exception set. */
 int graph_call_plan(GraphCall *call, const GraphDescription *graph, GraphPlan **latest, PyObject *const *args);
-/* Whether the tensors are as compiled for; their addresses. -1 with an exception set. */
+/* Whether the tensors are as compiled for; reads their addresses. -1 with an exception set. */
 int graph_call_inputs(GraphCall *call, const GraphDescription *graph, PyObject *const *args);
-/* Constants, the memory for results and in between, the symbols' values. -1 with an exception set. */
+/* Sets the addresses of the constants, the results and the arena, and the symbols' values. -1 with an exception set. */
 int graph_call_memory(GraphCall *call, const GraphDescription *graph, void *const *constants, Py_ssize_t count);
-/* After the run: the tuple of results, or NULL with an exception set. */
+/* After the run: a tuple of results, or NULL with an exception set. */
 PyObject *graph_call_results(const GraphCall *call, const GraphDescription *graph, PyObject *const *args);
 
-/* Calls what is no part of the user's program: the frame hook is off meanwhile. */
+/* Calls a function that is not part of the user's program: the frame hook is off meanwhile. */
 PyObject *call_unhooked(PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names);
 
 #endif

@@ -1,5 +1,5 @@
-/* A compiled graph as a callable: one step in C from tensors to tensors. Whatever is not as it was compiled for is left to the
-   general way, a Python callable. */
+/* GraphLaunch: a compiled graph as a callable that goes from tensors to tensors in one step of C. If anything differs from
+   the assumptions of compilation, it calls a Python fallback. */
 #include "graph_call.h"
 #include "prepared_constants.h"
 #include "tensor_impl.h"
@@ -14,16 +14,16 @@ typedef struct {
     vectorcallfunc call;
     Entry entry;
     GraphDescription graph;
-    GraphPlan *plan; /* for the only sizes, or for those of the last call; NULL before it */
+    GraphPlan *plan; /* the plan of the last call, or the only one if sizes are static; NULL before */
     Py_ssize_t pointer_count, written_count;
     Py_ssize_t *written; /* positions of the inputs that the graph writes to */
     PyObject *general, *reference;
-    PyObject *last;     /* makes the last input, which callers do not give; or NULL */
+    PyObject *last;     /* makes the last input, which callers do not pass; or NULL */
     Prepared *prepared; /* NULL until a call has prepared the constants */
-    int is_diverted;    /* whether every call goes the general way */
+    int is_diverted;    /* whether every call takes the fallback */
 } GraphLaunch;
 
-/* Whether the graph may write to the inputs that it writes to, as far as is known here. */
+/* Whether the graph may write to the inputs that it mutates, as far as C code can tell. */
 static int may_write(const GraphLaunch *self, PyObject *const *args)
 {
     const ThreadRecord *record = self->written_count ? thread_record() : NULL;
@@ -53,7 +53,7 @@ static int run_entry(Entry entry, const GraphCall *call)
     return status;
 }
 
-/* The results; NULL without an exception where another way is to be gone: the reference where `failed` says so. */
+/* The results. NULL without an exception to use the fallback, or the reference implementation if `failed` is set. */
 static PyObject *run(GraphLaunch *self, const Prepared *prepared, PyObject *const *args, int *failed)
 {
     const GraphDescription *graph = &self->graph;
@@ -112,7 +112,7 @@ static PyObject *launch_call(PyObject *object, PyObject *const *args, size_t fla
     return self->last && !names ? launch_with_last(self, args, count) : launch_graph(self, args, count, names);
 }
 
-/* Making one */
+/* Construction */
 
 static int set_written(GraphLaunch *self, PyObject *positions)
 {
@@ -134,7 +134,7 @@ static int set_written(GraphLaunch *self, PyObject *positions)
     return 0;
 }
 
-/* The only plan of a graph whose sizes are all known. */
+/* Makes the only plan of a graph with static sizes. */
 static int set_plan(GraphLaunch *self)
 {
     if (self->graph.number_count)
@@ -206,7 +206,7 @@ static int launch_traverse(GraphLaunch *self, visitproc visit, void *arg)
     return graph_description_traverse(&self->graph, visit, arg);
 }
 
-/* A call after the collector was here has no general way: an error, not a crash. */
+/* After garbage collection the fallback is gone: a call then raises an error instead of crashing. */
 static int launch_clear(GraphLaunch *self)
 {
     Py_XSETREF(self->general, Py_NewRef(Py_None));

@@ -18,7 +18,7 @@ int same_value(PyObject *found, PyObject *expected)
         return 0;
     if (PyFloat_CheckExact(expected)) {
         double one = PyFloat_AS_DOUBLE(found), other = PyFloat_AS_DOUBLE(expected);
-        return memcmp(&one, &other, sizeof one) == 0; /* tells -0.0 from 0.0, and a NaN is equal to itself */
+        return memcmp(&one, &other, sizeof one) == 0; /* bitwise: tells -0.0 from 0.0, and a NaN equals itself */
     }
     if (PyComplex_CheckExact(expected)) {
         Py_complex one = PyComplex_AsCComplex(found), other = PyComplex_AsCComplex(expected);
@@ -35,8 +35,8 @@ static int has_length(PyObject *value, Py_ssize_t wanted)
     return length < 0 ? -1 : length == wanted;
 }
 
-/* Keys are compared as values of the same type: 1, 1.0 and True are different keys to a program that looks at them. Tensors are
-   keys by what they are, not by their elements. Weak references stand for what they refer to. */
+/* Keys must also agree in type: 1, 1.0 and True are different keys to a program that looks at them. Tensor keys are compared
+   by identity, not by elements. Weak references are dereferenced. */
 static int has_keys(PyObject *dict, PyObject *wanted)
 {
     PyObject *key, *item;

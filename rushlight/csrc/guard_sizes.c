@@ -1,4 +1,4 @@
-/* Guards on open sizes: see the header. */
+/* Guards on dynamic sizes: see the header. */
 #include "guard_sizes.h"
 
 #include "tensor_impl.h"
@@ -67,7 +67,7 @@ int guard_sizes_hold(const GuardSizes *sizes, PyObject **slots, PyObject *const 
     return hold;
 }
 
-/* Making them */
+/* Construction */
 
 static int set_number(SizeNumber *number, PyObject *description, Py_ssize_t slot_count)
 {

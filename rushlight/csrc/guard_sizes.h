@@ -1,4 +1,4 @@
-/* Guards on open sizes: relations of integers that are read off the values of a frame. */
+/* Guards on dynamic sizes: relations of integers that are read from the values of a frame. */
 #ifndef RUSHLIGHT_GUARD_SIZES_H
 #define RUSHLIGHT_GUARD_SIZES_H
 
@@ -6,7 +6,7 @@
 
 enum NumberKind { NUMBER_SIZE, NUMBER_STRIDE, NUMBER_VALUE, NUMBER_KINDS };
 
-/* A number: a size or stride of the tensor in a slot, or the int there. */
+/* A number: a size or stride of the tensor in a slot, or the int in that slot. */
 typedef struct {
     int kind;
     Py_ssize_t slot, dim;
@@ -21,14 +21,14 @@ typedef struct {
     Py_ssize_t number_count, condition_count;
     SizeNumber *numbers;
     SizeCondition *conditions;
-    PyObject *exact; /* owned: says the same of the frame's values, however large the numbers; or NULL where there is nothing */
+    PyObject *exact; /* owned: a Python check of the same conditions without overflow; or NULL if there are none */
 } GuardSizes;
 
-/* From (numbers, conditions, exact), the numbers as (kind, slot, dim) and the conditions as (kind, code); -1 with an exception
-   set. What was set before a failure is cleared by guard_sizes_clear. */
+/* Fills the guards from (numbers, conditions, exact), with numbers as (kind, slot, dim) and conditions as (kind, code); -1
+   with an exception set. After a failure, guard_sizes_clear clears what was set. */
 int guard_sizes_set(GuardSizes *sizes, PyObject *description, Py_ssize_t slot_count);
 void guard_sizes_clear(GuardSizes *sizes);
-/* Whether all conditions hold of the values in the slots: 1, 0, or -1 with an exception set. */
+/* Whether all conditions hold for the values in the slots: 1, 0, or -1 with an exception set. */
 int guard_sizes_hold(const GuardSizes *sizes, PyObject **slots, PyObject *const *values, Py_ssize_t value_count);
 
 #endif

@@ -1,7 +1,7 @@
-/* The guards of a capture as a tree: how each value is reached from the frame's, and what is checked of it.
+/* The guards of a capture as a tree: how to reach each value from the frame's values, and the checks on it.
 
-   In: the frame's parameters, its globals and its closure. Out: whether everything holds. What has no native check is left to a
-   Python function, which is called last. rushlight.dynamo.guard_tree writes the trees. */
+   In: the frame's parameters, its globals and its closure. Out: whether everything holds. Guards without a native check are
+   left to a Python function, which is called last. rushlight.dynamo.guard_tree writes the trees. */
 #include "guards.h"
 
 #include <stddef.h>
@@ -9,31 +9,31 @@
 #include "guard_sizes.h"
 #include "tensor_impl.h"
 
-/* How a node's value is reached from its parent's. The numbers are those of rushlight.dynamo.sources. */
+/* How to reach a node's value from its parent's. The numbers are those of rushlight.dynamo.sources. */
 enum Access {
-    ACCESS_VALUE,     /* the frame's value of this number; of no parent */
-    ACCESS_HELD,      /* this object; of no parent */
+    ACCESS_VALUE,     /* root: the frame's value of this number */
+    ACCESS_HELD,      /* root: this object */
     ACCESS_ATTRIBUTE, /* getattr */
     ACCESS_OWN,       /* the __dict__ of an instance */
-    ACCESS_ITEM,      /* a subscript; a dict is not asked for a default */
+    ACCESS_ITEM,      /* a subscript; a dict's __missing__ is not called */
     ACCESS_TYPE,
     ACCESS_CELL,      /* the content of a cell */
-    ACCESS_MEMBER,    /* what a class or one of its bases holds under a name */
+    ACCESS_MEMBER,    /* the class attribute found along the MRO */
     ACCESS_KEY_AT,    /* the key of a dict at a position */
-    ACCESS_CALL,      /* what a function gives for it */
+    ACCESS_CALL,      /* the result of calling `key` with it */
     ACCESS_KINDS
 };
 
-/* What is assumed of several values together. */
+/* Relations that several values must satisfy together. */
 enum Relation { SAME_OBJECTS, DIFFERENT_OBJECTS, DIFFERENT_STORAGES, RELATION_KINDS };
 
 typedef struct {
     int access;
-    int is_weak;       /* whether `key` is a weak reference to the object meant */
+    int is_weak;       /* whether `key` is a weak reference to the object */
     PyObject *key;     /* owned */
-    Py_ssize_t number; /* the key, for numbers of values and positions */
-    Py_ssize_t end;    /* the first node behind this one's descendants */
-    Py_ssize_t slot;   /* where relations find the value; -1 for nowhere */
+    Py_ssize_t number; /* the key as a number, for values and positions */
+    Py_ssize_t end;    /* the first node after this one's descendants */
+    Py_ssize_t slot;   /* the value's slot for relations; -1 for none */
     Py_ssize_t first_check, end_check;
 } Node;
 
@@ -53,7 +53,8 @@ typedef struct {
     PyObject *rest; /* a callable that takes the frame's values, or NULL */
 } GuardTree;
 
-/* Reaching values, without asking the classes of containers. New references; NULL where there is none, with or without an exception. */
+/* Reaching values. Dicts, tuples and lists are read directly, whatever their subclass defines. New references; NULL if there
+   is no value, with or without an exception. */
 
 static PyObject *item_of(PyObject *values, PyObject *key)
 {
@@ -127,7 +128,7 @@ static int nodes_hold(const GuardTree *tree, PyObject *const *values, PyObject *
     return holds;
 }
 
-/* What has to differ, or be the same, in a relation. */
+/* The address that a relation compares: of the value, or of its storage. */
 static void *identity_in(const RelationCheck *relation, PyObject *value)
 {
     const TensorImpl *impl = relation->kind == DIFFERENT_STORAGES ? impl_of(value) : NULL;
@@ -184,7 +185,7 @@ int guard_tree_holds(PyObject *object, PyObject *const *values, Py_ssize_t count
     int holds = native_holds(tree, values);
     if (holds > 0 && tree->rest)
         holds = rest_holds(tree, values);
-    /* A guard that raises does not hold: the way to what it tests is gone. */
+    /* A guard that raises does not hold: the path to its value is gone. */
     if (holds < 0 && PyErr_ExceptionMatches(PyExc_Exception)) {
         PyErr_Clear();
         holds = 0;
@@ -203,7 +204,7 @@ static PyObject *tree_call(PyObject *object, PyObject *const *values, size_t fla
     return holds < 0 ? NULL : PyBool_FromLong(holds);
 }
 
-/* Making a tree */
+/* Construction */
 
 static int is_tuple(PyObject *description)
 {
@@ -237,7 +238,7 @@ static int set_node(GuardTree *tree, Py_ssize_t index, PyObject *description, Py
     return 0;
 }
 
-/* Roots have no parent, others have one, and each ends within its parent. */
+/* Roots have no parent, other nodes have one, and each subtree ends within its parent's. */
 static int is_nested(const GuardTree *tree, Py_ssize_t index, Py_ssize_t end, int is_root)
 {
     while (index < end) {
@@ -373,7 +374,7 @@ static int tree_clear(GuardTree *self)
         Py_CLEAR(self->checks[i].expected);
     Py_CLEAR(self->rest);
     guard_sizes_clear(&self->sizes);
-    self->value_count = -1; /* holds for no values any more */
+    self->value_count = -1; /* so that it never holds again */
     return 0;
 }
 

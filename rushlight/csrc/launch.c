@@ -1,11 +1,11 @@
-/* Calling a compiled graph: its entry's address and the addresses of its buffers in, its status out. */
+/* Calls a compiled graph. In: the address of its entry and the addresses of its buffers. Out: its status. */
 #include "module.h"
 
 enum { POINTERS_ON_STACK = 256 };
 
 typedef int (*Entry)(void **);
 
-/* Only true ints: anything else could run Python code while we walk the sequence. Returns -1 on an exception. */
+/* Accepts only exact ints: anything else could run Python code while we walk the sequence. Returns -1 on an exception. */
 static int read_address(const char *what, Py_ssize_t position, PyObject *object, void **address)
 {
     if (!PyLong_Check(object)) {

@@ -1,4 +1,5 @@
-/* Machine: runs MachineCode, with callbacks to Python for what is rare. The frames of a run, and instructions that call out. */
+/* Machine: runs MachineCode, with callbacks to Python for rare instructions. This file manages a run's frames and the
+   instructions that call out. */
 #include "machine_values.h"
 
 #include <stddef.h>
@@ -6,9 +7,10 @@
 #include <time.h>
 
 enum { MAX_FRAMES = 10000 + 1 };          /* deeper recursion of scripted functions raises */
-enum { BACK_JUMPS_PER_LOOK = 64 };        /* the clock costs as much as a short loop's round */
-/* Nanoseconds after which other threads have their turn. A thread that waits asks for the lock after 5 ms in which nobody let
-   go of it: letting go more often than that would only wake it up, too late each time. */
+/* Back jumps between two looks at the clock, which costs as much as one round of a short loop. */
+enum { BACK_JUMPS_PER_LOOK = 64 };
+/* Nanoseconds between releases of the GIL. A waiting thread requests the GIL after 5 ms without a release; more frequent
+   releases would only wake it up, too late each time. */
 static const int64_t SWITCH_INTERVAL = 12000000;
 
 int64_t machine_nanoseconds(void)
@@ -70,7 +72,7 @@ static void set_frame(Run *run, Frame *frame, MachineCode *code, Py_ssize_t base
     memset(run->values + base + code->max_depth, 0, (size_t)code->register_count * sizeof *run->values);
 }
 
-/* Recursion can be endless, or interrupted, as loops can. */
+/* Limits the depth and checks for signals: recursion can be endless or interrupted, as loops can. */
 static int may_call(const Run *run)
 {
     if (run->frame_count < MAX_FRAMES)
@@ -185,7 +187,7 @@ static int is_same(PyObject *value, PyObject *other)
     return value == other || (as_int(value, &a) && as_int(other, &b) && a == b);
 }
 
-/* How many of the last arguments need not be passed. */
+/* The number of trailing arguments that equal their defaults and may be dropped; -1 to pass them all. */
 static Py_ssize_t omitted(const Operation *operation, PyObject **arguments, Py_ssize_t count)
 {
     if (!operation->plain)
@@ -197,7 +199,7 @@ static Py_ssize_t omitted(const Operation *operation, PyObject **arguments, Py_s
     return defaults;
 }
 
-/* Puts results in the place of what an instruction took; takes the sequence of several over. */
+/* Replaces an instruction's arguments on the stack by its results. Steals the sequence if there are several. */
 static int push_results(const Step *step, PyObject ***top, PyObject *results)
 {
     if ((!PyTuple_Check(results) && !PyList_Check(results)) || PySequence_Fast_GET_SIZE(results) != step->given) {
@@ -248,7 +250,7 @@ int machine_rarely(Run *run, const Frame *frame, const Step *step, PyObject ***t
     return results ? push_results(step, top, results) : -1;
 }
 
-/* A new reference to an object's mapping of attributes. */
+/* A new reference to an object's attribute mapping. */
 static PyObject *slots_of(const Machine *machine, PyObject *object)
 {
     if (PyObject_TypeCheck(object, machine->object_type)) {
@@ -343,7 +345,7 @@ static void end_run(Run *run)
         PyMem_Free(run->frames);
 }
 
-/* The instructions that the frames are at, outermost first: (Code, position). */
+/* The frames' positions as a list of (Code, position), outermost first. */
 static PyObject *places(const Run *run)
 {
     PyObject *found = PyList_New(run->frame_count);
@@ -359,7 +361,7 @@ static PyObject *places(const Run *run)
     return found;
 }
 
-/* Hands the exception that is set to Python, which raises what is due. */
+/* Passes the current exception to Python, which raises the final one. */
 static PyObject *fail(Run *run)
 {
     PyObject *type, *error, *traceback;

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* The operations. rushlight/jit/runtime/code.py says what each does; RARE leaves the instruction to Python. */
+/* The operations. rushlight/jit/runtime/code.py documents them; RARE leaves the instruction to Python. */
 #define MACHINE_OPERATIONS(X)                                                                                            \
     X(LOAD) X(MOVE) X(LOADC) X(STORE) X(DROP) X(JF) X(JMP) X(LOOP) X(OPN) X(RET) X(CALL) X(INTERFACE_CALL) X(TAIL_CALL)   \
     X(GET_ATTR) X(SET_ATTR) X(LIST_CONSTRUCT) X(TUPLE_CONSTRUCT) X(NAMED_TUPLE_CONSTRUCT) X(DICT_CONSTRUCT)              \
@@ -16,16 +16,17 @@
 #define MACHINE_ENUMERATOR(name) MACHINE_##name,
 enum {
     MACHINE_OPERATIONS(MACHINE_ENUMERATOR) MACHINE_OPERATION_COUNT,
-    MACHINE_KEEP = MACHINE_OPERATION_COUNT /* STORE x and MOVE x behind it in one: made of verified code, never given */
+    /* STORE x fused with the MOVE x after it: made from verified code, never part of the input. */
+    MACHINE_KEEP = MACHINE_OPERATION_COUNT
 };
 
-/* `taken` values are popped and `given` pushed, where the operation leaves these open. */
+/* `taken` values are popped and `given` pushed, for operations whose counts vary. */
 typedef struct {
     int32_t operation, x, taken, given;
 } Step;
 
-/* A fast path takes arguments that it borrows and gives a new reference to its result, if the operator has one. It may take an
-   argument over by putting NULL in its place. */
+/* A fast path borrows its arguments and returns a new reference to the operator's result, if it has one. It may steal an
+   argument by replacing it with NULL. */
 typedef enum { FAST_FAILED = -1, FAST_UNUSUAL, FAST_DONE } FastStatus; /* UNUSUAL: the operator's Python function decides */
 typedef FastStatus (*FastFunction)(PyObject **arguments, Py_ssize_t count, PyObject **result);
 
@@ -41,8 +42,8 @@ extern const FastOperator machine_number_operators[], machine_math_operators[], 
 
 typedef struct {
     PyObject *function; /* owned */
-    FastFunction fast;  /* NULL where there is none */
-    PyObject *plain;    /* owned: called without the last arguments where these are `defaults`; or NULL */
+    FastFunction fast;  /* NULL if there is none */
+    PyObject *plain;    /* owned: called without the trailing arguments if these equal `defaults`; or NULL */
     PyObject *defaults; /* owned tuple, or NULL */
 } Operation;
 
@@ -50,13 +51,13 @@ typedef struct MachineCode MachineCode;
 
 typedef struct {
     PyObject *function;       /* owned */
-    MachineCode *code;        /* owned, or NULL: what it ran by at its last call, where that is final */
-    unsigned long generation; /* when that was */
+    MachineCode *code;        /* owned, or NULL: the code of the last call, if that was final */
+    unsigned long generation; /* machine_generation at that time */
 } Callee;
 
 struct MachineCode {
     PyObject_HEAD
-    PyObject *owner;     /* the Code that it was made of; this and the tuples are owned */
+    PyObject *owner;     /* the Code that it was made from; this and the tuples are owned */
     PyObject *constants; /* tuple */
     PyObject *names;     /* tuple of str */
     PyObject *types;     /* tuple of classes, and of tuples of classes */
@@ -65,48 +66,48 @@ struct MachineCode {
     Callee *callees;
     Py_ssize_t step_count, operation_count, callee_count;
     Py_ssize_t input_count, output_count, register_count;
-    Py_ssize_t max_depth; /* of the stack, as the verifier found it */
-    char is_final;        /* the function runs by this code until the generation changes */
+    Py_ssize_t max_depth; /* maximum stack depth, computed by the verifier */
+    char is_final;        /* the function keeps this code until the generation changes */
 };
 
-/* Counts how often functions got new graphs: code that was kept from before may be out of date. */
+/* Incremented whenever a function gets a new graph: cached code from before may be out of date. */
 extern unsigned long machine_generation;
 
 extern PyTypeObject MachineCode_Type;
 
-/* Sets max_depth. -1 with a ValueError set for code that the loop cannot run safely. */
+/* Verifies the code and sets max_depth. -1 with a ValueError set if the loop cannot run the code safely. */
 int machine_verify(MachineCode *code);
 
-/* The fast path of an operator by its name, NULL where there is none. */
+/* The fast path of an operator by its name, NULL if there is none. */
 const FastOperator *machine_fast_operator(const char *name);
 
 typedef struct {
     PyObject_HEAD
-    PyObject *code_of;         /* owned, as all callbacks: function -> MachineCode */
+    PyObject *code_of;         /* owned, like all callbacks: function -> MachineCode */
     PyObject *method_code;     /* (object, name of a method) -> MachineCode */
     PyObject *rarely;          /* (Code, position, values, entered contexts) -> results */
     PyObject *failed;          /* (error, [(Code, position), ...], entered contexts) raises */
     PyTypeObject *object_type; /* owned: ScriptObject, */
-    Py_ssize_t slots_offset;   /* and where it keeps its attributes */
+    Py_ssize_t slots_offset;   /* the offset of its attribute mapping */
 } Machine;
 
 typedef struct {
     MachineCode *code; /* owned */
-    const Step *step;  /* what runs, or calls */
-    Py_ssize_t base;   /* where its stack begins among the values; its registers stand `max_depth` behind that */
-    Py_ssize_t top;    /* where its stack ends; not up to date while it runs */
+    const Step *step;  /* the current instruction; in outer frames, the call */
+    Py_ssize_t base;   /* the start of its stack among the values; its registers follow `max_depth` values later */
+    Py_ssize_t top;    /* the end of its stack; not up to date while the frame runs */
 } Frame;
 
 enum { FIRST_VALUES = 96, FIRST_FRAMES = 8 };
 
 typedef struct {
     Machine *machine;
-    PyObject **values; /* owned references below each frame's top; NULL is an empty register */
+    PyObject **values; /* owned references below each frame's top; NULL marks an empty register */
     Py_ssize_t value_capacity;
     Frame *frames;
     Py_ssize_t frame_count, frame_capacity;
     PyObject *entered; /* owned list of contexts, or NULL */
-    PyObject *slow;    /* borrowed: asked whether to abandon the run once `deadline` is past; or NULL */
+    PyObject *slow;    /* borrowed: called after `deadline` to ask whether to abandon the run; or NULL */
     int64_t deadline, last_release;
     unsigned back_jumps;
     PyObject *first_values[FIRST_VALUES];
@@ -115,17 +116,17 @@ typedef struct {
 
 typedef enum { RUN_FAILED = -1, RUN_DONE, RUN_ABANDONED } RunStatus;
 
-/* Runs until the first frame ends; then its results are the first values. */
+/* Runs until the first frame ends; its results are then the first values. */
 RunStatus machine_loop(Run *run);
-/* A frame whose arguments are the last values below `top`, moved; takes the code over. -1 with an exception set. */
+/* Pushes a frame whose arguments are the last values below `top`. Moves these and steals the code. -1 with an exception set. */
 int machine_push_frame(Run *run, MachineCode *code, Py_ssize_t top, Py_ssize_t taken, Py_ssize_t given);
 int machine_replace_frame(Run *run, MachineCode *code, Py_ssize_t top, Py_ssize_t taken);
 void machine_pop_frame(Run *run);
-/* Lets signals and other threads have their turn. 1: the run is to be abandoned, -1: an exception is set. */
+/* Lets signals and other threads run. 1: abandon the run; -1: an exception is set. */
 int machine_back_jump(Run *run);
 int64_t machine_nanoseconds(void);
 
-/* Instructions that are worth a function. They leave their arguments on the stack where they fail. */
+/* Instructions that are complex enough for a function. On failure they leave their arguments on the stack. */
 int machine_call_operator(const Operation *operation, const Step *step, PyObject ***top);
 int machine_rarely(Run *run, const Frame *frame, const Step *step, PyObject ***top);
 PyObject *machine_get_attribute(const Machine *machine, PyObject *object, PyObject *name);
@@ -133,7 +134,7 @@ int machine_set_attribute(const Machine *machine, PyObject *object, PyObject *na
 PyObject *machine_make_tuple(PyTypeObject *type, PyObject **items, Py_ssize_t count);
 PyObject *machine_make_dict(PyObject **items, Py_ssize_t count);
 int machine_unpack(PyObject *value, Py_ssize_t count, PyObject **results);
-/* New references to the code of what a CALL and an INTERFACE_CALL call. */
+/* New references to the code of the callee of a CALL or an INTERFACE_CALL. */
 MachineCode *machine_callee(const Machine *machine, Callee *callee);
 MachineCode *machine_method(const Machine *machine, PyObject *object, PyObject *name);
 

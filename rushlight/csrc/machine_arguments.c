@@ -1,7 +1,9 @@
-/* Arguments of Python that are just what a scripted function declares: these need no conversion, only copies of lists and dicts.
+/* Python arguments that match a scripted function's declaration exactly: they need no conversion, only copies of lists and
+   dicts.
 
-   A form says what that is: a class, whose instances and no others fit (with Tensor, subclasses too); ("list", form), ("dict", form,
-   form) or ("optional", form). rushlight/jit/runtime/type_checks.py makes forms of types, and converts all else. */
+   A form describes the expected value: a class, which admits its exact instances (Tensor also admits subclasses); ("list",
+   form), ("dict", form, form) or ("optional", form). rushlight/jit/runtime/type_checks.py makes forms from types, and
+   converts all other values. */
 #include "machine.h"
 
 #include "configuration.h"
@@ -14,7 +16,7 @@ static int fits_class(PyObject *form, PyObject *value)
     return (PyObject *)Py_TYPE(value) == form || (form == configuration.tensor_type && is_tensor(value));
 }
 
-/* Puts a value in a container's place, or a copy of it. 1, 0 where it does not fit, -1 with an exception set. */
+/* Inserts a key and a value, or copies of them, into a dict. 1; 0 if one does not fit; -1 with an exception set. */
 static int add_key_and_value(PyObject *made, PyObject *form, PyObject *key, PyObject *value)
 {
     PyObject *own_key = exactly(PyTuple_GET_ITEM(form, 1), key);
@@ -62,7 +64,7 @@ static int is_kind(PyObject *form, const char *kind, Py_ssize_t count)
            PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(form, 0), kind) == 0;
 }
 
-/* The value of scripted code, a new reference; NULL where it does not fit, perhaps with an exception set. */
+/* The value for scripted code, a new reference; NULL if it does not fit, perhaps with an exception set. */
 static PyObject *exactly(PyObject *form, PyObject *value)
 {
     if (PyType_Check(form))

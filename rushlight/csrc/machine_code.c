@@ -1,5 +1,5 @@
-/* MachineCode: the instructions of a TorchScript function in the form that the loop runs. It is made and verified once; what
-   changes later is only which callees' code is kept. */
+/* MachineCode: the instructions of a TorchScript function in the form that the loop runs. It is made and verified once;
+   afterwards only the cached code of its callees changes. */
 #include "machine.h"
 
 #include <stddef.h>
@@ -42,7 +42,7 @@ static int set_steps(MachineCode *self, PyObject *steps)
     return 0;
 }
 
-/* An operator is given as (name, function, None or (plain function, defaults)). */
+/* Reads an operator from (name, function, None or (plain function, defaults)). */
 static int set_operation(Operation *operation, PyObject *given)
 {
     const char *name;
@@ -97,7 +97,7 @@ static int set_callees(MachineCode *self, PyObject *functions)
     return 0;
 }
 
-/* A node that has not the arguments and results of the operator that its fast path is for goes to the Python function. */
+/* If a node's counts of arguments and results differ from those of the fast path, it uses the Python function. */
 static void drop_unfit_fast_paths(MachineCode *self, PyObject *operators)
 {
     for (Py_ssize_t i = 0; i < self->step_count; i++) {
@@ -114,7 +114,8 @@ static void drop_unfit_fast_paths(MachineCode *self, PyObject *operators)
     }
 }
 
-/* Most results are stored and at once moved back. The MOVE stays where it is, for jumps that lead there. */
+/* Fuses STORE x with a following MOVE x, as most results are loaded right after they are stored. The MOVE stays in place as
+   a jump target. */
 static void fuse(MachineCode *self)
 {
     for (Py_ssize_t i = 0; i + 1 < self->step_count; i++)
@@ -183,7 +184,7 @@ static int code_traverse(MachineCode *self, visitproc visit, void *arg)
     return 0;
 }
 
-/* Breaks the cycles of functions that call one another. All else stays, so that code which runs meanwhile is still whole. */
+/* Breaks the cycles of functions that call one another. All else stays, so that code running meanwhile remains whole. */
 static int code_clear(MachineCode *self)
 {
     for (Py_ssize_t i = 0; i < self->callee_count; i++)

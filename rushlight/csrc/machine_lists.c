@@ -1,4 +1,5 @@
-/* Fast paths of operators on lists: what rushlight/jit/operators/containers.py gives for exact lists and indices in range. */
+/* Fast paths of operators on lists: the results of rushlight/jit/operators/containers.py for exact lists and indices in
+   range. */
 #include "machine_values.h"
 
 #define UNARY(name) static FastStatus name(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyObject **result)
@@ -6,7 +7,7 @@
 
 static FastStatus done(int status) { return status < 0 ? FAST_FAILED : FAST_DONE; }
 
-/* Whether a list has an element of an index, which may count from the end. */
+/* Whether a list index is in range; negative indices count from the end. */
 static inline int place_of(PyObject *list, PyObject *value, Py_ssize_t *place)
 {
     int64_t index;
@@ -97,11 +98,11 @@ UNARY(set)
     PyObject *before = PyList_GET_ITEM(arguments[0], place);
     PyList_SET_ITEM(arguments[0], place, Py_NewRef(arguments[2]));
     *result = Py_NewRef(arguments[0]);
-    Py_DECREF(before); /* may run Python code: the list is whole by now */
+    Py_DECREF(before); /* may run Python code, but the list is consistent by now */
     return FAST_DONE;
 }
 
-/* A bound of a slice, None for the given one. */
+/* A slice bound; None stands for the default. */
 static int bound(PyObject *value, Py_ssize_t length, Py_ssize_t otherwise, Py_ssize_t *found)
 {
     int64_t index = otherwise;

@@ -1,4 +1,4 @@
-/* Fast paths of `math` on floats. Where a function raises, or is not finite, its Python form decides. */
+/* Fast paths of `math` on floats. If a function raises or its result is not finite, the Python implementation decides. */
 #include "machine_values.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Fast paths of operators on numbers: arithmetic, comparison, bits, conversion. They give what the functions of
-   rushlight/jit/operators/numbers.py give; to those they leave what raises or needs more than 64 bits. */
+/* Fast paths of operators on numbers: arithmetic, comparison, bits, conversion. They match the functions of
+   rushlight/jit/operators/numbers.py. Errors and results beyond 64 bits are left to those. */
 #include "machine_values.h"
 
 /* Ints wrap around at 64 bits. */
@@ -22,7 +22,7 @@ WRAPPING(add, +)
 WRAPPING(subtract, -)
 WRAPPING(multiply, *)
 
-/* Operators that are Python's own, for values of any type. */
+/* Operators with Python's own semantics, for values of any type. */
 #define PLAIN_BINARY(name, function)                                                                                     \
     static FastStatus name(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyObject **result)                         \
     {                                                                                                                    \
@@ -53,7 +53,7 @@ COMPARISON(greater_or_equal, >=, Py_GE)
 COMPARISON(equal, ==, Py_EQ)
 COMPARISON(unequal, !=, Py_NE)
 
-/* Python's rounding: towards minus infinity, the rest with the divisor's sign. */
+/* Floor division as in Python: the quotient rounds towards minus infinity, and the remainder has the divisor's sign. */
 static int divide_ints(PyObject **arguments, int64_t *quotient, int64_t *rest)
 {
     int64_t a, b;
@@ -80,7 +80,7 @@ static FastStatus remainder_ints(PyObject **arguments, Py_ssize_t Py_UNUSED(coun
     return divide_ints(arguments, &quotient, &rest) ? give_int(result, rest) : FAST_UNUSUAL;
 }
 
-/* Whether both are numbers that divide without an error. */
+/* Whether both are numbers whose division does not raise. */
 static int may_divide(PyObject **arguments, double *a, double *b)
 {
     return as_real(arguments[0], a) && as_real(arguments[1], b) && *b != 0;
@@ -164,7 +164,7 @@ static FastStatus absolute(PyObject **arguments, Py_ssize_t Py_UNUSED(count), Py
     return give(result, PyNumber_Absolute(arguments[0]));
 }
 
-/* Python's max(a, b) and min(a, b): the first unless the second is beyond it, also where one is NaN. */
+/* Python's max(a, b) and min(a, b): the first operand unless the second is beyond it. This also decides for NaN. */
 #define EXTREME(name, operation)                                                                                         \
     static FastStatus name##_ints(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyObject **result)                  \
     {                                                                                                                    \

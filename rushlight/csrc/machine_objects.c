@@ -25,7 +25,7 @@ OPERATOR(tuple_item)
     if (!PyTuple_Check(arguments[0]) || !as_int(arguments[1], &index))
         return FAST_UNUSUAL;
     if (Py_TYPE(arguments[0])->tp_as_mapping->mp_subscript != PyTuple_Type.tp_as_mapping->mp_subscript)
-        return FAST_UNUSUAL; /* a subclass with a __getitem__ of its own, such as a tensor's size */
+        return FAST_UNUSUAL; /* a subclass with its own __getitem__, such as torch.Size */
     Py_ssize_t length = PyTuple_GET_SIZE(arguments[0]);
     index += index < 0 ? length : 0;
     return index >= 0 && index < length ? give(result, Py_NewRef(PyTuple_GET_ITEM(arguments[0], index))) : FAST_UNUSUAL;

@@ -1,4 +1,4 @@
-/* Fast paths of operators on strings: what rushlight/jit/operators/strings.py gives for exact strs. */
+/* Fast paths of operators on strings: the results of rushlight/jit/operators/strings.py for exact strs. */
 #include "machine_values.h"
 
 static FastStatus length(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyObject **result)
@@ -6,7 +6,7 @@ static FastStatus length(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyOb
     return PyUnicode_CheckExact(arguments[0]) ? give_int(result, PyUnicode_GET_LENGTH(arguments[0])) : FAST_UNUSUAL;
 }
 
-/* A string that nobody else has grows in its place: a loop that collects characters does not copy it every time. */
+/* Appends in place if nobody else holds the string: a loop that collects characters then does not copy it each time. */
 static FastStatus concatenate(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyObject **result)
 {
     if (!PyUnicode_CheckExact(arguments[0]) || !PyUnicode_CheckExact(arguments[1]))
@@ -39,7 +39,7 @@ static FastStatus character(PyObject **arguments, Py_ssize_t Py_UNUSED(count), P
     return give(result, PyUnicode_FromOrdinal((int)PyUnicode_READ_CHAR(arguments[0], index)));
 }
 
-/* A bound of a slice, None for the given one. */
+/* A slice bound; None stands for the default. */
 static int bound(PyObject *value, Py_ssize_t length, Py_ssize_t otherwise, Py_ssize_t *found)
 {
     int64_t index = otherwise;
@@ -63,7 +63,7 @@ static FastStatus slice(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyObj
     return give(result, PyUnicode_Substring(arguments[0], start, end < start ? start : end));
 }
 
-/* Whether a search is for a string, in a whole string. */
+/* Whether a search looks for a string in a whole string. */
 static int searches_all(PyObject **arguments)
 {
     int64_t start, end;
@@ -158,7 +158,7 @@ static FastStatus replace(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyO
     return give(result, PyUnicode_Replace(arguments[0], arguments[1], arguments[2], (Py_ssize_t)most));
 }
 
-/* Calls a method of str, found once. */
+/* Calls a method of str, which is looked up once. */
 static FastStatus call_method(PyObject **arguments, Py_ssize_t count, PyObject **result, PyObject **method, const char *name)
 {
     if (!PyUnicode_CheckExact(arguments[0]))
@@ -178,7 +178,8 @@ METHOD(strip)
 METHOD(lstrip)
 METHOD(rstrip)
 
-/* Whether scripted code writes a value as Python does. Floats and what may hold floats or strings are left to Python's code. */
+/* Whether scripted code formats a value as Python does. Floats, and values that may contain floats or strings, are left to
+   Python code. */
 static int is_plain_text(PyObject *value)
 {
     return PyUnicode_CheckExact(value) || PyLong_CheckExact(value) || PyBool_Check(value) || value == Py_None;
@@ -191,7 +192,7 @@ static FastStatus to_text(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyO
     return give(result, PyObject_Str(arguments[0]));
 }
 
-/* The parts of a format with the values between them, as texts; NULL with an exception set. Takes the parts over. */
+/* Joins the parts of a format with the values between them as texts; NULL with an exception set. Steals the parts. */
 static PyObject *filled(PyObject *parts, PyObject **values)
 {
     Py_ssize_t count = PyList_GET_SIZE(parts);

@@ -1,12 +1,12 @@
-/* Fast paths of questions about a tensor: its sizes, and the number in one of a single element. Plain tensors of the CPU have them,
-   outside of traces, dispatch modes, autocast and vmap; of all others the operator's Python function decides. */
+/* Fast paths of queries on a tensor: its sizes, and the number in a single-element tensor. They serve plain CPU tensors
+   outside of traces, dispatch modes, autocast and vmap; otherwise the operator's Python function decides. */
 #include "machine_values.h"
 
 #include "tensor_impl.h"
 
 #define OPERATOR(name) static FastStatus name(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyObject **result)
 
-/* The impl of a plain tensor, borrowed, else NULL. Sets no exception. */
+/* The impl of a plain tensor, borrowed; NULL for other values. Sets no exception. */
 static TensorImpl *plain(PyObject *value)
 {
     const ThreadRecord *record = current_thread_record;
@@ -54,7 +54,7 @@ OPERATOR(length)
     return impl ? give_size(impl, 0, result) : FAST_UNUSUAL;
 }
 
-/* The element of a tensor that has one, as a Python number; NULL, perhaps with an exception set, where that is not usual. */
+/* The only element of a tensor, as a Python number; NULL if the fast path does not apply, perhaps with an exception set. */
 static PyObject *only_element(PyObject *value)
 {
     TensorImpl *impl = plain(value);
@@ -87,7 +87,7 @@ static PyObject *as_bool(PyObject *number)
     return truth < 0 ? NULL : PyBool_FromLong(truth);
 }
 
-/* int(number), which is an int also of a bool. */
+/* int(number); a bool becomes an int, too. */
 static PyObject *as_whole(PyObject *number)
 {
     return PyObject_CallOneArg((PyObject *)&PyLong_Type, number);

@@ -1,10 +1,10 @@
-/* Numbers of the machine: 64-bit ints that wrap around, and doubles, out of and into Python objects. */
+/* Conversion of the machine's numbers from and to Python objects: 64-bit ints that wrap around, and doubles. */
 #ifndef RUSHLIGHT_MACHINE_VALUES_H
 #define RUSHLIGHT_MACHINE_VALUES_H
 
 #include "machine.h"
 
-/* Whether a value is an int, and no bool or other subclass, that 64 bits hold. Sets no exception. */
+/* Reads an exact int, not a bool or other subclass, that fits 64 bits. Sets no exception. */
 static inline int as_int(PyObject *value, int64_t *number)
 {
     if (!PyLong_CheckExact(value))
@@ -34,7 +34,7 @@ static inline int as_float(PyObject *value, double *number)
     return 1;
 }
 
-/* A float, or an int that is exactly a double. */
+/* Reads a float, or an int that is exactly a double. */
 static inline int as_real(PyObject *value, double *number)
 {
     int64_t whole;
@@ -61,7 +61,7 @@ static inline FastStatus give_bool(PyObject **result, int value)
     return give(result, Py_NewRef(value ? Py_True : Py_False));
 }
 
-/* 1, 0, or -1 with an exception set, as functions of CPython answer. */
+/* Gives the bool for a CPython status: 1, 0, or -1 with an exception set. */
 static inline FastStatus give_truth(PyObject **result, int value)
 {
     return value < 0 ? FAST_FAILED : give_bool(result, value);

@@ -1,10 +1,10 @@
-/* The verifier of machine code: every operand is in range, and wherever a jump leads, the stack has one depth, which is never
-   negative. Code that it admits cannot reach memory that is not its own, whatever the values are. */
+/* The verifier of machine code: every operand is in range, and each instruction has one stack depth, which is never
+   negative, whichever jump leads to it. Code that passes cannot access memory outside its own, whatever the values are. */
 #include "machine.h"
 
-enum { MAX_COUNT = 1 << 20 }; /* of registers, and of values on a frame's stack: sums of these cannot overflow */
+enum { MAX_COUNT = 1 << 20 }; /* maximum number of registers, and of values on a frame's stack; sums of these cannot overflow */
 
-/* What an instruction needs on the stack, and what its depth is behind it and where it jumps to. */
+/* An instruction's demand on the stack, and its change of depth for falling through and for jumping. */
 typedef struct {
     int64_t needed, change, change_of_jump;
     int falls_through, jumps;
@@ -38,7 +38,7 @@ static int is_class_tuple(PyObject *value)
     return sound;
 }
 
-/* A class of tuples whose instances are laid out as tuples are. */
+/* A tuple subclass whose instances have the layout of tuples. */
 static int is_tuple_class(PyObject *value)
 {
     return PyType_Check(value) && PyType_IsSubtype((PyTypeObject *)value, &PyTuple_Type) &&
@@ -50,7 +50,7 @@ static PyObject *type_at(const MachineCode *code, int32_t x)
     return is_index(x, PyTuple_GET_SIZE(code->types)) ? PyTuple_GET_ITEM(code->types, x) : NULL;
 }
 
-/* How many values the operation takes and gives; -1 where it may be any number. */
+/* Whether the operation takes and gives these numbers of values; -1 matches any number. */
 static int fits(const Step *step, int64_t taken, int64_t given)
 {
     return (taken < 0 || step->taken == taken) && (given < 0 || step->given == given);
@@ -76,7 +76,7 @@ static int operands_are_sound(const MachineCode *code, const Step *step)
     case MACHINE_LIST_UNPACK: return fits(step, 1, -1);
     case MACHINE_NAMED_TUPLE_CONSTRUCT: return fits(step, -1, 1) && (type = type_at(code, step->x)) && is_tuple_class(type);
     case MACHINE_ISINSTANCE: return fits(step, 1, 1) && (type = type_at(code, step->x)) && is_class_tuple(type);
-    case MACHINE_JF: return step->x > 0; /* only JMP goes back: it lets signals and other threads have their turn */
+    case MACHINE_JF: return step->x > 0; /* only JMP goes back, because it lets signals and other threads run */
     case MACHINE_LOOP: return step->x > 0 && step->taken >= 3;
     default: return 1;
     }
@@ -106,12 +106,12 @@ static int check_operands(const MachineCode *code)
 
 typedef struct {
     MachineCode *code;
-    int64_t *depths;     /* of the stack before each instruction; -1 before one is known */
+    int64_t *depths;     /* stack depth before each instruction; -1 if not known yet */
     Py_ssize_t *pending; /* instructions whose depth is known and whose successors' depths are not */
     Py_ssize_t pending_count;
 } Search;
 
-/* The stack has this depth before the instruction at `to`. */
+/* Records that the stack has this depth before the instruction at `to`; fails if another depth is known. */
 static int reach(Search *search, Py_ssize_t from, int64_t to, int64_t depth)
 {
     if (!is_index(to, search->code->step_count))

@@ -25,7 +25,7 @@ static int execute(PyObject *module)
     if (!state->block_type || PyModule_AddType(module, state->block_type) < 0)
         return -1;
     block_use_type(state->block_type);
-    TensorBase_Type.tp_new = PyBaseObject_Type.tp_new; /* so that Python may call object.__new__(Tensor) */
+    TensorBase_Type.tp_new = PyBaseObject_Type.tp_new; /* lets Python call object.__new__(Tensor) */
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (PyModule_AddType(module, types[i]) < 0)
             return -1;

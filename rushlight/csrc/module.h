@@ -1,4 +1,5 @@
-/* What the files of rushlight._C share. Each file offers one PyMethodDef table (and its types); module.c joins them.
+/* Declarations that the files of rushlight._C share.
+   Each file offers one PyMethodDef table (and its types); module.c joins them.
 
    To add a file: declare its table here, list it in `method_tables` in module.c. The build takes every *.c here. */
 #ifndef RUSHLIGHT_MODULE_H
@@ -37,10 +38,10 @@ extern PyMethodDef dispatch_methods[];
 extern PyMethodDef compiled_history_methods[];
 extern PyMethodDef machine_methods[];
 
-/* Asks CPython for the slot in which code objects keep what the frame hook knows of them; -1 with an exception set. */
+/* Requests CPython's extra slot of code objects for the frame hook's state; -1 with an exception set. */
 int slots_initialize(void);
 
-/* Types that are not made anew per module object: C code compares with their addresses. */
+/* Static types, not created anew per module object: C code compares their addresses. */
 extern PyTypeObject StorageImpl_Type;
 extern PyTypeObject VersionCounter_Type;
 extern PyTypeObject AutogradMeta_Type;

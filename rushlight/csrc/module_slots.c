@@ -1,6 +1,7 @@
-/* ModuleSlotsBase: a module's parameters, buffers, submodules and attributes by name, as scripted code reads them.
+/* ModuleSlotsBase: a module's parameters, buffers, submodules and attributes by name, for scripted code.
 
-   The tables are those of rushlight.nn.Module, found in the module's __dict__ each time: any of them may have been replaced. */
+   The tables are those of rushlight.nn.Module. They are looked up in the module's __dict__ each time, since any of them may
+   have been replaced. */
 #include "module.h"
 
 #include <stddef.h>
@@ -11,14 +12,14 @@ typedef struct {
     PyObject *module; /* owned */
 } ModuleSlots;
 
-/* An entry of a table in a dict of attributes, borrowed; NULL, perhaps with an exception set, where there is none. */
+/* An entry of a table in an attribute dict, borrowed; NULL if there is none, perhaps with an exception set. */
 static PyObject *in_table(PyObject *attributes, PyObject *table_name, PyObject *name)
 {
     PyObject *table = PyDict_GetItemWithError(attributes, table_name);
     return table && PyDict_Check(table) ? PyDict_GetItemWithError(table, name) : NULL;
 }
 
-static PyObject *names[4]; /* owned: of the tables, and of the object of a scripted module */
+static PyObject *names[4]; /* owned: names of the three tables, and of the attribute with a scripted module's object */
 
 static int intern_names(void)
 {

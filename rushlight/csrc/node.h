@@ -1,4 +1,4 @@
-/* Nodes of the tape, in C: the base of all nodes, and the node of an operator with a row in the derivative table. */
+/* Nodes of the tape, in C: the base of all nodes, and the node of an operator that has derivative formulas. */
 #ifndef RUSHLIGHT_NODE_H
 #define RUSHLIGHT_NODE_H
 
@@ -14,21 +14,21 @@ typedef struct {
 
 typedef struct {
     NodeBase base;
-    PyObject *recipe; /* a Recipe, which knows the formulas */
-    PyObject *plan;   /* the recipe as C works from it (record.h), or NULL */
+    PyObject *recipe; /* a Recipe, which holds the formulas */
+    PyObject *plan;   /* the recipe in the form that C reads (record.h), or NULL */
     PyObject *saved;  /* dict by name, or None once freed */
-    PyObject *needs;  /* list of lists of bools: per formula and input, whether its gradient goes anywhere */
-    PyObject *wanted; /* list of bools: per formula, whether any of its gradients does */
+    PyObject *needs;  /* list of lists of bools: per formula and input, whether its gradient is needed */
+    PyObject *wanted; /* list of bools: per formula, whether any of its gradients is needed */
 } OperatorNode;
 
-/* A tensor that a node keeps, with the version it had. rushlight.autograd.saved_tensor derives from it. */
+/* A saved tensor, with the version it had. rushlight.autograd.saved_tensor derives from it. */
 typedef struct {
     PyObject_HEAD
     PyObject *tensor;
     Py_ssize_t version;
     PyObject *output_nr; /* int where the tensor is an output of the node itself, else None */
-    PyObject *unpack_hook; /* what makes the tensor again from what is kept in its place, or None */
-    PyObject *edge; /* with a hook: where the tensor's gradient flows */
+    PyObject *unpack_hook; /* unpacks the tensor from the result of a pack hook, or None */
+    PyObject *edge; /* with a hook: the edge for the tensor's gradient */
 } SavedTensorBase;
 
 /* Sets the fields that every node has. Returns -1 with an exception set. */

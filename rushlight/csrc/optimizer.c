@@ -1,7 +1,7 @@
 /* Optimizer steps over lists of parameters in one call of a native kernel. See rushlight.optim.
 
-   A row describes one parameter: (parameter, gradient, state tensors or None..., scalars...). Scalars are float32 tensors of no
-   dimensions, which the step moves on, or numbers; the first one counts the steps so far. */
+   A row describes one parameter: (parameter, gradient, state tensors or None..., scalars...). Scalars are zero-dimensional
+   float32 tensors, which the step moves on, or numbers; the first one counts the steps so far. */
 #include "tensor_impl.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 const RushlightKernels *native_kernels(void);
 
-/* How an optimizer's arguments look. `whole`: its parameters have to lie row-major, states may have other sizes. */
+/* An optimizer's argument counts. `whole`: its parameters must be row-major, and states may have other sizes. */
 typedef struct {
     const char *name;
     Py_ssize_t states, scalars, options;
@@ -26,7 +26,7 @@ static const Kind kinds[RL_OPTIMIZER_COUNT] = {RL_OPTIMIZERS(KIND)};
 
 enum { MOST_OPTIONS = 8, MOST_DENSE_DIMENSIONS = 8 };
 
-/* Whether the elements fill a span of memory, in whatever order of dimensions. */
+/* Whether the elements fill a span of memory, in any order of dimensions. */
 static int lies_densely(TensorImpl *impl)
 {
     Py_ssize_t rank = PyTuple_GET_SIZE(impl->sizes), filled = 1;
@@ -44,7 +44,7 @@ static int lies_densely(TensorImpl *impl)
     return seen == (1u << rank) - 1 && filled == impl_numel(impl);
 }
 
-/* Whether two dense tensors have their elements in the same places. */
+/* Whether two dense tensors have their elements in the same order in memory. */
 static int lie_alike(TensorImpl *one, TensorImpl *other)
 {
     if (impl_is_contiguous(one) && impl_is_contiguous(other))
@@ -52,7 +52,7 @@ static int lie_alike(TensorImpl *one, TensorImpl *other)
     return sizes_match(one->sizes, other->sizes) == 1 && sizes_match(one->strides, other->strides) == 1;
 }
 
-/* The memory of a tensor that is not fake, if it has this dtype and number of elements; NULL else. */
+/* The memory of a tensor that is not fake and has this dtype and number of elements; NULL otherwise. */
 static void *memory_of(TensorImpl *impl, DtypeCode dtype, Py_ssize_t count, int written)
 {
     if (dtype_code(impl->dtype) != dtype || impl_numel(impl) != count)
@@ -65,10 +65,10 @@ static void *memory_of(TensorImpl *impl, DtypeCode dtype, Py_ssize_t count, int 
 
 static TensorImpl *part(PyObject *row, Py_ssize_t index) { return impl_of(PyTuple_GET_ITEM(row, index)); }
 
-/* Whether a step may write to a tensor; into those of inference mode only eager may, or refuse to. */
+/* Whether a step may write to a tensor. Inference tensors are left to Python, which may refuse. */
 static int is_writable(const TensorImpl *impl) { return impl && !impl->fake && !impl->inference; }
 
-/* The memory of a scalar that is a tensor, else NULL. */
+/* The memory of a scalar that is a tensor; NULL otherwise. */
 static float *scalar_memory(PyObject *row, Py_ssize_t index)
 {
     TensorImpl *impl = part(row, index);
@@ -93,7 +93,8 @@ static Py_ssize_t size_at(TensorImpl *impl, Py_ssize_t from_end)
     return rank < 2 ? 0 : PyLong_AsSsize_t(PyTuple_GET_ITEM(impl->sizes, rank - from_end));
 }
 
-/* How many elements a state of a matrix has: as many as the parameter, as it has rows, or columns. -1: it must be None. */
+/* The number of elements of a matrix's state: those of the parameter, or its number of rows or columns. -1: the state must
+   be None. */
 static Py_ssize_t matrix_state_count(const RlParameter *parameter, Py_ssize_t index)
 {
     if (!parameter->columns || !parameter->rows)
@@ -117,7 +118,7 @@ static int read_states(PyObject *row, const Kind *kind, DtypeCode dtype, RlParam
     return 1;
 }
 
-/* 0 where the general way has to be taken. */
+/* 0 to fall back to Python. */
 static int read_row(PyObject *row, const Kind *kind, RlParameter *parameter)
 {
     if (!PyTuple_Check(row) || PyTuple_GET_SIZE(row) != 2 + kind->states + kind->scalars)
@@ -136,7 +137,7 @@ static int read_row(PyObject *row, const Kind *kind, RlParameter *parameter)
            read_scalars(row, kind, parameter);
 }
 
-/* ---- memory that two parameters share ---- */
+/* ---- memory shared between parameters ---- */
 
 typedef struct {
     const char *first, *end;
@@ -151,7 +152,7 @@ static int by_address(const void *one, const void *other)
 
 static int ranges_meet(Range *ranges, size_t count)
 {
-    const char *reached = NULL, *written = NULL; /* the ends of all ranges so far, and of those that are written to */
+    const char *reached = NULL, *written = NULL; /* the largest ends of all ranges so far, and of the written ones */
     qsort(ranges, count, sizeof *ranges, by_address);
     for (size_t i = 0; i < count; i++) {
         const Range *range = &ranges[i];
@@ -163,7 +164,7 @@ static int ranges_meet(Range *ranges, size_t count)
     return 0;
 }
 
-/* Whether something is written that another row uses, so that the rows' order matters. -1 with an exception set. */
+/* Whether a row writes memory that another row uses, so that their order matters. -1 with an exception set. */
 static int rows_meet(const RlParameter *parameters, size_t count)
 {
     if (count < 2)
@@ -186,7 +187,7 @@ static int rows_meet(const RlParameter *parameters, size_t count)
 
 /* ---- the call ---- */
 
-/* Numbers that moved are stored, and writes are counted. */
+/* Stores the numbers that moved and counts the writes. */
 static void finish_row(PyObject *row, const Kind *kind, const RlParameter *parameter)
 {
     count_write(part(row, 0));
@@ -210,7 +211,7 @@ static int append_position(PyObject *list, Py_ssize_t position)
     return failed ? -1 : 0;
 }
 
-/* Runs a step over the rows that can be taken; the positions of the others go to `left`. -1 with an exception set. */
+/* Runs a step over the rows that native code can take; the positions of the others go to `left`. -1 with an exception set. */
 static int run_rows(int code, const double *options, PyObject *rows, RlParameter *parameters, PyObject **taken, PyObject *left)
 {
     Py_ssize_t count = 0, total = PyTuple_GET_SIZE(rows);
@@ -245,7 +246,7 @@ static int run_rows(int code, const double *options, PyObject *rows, RlParameter
 
 static PyObject *run_step(int code, const double *options, PyObject *list)
 {
-    PyObject *rows = PyList_AsTuple(list); /* nobody changes a tuple while other threads run */
+    PyObject *rows = PyList_AsTuple(list); /* no other thread can change a tuple */
     PyObject *left = rows ? PyList_New(0) : NULL;
     size_t room = rows ? (size_t)PyTuple_GET_SIZE(rows) + 1 : 1;
     RlParameter *parameters = PyMem_New(RlParameter, room);

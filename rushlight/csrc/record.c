@@ -200,7 +200,7 @@ static OperatorNode *make_node(PyObject *plan, PyObject **stack, int *any)
     return node;
 }
 
-/* What a node keeps */
+/* Saved tensors */
 
 PyObject *saved_tensor(PyObject *tensor, const TensorImpl *impl, PyObject *output_nr)
 {

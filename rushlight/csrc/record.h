@@ -1,16 +1,16 @@
-/* Recording: what the kernel at the Autograd key does where an input requires a gradient. */
+/* Recording: the work of the kernel at the Autograd key when an input requires grad. */
 #ifndef RUSHLIGHT_RECORD_H
 #define RUSHLIGHT_RECORD_H
 
 #include "node.h"
 
-/* What C needs of an operator's Recipe, worked out by rushlight.autograd.operator_node as a tuple. */
+/* A plan: the parts of an operator's Recipe that C needs, prepared by rushlight.autograd.operator_node as a tuple. */
 enum {
     PLAN_RECIPE,   /* the Recipe itself */
     PLAN_NAMES,    /* tuple of argument names in schema order */
     PLAN_DEFAULTS, /* tuple of their defaults */
-    PLAN_MISSING,  /* the default of arguments that have none */
-    PLAN_FIXED,    /* tuple of positions of lists of fixed length, for which a number may stand */
+    PLAN_MISSING,  /* the default that marks a required argument */
+    PLAN_FIXED,    /* tuple of positions of fixed-length lists, for which a single number may stand */
     PLAN_FORMULAS, /* tuple of formulas */
     PLAN_SKIPPED,  /* tuple of numbers of outputs without a gradient */
     PLAN_LENGTH
@@ -18,13 +18,14 @@ enum {
 enum {
     FORMULA_FUNCTION,
     FORMULA_POSITIONS, /* tuple of positions of the inputs whose gradients it gives */
-    FORMULA_SAVED,     /* tuple of (name, position, function or None): inputs to keep, and how unless as they are */
-    FORMULA_OUTPUTS,   /* tuple of (name, number): outputs to keep */
-    FORMULA_SOURCES,   /* tuple, per parameter: "grad", "grads" and "needs" as 0, 1 and 2, else the name in `saved` */
+    FORMULA_SAVED,     /* tuple of (name, position, function or None): inputs to save, and the function to apply first */
+    FORMULA_OUTPUTS,   /* tuple of (name, number): outputs to save */
+    /* Tuple with the source of each parameter: "grad", "grads" and "needs" as 0, 1 and 2, otherwise the name in `saved`. */
+    FORMULA_SOURCES,
     FORMULA_LENGTH
 };
 
-enum { MOST_ARGUMENTS = 32 }; /* of an operator that is recorded here */
+enum { MOST_ARGUMENTS = 32 }; /* operators with more arguments are recorded in Python */
 
 static inline PyObject *field(PyObject *tuple, Py_ssize_t index) { return PyTuple_GET_ITEM(tuple, index); }
 
@@ -35,9 +36,9 @@ int is_plan(PyObject *plan);
    nothing done, where Python has to do it. */
 PyObject *record_call(PyObject *plan, PyObject *lower, PyObject *const *arguments, size_t flags, PyObject *names);
 
-/* Where the gradient of a value flows: an edge, a new reference. */
+/* The edge along which a value's gradient flows, a new reference. */
 PyObject *edge_of(PyObject *value);
-/* A SavedTensor that keeps a tensor with the version that `impl` has now, however it came to be; a new reference. */
+/* A SavedTensor for a tensor with the current version of `impl`; a new reference. */
 PyObject *saved_tensor(PyObject *tensor, const TensorImpl *impl, PyObject *output_nr);
 /* Makes a tensor an output of a node; -1 with an exception set. */
 int set_history(TensorImpl *impl, NodeBase *node, Py_ssize_t output);

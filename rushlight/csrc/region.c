@@ -1,7 +1,7 @@
-/* Regions: where in a thread which callback of the frame hook is asked, and functions whose calls begin one. */
+/* Regions: a callback of the frame hook for part of a thread's run, and functions whose calls begin a region. */
 #include "frame_hook.h"
 
-/* A thread's callback. NULL: no hook. Py_False: only look up what is cached. */
+/* A thread's callback. NULL: no hook. Py_False: look up cached entries only. */
 typedef struct {
     PyObject *callback;
 } Region;
@@ -18,7 +18,7 @@ static void use_hook(void)
     _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), active_threads ? frame_hook : _PyEval_EvalFrameDefault);
 }
 
-/* A thread that ends, or does not exist in a forked process, needs the hook no more. */
+/* Runs when a thread ends, or does not survive a fork: it no longer needs the hook. */
 static void free_region(PyObject *capsule)
 {
     Region *ended = PyCapsule_GetPointer(capsule, CAPSULE_NAME);
@@ -103,8 +103,8 @@ static PyObject *call_in_region(PyObject *Py_UNUSED(module), PyObject *const *ar
     return result;
 }
 
-/* Functions whose calls begin a region. Such a function is written in Python, as a closure over `callback` and `followed`; its
-   body says what this does without a frame of its own, and runs where the interpreter calls it directly (3.11). */
+/* The vectorcall of functions that begin a region. Such a function is written in Python, as a closure over `callback` and
+   `followed`. This does what its body says without a frame; the body runs where the interpreter calls it directly (3.11). */
 static PyObject *region_call(PyObject *function, PyObject *const *args, size_t flags, PyObject *names)
 {
     PyObject *cells = PyFunction_GET_CLOSURE(function);

@@ -4,7 +4,7 @@
 enum { PUSH_CONSTANT, PUSH_NUMBER, ADD, MULTIPLY, FLOOR_DIVIDE, MODULO, INSTRUCTION_KINDS };
 enum { STACK_DEPTH = 32 };
 
-/* Python's rounding: towards minus infinity, the rest with the divisor's sign. */
+/* Floor division as in Python: the quotient rounds towards minus infinity, and the remainder has the divisor's sign. */
 static int divide(int64_t dividend, int64_t divisor, int64_t *quotient, int64_t *rest)
 {
     if (divisor == 0 || (divisor == -1 && dividend == INT64_MIN))
@@ -46,7 +46,7 @@ int size_program_run(const SizeProgram *program, const int64_t *numbers, int64_t
     return 1;
 }
 
-/* Whether running the code stays within the stack and its numbers, and ends with one value. */
+/* Whether the code stays within the stack and its numbers, and ends with one value. */
 static int is_sound(const SizeProgram *program, Py_ssize_t number_count)
 {
     Py_ssize_t depth = 0;

@@ -11,11 +11,11 @@ typedef struct {
     Py_ssize_t length;
 } SizeProgram;
 
-/* From a tuple of ints that may read `number_count` numbers, or from an int, which is the value; -1 with an exception set. Cleared
-   or zeroed before. */
+/* Compiles a tuple of ints that may read `number_count` numbers, or an int as a constant; -1 with an exception set. The
+   program must be cleared or zeroed before. */
 int size_program_set(SizeProgram *program, PyObject *code, Py_ssize_t number_count);
 void size_program_clear(SizeProgram *program);
-/* Whether there is a value: none where it does not fit 64 bits, nor where something is divided by zero. */
+/* Whether there is a value: no if it does not fit 64 bits or something is divided by zero. */
 int size_program_run(const SizeProgram *program, const int64_t *numbers, int64_t *result);
 
 /* A relation of a value to zero. The numbers are those of rushlight.core.algebra.postfix. */

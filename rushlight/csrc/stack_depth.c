@@ -1,4 +1,4 @@
-/* Where the stack of a thread ends, from the threads library; nowhere where that does not tell. */
+/* Finds the end of a thread's stack through the threads library; without an answer the stack counts as endless. */
 #define _GNU_SOURCE
 #include "stack_depth.h"
 

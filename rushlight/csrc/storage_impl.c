@@ -1,5 +1,5 @@
-/* StorageImpl: the memory behind tensors. A block of the allocator is its own until somebody asks for `buffer`: from then on a
-   Block holds it, which arrays over it keep alive. */
+/* StorageImpl: the memory behind tensors. It owns its allocator block until somebody asks for `buffer`; from then on a Block
+   owns it, which arrays over the memory keep alive. */
 #include "tensor_impl.h"
 
 #include <stddef.h>
@@ -42,7 +42,7 @@ StorageImpl *storage_allocate(Py_ssize_t nbytes)
     return self;
 }
 
-/* Subclasses define __init__ with arguments of their own, so all of them are read there. */
+/* Subclasses define __init__ with arguments of their own, so __new__ ignores all arguments. */
 static PyObject *storage_new(PyTypeObject *type, PyObject *Py_UNUSED(arguments), PyObject *Py_UNUSED(keywords))
 {
     StorageImpl *self = (StorageImpl *)type->tp_alloc(type, 0);
@@ -74,7 +74,7 @@ static int storage_init(StorageImpl *self, PyObject *arguments, PyObject *keywor
     return 0;
 }
 
-/* The buffer is held by the storage, so its memory stays where it is after the view was released. */
+/* The storage holds the buffer, so its memory stays in place after the view is released. */
 static void *borrowed_data(StorageImpl *storage)
 {
     Py_buffer view;
@@ -109,7 +109,7 @@ PyObject *storage_buffer(StorageImpl *self)
 
 static PyObject *get_buffer(StorageImpl *self, void *Py_UNUSED(closure)) { return storage_buffer(self); }
 
-/* Other memory from now on. Whoever looked at the old memory through arrays keeps it. */
+/* Replaces the memory. Arrays over the old memory keep it alive. */
 static int set_buffer(StorageImpl *self, PyObject *value, void *Py_UNUSED(closure))
 {
     if (!value) {
@@ -121,7 +121,7 @@ static int set_buffer(StorageImpl *self, PyObject *value, void *Py_UNUSED(closur
     self->capacity = 0;
     self->data = NULL;
     self->generation++;
-    self->read_only = 1; /* until storage_data has looked */
+    self->read_only = 1; /* until storage_data has checked */
     Py_XSETREF(self->buffer, value == Py_None ? NULL : Py_NewRef(value));
     return 0;
 }

@@ -9,7 +9,7 @@
 
 #include "allocator.h"
 
-/* Maps one huge page too much, then trims both ends: mmap itself aligns to small pages only. */
+/* Maps one huge page too many, then trims both ends: mmap itself aligns to small pages only. */
 static void *map_large(size_t capacity)
 {
     size_t mapped = capacity + LARGE_BLOCK_BYTES;
@@ -23,7 +23,7 @@ static void *map_large(size_t capacity)
     if (tail)
         munmap(start + head + capacity, tail);
 #ifdef MADV_HUGEPAGE
-    /* Advice only: a kernel without huge pages says no, and small pages serve as well. */
+    /* Advice only: a kernel without huge pages refuses, and small pages serve as well. */
     (void)madvise(start + head, capacity, MADV_HUGEPAGE);
 #endif
     return start + head;

@@ -1,5 +1,5 @@
-/* Tail calls: code in a frame's place may end by asking for another call. The calls of a loop whose every turn leaves the graph
-   would otherwise nest. */
+/* Tail calls: code that replaces a frame may end by requesting another call. Without them, a loop with a graph break in
+   every iteration would nest its calls. */
 #include "frame_hook.h"
 
 _Thread_local PyObject *expected_code;

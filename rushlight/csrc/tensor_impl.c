@@ -1,4 +1,4 @@
-/* TensorImpl: memory with sizes, strides, an element type and what autograd knows. See rushlight.core.tensor_impl. */
+/* TensorImpl: memory with sizes, strides, a dtype and autograd data. See rushlight.core.tensor_impl. */
 #include "tensor_impl.h"
 
 #include <stddef.h>
@@ -39,18 +39,18 @@ static void impl_dealloc(TensorImpl *self)
     PyObject_GC_Del(self);
 }
 
-/* The key set of a tensor of this dtype: the key Narrow goes with the dtypes that few operators compute with. */
+/* The key set of a tensor of this dtype. Dtypes that few operators compute with add the key Narrow. */
 static unsigned long keys_for(PyObject *dtype, unsigned long key_set)
 {
     if (dtype_code(dtype) != OTHER_DTYPE || !configuration.narrow_dtypes)
         return key_set & ~NARROW_BIT;
     int narrow = PySet_Contains(configuration.narrow_dtypes, dtype);
     if (narrow < 0)
-        PyErr_Clear(); /* not hashable, so no dtype */
+        PyErr_Clear(); /* unhashable, so not a dtype */
     return narrow == 1 ? key_set | NARROW_BIT : key_set & ~NARROW_BIT;
 }
 
-/* Takes over `storage` and `version` (owned references, NULL after a failure); the other arguments are borrowed. */
+/* Steals `storage` and `version` (NULL after a failure); the other arguments are borrowed. */
 static TensorImpl *impl_make(PyObject *storage, PyObject *sizes, PyObject *strides, Py_ssize_t storage_offset, PyObject *dtype,
                              PyObject *device, unsigned long key_set, PyObject *version)
 {
@@ -98,7 +98,7 @@ TensorImpl *impl_alias(TensorImpl *impl, PyObject *sizes, PyObject *strides, Py_
     return made;
 }
 
-/* What stands in storage_offset for an offset that is symbolic. */
+/* Reads an offset; a symbolic one is stored elsewhere and reads as a placeholder. */
 static int read_offset(PyObject *value, Py_ssize_t *offset)
 {
     int symbolic = (PyObject *)Py_TYPE(value) == configuration.symbolic_type;
@@ -290,7 +290,7 @@ static PyObject *get_numel(TensorImpl *self, void *Py_UNUSED(closure))
 
 static PyObject *get_requires_grad(TensorImpl *self, void *Py_UNUSED(closure)) { return PyBool_FromLong(requires_grad(self)); }
 
-/* The array over a row-major tensor; NULL without an exception where Python has to make it. */
+/* The array over a row-major tensor; NULL without an exception to let Python make it. */
 static PyObject *row_major_array(TensorImpl *self)
 {
     StorageImpl *storage = (StorageImpl *)self->storage;
@@ -322,7 +322,7 @@ static PyObject *get_array(TensorImpl *self, void *Py_UNUSED(closure))
     if (!made && !PyErr_Occurred())
         made = PyObject_CallOneArg(configuration.make_array, (PyObject *)self);
     if (made) {
-        Py_XSETREF(self->array, Py_NewRef(made)); /* another thread may have been here meanwhile */
+        Py_XSETREF(self->array, Py_NewRef(made)); /* another thread may have set it meanwhile */
         self->array_generation = generation;
     }
     return made;
@@ -432,7 +432,7 @@ PyTypeObject TensorImpl_Type = {
 
 /* Functions of rushlight.core.tensor_impl */
 
-/* `sizes` itself where all are ints, else a tuple of what they are as ints. */
+/* `sizes` itself if all are ints, else a tuple of their values as ints. */
 static PyObject *plain_sizes(PyObject *sizes)
 {
     Py_ssize_t count = PyTuple_GET_SIZE(sizes), plain = 0;

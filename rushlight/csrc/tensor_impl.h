@@ -1,6 +1,6 @@
-/* What a tensor is, in C: the structs behind rushlight.core.tensor_impl and the handle that users hold.
+/* Tensors in C: the structs behind rushlight.core.tensor_impl and the handle that users hold.
 
-   Fields are read directly by C code. Object fields are owned; those that may be None in Python may be NULL here too. */
+   C code reads the fields directly. Object fields are owned; those that may be None in Python may be NULL here too. */
 #ifndef RUSHLIGHT_TENSOR_IMPL_H
 #define RUSHLIGHT_TENSOR_IMPL_H
 
@@ -9,23 +9,24 @@
 #include "module.h"
 #include "thread_state.h"
 
-/* The memory: a block of the caching allocator, borrowed memory of `buffer`, or none (the meta device). */
+/* A storage: a block of the caching allocator, memory borrowed from `buffer`, or no memory (the meta device). */
 typedef struct {
     PyObject_HEAD
-    void *data;       /* NULL: not known yet (a buffer), or none */
-    size_t capacity;  /* of a block that this storage owns alone; 0 otherwise */
+    void *data;       /* NULL: not looked up yet (`buffer` has it), or none */
+    size_t capacity;  /* of an allocator block that this storage owns alone; 0 otherwise */
     Py_ssize_t nbytes;
-    PyObject *buffer; /* the object that holds the memory: a Block, or one that it is borrowed from; else NULL */
+    PyObject *buffer; /* the owner of the memory: a Block, or the object it is borrowed from; else NULL */
     PyObject *device;
     int read_only;
-    int generation;   /* counts the times that the memory was replaced, or written to where not all counters saw it */
+    int generation;   /* counts replacements of the memory, and writes that not all version counters saw */
     PyObject *weak_references;
 } StorageImpl;
 
 typedef struct {
     PyObject_HEAD
     Py_ssize_t value;
-    char separate; /* another counter counts writes to the same memory, too: the storage's generation tells those of both */
+    /* Another counter covers the same memory too; the storage's generation counts writes that only one of them saw. */
+    char separate;
 } VersionCounter;
 
 typedef struct {
@@ -45,18 +46,18 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     PyObject *storage; /* a StorageImpl */
-    PyObject *sizes, *strides; /* tuples of ints; of a fake tensor perhaps SymInts */
+    PyObject *sizes, *strides; /* tuples of ints; a fake tensor's may hold SymInts */
     Py_ssize_t storage_offset;
-    PyObject *symbolic_offset; /* a fake tensor's offset if that is a SymInt, else NULL; storage_offset says nothing then */
+    PyObject *symbolic_offset; /* a fake tensor's offset if it is a SymInt, else NULL; storage_offset is then meaningless */
     PyObject *dtype, *device;
     unsigned long key_set;
     PyObject *version; /* a VersionCounter */
     PyObject *autograd; /* an AutogradMeta, None or NULL */
     PyObject *view; /* a ViewMeta, None or NULL */
-    PyObject *array; /* numpy.ndarray over the memory, once somebody asked */
-    int array_generation; /* the storage's at that time */
-    Py_ssize_t numel; /* -1: not calculated */
-    signed char contiguous; /* -1: not calculated */
+    PyObject *array; /* a numpy.ndarray over the memory, made on first use */
+    int array_generation; /* the storage's generation at that time */
+    Py_ssize_t numel; /* -1: not computed */
+    signed char contiguous; /* -1: not computed */
     char inference, fake;
     PyObject *weak_references;
 } TensorImpl;
@@ -64,7 +65,7 @@ typedef struct {
 /* The handle. Python's Tensor derives from it. */
 typedef struct {
     PyObject_HEAD
-    TensorImpl *impl; /* NULL in a handle that nobody has completed */
+    TensorImpl *impl; /* NULL in an incomplete handle */
     PyObject *dict;
     PyObject *weak_references;
 } TensorBase;
@@ -76,7 +77,7 @@ static inline int is_tensor(PyObject *object)
     return (PyObject *)Py_TYPE(object) == configuration.tensor_type || PyObject_TypeCheck(object, &TensorBase_Type);
 }
 
-/* The impl of a tensor, borrowed; NULL where the object is no tensor or is not completed. Sets no exception. */
+/* The impl of a tensor, borrowed; NULL if the object is no tensor or is incomplete. Sets no exception. */
 static inline TensorImpl *impl_of(PyObject *object) { return is_tensor(object) ? ((TensorBase *)object)->impl : NULL; }
 
 static inline AutogradMeta *autograd_of(const TensorImpl *impl)
@@ -109,15 +110,15 @@ static inline void count_write(TensorImpl *impl)
 
 static inline Py_ssize_t version_value(const TensorImpl *impl) { return ((VersionCounter *)impl->version)->value; }
 
-/* The product of a tuple of sizes; PY_SSIZE_T_MAX where it does not fit. */
+/* The product of a tuple of sizes; PY_SSIZE_T_MAX on overflow. */
 Py_ssize_t count_elements(PyObject *sizes);
 /* The number of elements; negative sizes count as 0. */
 Py_ssize_t impl_numel(TensorImpl *impl);
-/* Whether two tuples of sizes or strides are equal; None among the wanted ones stands for any. -1 with an exception set. */
+/* Whether two tuples of sizes or strides are equal; None in `wanted` matches any. -1 with an exception set. */
 int sizes_match(PyObject *found, PyObject *wanted);
-/* Whether the elements lie row-major without gaps. */
-int impl_is_contiguous(TensorImpl *impl); /* 2: in the strides of dimensions of size 1, too */
-/* Both again, as Python sees them: of a fake tensor with symbolic sizes, too. -1 and NULL with an exception set. */
+/* Whether the elements are row-major without gaps. */
+int impl_is_contiguous(TensorImpl *impl); /* 2: the strides of size-1 dimensions agree, too */
+/* Both properties for Python, including fake tensors with symbolic sizes. -1 and NULL with an exception set. */
 PyObject *count_symbolic(PyObject *sizes);
 int lies_row_major_symbolically(PyObject *sizes, PyObject *strides);
 int itemsize_of(PyObject *dtype); /* -1 with an exception set */

@@ -1,4 +1,4 @@
-/* What a TensorImpl consists of beside its memory: version counter, autograd data, view data. */
+/* The parts of a TensorImpl besides its memory: version counter, autograd data, view data. */
 #include "tensor_impl.h"
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* ThreadState: the type whose one instance, rushlight.core.thread_state.state, shows each thread its own record. */
+/* ThreadState: the type of rushlight.core.thread_state.state, its only instance, which shows each thread its own record. */
 #include "thread_state.h"
 
 #include "dispatch_keys.h"
@@ -190,7 +190,7 @@ static PyGetSetDef getset[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-/* No fields of its own, so that Python can combine it with threading.local. */
+/* Without C fields of its own, so that Python can combine it with threading.local. */
 PyTypeObject ThreadState_Type = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "rushlight._C.ThreadState",

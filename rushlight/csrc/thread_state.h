@@ -1,4 +1,4 @@
-/* The ambient state of a thread: which dispatch keys its calls add and hide, its grad mode and its dispatch modes.
+/* The thread-local state: the dispatch keys that calls include and exclude, grad mode and dispatch modes.
 
    Python reads and writes it through rushlight.core.thread_state.state. */
 #ifndef RUSHLIGHT_THREAD_STATE_H
@@ -10,8 +10,8 @@ typedef struct {
     unsigned long include, exclude; /* masks of dispatch keys */
     int grad_enabled;
     int inference;
-    int makes_elsewhere; /* new tensors are made on another device than the CPU unless they are given one */
-    int asks_function_modes; /* calls of public functions go to a mode of rushlight.core.overrides first */
+    int makes_elsewhere; /* a default device other than the CPU is set, so new tensors go there unless they name a device */
+    int asks_function_modes; /* calls of public functions go to a function mode of rushlight.core.overrides first */
     PyObject *modes;              /* owned: the stack of dispatch modes, a list */
     PyObject *saved_tensor_hooks; /* owned: the stack of hooks on saved tensors, a tuple */
 } ThreadRecord;

@@ -1,7 +1,7 @@
 /* MersenneTwister: the random numbers behind rushlight.core.generator, and filling tensors with them.
 
-   In: a seed; row-major CPU tensors. Out: their elements, drawn in the order in which they lie in memory. The generator's lock
-   is held by callers. Definition of the draws: M. Matsumoto and T. Nishimura, "Mersenne Twister" (ACM TOMACS 8, 1998). */
+   In: a seed; row-major CPU tensors. Out: their elements, drawn in the order in which they lie in memory. Callers hold the
+   generator's lock. Definition of the draws: M. Matsumoto and T. Nishimura, "Mersenne Twister" (ACM TOMACS 8, 1998). */
 #include "tensor_impl.h"
 
 #include <math.h>
@@ -14,11 +14,11 @@
 enum {
     WORDS = 624,
     MIDDLE = 397,
-    BLOCK = 16,                  /* normal numbers of larger tensors are made in blocks: eight radii, then eight angles */
+    BLOCK = 16,                  /* larger tensors get normal numbers in blocks: eight radii, then eight angles */
     BLOCKS_AT_ONCE = 64,
-    WITHOUT_LOCK_FROM = 1 << 15, /* elements from which on other threads may run meanwhile */
+    WITHOUT_LOCK_FROM = 1 << 15, /* the GIL is released from this many elements on */
 };
-/* Of elementwise.c: an operator in place; 0 where there is no native kernel. */
+/* Defined in elementwise.c. Applies an operator in place; 0 if there is no native kernel. */
 int native_unary(int code, DtypeCode dtype, void *values, Py_ssize_t count);
 
 static const double TWO_PI = 6.283185307179586;
@@ -26,9 +26,9 @@ static const double TWO_PI = 6.283185307179586;
 typedef struct {
     PyObject_HEAD
     uint32_t key[WORDS];
-    int position;  /* of the next word; WORDS: all were given out */
+    int position;  /* index of the next word; WORDS: all words are used */
     char has_kept;
-    double kept;   /* a normal number that the last pair left over */
+    double kept;   /* the second normal number of the last pair */
 } Twister;
 
 static void seed(Twister *self, uint32_t value)
@@ -79,7 +79,7 @@ static inline float uniform32(Twister *self) { return (float)(draw32(self) & 0xf
 
 static inline double uniform64(Twister *self) { return (double)(draw64(self) & 0x1fffffffffffffULL) * 0x1p-53; }
 
-/* One standard normal number: the first of a pair, or what is left of the last one. */
+/* One standard normal number: the first of a new pair, or the second of the last one. */
 static double normal(Twister *self)
 {
     if (self->has_kept) {
@@ -92,7 +92,7 @@ static double normal(Twister *self)
     return radius * cos(angle);
 }
 
-/* Box and Muller's method in the precision of the result. */
+/* The Box-Muller transform in the result's precision. */
 static void normal_pairs32(float *values, int blocks, float mean, float std)
 {
     float radius[BLOCKS_AT_ONCE * BLOCK / 2], cosine[BLOCKS_AT_ONCE * BLOCK / 2], sine[BLOCKS_AT_ONCE * BLOCK / 2];
@@ -126,7 +126,7 @@ static void normal_pairs64(double *values, double mean, double std)
     }
 }
 
-/* All uniform numbers are drawn first. A remainder is made by drawing the last block anew. */
+/* Draws all uniform numbers first. A remainder is made by redrawing the last block. */
 static void fill_normal32(Twister *self, float *out, Py_ssize_t count, double mean, double std)
 {
     for (Py_ssize_t i = 0; i < count; i++)
@@ -158,7 +158,7 @@ static void fill_normal64(Twister *self, double *out, Py_ssize_t count, double m
     normal_pairs64(out, mean, std);
 }
 
-/* What a fill writes. */
+/* The target and the parameters of a fill. */
 typedef struct {
     Twister *twister;
     char *data;
@@ -304,7 +304,7 @@ static PyObject *twister_integers(Twister *self, PyObject *arguments)
     fill.low = PyLong_AsLongLong(low);
     fill.span = PyErr_Occurred() ? 0 : PyLong_AsUnsignedLongLong(span);
     if (PyErr_Occurred() || !fill.span) {
-        PyErr_Clear(); /* too large: left to the caller */
+        PyErr_Clear(); /* too large: the caller handles it */
         Py_RETURN_FALSE;
     }
     return read_target(tensor, &fill) && is_stored(fill.dtype) && fill.dtype != BOOL ? fill_with(write_integers, &fill) : Py_NewRef(Py_False);

@@ -1,6 +1,6 @@
 /* ViewKernel: the kernels of the common view operators. New sizes and strides over the same storage, for every backend.
 
-   Arguments that are not plain or not right go to the general kernel in Python, which also knows the errors. */
+   Arguments that are not plain or not right go to the general kernel in Python, which also raises the errors. */
 #include "tensor_impl.h"
 
 #include <stddef.h>
@@ -13,7 +13,7 @@ typedef struct {
     Py_ssize_t rank, offset, sizes[MOST_DIMENSIONS], strides[MOST_DIMENSIONS];
 } Geometry;
 
-/* Turns the geometry of `impl` into that of the view. 0 where the general kernel has to do it. */
+/* Turns the geometry of `impl` into that of the view. 0 to fall back to the general kernel. */
 typedef int (*View)(TensorImpl *impl, Geometry *geometry, PyObject *const *arguments, Py_ssize_t count);
 
 typedef struct {
@@ -80,7 +80,7 @@ static int permute(TensorImpl *Py_UNUSED(impl), Geometry *geometry, PyObject *co
     return 1;
 }
 
-/* Replaces one -1 by what is left. */
+/* Infers a -1 among the sizes from the rest. */
 static int infer(Py_ssize_t *sizes, Py_ssize_t count, Py_ssize_t numel)
 {
     Py_ssize_t known = 1, unknown = -1;
@@ -114,7 +114,7 @@ static int view(TensorImpl *impl, Geometry *geometry, PyObject *const *arguments
     return 1;
 }
 
-/* New leading dimensions have stride 0, but those of size 1 before others step over all that follows. */
+/* New leading dimensions have stride 0. Those of size 1 get the stride that steps over all later dimensions, as torch does. */
 static int expand(TensorImpl *Py_UNUSED(impl), Geometry *geometry, PyObject *const *arguments, Py_ssize_t count)
 {
     Py_ssize_t wanted[MOST_DIMENSIONS], rank;
@@ -197,7 +197,7 @@ static int unsqueeze(TensorImpl *Py_UNUSED(impl), Geometry *geometry, PyObject *
     return 1;
 }
 
-/* The general kernel says what is wrong with a view beyond its memory. */
+/* If a view exceeds its memory, the general kernel raises the error. */
 static int as_strided(TensorImpl *impl, Geometry *geometry, PyObject *const *arguments, Py_ssize_t count)
 {
     Py_ssize_t rank, last, step, itemsize = itemsize_of(impl->dtype), room = ((StorageImpl *)impl->storage)->nbytes;
@@ -265,7 +265,7 @@ static PyObject *kernel_call(PyObject *self, PyObject *const *arguments, size_t 
     return PyObject_Vectorcall(kernel->general, arguments, flags, names);
 }
 
-/* No tp_clear: a kernel is never without its callable. Cycles go through OperatorBase, which breaks them. */
+/* No tp_clear: a kernel always needs its callable. OperatorBase breaks the cycles. */
 static int kernel_traverse(ViewKernel *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->general);

@@ -25,7 +25,7 @@ _INTERFACE = (
     "signature signatures threads free"
 )
 _OWN_NAMES = frozenset(_INTERFACE.split())
-"""What the C interface has behind the model's name, or handles have in Python or JavaScript: no method is called so."""
+"""Names that no method may have: the C interface uses them after the model's name, or Python's or JavaScript's handles do."""
 
 
 @dataclass(frozen=True)

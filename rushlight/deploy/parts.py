@@ -49,7 +49,7 @@ _CALLS = {
 }  # fmt: skip
 
 StateOf = Callable[[str, Tensor], int]
-"""The number of the state that an attribute is which a program writes to."""
+"""The state number of a mutable attribute, by its name and tensor."""
 
 
 @dataclass
@@ -95,7 +95,7 @@ DECOMPOSITIONS = {
     change: lambda *arguments, change=change: _masks_to_positions(change, *arguments)
     for change in map(aten, ("index.Tensor", "index_put", "index_put_"))
 }
-"""What is recorded in the place of operators that need values, with those that have functions in C++."""
+"""Decompositions of data-dependent operators, including those into functions that exist in C++."""
 
 
 @dataclass

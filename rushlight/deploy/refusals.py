@@ -10,7 +10,7 @@ from rushlight.inductor.write_backs import is_write_back
 from rushlight.ops.dispatcher import OpOverload
 
 MAY_FAIL = (RuntimeError, ArithmeticError, ValueError, TypeError, LookupError, NotImplementedError)
-"""What a program's own code raises for sizes that it is not for."""
+"""Exceptions that a program's code may raise for unsupported sizes."""
 
 
 def refuse_unsupported(module: GraphModule, name: str) -> None:

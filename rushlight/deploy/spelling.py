@@ -13,7 +13,7 @@ DTYPES = {
     "int32": "INT32", "int16": "INT16", "int8": "INT8", "uint8": "UINT8", "bool": "BOOLEAN",
     "complex64": "COMPLEX64", "complex128": "COMPLEX128",
 }  # fmt: skip
-"""The dtypes that cross the interface, and what their constants are called after the model's name."""
+"""The dtypes that cross the interface, and the suffixes of their constants' names."""
 
 
 class NotExportable(RuntimeError):
@@ -40,7 +40,7 @@ C_LIBRARY = frozenset(
     "sync syscall system tan tanh tee tgamma time tmpfile tmpnam trunc truncate umask ungetc unlink unsetenv usleep valloc "
     "vfork vprintf write y0 y1 yn".split()
 )  # fmt: skip
-"""Functions of the C library in headers that programs include: what a model's type cannot be called."""
+"""Functions of the C library in headers that programs include. A model's type cannot have these names."""
 
 
 def c_constant(kind: dtype) -> str:

@@ -57,7 +57,7 @@ class Transform:
 
     @property
     def sign(self) -> int | Tensor:
-        """Of the derivative of a monotone map of numbers."""
+        """The sign of the derivative, for monotone scalar maps."""
         raise NotImplementedError(f"{type(self).__name__} has no sign")
 
     def with_cache(self, cache_size: int = 1) -> Transform:

@@ -140,7 +140,7 @@ def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[D
 
 
 Constraint = Dim | DerivedDim | DimHint
-"""What may stand for a size."""
+"""A specification of one dynamic size."""
 
 
 class ShapesCollection:

@@ -29,7 +29,7 @@ from rushlight.jit.serialization.loading import load
 from rushlight.jit.types.kinds import ClassType
 
 _INTERPRETER_OPERATORS = ("prim::", "aten::wait")
-"""What the interpreter runs by instructions of its own, whether or not an operator of the name is there."""
+"""Operators that the interpreter runs by its own instructions, even if no such operator is registered."""
 
 _EXAMPLE = re.compile(r"(\w+)\[([\d, ]*)\]")
 

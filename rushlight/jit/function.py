@@ -36,13 +36,13 @@ class Function:
         self.schema_ = None if graph is None else schema_of_graph(name, graph)
         self._executor = None
         self.binding: object = None
-        """What calls from Python keep of its schema; `method_binding`: what calls of a method with its object do."""
+        """The cached argument binding for calls from Python; `method_binding` is that for method calls with an object."""
         self.method_binding: object = None
         self.doc: str | None = None
         self.kept: KeptPrograms | None = None
-        """Where native programs of it are kept for other processes; None: nowhere."""
+        """The cache of its native programs for other processes; None: no cache."""
         self.depth: int | None = None
-        """How many plans for what was seen its executor may make, each for what the last does not fit; None: as set."""
+        """The maximum number of specialised plans, each for inputs that the last one does not fit; None: the global setting."""
 
     @property
     def short_name(self) -> str:

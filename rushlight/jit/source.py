@@ -122,4 +122,4 @@ class SourceRange:
 
 
 NO_SOURCE = SourceRange(Source(""), 0, 0)
-"""The range of what no user wrote."""
+"""The range of generated code."""

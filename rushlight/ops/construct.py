@@ -44,7 +44,7 @@ _NOT_WRITABLE = (
     "The given buffer is not writable, and tensors are: writing to this tensor changes memory that is meant to stay. Copy the "
     "buffer first, or make it writable."
 )
-MOST_DIMENSIONS = 64
+MAX_DIMENSIONS = 64
 _TRACER = bit(DispatchKey.Tracer)
 # Python's number types, given as a dtype.
 PYTHON_TYPES = {float: float64, int: int64, bool: bool_, complex: complex128}
@@ -90,7 +90,7 @@ def _check_lengths(data: Sequence) -> None:
     outer: set[int] = set()
     dim = 0
     while level and all(isinstance(item, list | tuple) for item in level):
-        if dim > MOST_DIMENSIONS:
+        if dim > MAX_DIMENSIONS:
             raise ValueError(f"too many dimensions '{type(level[0]).__name__}'")
         lengths = {len(item) for item in level}
         if len(lengths) > 1:

@@ -23,7 +23,7 @@ class DispatchMode:
     """
 
     is_recording = False
-    """Whether the calls become a graph, which cannot say that a tensor shows other memory from now on."""
+    """Whether the mode records calls into a graph. A graph cannot express that a tensor's memory is replaced."""
     as_called = True
     """Whether arguments come as the library passed them. Users' modes get them as torch gives them: see `as_torch_passes`."""
 

@@ -57,12 +57,12 @@ _C_NAMES = {
     "uint32": "uint32_t", "uint64": "uint64_t", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float",
     "float64": "double", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
 }  # fmt: skip
-_LEAST_INT, _MOST_INT = -(1 << 63), (1 << 64) - 1
+_MIN_INT, _MAX_INT = -(1 << 63), (1 << 64) - 1
 
 
 def check_int(value: int) -> int:
     """The int; OverflowError for one that no integer of 64 bits holds."""
-    if not _LEAST_INT <= value <= _MOST_INT:
+    if not _MIN_INT <= value <= _MAX_INT:
         raise OverflowError("int too big to convert")
     return value
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-_SMALLEST_SCALE = 6.1e-5
+_MIN_SCALE = 6.1e-5
 
 
 def choose(low: float, high: float, smallest: int, largest: int, preserve_sparsity: bool = False) -> tuple[float, int]:
@@ -24,7 +24,7 @@ def choose(low: float, high: float, smallest: int, largest: int, preserve_sparsi
     scale = (high - low) / (largest - smallest)
     if not _is_usable(scale):
         scale = 0.1
-    if scale < _SMALLEST_SCALE:
+    if scale < _MIN_SCALE:
         low, high, scale = _widened(low, high, scale, smallest, largest)
     from_low, from_high = smallest - low / scale, largest - high / scale
     error_low, error_high = abs(smallest) - abs(low / scale), abs(largest) - abs(high / scale)
@@ -44,8 +44,8 @@ def _is_usable(scale: float) -> bool:
 def _widened(low: float, high: float, scale: float, smallest: int, largest: int) -> tuple[float, float, float]:
     """A range that is too narrow for its scale, widened for the smallest scale allowed."""
     if low == 0:
-        return low, _SMALLEST_SCALE * (largest - smallest), _SMALLEST_SCALE
+        return low, _MIN_SCALE * (largest - smallest), _MIN_SCALE
     if high == 0:
-        return -_SMALLEST_SCALE * (largest - smallest), high, _SMALLEST_SCALE
-    factor = _SMALLEST_SCALE / scale
-    return low * factor, high * factor, _SMALLEST_SCALE
+        return -_MIN_SCALE * (largest - smallest), high, _MIN_SCALE
+    factor = _MIN_SCALE / scale
+    return low * factor, high * factor, _MIN_SCALE

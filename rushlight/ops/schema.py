@@ -22,7 +22,7 @@ BASE_TYPES = frozenset(
 )
 _STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
 CLASS_PREFIX = "__torch__."
-"""What the names of classes begin with; an operator takes and gives their objects as they are."""
+"""The prefix of class names; operators pass objects of these classes through unchanged."""
 
 
 class Type(NamedTuple):

@@ -14,7 +14,7 @@ from rushlight.core.tensor import Tensor
 
 _SUFFICIENT_DECREASE = 1e-4
 _CURVATURE = 0.9
-_LEAST_BRACKET = 1e-9
+_MIN_BRACKET = 1e-9
 _MAX_ITERATIONS = 25
 
 
@@ -39,7 +39,7 @@ def strong_wolfe(evaluate: Callable[[float], Point], start: Point, length: float
         return bracket[0], evaluations
     low, high = sorted(bracket, key=lambda point: point.value)  # stable: of two equal points, the first is the low one
     stuck = False
-    while not done and iterations < _MAX_ITERATIONS and abs(high.length - low.length) * scale >= _LEAST_BRACKET:
+    while not done and iterations < _MAX_ITERATIONS and abs(high.length - low.length) * scale >= _MIN_BRACKET:
         length, stuck = _next_length(bracket, stuck)
         point = evaluate(length)
         evaluations += 1

@@ -18,7 +18,7 @@ _ADJUSTMENTS = {
     "original": lambda rows, columns: math.sqrt(max(1, rows / columns)),
     "match_rms_adamw": lambda rows, columns: 0.2 * math.sqrt(max(rows, columns)),
 }
-_MOST_ITERATIONS = 100
+_MAX_ITERATIONS = 100
 # Matrices of one shape are batched up to this many elements; batching larger ones is no faster.
 _MAX_BATCHED = 1 << 20
 
@@ -110,8 +110,8 @@ class Muon(PerParameterOptimizer):
 def orthogonalized(matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
     """The nearest semi-orthogonal matrix to each of [..., rows, columns], approximately and in bfloat16: `steps` iterations of
     a polynomial drive singular values to 1."""
-    if steps >= _MOST_ITERATIONS:
-        raise ValueError(f"Number of steps must be less than {_MOST_ITERATIONS} for computational efficiency, but got {steps}")
+    if steps >= _MAX_ITERATIONS:
+        raise ValueError(f"Number of steps must be less than {_MAX_ITERATIONS} for computational efficiency, but got {steps}")
     if len(coefficients) != 3:
         raise ValueError(f"Coefficients must be a tuple of exactly 3 values, but got {len(coefficients)}")
     linear, cubic, quintic = coefficients

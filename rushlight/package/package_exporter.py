@@ -40,7 +40,7 @@ __all__ = ["EmptyMatchError", "PackageExporter", "PackagingError", "PackagingErr
 
 Hook = Callable[["PackageExporter", str], None]
 _OLDEST_VERSION = 6
-"""Of the format of packages."""
+"""The lowest version of the package format that is written."""
 _PROTOCOLS = (2, 3)
 _STUB = f'''from {MOCK_MODULE} import MockedObject
 

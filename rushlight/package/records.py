@@ -17,7 +17,7 @@ from rushlight.serialization.source import ByteSource
 from rushlight.serialization.storages import StorageClaim, swap_bytes
 
 HIDDEN = ".data"
-"""The folder of what is not the user's: storages, code of scripted modules, the list of external modules."""
+"""The folder of internal records: storages, code of scripted modules, the list of external modules."""
 EXTERN_MODULES, PYTHON_VERSION = f"{HIDDEN}/extern_modules", f"{HIDDEN}/python_version"
 _SMALL_RECORD = 64
 

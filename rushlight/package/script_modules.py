@@ -22,7 +22,7 @@ from rushlight.package.records import HIDDEN, Records
 from rushlight.package.storage_keys import StorageKeys
 from rushlight.serialization.errors import CheckpointError
 from rushlight.serialization.storages import StorageTable
-from rushlight.serialization.unpickler import LARGEST_PICKLE
+from rushlight.serialization.unpickler import MAX_PICKLE_BYTES
 
 _FOLDER = f"{HIDDEN}/ts_code"
 _CODE = f"{_FOLDER}/code/"
@@ -100,7 +100,7 @@ class ScriptReader:
 
     def _unpickle(self, name: str) -> object:
         load = self._table.persistent_load
-        data = self._records.bytes(name, LARGEST_PICKLE)
+        data = self._records.bytes(name, MAX_PICKLE_BYTES)
         return unpickle(data, load, self._importer.find_type, self._importer.parse_type)
 
     def _text(self, name: str) -> str | None:

@@ -19,7 +19,7 @@ from rushlight.quantized.quantizer import TensorQuantizer, by_table, limits, qua
 from rushlight.quantized.registration import aten, operator, quantized
 
 Function = Callable[[Tensor], Tensor]
-"""From float32 numbers to float32 numbers, element by element."""
+"""An elementwise function from float32 to float32."""
 
 
 def mapped(source: Tensor, function: Function, scale: float | None = None, zero_point: int | None = None) -> Tensor:

@@ -20,7 +20,7 @@ _CELL = "__torch__.torch.classes.rnn.CellParamsBase"
 _PACKED = "__torch__.torch.classes.quantized.LinearPackedParamsBase"
 State = tuple[np.ndarray, ...]
 Step = Callable[[np.ndarray, State, CellParams], State]
-"""From the products with the input, (batch, gates), and the state to the next state, whose first part is the output."""
+"""(products with the input (batch, gates), state, parameters) -> next state, whose first array is the output."""
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:

@@ -24,8 +24,8 @@ from rushlight.serialization.errors import CheckpointError
 from rushlight.serialization.saving import replace_file
 
 _MAGIC, _VERSIONS, _NEWEST = b"GGUF", (2, 3), 3
-_MOST_DIMS, _MOST_NESTED, _MOST_ALIGNMENT = 4, 4, 1 << 20
-_MOST_ELEMENTS = 1 << 56  # bounds the product of sizes, with 1 for 0, so that strides and sizes in bytes fit 64 bits
+_MAX_DIMS, _MAX_NESTED, _MAX_ALIGNMENT = 4, 4, 1 << 20
+_MAX_ELEMENTS = 1 << 56  # bounds the product of sizes, with 1 for 0, so that strides and sizes in bytes fit 64 bits
 _PLAIN: dict[int, dtype] = {
     0: float32, 1: float16, 24: int8, 25: int16, 26: int32, 27: int64, 28: float64, 30: bfloat16,
 }  # fmt: skip
@@ -138,7 +138,7 @@ class _Reader:
         metadata = self.metadata(entries)
         alignment = metadata.get("general.alignment", 32)
         if not _is_alignment(alignment):
-            raise self.fail(f"general.alignment is {alignment!r}, not a power of two up to {_MOST_ALIGNMENT}")
+            raise self.fail(f"general.alignment is {alignment!r}, not a power of two up to {_MAX_ALIGNMENT}")
         listed = [self.entry() for _ in self.counted(tensors, 24, "tensors")]
         begin = -(-self.at // alignment) * alignment
         found: dict[str, Tensor] = {}
@@ -180,8 +180,8 @@ class _Reader:
     def array(self, name: str, depth: int) -> Callable[[], list]:
         """A lazy list: its bytes are skipped and checked to be present."""
         kind, count = self.number("I", f"the type of {name!r}"), self.number("Q", f"the length of {name!r}")
-        if depth == _MOST_NESTED:
-            raise self.fail(f"{name!r} nests arrays deeper than {_MOST_NESTED}")
+        if depth == _MAX_NESTED:
+            raise self.fail(f"{name!r} nests arrays deeper than {_MAX_NESTED}")
         if kind == _STRING:
             return self.strings(self.counted(count, 8, f"strings in {name!r}"), name)
         if kind == _ARRAY:
@@ -219,8 +219,8 @@ class _Reader:
         """A tensor's name, sizes, type, and its offset from the first tensor."""
         name = self.text("a tensor's name")
         dims = self.number("I", f"the dimensions of {name!r}")
-        if dims > _MOST_DIMS:
-            raise self.fail(f"the tensor {name!r} has {dims} dimensions; there are at most {_MOST_DIMS}")
+        if dims > _MAX_DIMS:
+            raise self.fail(f"the tensor {name!r} has {dims} dimensions; there are at most {_MAX_DIMS}")
         sizes = tuple(self.number("Q", f"the sizes of {name!r}") for _ in range(dims))[::-1]
         return name, sizes, self.number("I", f"the type of {name!r}"), self.number("Q", f"the offset of {name!r}")
 
@@ -228,7 +228,7 @@ class _Reader:
         layout, plain = _BLOCKS.get(kind), _PLAIN.get(kind)
         if layout is None and plain is None:
             raise self.fail(f"the tensor {name!r} has the type {kind}, which is not known")
-        if math.prod(max(size, 1) for size in sizes) > _MOST_ELEMENTS:
+        if math.prod(max(size, 1) for size in sizes) > _MAX_ELEMENTS:
             raise self.fail(f"the tensor {name!r} of the sizes {list(sizes)} is larger than any memory")
         if layout is not None:
             if not sizes or sizes[-1] % layout.elements:
@@ -249,7 +249,7 @@ class _Reader:
 
 
 def _is_alignment(value: Any) -> bool:
-    return type(value) is int and 1 <= value <= _MOST_ALIGNMENT and not value & (value - 1)
+    return type(value) is int and 1 <= value <= _MAX_ALIGNMENT and not value & (value - 1)
 
 
 # Writing
@@ -269,7 +269,7 @@ def save_gguf(tensors: Mapping[str, Tensor], f: str | os.PathLike, metadata: Map
     """
     alignment = (metadata or {}).get("general.alignment", 32)
     if not _is_alignment(alignment):
-        raise ValueError(f"save_gguf: general.alignment is {alignment!r}, not a power of two up to {_MOST_ALIGNMENT}")
+        raise ValueError(f"save_gguf: general.alignment is {alignment!r}, not a power of two up to {_MAX_ALIGNMENT}")
     head = [_MAGIC, struct.pack("<IQQ", _NEWEST, len(tensors), len(metadata or {}))]
     for name, value in (metadata or {}).items():
         head += [_string(name), *_value(name, value)]
@@ -310,8 +310,8 @@ def _packed(kind: int, value: Any) -> bytes:
 
 def _stored(name: str, tensor: Tensor) -> tuple[int, bytes]:
     """A tensor's type and bytes."""
-    if tensor.dim() > _MOST_DIMS:
-        raise RuntimeError(f"save_gguf: {name!r} has {tensor.dim()} dimensions; GGUF holds up to {_MOST_DIMS}")
+    if tensor.dim() > _MAX_DIMS:
+        raise RuntimeError(f"save_gguf: {name!r} has {tensor.dim()} dimensions; GGUF holds up to {_MAX_DIMS}")
     if isinstance(tensor, BlockTensor):
         if not FORMATS[tensor.format].in_gguf:
             raise RuntimeError(f"save_gguf: {name!r} is in blocks of {tensor.format}, which GGUF does not hold")

@@ -12,7 +12,7 @@ from rushlight.serialization.allowlist import find_global
 from rushlight.serialization.errors import CheckpointError, UnpicklingError
 from rushlight.serialization.source import ByteSource
 from rushlight.serialization.trust import trusted_globals
-from rushlight.serialization.unpickler import LARGEST_PICKLE
+from rushlight.serialization.unpickler import MAX_PICKLE_BYTES
 from rushlight.serialization.zip_reader import ZipReader
 
 
@@ -26,7 +26,7 @@ def get_unsafe_globals_in_checkpoint(f: str | os.PathLike | BinaryIO) -> list[st
         with closing(ByteSource(f)) as source:
             archive = ZipReader(source)
             (name,) = [each for each in archive.records if each.endswith("/data.pkl")]
-            named = set(_names(archive.read(name, LARGEST_PICKLE)))
+            named = set(_names(archive.read(name, MAX_PICKLE_BYTES)))
     except (CheckpointError, ValueError) as error:
         raise ValueError(f"Only checkpoints in the zip format can be inspected: {error}") from error
     trusted = trusted_globals()

@@ -14,9 +14,9 @@ from rushlight.core.dtype import dtype
 from rushlight.core.size import Size
 
 _ATOMS = (str, bytes, bool, int, float, type(None), dtype, device)
-_LARGEST_INTEGER = 1 << 64
-_MOST_TUPLES = 10_000
-_LARGEST_TUPLE = 64
+_INTEGER_LIMIT = 1 << 64
+_MAX_TUPLES = 10_000
+_MAX_TUPLE = 64
 
 
 class KeyChecker:
@@ -35,15 +35,15 @@ class KeyChecker:
             self._check_tuple(key)
         elif kind not in _ATOMS:
             raise self.error(f"a {kind.__name__} is used as a dictionary key or set element; use strings or numbers")
-        elif kind is int and not -_LARGEST_INTEGER < key < _LARGEST_INTEGER:
+        elif kind is int and not -_INTEGER_LIMIT < key < _INTEGER_LIMIT:
             raise self.error("an integer of more than 64 bits is used as a dictionary key or set element")
 
     def _check_tuple(self, key: tuple) -> None:
         self.tuples += 1
-        if self.tuples > _MOST_TUPLES:
-            raise self.error(f"more than {_MOST_TUPLES} tuples are used as dictionary keys or set elements")
-        if len(key) > _LARGEST_TUPLE:
-            raise self.error(f"a tuple of {len(key)} elements is used as a key, and the limit is {_LARGEST_TUPLE}")
+        if self.tuples > _MAX_TUPLES:
+            raise self.error(f"more than {_MAX_TUPLES} tuples are used as dictionary keys or set elements")
+        if len(key) > _MAX_TUPLE:
+            raise self.error(f"a tuple of {len(key)} elements is used as a key, and the limit is {_MAX_TUPLE}")
         for element in key:
             if type(element) is tuple or type(element) is Size:
                 raise self.error("a nested tuple is used as a dictionary key or set element")

@@ -14,7 +14,7 @@ from rushlight.serialization.errors import CheckpointError, UnpicklingError
 from rushlight.serialization.source import ByteSource
 from rushlight.serialization.sparse import values_follow
 from rushlight.serialization.storages import MapLocation, StorageClaim, StorageTable, swap_bytes
-from rushlight.serialization.unpickler import LARGEST_PICKLE, ReadPickle, Unpickler
+from rushlight.serialization.unpickler import MAX_PICKLE_BYTES, ReadPickle, Unpickler
 
 MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 PROTOCOL_VERSION = 1001
@@ -68,7 +68,7 @@ def _refuse_storage(identity: Any) -> Any:
 
 
 def _pickle_end(source: ByteSource) -> int:
-    return min(source.file.tell() + LARGEST_PICKLE, source.start + source.size)
+    return min(source.file.tell() + MAX_PICKLE_BYTES, source.start + source.size)
 
 
 def _shown(value: Any) -> str:

@@ -24,7 +24,7 @@ from rushlight.serialization.zip_reader import LOCAL_SIGNATURE
 _VARIABLES = "TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
 SCRIPT_ARCHIVES = "loading of TorchScript archives"
 _script_loader: list[Callable[..., Any]] = []
-"""What loads TorchScript archives, once the provider of `SCRIPT_ARCHIVES` has been imported."""
+"""The loader of TorchScript archives, registered when the provider of `SCRIPT_ARCHIVES` is imported."""
 
 
 def load(

@@ -42,7 +42,7 @@ class Pickler:
     """
 
     has_views = False
-    """Whether ids of storages have the place of a view, which the older format had; there are none."""
+    """Whether storage ids have a field for a view, as in the older format; it is always None."""
     module_of = staticmethod(module_of)
     find_named = staticmethod(find_named)
 

@@ -25,7 +25,7 @@ from rushlight.serialization.errors import PicklingError, UnpicklingError
 from rushlight.serialization.rebuild import check_geometry, make_tensor
 
 _BITS = {quint4x2: 4, quint2x4: 2}
-_LARGEST_ZERO_POINT = 1 << 31
+_ZERO_POINT_LIMIT = 1 << 31
 
 
 def rebuild_quantized(storage: TypedStorage | UntypedStorage, offset: Any, sizes: Any, strides: Any, settings: Any) -> Tensor:
@@ -62,7 +62,7 @@ def _quantizer(settings: Any, sizes: Any) -> Quantizer:
         raise UnpicklingError("a quantized tensor has no scheme")
     scheme, *rest = settings
     if scheme is per_tensor_affine and [type(each) for each in rest] == [float, int]:
-        if abs(rest[1]) >= _LARGEST_ZERO_POINT:
+        if abs(rest[1]) >= _ZERO_POINT_LIMIT:
             raise UnpicklingError(f"a quantized tensor has the zero point {rest[1]}, which no dtype holds")
         return TensorQuantizer(*rest)
     if scheme in (per_channel_affine, per_channel_affine_float_qparams) and len(rest) == 3:

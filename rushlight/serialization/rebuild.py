@@ -19,8 +19,8 @@ from rushlight.core.wrapper_subclasses import make_wrapper_subclass
 from rushlight.nn.parameter import Parameter
 from rushlight.serialization.errors import UnpicklingError
 
-_MOST_DIMENSIONS = 64
-_LARGEST = 1 << 63
+_MAX_DIMENSIONS = 64
+_SIZE_LIMIT = 1 << 63
 
 
 def make_tensor(
@@ -86,12 +86,12 @@ def check_geometry(nbytes: int, element_type: dtype, offset: Any, sizes: Any, st
 
 def _check_numbers(sizes: Any, strides: Any, offset: Any) -> None:
     for numbers in (sizes, strides):
-        if not isinstance(numbers, tuple | list) or len(numbers) > _MOST_DIMENSIONS:
-            raise UnpicklingError(f"a tensor's sizes and strides must be tuples of at most {_MOST_DIMENSIONS} integers")
+        if not isinstance(numbers, tuple | list) or len(numbers) > _MAX_DIMENSIONS:
+            raise UnpicklingError(f"a tensor's sizes and strides must be tuples of at most {_MAX_DIMENSIONS} integers")
     if len(sizes) != len(strides):
         raise UnpicklingError(f"a tensor has {len(sizes)} sizes and {len(strides)} strides")
     for number in (*sizes, *strides, offset):
-        if type(number) is not int or not 0 <= number < _LARGEST:
+        if type(number) is not int or not 0 <= number < _SIZE_LIMIT:
             raise UnpicklingError("a tensor's sizes, strides and offset must be non-negative 64-bit integers")
 
 
@@ -100,7 +100,7 @@ def _check_reach(element_type: dtype, offset: int, sizes: Any, strides: Any) -> 
     itemsize = element_type.itemsize
     spans = [(max(size, 1) - 1) * stride for size, stride in zip(sizes, strides, strict=True)]
     largest = max(math.prod(max(size, 1) for size in sizes), offset + sum(spans) + 1, *strides, 1)
-    if largest * itemsize >= _LARGEST:
+    if largest * itemsize >= _SIZE_LIMIT:
         raise UnpicklingError("a tensor's sizes and strides do not fit in 64 bits")
     return 0 if 0 in sizes else offset + sum(spans) + 1
 

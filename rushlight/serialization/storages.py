@@ -23,7 +23,7 @@ from rushlight.serialization.errors import CheckpointError, UnpicklingError
 MapLocation = Callable[[UntypedStorage, str], Any] | device | str | Mapping[str, str] | None
 MAP_LOCATION = MapLocation
 FileLike = str | os.PathLike | IO[bytes]
-_LARGEST_COUNT = 1 << 60
+_MAX_COUNT = 1 << 60
 
 
 class StorageClaim(NamedTuple):
@@ -51,7 +51,7 @@ def parse_persistent_id(identity: Any) -> StorageClaim:
     if len(identity) not in (5, 6) or not all(type(v) is k for v, k in zip(identity, kinds, strict=False)):
         raise UnpicklingError("the pickle refers to a storage in an unknown form")
     _, kind, key, location, count = identity[:5]
-    if not 0 <= count < _LARGEST_COUNT or len(key) > 200 or len(location) > 200:
+    if not 0 <= count < _MAX_COUNT or len(key) > 200 or len(location) > 200:
         raise UnpicklingError(f"the pickle refers to a storage of {count} elements, or by a key that is too long")
     return StorageClaim(key, kind.dtype, location, count, _checked_view(identity[5:], count))
 

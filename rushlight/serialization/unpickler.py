@@ -21,17 +21,17 @@ from rushlight.quantized.saved import ScriptObject
 from rushlight.serialization.errors import UnpicklingError
 from rushlight.serialization.keys import KeyChecker
 
-LARGEST_PICKLE = 256 << 20
-_MOST_INSTRUCTIONS = 20_000_000
-_MOST_CONTAINERS = 5_000_000
-_MOST_CONSTRUCTED = 1_000_000
-_LONGEST_INTEGER = 4096
-_LONGEST_NAME = 500
+MAX_PICKLE_BYTES = 256 << 20
+_MAX_INSTRUCTIONS = 20_000_000
+_MAX_CONTAINERS = 5_000_000
+_MAX_CONSTRUCTED = 1_000_000
+_MAX_INTEGER_BYTES = 4096
+_MAX_NAME = 500
 _UNCHECKED_READ = 1 << 16
 _PYTHON_2 = {"__builtin__": "builtins", "copy_reg": "copyreg"}
-"""Modules of Python 2 by which pickles of protocol 2 name those of today."""
+"""Python 2 names of modules, which pickles of protocol 2 use."""
 _BLOCKED = ("sys", "os", "posix", "nt")
-"""Modules of which nothing may be called, whoever vouches for it."""
+"""Modules whose functions may never be called, even if the user allows them."""
 _EXACT_DICTS = (dict, OrderedDict, Counter)
 
 FindGlobal = Callable[[str, str], Any]
@@ -86,7 +86,7 @@ class Unpickler:
     def load(self) -> Any:
         """The object; the stream is left after the pickle."""
         read, instructions = self.stream.read, self.instructions
-        for _ in range(_MOST_INSTRUCTIONS):
+        for _ in range(_MAX_INSTRUCTIONS):
             code = read(1)
             if code == pickle.STOP:
                 return self.pop()
@@ -94,7 +94,7 @@ class Unpickler:
             if instruction is None:
                 self._refuse_instruction(code)
             instruction(self)
-        raise UnpicklingError(f"the pickle has more than {_MOST_INSTRUCTIONS} instructions")
+        raise UnpicklingError(f"the pickle has more than {_MAX_INSTRUCTIONS} instructions")
 
     def charge(self, count: int) -> None:
         """Account for `count` elements or bytes that a constructor copies: in total at most the pickle's size."""
@@ -138,8 +138,8 @@ class Unpickler:
     def push_container(self, container: Any) -> None:
         """Push a new container, counting it."""
         self.containers += 1
-        if self.containers > _MOST_CONTAINERS:
-            raise UnpicklingError(f"the pickle makes more than {_MOST_CONTAINERS} containers")
+        if self.containers > _MAX_CONTAINERS:
+            raise UnpicklingError(f"the pickle makes more than {_MAX_CONTAINERS} containers")
         self.stack.append(container)
 
     def set_items(self, target: Any, flat: list[Any]) -> None:
@@ -248,8 +248,8 @@ def _byte_array(machine: Unpickler) -> None:
 def _long_integer(layout: struct.Struct) -> Callable[[Unpickler], None]:
     def push(machine: Unpickler) -> None:
         length = machine.number(layout)
-        if length > _LONGEST_INTEGER:
-            machine.fail(f"has an integer of {length} bytes, and at most {_LONGEST_INTEGER} are accepted")
+        if length > _MAX_INTEGER_BYTES:
+            machine.fail(f"has an integer of {length} bytes, and at most {_MAX_INTEGER_BYTES} are accepted")
         machine.stack.append(int.from_bytes(machine.take(length), "little", signed=True))
 
     return push
@@ -315,7 +315,7 @@ def _global(machine: Unpickler) -> None:
 
 
 def _name_line(machine: Unpickler) -> str:
-    line = machine.stream.readline(_LONGEST_NAME)
+    line = machine.stream.readline(_MAX_NAME)
     if not line.endswith(b"\n"):
         machine.fail("names a global without end")
     try:
@@ -326,7 +326,7 @@ def _name_line(machine: Unpickler) -> str:
 
 def _stack_global(machine: Unpickler) -> None:
     name, module = machine.pop(), machine.pop()
-    if type(name) is not str or type(module) is not str or len(name) + len(module) > _LONGEST_NAME:
+    if type(name) is not str or type(module) is not str or len(name) + len(module) > _MAX_NAME:
         machine.fail("names a global by something other than two short strings")
     machine.stack.append(machine.lookup(module, name))
 
@@ -347,8 +347,8 @@ def _reduce(machine: Unpickler) -> None:
 
 def _count(machine: Unpickler) -> None:
     machine.constructed += 1
-    if machine.constructed > _MOST_CONSTRUCTED:
-        raise UnpicklingError(f"the pickle constructs more than {_MOST_CONSTRUCTED} objects")
+    if machine.constructed > _MAX_CONSTRUCTED:
+        raise UnpicklingError(f"the pickle constructs more than {_MAX_CONSTRUCTED} objects")
 
 
 def _new_object(machine: Unpickler) -> None:

@@ -17,7 +17,7 @@ from rushlight.serialization.errors import CheckpointError, ScriptArchiveError
 from rushlight.serialization.options import byte_order, skips_data
 from rushlight.serialization.source import ByteSource
 from rushlight.serialization.storages import MapLocation, StorageClaim, StorageTable, swap_bytes
-from rushlight.serialization.unpickler import LARGEST_PICKLE, ReadPickle
+from rushlight.serialization.unpickler import MAX_PICKLE_BYTES, ReadPickle
 from rushlight.serialization.zip_reader import ZipReader
 
 _SMALL_RECORD = 64
@@ -30,7 +30,7 @@ def load_zip(source: ByteSource, map_location: MapLocation, mapped: bool, read: 
     checksummed.
     """
     reader = _StorageReader(ZipReader(source), mapped)
-    pickled = reader.archive.read(reader.root + "data.pkl", LARGEST_PICKLE)
+    pickled = reader.archive.read(reader.root + "data.pkl", MAX_PICKLE_BYTES)
     table = StorageTable(reader.read, map_location)
     return read(io.BytesIO(pickled), len(pickled), table.persistent_load)
 

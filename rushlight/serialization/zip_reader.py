@@ -33,8 +33,8 @@ _LOCATOR = struct.Struct("<4sIQI")
 _ENCRYPTED, _SIZES_FOLLOW_DATA = 0x1, 0x8
 _ZIP64_FIELD = 0x0001
 _UNKNOWN_16, _UNKNOWN_32 = 0xFFFF, 0xFFFFFFFF
-_LONGEST_COMMENT = 0xFFFF
-_LARGEST_DIRECTORY = 256 << 20
+_MAX_COMMENT = 0xFFFF
+_MAX_DIRECTORY = 256 << 20
 
 
 class Record(NamedTuple):
@@ -104,14 +104,14 @@ def _find_directory(source: ByteSource) -> tuple[int, int, int]:
         raise CheckpointError(
             f"the zip directory is declared at bytes {offset} to {offset + size} and does not end at byte {end}"
         )
-    if size > _LARGEST_DIRECTORY:
-        raise CheckpointError(f"the zip directory has {size} bytes, and at most {_LARGEST_DIRECTORY} are accepted")
+    if size > _MAX_DIRECTORY:
+        raise CheckpointError(f"the zip directory has {size} bytes, and at most {_MAX_DIRECTORY} are accepted")
     return count, offset, size
 
 
 def _find_end(source: ByteSource) -> tuple[int, tuple[int, ...]]:
     # The end record is the last one whose comment reaches exactly to the end of the file.
-    length = min(source.size, _END.size + _LONGEST_COMMENT)
+    length = min(source.size, _END.size + _MAX_COMMENT)
     tail = source.read_at(source.size - length, length)
     position = tail.rfind(_END_SIGNATURE)
     while position >= 0:

@@ -15,7 +15,7 @@ _LOCAL_HEADER = 30
 _ZIP64_HEADER = 20
 _PADDING_FIELD = b"FB"
 _PART = 1 << 20
-_EARLIEST = (1980, 1, 1, 0, 0, 0)
+_MIN_DATE = (1980, 1, 1, 0, 0, 0)
 
 
 class _WriteOnly:
@@ -45,7 +45,7 @@ class ZipWriter:
         self._write_parts(name, length, (zeros[: length - start] for start in range(0, length, _PART)))
 
     def _write_parts(self, name: str, length: int, parts: Iterable[memoryview]) -> None:
-        info = zipfile.ZipInfo(f"{self.root}/{name}", _EARLIEST)
+        info = zipfile.ZipInfo(f"{self.root}/{name}", _MIN_DATE)
         info.file_size = length
         wide = length * 1.05 > zipfile.ZIP64_LIMIT
         info.extra = self._padding(len(info.filename.encode()) + (_ZIP64_HEADER if wide else 0))

@@ -20,7 +20,7 @@ from rushlight.sparse.layout import CompressedParts, compressed_parts, is_compre
 
 aten = namespaces.namespace("aten")
 LAYOUT_NAMES = {strided: "Strided", sparse_coo: "Sparse", sparse_csr: "SparseCsr", sparse_csc: "SparseCsc"}
-"""What error messages call the layouts."""
+"""The layouts' names in error messages."""
 
 
 def made_compressed(compressed: Tensor, plain: Tensor, values: Tensor, size: Sequence[int], kind: layout) -> Tensor:

@@ -90,7 +90,7 @@ def key_get(obj: Any, kp: KeyPath) -> Any:
 
 # Registration
 
-# Of PyTorch: whether trees are flattened in C++, too.
+# PyTorch's flags for a pytree implementation in C++.
 _cxx_pytree_exists = _cxx_pytree_dynamo_traceable = False
 
 

@@ -39,7 +39,7 @@ class CheckpointError(RuntimeError):
     """The recomputation of a checkpointed function differs from its first run."""
 
 
-class _Complete(Exception):
+class _RecomputationDone(Exception):
     """Ends the recomputation, because all saved tensors are available."""
 
 
@@ -112,7 +112,7 @@ def _warn_unsaid(name: str) -> None:
     )
 
 
-class _Surroundings:
+class _ForwardState:
     """The random state and autocast of the first run, restored for the recomputation."""
 
     def __init__(self, preserve_rng_state: bool):
@@ -141,7 +141,7 @@ class _Frame:
         self.args = [save(value) for value in args]
         self.kwargs = {name: save(value) for name, value in kwargs.items()}
         self.context = context
-        self.surroundings = _Surroundings(preserve_rng_state)
+        self.surroundings = _ForwardState(preserve_rng_state)
         self.checked = checked
         self.early_stop = early_stop
         self.saved: list[tuple] = []
@@ -170,7 +170,7 @@ class _Frame:
         def keep(tensor: Tensor) -> int:
             found.append(tensor)
             if self.early_stop and len(found) == len(self.saved):
-                raise _Complete
+                raise _RecomputationDone
             return len(found) - 1
 
         args = [unpack(value, None) for value in self.args]
@@ -178,7 +178,7 @@ class _Frame:
         try:
             with self.surroundings.restored(), enable_grad(), saved_tensors_hooks(keep, found.__getitem__), self.context:
                 self.function(*args, **kwargs)
-        except _Complete:
+        except _RecomputationDone:
             pass
         self._check(found)
 
@@ -220,7 +220,7 @@ class CheckpointFunction(Function):
         if not any(isinstance(value, Tensor) and value.requires_grad for value in args):
             warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=3)
         ctx.run_function = run_function
-        ctx.surroundings = _Surroundings(preserve_rng_state)
+        ctx.surroundings = _ForwardState(preserve_rng_state)
         ctx.positions = [index for index, value in enumerate(args) if isinstance(value, Tensor)]
         ctx.others = [None if isinstance(value, Tensor) else value for value in args]
         ctx.save_for_backward(*[args[index] for index in ctx.positions])

@@ -41,7 +41,7 @@ class SelectiveCheckpointContext:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedTensor:
     """A tensor that shares the result's memory, and its version when saved."""
 
     tensor: Tensor
@@ -63,7 +63,7 @@ def create_selective_checkpoint_contexts(
     invalid policy.
     """
     kept: _Results = {}
-    return _Keeping(_policy(policy_fn_or_list), kept), _HandingOut(kept, allow_cache_entry_mutation)
+    return _CachingMode(_policy(policy_fn_or_list), kept), _ReplayMode(kept, allow_cache_entry_mutation)
 
 
 def _policy(given: Policy | Sequence[OpOverload]) -> Policy:
@@ -82,7 +82,7 @@ def _runs_twice(op: OpOverload) -> bool:
     return op.is_view or op.is_mutable
 
 
-class _Keeping(DispatchMode):
+class _CachingMode(DispatchMode):
     """The first run's mode: for each operator, in order, its results, or None if they are not kept."""
 
     def __init__(self, policy: Policy, kept: _Results):
@@ -97,7 +97,7 @@ class _Keeping(DispatchMode):
         return result
 
 
-class _HandingOut(DispatchMode):
+class _ReplayMode(DispatchMode):
     """The second run's mode, which returns kept results."""
 
     def __init__(self, kept: _Results, allow_mutation: bool):
@@ -105,7 +105,7 @@ class _HandingOut(DispatchMode):
         self.allow_mutation = allow_mutation
         self.is_over = False
 
-    def __enter__(self) -> _HandingOut:
+    def __enter__(self) -> _ReplayMode:
         if self.is_over:
             raise RuntimeError(
                 "Trying to backward an extra time. You are only allowed to backward once on any region computed under "
@@ -128,7 +128,7 @@ class _HandingOut(DispatchMode):
         return result
 
     def _given(self, value: Any) -> Any:
-        if not isinstance(value, _Kept):
+        if not isinstance(value, _CachedTensor):
             return value
         if value.tensor._version != value.version and not self.allow_mutation:
             raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
@@ -136,4 +136,4 @@ class _HandingOut(DispatchMode):
 
 
 def _keep(value: Any) -> Any:
-    return _Kept(aten.alias(value), value._version) if isinstance(value, Tensor) else value
+    return _CachedTensor(aten.alias(value), value._version) if isinstance(value, Tensor) else value

@@ -1,4 +1,4 @@
-"""What all tests of quantizing share."""
+"""Fixtures of the quantization tests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def engine(request):
-    """PyTorch's kernels that round as here."""
+    """A quantized engine of PyTorch that rounds as Rushlight does."""
     library = request.module.torch
     before = library.backends.quantized.engine
     library.backends.quantized.engine = "fbgemm"

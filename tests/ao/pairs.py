@@ -1,4 +1,4 @@
-"""Models that are built in both libraries, with the same weights, and how their states compare."""
+"""Models built in both libraries with the same weights, and comparison of their states."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.quantized.conversions import assert_same, to_rushlight
 
 
 def built_in_both(build: Callable, torch) -> tuple:
-    """What `build(library)` makes in torch and in rushlight, with the weights of torch's."""
+    """The modules that `build(library)` makes in torch and in rushlight, with torch's weights in both."""
     torch.manual_seed(0)
     theirs = build(torch)
     ours = build(rushlight)
@@ -19,7 +19,7 @@ def built_in_both(build: Callable, torch) -> tuple:
 
 
 def assert_same_state(ours: object, theirs: object) -> None:
-    """The same names in the same order, and the same values: integers exactly, floats by float32's precision."""
+    """Assert the same names in the same order, and the same values: integers exactly, floats to float32's precision."""
     found, expected = ours.state_dict(), theirs.state_dict()
     assert list(found) == list(expected)
     for name, value in expected.items():
@@ -30,7 +30,7 @@ def assert_same_state(ours: object, theirs: object) -> None:
 
 
 def saved_by(library, value: object) -> io.BytesIO:
-    """A file that a library wrote."""
+    """A file saved by a library."""
     file = io.BytesIO()
     library.save(value, file)
     file.seek(0)
@@ -38,7 +38,7 @@ def saved_by(library, value: object) -> io.BytesIO:
 
 
 def scripted_by(library, module: object) -> io.BytesIO:
-    """An archive that a library wrote."""
+    """A TorchScript archive saved by a library."""
     file = io.BytesIO()
     library.jit.save(module, file)
     file.seek(0)

@@ -20,7 +20,7 @@ from tests.clients.values import judge, recorded, write_values
 
 
 def main() -> int:
-    """Run what the command asks for; the number of misses."""
+    """Runs the stages that the command names; returns the number of mismatches."""
     options = _options()
     chosen = QUICK if options.quick else {options.file: options.clients} if options.file else dict.fromkeys(FILES, [])
     values, found, judged = recorded(), {}, {}

@@ -14,22 +14,22 @@ from tests.clients.stages import Client, stage
 
 
 class Network(Client):
-    """A module with inputs. Subclasses say `build` and `inputs`, and what the loss is where the first output is not it."""
+    """A module with inputs. Subclasses define `build` and `inputs`, and `loss` if it is not the first output."""
 
     def make(self) -> torch.nn.Module:
-        """A network of the client's, of a tiny configuration."""
+        """The client's network in a tiny configuration."""
         raise NotImplementedError
 
     def inputs(self) -> dict:
-        """Named arguments of a call."""
+        """Keyword arguments of a call."""
         raise NotImplementedError
 
     def call(self, module) -> list[torch.Tensor]:
-        """The tensors that a call gives."""
+        """The tensors in a call's result."""
         return tensors_of(module(**self.inputs()))
 
     def loss(self, module) -> torch.Tensor:
-        """A number to go down."""
+        """A number to minimise."""
         return sum((value.float() ** 2).mean() for value in self.call(module) if value.is_floating_point())
 
     @stage
@@ -40,7 +40,7 @@ class Network(Client):
 
     @stage
     def load_weights(self):
-        """Weights that are the same in every process, through a file of safetensors."""
+        """Loads weights that are the same in every process, through a safetensors file."""
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "weights.safetensors"
             save_file(made_weights(self.module), file)
@@ -75,7 +75,7 @@ class Network(Client):
 
     @stage
     def compile(self):
-        """The compiled network gives what the network gives, in values and in gradients."""
+        """The compiled network has the same values and gradients as the network."""
         torch._dynamo.reset()
         compiled = compile_by(self.module)
         with torch.no_grad():
@@ -101,12 +101,12 @@ def gradients_of(module) -> torch.Tensor:
 
 
 def compile_by(module):
-    """`torch.compile`; over PyTorch itself without code generation, since only the values are wanted from there."""
+    """`torch.compile`. Over PyTorch itself it runs without code generation, because only reference values are needed."""
     return torch.compile(module) if "rushlight" in torch.__version__ else torch.compile(module, backend="eager")
 
 
 def made_weights(module: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Numbers for every parameter, by its name and its sizes alone."""
+    """Values for every parameter, determined by its name and sizes alone."""
     return {name: _made(name, parameter) for name, parameter in module.named_parameters()}
 
 
@@ -122,7 +122,7 @@ def _made(name: str, parameter: torch.Tensor) -> torch.Tensor:
 
 
 def tensors_of(value: object) -> list[torch.Tensor]:
-    """The tensors in what a call gave, in order."""
+    """The tensors in a call's result, in order."""
     value = value.to_tuple() if hasattr(value, "to_tuple") else value
     if isinstance(value, torch.Tensor):
         return [value]

@@ -1,4 +1,4 @@
-"""Files of clients in processes of their own, so that a crash costs only the rest of a file."""
+"""Runs each client file in its own process, so that a crash loses only the rest of that file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LONGEST = 1800  # seconds that a file may take
 
 
 def records(file: str, clients: list[str]) -> list[dict]:
-    """The records of the stages of a file; a process that ends early adds one that says how."""
+    """The records of a file's stages. If the process ends early, one more record says how."""
     command = [sys.executable, "-m", "tests.clients.program", file, *clients]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST)

@@ -21,7 +21,7 @@ def main(words: list[str]) -> None:
     start = time.perf_counter()
     try:
         module = importlib.import_module(f"tests.clients.packages.{package}")
-    except Exception as error:  # any error is what the stage is asked about
+    except Exception as error:  # any error is a result of the stage
         tell({"client": package, "stage": "import", "error": f"{type(error).__name__}: {error}"[:300]})
         return
     tell({"client": package, "stage": "import", "values": None, "seconds": round(time.perf_counter() - start, 2)})

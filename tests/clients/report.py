@@ -1,4 +1,4 @@
-"""docs/clients.md: which stages of which packages give PyTorch's values, and why the others don't."""
+"""Writes docs/clients.md: which stages of which packages match PyTorch's values, and why the others don't."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _table(packages: dict[str, list[dict]]) -> str:
 
 
 def _cell(records: list[dict]) -> str:
-    """How many stages agree: yes and their number where all do, else how many of how many."""
+    """The number of stages that agree: "yes" with the number if all do, else "n of m"."""
     passed = sum(record["miss"] is None for record in records)
     if not records:
         return ""

@@ -56,7 +56,7 @@ def run(client: type[Client]) -> Iterator[dict]:
             with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
                 warnings.simplefilter("ignore")
                 record["values"] = digest(getattr(subject, name)())
-        except Exception as error:  # any error is what a stage is asked about
+        except Exception as error:  # any error is a result of the stage
             record["error"] = f"{type(error).__name__}: {first_line(error)}"
         yield {**record, "seconds": round(time.perf_counter() - start, 2)}
         if name == "build" and "error" in record:
@@ -72,7 +72,7 @@ def first_line(error: BaseException) -> str:
 
 
 def digest(value: object) -> object:
-    """A few numbers that stand for `value`: of a tensor, its sizes, mean, root mean square and some elements."""
+    """A few numbers that summarise `value`: for a tensor its sizes, mean, root mean square and some elements."""
     if isinstance(value, torch.Tensor):
         return _digest_tensor(value)
     if isinstance(value, np.ndarray | np.generic):
@@ -104,7 +104,7 @@ def _rounded(number: float) -> float:
 
 
 def difference(found: object, expected: object, relative: float = 1e-3, absolute: float = 1e-4) -> str | None:
-    """Where two digests differ, in words; None where they agree."""
+    """The difference between two digests, in words; None if they agree."""
     if isinstance(expected, dict) and isinstance(found, dict):
         if found.keys() != expected.keys():
             return f"{sorted(found)} instead of {sorted(expected)}"

@@ -1,4 +1,4 @@
-"""Values that PyTorch gave, in values.json by file, client and stage, and what agrees with them."""
+"""PyTorch's values, in values.json by file, client and stage, and comparison with them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def recorded() -> dict:
 
 
 def write_values(found: dict[str, list[dict]]) -> None:
-    """Record what each file's stages gave, beside the other files' values; stages that fail over PyTorch are printed."""
+    """Records each file's values and keeps those of other files; prints the stages that fail over PyTorch."""
     values = recorded()
     for file, records in found.items():
         for record in records:
@@ -38,7 +38,7 @@ def _text(values: dict) -> str:
 
 
 def judge(records: list[dict], values: dict) -> list[dict]:
-    """The records with a `miss`: an error, a value that differs, a value that was never recorded; None where all is well."""
+    """The records with a `miss`: an error, a different value, or a value never recorded; None if all agree."""
     return [{**record, "miss": _miss(record, values.get(record["client"], {}))} for record in records]
 
 

@@ -1,5 +1,5 @@
-"""Functions with a backward of their own, as programs write them, for Rushlight and for PyTorch. `make(torch)` gives programs
-of two tensors of one shape, by name."""
+"""Custom autograd functions, as user programs write them, for Rushlight and for PyTorch. `make(torch)` gives programs of two
+tensors of one shape, by name."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _CALLS = 5
 
 @contextmanager
 def native(after: str) -> Iterator[None]:
-    """Native code after so many seconds; "never": none."""
+    """Native code is compiled after this many seconds; "never": not at all."""
     name, value = ("RUSHLIGHT_JIT_NATIVE", "0") if after == "never" else ("RUSHLIGHT_JIT_NATIVE_AFTER", after)
     os.environ[name] = value
     try:
@@ -31,13 +31,14 @@ def native(after: str) -> Iterator[None]:
 
 
 def repeated(program: differential.Program) -> differential.Program:
-    """The program with each of its calls several times."""
+    """The program with each of its calls repeated several times."""
     calls = [call for call in program.calls for _ in range(_CALLS)]
     return differential.Program(program.file, program.name, calls)
 
 
 def how(scripted: object) -> tuple[str, list[str]]:
-    """Whether a scripted function or module runs "whole", in "parts" or "interpreted", and the reasons for what does not."""
+    """Whether a scripted function or module runs "whole", in "parts" or "interpreted", and the reasons why parts do not run
+    natively."""
     owner = getattr(scripted, "_c", None)
     function = owner.type.find_method("forward") if isinstance(owner, ScriptObject) else getattr(scripted, "_function", None)
     if function is None:

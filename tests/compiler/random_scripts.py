@@ -52,7 +52,7 @@ class Writer:
         return lines
 
     def assignment(self) -> str:
-        """A new value for a number."""
+        """An assignment to a number."""
         name = self.random.choice("abuv")
         return f"{name} = {self.integer(2) if name in 'ab' else self.real(2)}"
 
@@ -86,7 +86,7 @@ class Writer:
         return first
 
     def list_statement(self) -> str:
-        """Something done with the list."""
+        """A statement that uses the list."""
         return self.random.choice([
             f"values.append({self.integer(1)})", f"values[{self.random.choice(['0', '-1', 'a % len(values)'])}] = {self.integer(1)}",
             "values = values + [b]", "values = [a, b] * 2", "values = rows[a % len(rows)]", "rows.append([a, b])",
@@ -96,7 +96,7 @@ class Writer:
         ])  # fmt: skip
 
     def tensor_statement(self) -> str:
-        """A new value for the tensor."""
+        """An assignment to the tensor."""
         return self.random.choice([
             "x = x * 0.5 + 1.0", "x = x - x.mean()", "x = torch.tanh(x) * u", "x = x + float(a % 7)", "x = torch.relu(x) - 0.1",
             "u = float(x.sum())", "x = x if bool(x[0] > 0.0) else -x", "x = x[a % 3] + x", "x = y[: 3] - 1.0",

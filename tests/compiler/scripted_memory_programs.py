@@ -20,7 +20,7 @@ def rows_written(x: Tensor) -> Tensor:
 
 
 def elements_written(n: int) -> Tensor:
-    """Elements, of two indices."""
+    """Writes to elements by two indices."""
     x = torch.zeros(n, n)
     for i in range(n):
         for j in range(i + 1):
@@ -37,7 +37,7 @@ def accumulated(x: Tensor) -> Tensor:
 
 
 def argument_written(x: Tensor, n: int) -> Tensor:
-    """An argument, which is the result too."""
+    """Writes to an argument, which is also the result."""
     for i in range(n):
         x[i] += 1
         x.mul_(1.5)
@@ -45,7 +45,7 @@ def argument_written(x: Tensor, n: int) -> Tensor:
 
 
 def argument_filled(x: Tensor, n: int) -> int:
-    """An argument, by numbers and other tensors."""
+    """Fills an argument with numbers and other tensors."""
     for i in range(n):
         x[i].fill_(i)
         x[i, 0] = x[i + 1, 1] + 2
@@ -54,7 +54,7 @@ def argument_filled(x: Tensor, n: int) -> int:
 
 
 def alias_sees(x: Tensor, n: int) -> Tuple[Tensor, Tensor]:  # noqa: UP006
-    """A view that was taken before the write shows what is written."""
+    """A view taken before a write sees it."""
     y = x.clone()
     row = y[1]
     column = y[:, 0]
@@ -65,7 +65,7 @@ def alias_sees(x: Tensor, n: int) -> Tuple[Tensor, Tensor]:  # noqa: UP006
 
 
 def swapped_roles(n: int) -> Tensor:
-    """Two buffers that change places."""
+    """Two buffers that swap roles."""
     a = torch.zeros(4)
     b = torch.ones(4)
     for i in range(n):
@@ -75,7 +75,7 @@ def swapped_roles(n: int) -> Tensor:
 
 
 def snapshots(n: int) -> Tensor:
-    """A copy that is kept does not change with what it was copied from."""
+    """A stored copy does not change with its source."""
     x = torch.zeros(3)
     last = x.clone()
     for i in range(n):
@@ -85,7 +85,7 @@ def snapshots(n: int) -> Tensor:
 
 
 def no_snapshot(n: int) -> Tensor:
-    """A name for the same tensor does."""
+    """A stored alias changes with its tensor."""
     x = torch.zeros(3)
     last = x
     for i in range(n):
@@ -95,7 +95,7 @@ def no_snapshot(n: int) -> Tensor:
 
 
 def one_or_the_other(x: Tensor, n: int) -> Tuple[Tensor, Tensor]:  # noqa: UP006
-    """A write through a name that may stand for either of two tensors."""
+    """A write through a name that may alias either of two tensors."""
     a = x + 0
     b = x + 1
     for i in range(n):
@@ -119,7 +119,7 @@ def made_in_the_loop(n: int) -> Tensor:
 
 
 def carried_and_written(x: Tensor, n: int) -> Tensor:
-    """In place on what the round before has made."""
+    """An in-place operation on the previous round's result."""
     y = x * 1
     for i in range(n):
         y = y * 0.5
@@ -129,14 +129,14 @@ def carried_and_written(x: Tensor, n: int) -> Tensor:
 
 
 def shifted(x: Tensor, n: int) -> Tensor:
-    """Slices on both sides, which lie in the same memory."""
+    """Overlapping slices on both sides."""
     for _ in range(n):
         x[1:-1] = x[1:-1] + 0.1 * (x[2:] - 2 * x[1:-1] + x[:-2])
     return x
 
 
 def moved_along(x: Tensor, n: int) -> Tensor:
-    """A write of a slice into an overlapping one."""
+    """Writes a slice into an overlapping one."""
     y = x.clone()
     for _ in range(n):
         y[1:] = y[:-1].clone()
@@ -144,7 +144,7 @@ def moved_along(x: Tensor, n: int) -> Tensor:
 
 
 def windows(x: Tensor, k: int) -> Tensor:
-    """Slices that begin where only the loop knows."""
+    """Slices whose start depends on the loop."""
     n = x.size(0) - k + 1
     out = torch.zeros(n)
     for i in range(n):
@@ -165,7 +165,7 @@ def transposed(x: Tensor) -> Tensor:
 
 
 def masked(x: Tensor, n: int) -> Tensor:
-    """A mask says where."""
+    """A write through a mask."""
     y = x.clone()
     for i in range(n):
         y[y > i] = 0.5
@@ -182,7 +182,7 @@ def counted(values: Tensor, bins: int) -> Tensor:
 
 
 def converted(n: int) -> Tuple[Tensor, Tensor, Tensor]:  # noqa: UP006
-    """Numbers put into tensors of other types."""
+    """Converts numbers to tensors of other types."""
     a = torch.zeros(3, dtype=torch.int64)
     b = torch.zeros(3, dtype=torch.bool)
     c = torch.zeros(3, dtype=torch.float64)
@@ -297,7 +297,7 @@ def returned_early(x: Tensor, n: int, limit: float) -> Tensor:
 
 
 def by_name(x: Tensor, mode: str, n: int) -> Tensor:
-    """A string decides."""
+    """A string argument selects a branch."""
     for _ in range(n):
         if mode == "add":
             x = x + 1
@@ -309,7 +309,7 @@ def by_name(x: Tensor, mode: str, n: int) -> Tensor:
 
 
 def by_sizes(n: int, k: int) -> Tensor:
-    """Sizes that are arguments."""
+    """Sizes from arguments."""
     x = torch.ones(n, k * 2)
     for i in range(n):
         x[i] = torch.full([k * 2], float(i)) + x[i, :1]
@@ -317,7 +317,7 @@ def by_sizes(n: int, k: int) -> Tensor:
 
 
 def numbers_of_tensors(x: Tensor, n: int) -> Tensor:
-    """Numbers in tensors' places."""
+    """Combines tensors with numbers read from them."""
     total = 0.0
     for i in range(n):
         total += float(x[i % x.size(0)].item())
@@ -328,7 +328,7 @@ def numbers_of_tensors(x: Tensor, n: int) -> Tensor:
 
 
 def whole_rounds(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Slices of other sizes in each round."""
+    """Slices of a different size in each round."""
     found: List[Tensor] = []  # noqa: UP006
     for t in range(q.size(0)):
         weights = torch.softmax(k[: t + 1] @ q[t], 0)
@@ -337,14 +337,14 @@ def whole_rounds(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 def same_twice(x: Tensor, n: int) -> Tuple[Tensor, Tensor]:  # noqa: UP006
-    """One tensor as two results."""
+    """The same tensor as two results."""
     for _ in range(n):
         x = x + 1
     return x, x
 
 
 def list_of_written(n: int) -> List[Tensor]:  # noqa: UP006
-    """A list of one tensor, many times, which is written to afterwards."""
+    """A list with one tensor several times, which is written to afterwards."""
     x = torch.zeros(2)
     found: List[Tensor] = []  # noqa: UP006
     for i in range(n):
@@ -363,7 +363,7 @@ def element_written(x: Tensor, n: int) -> Tensor:
 
 
 def arguments_back(x: Tensor, n: int) -> List[Tensor]:  # noqa: UP006
-    """A list that holds an argument itself."""
+    """A list that contains an argument itself."""
     found = [x]
     for i in range(n):
         found.append(x + i)

@@ -11,7 +11,7 @@ from rushlight import nn
 
 
 class Flags(nn.Module):
-    """Branches on attributes that nothing assigns."""
+    """Branches on attributes that are never assigned."""
 
     def __init__(self):
         super().__init__()
@@ -29,7 +29,7 @@ class Flags(nn.Module):
 
 
 class Recurrent(nn.Module):
-    """A state that is set in branches, which only the values decide, and a counter."""
+    """A state that data-dependent branches assign, and a counter."""
 
     n: int
 
@@ -55,7 +55,7 @@ class Recurrent(nn.Module):
 
 
 class GrowingCache(nn.Module):
-    """Keys that grow by a row with each call."""
+    """A cache of keys that grows by one row per call."""
 
     def __init__(self):
         super().__init__()
@@ -69,7 +69,7 @@ class GrowingCache(nn.Module):
 
 
 class Lists(nn.Module):
-    """Lists and dicts in attributes that calls change."""
+    """Lists and dicts in attributes, mutated by calls."""
 
     keys: List[torch.Tensor]  # noqa: UP006
     named: Dict[str, torch.Tensor]  # noqa: UP006
@@ -100,7 +100,7 @@ class Named(NamedTuple):
 
 
 class Structured(nn.Module):
-    """Arguments and results of all structures."""
+    """Arguments and results of every structure."""
 
     def __init__(self):
         super().__init__()
@@ -120,7 +120,7 @@ class Structured(nn.Module):
 
 
 class Cut(nn.Module):
-    """Parts that only the interpreter runs: sizes that depend on values, strings, random numbers, exceptions."""
+    """Parts that only the interpreter runs: data-dependent sizes, strings, random numbers, exceptions."""
 
     def __init__(self):
         super().__init__()
@@ -141,7 +141,7 @@ class Cut(nn.Module):
 
 
 class Beams(nn.Module):
-    """A loop that values end, and a list that grows in it."""
+    """A loop with a data-dependent end, and a list that grows in it."""
 
     def __init__(self):
         super().__init__()
@@ -160,7 +160,7 @@ class Beams(nn.Module):
 
 @torch.jit.interface
 class Step(nn.Module):
-    """What the steps of `Chosen` have in common."""
+    """The interface of the steps of `Chosen`."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         pass
@@ -193,7 +193,7 @@ class Chosen(nn.Module):
 
 
 class NoGrad(nn.Module):
-    """A part without gradients."""
+    """A part under no_grad."""
 
     def __init__(self):
         super().__init__()
@@ -207,7 +207,7 @@ class NoGrad(nn.Module):
 
 
 class Chunks(nn.Module):
-    """Overlapping windows, by places in memory that was divided before."""
+    """Overlapping windows over a buffer that was split before."""
 
     def __init__(self):
         super().__init__()
@@ -221,7 +221,7 @@ class Chunks(nn.Module):
 
 
 class Places(nn.Module):
-    """Places in the memory of an argument, wherever it begins there."""
+    """Views of an argument at any storage offset."""
 
     def __init__(self):
         super().__init__()

@@ -41,7 +41,7 @@ def divisions(a: int, b: int) -> Tuple[int, int, float]:  # noqa: UP006
 
 
 def float_divisions(a: float, b: float) -> Tuple[float, float, float]:  # noqa: UP006
-    """The same of floats."""
+    """The same divisions with floats."""
     q = 0.0
     r = 0.0
     d = 0.0
@@ -53,7 +53,7 @@ def float_divisions(a: float, b: float) -> Tuple[float, float, float]:  # noqa: 
 
 
 def zero_divisions(a: float, b: float) -> Tuple[float, float]:  # noqa: UP006
-    """Divisions of floats that give infinities."""
+    """Float divisions by zero that give infinities."""
     q = 0.0
     d = 0.0
     for _ in range(1):
@@ -70,7 +70,7 @@ def wrapping(a: int, n: int) -> int:
 
 
 def bits(a: int, b: int) -> int:
-    """Operators on bits."""
+    """Bitwise operators."""
     out = 0
     for i in range(4):
         out = out ^ ((a << i) | (b >> i)) & (a ^ b)
@@ -114,7 +114,7 @@ def sieve(n: int) -> List[int]:  # noqa: UP006
 
 
 def sorting(values: List[int]) -> List[int]:  # noqa: UP006
-    """A copy of a list, sorted by exchange, less its last element."""
+    """A copy of a list, sorted by exchange, without its last element."""
     out = values + [7]
     for i in range(len(out)):
         for j in range(len(out) - 1 - i):
@@ -127,7 +127,7 @@ def sorting(values: List[int]) -> List[int]:  # noqa: UP006
 
 
 def element(values: List[float], index: int) -> float:  # noqa: UP006
-    """An element by its index, which may be negative or wrong."""
+    """A list element at an index that may be negative or out of range."""
     total = 0.0
     for _ in range(2):
         total += values[index]
@@ -149,7 +149,7 @@ def early(n: int) -> int:
 
 
 def refusing(n: int) -> int:
-    """An exception of the program's own."""
+    """A program that raises an exception itself."""
     total = 0
     for i in range(n):
         if i > 3:
@@ -169,7 +169,7 @@ def decay(x: Tensor, n: int) -> Tensor:
 
 
 def swapped(a: Tensor, b: Tensor, n: int) -> Tuple[Tensor, Tensor]:  # noqa: UP006
-    """Tensors that change places in every round."""
+    """Tensors that swap in every round."""
     for _ in range(n):
         a, b = b, a * 2 + b
     return a, b
@@ -188,7 +188,7 @@ def lstm(x: Tensor, h: Tensor, c: Tensor, w_ih: Tensor, w_hh: Tensor, b: Tensor)
 
 
 def rows(x: Tensor, index: int) -> Tensor:
-    """Rows by numbers that only the program knows, joined along the last dimension."""
+    """Rows at indices computed by the program, joined along the last dimension."""
     found: List[Tensor] = []  # noqa: UP006
     for i in range(3):
         found.append(x[index - i] * 2)
@@ -196,7 +196,7 @@ def rows(x: Tensor, index: int) -> Tensor:
 
 
 def newton(x: Tensor) -> Tuple[Tensor, int]:  # noqa: UP006
-    """A loop that ends when a tensor says so."""
+    """A loop whose condition is a tensor."""
     y = torch.ones_like(x)
     steps = 0
     while bool(((y * y - x).abs() > 1e-4).any()) and steps < 50:
@@ -216,14 +216,14 @@ def measured(x: Tensor) -> Tensor:
 
 
 def maybe_same(x: Tensor, n: int) -> Tensor:
-    """The argument itself where the loop goes round zero times."""
+    """Returns the argument itself if the loop runs zero times."""
     for _ in range(n):
         x = x + 1
     return x
 
 
 def greedy(logits: Tensor, start: int, n: int) -> List[int]:  # noqa: UP006
-    """A greedy decoder: the table of scores of what follows each token."""
+    """A greedy decoder over a table of next-token scores."""
     tokens = [start]
     for _ in range(n):
         tokens.append(int(logits[tokens[-1]].argmax()))

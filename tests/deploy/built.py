@@ -1,4 +1,4 @@
-"""Models exported and built for tests: optimized little, since compiling takes most of the time."""
+"""Exports and builds models for tests, with little optimization since compiling takes most of the time."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ FLAGS = ("-O1",)
 
 
 def built(model: Any, example: Any, folder: Path, name: str = "model", flags: tuple[str, ...] = FLAGS, **options: Any) -> Model:
-    """A handle of the built library of a model."""
+    """Builds a model's library and opens it."""
     export(model, example, folder, name=name, **options)
     library = build_library(folder, name, flags=flags)
     return Model(library, name, None if options.get("embed") else folder / f"{name}.weights")
 
 
 def built_methods(functions: dict[str, tuple[Any, tuple]], folder: Path) -> Model:
-    """A handle of one library whose methods are functions, each given with example arguments. What they do that C++ does not
-    define ends the process."""
+    """Builds one library with functions as methods, each given with example arguments, and opens it. Undefined behaviour in C++
+    ends the process."""
     programs = {name: exported(function, arguments) for name, (function, arguments) in functions.items()}
     return built(programs, (), folder, flags=(*FLAGS, "-fsanitize=undefined", "-fno-sanitize-recover=all"))
 
@@ -37,7 +37,7 @@ def exported(function: Any, arguments: tuple, **options: Any) -> Any:
 
 
 def same(found: Any, expected: Any, tolerance: float = 1e-5) -> None:
-    """Make sure that what a method gives is what a function gives in eager."""
+    """Asserts that a method returns the same as the function in eager."""
     ours, theirs = (tuple(each) if isinstance(each, tuple | list) else (each,) for each in (found, expected))
     assert len(ours) == len(theirs)
     for one, other in zip(ours, theirs, strict=True):
@@ -47,12 +47,12 @@ def same(found: Any, expected: Any, tolerance: float = 1e-5) -> None:
 
 
 def arrays(*values: torch.Tensor) -> list[np.ndarray]:
-    """Tensors as arrays."""
+    """Converts tensors to arrays."""
     return [value.detach().numpy(force=True) for value in values]
 
 
 def close(found: np.ndarray, expected: torch.Tensor) -> None:
-    """Make sure that a result is right."""
+    """Asserts that a result is right."""
     wanted = expected.detach().numpy(force=True)
     assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
     np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=1e-5, atol=1e-5)

@@ -25,7 +25,7 @@ from tests.deploy.survey_table import written
 from tests.jit.zoo_of import zoo_of
 
 GROUPS = ("zoo", "programs", "timm", "transformers")
-_SECONDS = 300  # of one case, after which it is given up
+_SECONDS = 300  # limit for one case, after which it is abandoned
 
 
 class Worker:
@@ -35,7 +35,7 @@ class Worker:
         self.process: subprocess.Popen | None = None
 
     def outcome(self, case: Path) -> str:
-        """How one goes."""
+        """The outcome of one case."""
         if self.process is None:
             command = [sys.executable, "-m", "tests.deploy.survey_cases"]
             self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -27,7 +27,7 @@ _FLAGS = ("-O1",)
 
 
 def write_case(folder: Path, program: object, arguments: Sequence[object]) -> None:
-    """Write a case whose result the program itself gives. Whatever saving and loading raise, it raises."""
+    """Writes a case with the program's own result. Raises whatever saving and loading raise."""
     folder.mkdir(parents=True)
     torch.jit.save(program, str(folder / "model.pt"))
     torch.save({"arguments": list(arguments)}, str(folder / "arguments.pt"))
@@ -36,7 +36,7 @@ def write_case(folder: Path, program: object, arguments: Sequence[object]) -> No
 
 
 def as_arrays(value: object) -> object:
-    """A value with arrays in the place of tensors, and of complex numbers, as they cross the interface."""
+    """A value in the form in which it crosses the interface: tensors and complex numbers become arrays."""
     if isinstance(value, torch.Tensor):
         return value.detach().numpy(force=True)
     if isinstance(value, complex):
@@ -49,7 +49,7 @@ def as_arrays(value: object) -> object:
 
 
 def difference(found: object, expected: object) -> str:
-    """What is different; empty for nothing but rounding."""
+    """The difference between two results; empty if they agree up to rounding."""
     ours, theirs = tree_flatten(found)[0], tree_flatten(expected)[0]
     if len(ours) != len(theirs):
         return f"{len(ours)} values for {len(theirs)}"
@@ -69,13 +69,13 @@ def difference(found: object, expected: object) -> str:
 
 
 def outcome(case: Path) -> str:
-    """How exporting, building and running a case goes: "agrees", or what is wrong."""
+    """Exports, builds and runs a case: "agrees", or the problem."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             with TemporaryDirectory() as folder:
                 return _outcome(case, Path(folder))
-        except Exception as error:  # whatever goes wrong is an outcome
+        except Exception as error:  # every exception is an outcome
             return f"raises {type(error).__name__}: {str(error)[:300]}"
 
 
@@ -103,7 +103,7 @@ def _outcome(case: Path, folder: Path) -> str:
 
 
 def _as_results(value: object) -> object:
-    """A result as the binding gives it: a tuple of one is that one."""
+    """A result as the binding returns it: a tuple of one becomes its element."""
     return value[0] if isinstance(value, tuple) and len(value) == 1 else value
 
 
@@ -116,9 +116,10 @@ def _arguments(case: Path) -> tuple[list, object]:
 
 
 def main() -> None:
-    """Answer each folder's name on the standard input with its outcome, as one line of JSON: the survey's other process."""
+    """The survey's worker process: reads folder names from standard input and answers each with its outcome as one line of
+    JSON."""
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # programs print, too
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # programs print to standard output, too
     for line in sys.stdin:
         print(json.dumps(outcome(Path(line.strip()))), file=answers, flush=True)
 

@@ -22,7 +22,7 @@ from rushlight.jit.script_function import ScriptFunction
 from tests.deploy.survey_cases import write_case
 from tests.jit import differential
 
-_MOST_SEEN = 3  # calls of one program, until one is written
+_MOST_SEEN = 3  # calls tried per program until one can be written
 
 
 def write_corpus(folder: Path) -> Iterator[Path]:
@@ -35,7 +35,7 @@ def write_corpus(folder: Path) -> Iterator[Path]:
             case = folder / str(program)
             try:
                 _write_program(case, program, modules[program.file])
-            except Exception:  # what can't be scripted, called or saved is no case
+            except Exception:  # a program that can't be scripted, called or saved is no case
                 shutil.rmtree(case, ignore_errors=True)
             else:
                 yield case
@@ -62,7 +62,7 @@ class _Collector:
         self.is_busy = False
 
     def call(self, program: ScriptFunction | ScriptModule, code: str, arguments: tuple, run: Callable) -> object:
-        """The result of a call, which is written as a case."""
+        """The result of a call; also writes the call as a case."""
         key = hashlib.sha256(code.encode()).hexdigest()[:12]
         if self.is_busy or self.seen.get(key, 0) >= _MOST_SEEN:
             return run()
@@ -74,7 +74,7 @@ class _Collector:
             self.seen[key] = self.seen.get(key, 0) + 1
             write_case(case, program, copy.deepcopy(arguments))
             self.seen[key] = _MOST_SEEN
-        except Exception:  # what can't be saved is no case
+        except Exception:  # a value that can't be saved is no case
             shutil.rmtree(case, ignore_errors=True)
         try:
             return run()
@@ -86,7 +86,7 @@ class _Collector:
 
 
 def pytest_configure(config) -> None:
-    """Have calls of scripted functions, and of modules' `forward`, be written."""
+    """Hooks calls of scripted functions and of modules' `forward`, so that they are written as cases."""
     folder = os.environ.get("SURVEY_CASES")
     if not folder:
         return

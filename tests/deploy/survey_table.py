@@ -59,7 +59,7 @@ def _class_of(outcome: str) -> str:
 
 
 def kind_of(outcome: str) -> str:
-    """The kind of reason for which a case is refused."""
+    """The kind of reason in a refusal."""
     return next((kind for kind, pattern in _KINDS if re.search(pattern, outcome)), "others")
 
 

@@ -73,7 +73,7 @@ def _vision(name: str, options: dict) -> tuple:
     import torch
 
     operators = torch.library.Library("torchvision", "FRAGMENT")
-    for operator in ("nms", "qnms"):  # torchvision describes them as it is imported, also where its own are not there
+    for operator in ("nms", "qnms"):  # torchvision describes these when it is imported, even if its own operators are missing
         if not hasattr(torch.ops.torchvision, operator):
             operators.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     import timm
@@ -123,7 +123,7 @@ def _maker(name: str) -> Callable[[], tuple]:
 
 
 def write(name: str, folder: Path) -> None:
-    """Trace one model, and write its archive, inputs and result; what goes wrong is written in their place."""
+    """Traces one model and writes its archive, inputs and result; on an error writes the error instead."""
     import torch
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -142,7 +142,7 @@ def write(name: str, folder: Path) -> None:
 
 
 def main() -> None:
-    """Write those that are asked for."""
+    """Writes the models named on the command line."""
     warnings.simplefilter("ignore")
     folder, *asked = sys.argv[1:]
     for name in asked or names():

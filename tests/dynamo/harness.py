@@ -1,7 +1,7 @@
-"""Programs run in eager and captured, and everything that may tell the two apart.
+"""Runs programs in eager and captured, and compares all effects.
 
-In: a function, arguments and the globals of its module. Out: what it returned or raised, with lines; its arguments, the module's
-variables in capitals and the grad mode afterwards.
+In: a function, arguments and the globals of its module. Out: its result or exception with line numbers, and afterwards its
+arguments, the module's capitalised variables and the grad mode.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from rushlight import dynamo
 
 @dataclass
 class Program:
-    """A function and how it is called.
+    """A function and how to call it.
 
-    `graphs` is how many graphs its first call must make, on its own or called by another function; `pieces` how many on its
-    own, for functions with breaks. None where it does not matter.
+    `graphs` is the number of graphs of its first call, on its own or inlined into a caller. `pieces` is the number on its own
+    for functions with graph breaks. None: any number.
     """
 
     function: Callable
@@ -34,7 +34,7 @@ class Program:
 
 @dataclass
 class Programs:
-    """The programs of a topic."""
+    """The programs of one topic."""
 
     found: list[Program] = field(default_factory=list)
 
@@ -48,7 +48,7 @@ class Programs:
         return register
 
     def broken(self, *args: Any, pieces: int) -> Callable[[Callable], Callable]:
-        """The same for a function that breaks into so many graphs: capture goes on behind each break."""
+        """Like a call, for a function that breaks into this many graphs: capture resumes after each break."""
 
         def register(function: Callable) -> Callable:
             self.found.append(Program(function, args, None, pieces))
@@ -57,7 +57,7 @@ class Programs:
         return register
 
     def one(self, *args: Any) -> Callable[[Callable], Callable]:
-        """The same for a function that must be captured as one graph, without a break."""
+        """Like a call, for a function that must be captured as one graph without a break."""
         return self(*args, graphs=1)
 
 
@@ -73,7 +73,7 @@ class Recorder:
 
 
 def differences(program: Program, captured: Callable, calls: int = 3) -> list[str]:
-    """In what the calls of a captured program differ from eager."""
+    """The differences between eager and a captured program over several calls."""
     state = program.function.__globals__
     before = {name: copy.deepcopy(value) for name, value in state.items() if _is_variable(name, value)}
     found = []
@@ -85,7 +85,8 @@ def differences(program: Program, captured: Callable, calls: int = 3) -> list[st
 
 
 def check(program: Program, calls: int = 3) -> None:
-    """Assert that a program does captured what it does in eager, at the first call and at later ones; on its own and inlined."""
+    """Asserts that a program behaves the same captured and in eager, at the first call and at later ones, both on its own and
+    inlined."""
     direct = _check(program, program.function, calls)
     name = program.function.__name__
     assert program.pieces in (None, direct), f"{name} made {direct} graphs, expected {program.pieces}"
@@ -97,7 +98,7 @@ def check(program: Program, calls: int = 3) -> None:
 
 
 def beside_a_graph(function: Callable) -> Callable:
-    """A function that calls another one, and has a graph even where that has none."""
+    """A function that calls another one and has a graph of its own."""
 
     def run(*args: Any) -> Any:
         torch.zeros(2) + 1
@@ -107,7 +108,7 @@ def beside_a_graph(function: Callable) -> Callable:
 
 
 def _check(program: Program, function: Callable, calls: int) -> int:
-    """Compare; how many graphs the first call made. Later calls must make none where the number is known."""
+    """Compares, and returns the number of graphs of the first call. If the number is known, later calls must make none."""
     backend = Recorder()
     warnings.filterwarnings("error", message="compile: capturing")
     dynamo.reset()
@@ -127,7 +128,7 @@ def _check(program: Program, function: Callable, calls: int) -> int:
 
 
 def outcome(function: Callable, program: Program, before: dict) -> dict:
-    """All that a call leaves behind."""
+    """All observable effects of a call."""
     state = program.function.__globals__
     restore(state, before)
     args = copy.deepcopy(program.args)
@@ -142,12 +143,12 @@ def outcome(function: Callable, program: Program, before: dict) -> dict:
     torch.set_grad_enabled(True)
     try:
         return copy.deepcopy(found)
-    except (TypeError, RuntimeError):  # a generator, or a tensor with a history
+    except (TypeError, RuntimeError):  # a generator, or a tensor with autograd history
         return found
 
 
 def described(error: BaseException, filename: str) -> list:
-    """An exception's class, arguments, lines in a file, and those of what led to it."""
+    """An exception's class and arguments, its line numbers within a file, and its causes."""
     lines, step = [], error.__traceback__
     while step is not None:
         if step.tb_frame.f_code.co_filename == filename:
@@ -162,7 +163,7 @@ def _is_variable(name: str, value: Any) -> bool:
 
 
 def restore(state: dict, before: dict) -> None:
-    """Give a module's variables their values of before; lists, dicts and objects stay the same objects."""
+    """Restores a module's variables; lists, dicts and objects keep their identity."""
     for name in [name for name, value in state.items() if _is_variable(name, value) and name not in before]:
         del state[name]
     for name, value in before.items():
@@ -182,7 +183,7 @@ def restore(state: dict, before: dict) -> None:
 
 
 def compare(wanted: Any, found: Any, where: str) -> str | None:
-    """Where two values differ, None where they do not. Values that contain themselves are followed some way."""
+    """The difference between two values, or None. Values that contain themselves are followed to a limited depth."""
     if where.count("[") > 12:
         return None
     if type(wanted) is not type(found) and not (_is_class_like(wanted, found)):
@@ -199,7 +200,7 @@ def compare(wanted: Any, found: Any, where: str) -> str | None:
         if len(wanted) != len(found):
             return f"{where}: {wanted} and {found}"
         return _first(compare(one, other, f"{where}[{i}]") for i, (one, other) in enumerate(zip(wanted, found, strict=True)))
-    if isinstance(wanted, set | frozenset):  # without their order, in which texts are in another place in each process
+    if isinstance(wanted, set | frozenset):  # sets are compared without order, since string hashes differ between processes
         return compare(sorted(wanted, key=repr), sorted(found, key=repr), where)
     if isinstance(wanted, collections.deque):
         return compare(list(wanted), list(found), where)
@@ -219,7 +220,7 @@ def compare(wanted: Any, found: Any, where: str) -> str | None:
 
 
 def _is_class_like(wanted: Any, found: Any) -> bool:
-    """Classes that a program makes anew at each call differ in identity only."""
+    """Whether two classes that a program creates at each call differ in identity only."""
     return type(wanted).__qualname__ == type(found).__qualname__ and "<locals>" in type(wanted).__qualname__
 
 

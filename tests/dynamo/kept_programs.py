@@ -1,7 +1,7 @@
-"""The small programs, by captures that another process made: `python -m tests.dynamo.kept_programs FOLDER`.
+"""Runs the small programs from captures saved by another process: `python -m tests.dynamo.kept_programs FOLDER`.
 
-A first process leaves its captures in the folder, and the next ones look for them there. Printed as JSON: how many were left, how
-many were found, and in what results differ from eager. Graphs are run node by node, so nothing is built.
+The first process saves its captures in the folder, and later ones load them. Prints as JSON the numbers of captures saved and
+loaded, and the results that differ from eager. Graphs run node by node, so nothing is compiled.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.dynamo.test_programs import PROGRAMS
 
 
 class Entry:
-    """The capture of one frame in a folder."""
+    """The saved capture of one frame."""
 
     def __init__(self, frame: Any, path: Path, counts: dict[str, int]) -> None:
         self.frame = frame
@@ -31,7 +31,7 @@ class Entry:
         self.counts = counts
 
     def find(self, history: Any) -> Any:
-        """A capture from the folder."""
+        """Loads a capture from the folder."""
         if not self.path.exists():
             return None
         described, graph = marshal.loads(self.path.read_bytes())
@@ -45,7 +45,7 @@ class Entry:
         return found.guarded(module, capture._outside_of_capture(module.forward))
 
     def keep(self, history: Any, found: Any) -> None:
-        """Puts a capture there."""
+        """Saves a capture in the folder."""
         try:
             content = marshal.dumps((tuple(keeping.describe(self.frame.f_code, found, history)), to_data(found.graph)))
         except (keeping.CannotKeep, NoData, ValueError):
@@ -57,7 +57,7 @@ class Entry:
 
 
 class Keeper(dynamo.FrameCallback):
-    """Keeps the captures of one program in a folder, or finds them."""
+    """Saves and loads the captures of one program."""
 
     def __init__(self, folder: Path, counts: dict[str, int]) -> None:
         super().__init__(lambda module, inputs: module.forward)

@@ -51,7 +51,7 @@ class Breaking(Noting):
 # Loops
 
 
-@broken(x, pieces=6)  # Python takes the next value, so that what runs for one value serves the following, too
+@broken(x, pieces=6)  # Python advances the iterator, so one resume function serves all values
 def in_for(a):
     for i in range(3):
         a = a * 2

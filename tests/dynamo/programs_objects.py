@@ -1,5 +1,5 @@
-"""Programs: what objects of other packages do: attributes that classes answer themselves, metaclasses, iterators from outside,
-attributes of classes that are set, context variables, warnings and log records, cached functions, copies."""
+"""Programs: objects as other packages define them: attributes resolved by classes, metaclasses, foreign iterators, assigned
+class attributes, context variables, warnings and log records, cached functions, copies."""
 
 from __future__ import annotations
 

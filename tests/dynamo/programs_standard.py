@@ -24,7 +24,7 @@ QUEUE = collections.deque([1, 2])
 
 
 def expressions(source):
-    """Each expression is a program of its own, of a tensor `a`, a list `v` and a dict `d`."""
+    """Each expression becomes its own program of a tensor `a`, a list `v` and a dict `d`."""
     for index, text in enumerate(line.strip() for line in source.strip().splitlines()):
         namespace = globals()
         name = f"expression_{len(PROGRAMS.found)}"

@@ -365,7 +365,7 @@ class _Writer:
         ]))  # fmt: skip
 
     def hide(self) -> None:
-        """A comprehension whose variable has the name of one that a function captured."""
+        """A comprehension whose variable shadows one that a function captured."""
         name, reader, made = self.fresh("i"), self.fresh("r"), self.fresh("m")
         self.line(f"{name} = {self.number(1)}")
         self.line(f"{reader} = lambda: {name}")

@@ -13,7 +13,7 @@ CONFIG = gemma.Config(
 
 
 def model(**changes: int) -> gemma.Gemma:
-    """The model, with changed settings."""
+    """The model, with overridden settings."""
     torch.manual_seed(0)
     made = gemma.Gemma(dataclasses.replace(CONFIG, **changes))
     for parameter in made.parameters():

@@ -1,4 +1,4 @@
-"""Modules to export, for either library: each function takes it and gives a module, arguments and open sizes."""
+"""Modules to export, for either library: each function takes the library and returns a module, arguments and dynamic sizes."""
 
 from __future__ import annotations
 

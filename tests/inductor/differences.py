@@ -1,4 +1,4 @@
-"""Comparing the results of a compiled function with eager's: values, sizes, dtypes, strides, aliases, effects on inputs."""
+"""Compares a compiled function's results with eager's: values, sizes, dtypes, strides, aliases, effects on inputs."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import numpy as np
 import rushlight as torch
 from rushlight.core.pytree import tree_flatten
 
-# Relative to the largest element: what may differ after a few operations that are done in another order.
+# Tolerances relative to the largest element, for a few operations done in another order.
 TOLERANCE = {"float64": 1e-9, "float32": 2e-4, "float16": 2e-2, "bfloat16": 1e-1}
 
 
 def difference(eager, compiled, make_inputs, precision: str = "float32") -> str:
-    """What differs between two functions on equal inputs; "" for nothing. Each may write to its inputs.
+    """The difference between two functions on equal inputs; "" if there is none. Each may write to its inputs.
 
-    `precision` is the coarsest floating dtype in which anything is calculated.
+    `precision` is the coarsest floating dtype of any intermediate result.
     """
     ours, theirs = make_inputs(), make_inputs()
     wanted, error = _call(eager, theirs)
@@ -35,7 +35,7 @@ def difference(eager, compiled, make_inputs, precision: str = "float32") -> str:
 
 
 def assert_frozen_model_agrees(model, *inputs) -> None:
-    """A model whose parameters are constants, run by two threads, gives what eager gives."""
+    """Asserts that a model whose parameters are constants, run by two threads, matches eager."""
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(2)

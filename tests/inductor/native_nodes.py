@@ -1,4 +1,4 @@
-"""Compiling a function for a test: that all of it is native code, and that it does as eager does."""
+"""Compiles a function for a test: all of it must become native code and match eager."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rushlight.inductor.support import is_supported
 
 
 def functional_graph(function, *inputs) -> GraphModule:
-    """A function's graph without writes."""
+    """A function's graph without mutation."""
     with torch.no_grad():
         module = capture(function, inputs).module
     functionalize(module)
@@ -23,23 +23,23 @@ def functional_graph(function, *inputs) -> GraphModule:
 
 
 def writer_of(function, *inputs, threads: int = 2) -> ProgramWriter:
-    """What writes a function's program."""
+    """The writer of a function's program."""
     return ProgramWriter(GraphLowering(functional_graph(function, *inputs)).run(), threads)
 
 
 def source_of(function, *inputs) -> str:
-    """The C++ text of a function's program, without comments, which have lines of the test's own file."""
+    """The C++ text of a function's program, without the comments that quote the test file."""
     return re.sub("//.*", "", writer_of(function, *inputs).write().source)
 
 
 def eager_nodes(function, *inputs) -> list[str]:
-    """The calls in a function's graph that no native code does."""
+    """The calls in a function's graph that have no native code."""
     nodes = functional_graph(function, *inputs).graph.nodes
     return [str(node.target) for node in nodes if node.op == "call_function" and not is_supported(node)]
 
 
 def check(function, *inputs, native: bool = True, **options):
-    """Compiled results have eager's values, dtypes and layouts; `options` are those of `compile`."""
+    """Asserts that compiled results have eager's values, dtypes and layouts. `options` are those of `compile`."""
     if native:
         assert eager_nodes(function, *inputs) == []
     wanted = function(*inputs)
@@ -53,7 +53,7 @@ def check(function, *inputs, native: bool = True, **options):
 
 
 def check_gradients(functions, x) -> None:
-    """Gradients of compiled functions of one tensor are eager's."""
+    """Asserts that gradients of compiled functions of one tensor match eager's."""
     for function in functions:
         gradients = []
         for run in (torch.compile(function, fullgraph=True), function):

@@ -1,4 +1,4 @@
-"""Graphs of aten operators whose inputs' sizes are left open, and what runs them natively."""
+"""Graphs of aten operators with dynamic input sizes, and their native code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ Dims = Sequence[Collection[int] | bool]
 def open_graph(
     function: Callable, inputs: Sequence[object], dims: Dims, environment: ShapeEnv | None = None, names: dict | None = None
 ) -> GraphModule:
-    """The graph of `function` with open sizes: `dims` says which of each tensor's, and whether an int is open, too."""
+    """The graph of `function` with dynamic sizes: `dims` names the dynamic dimensions of each tensor, and whether an int is
+    dynamic."""
     environment = environment or ShapeEnv()
     given = enumerate(zip(inputs, dims, strict=True))
     opened = [_open(environment, value, chosen, position) for position, (value, chosen) in given]

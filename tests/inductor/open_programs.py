@@ -1,4 +1,4 @@
-"""Random programs compiled once with open sizes, and run at several."""
+"""Random programs compiled once with dynamic sizes and run at several."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ATTEMPTS = 6
 
 @dataclass
 class Outcome:
-    """How a program fared: the problem, "" for none; at how many other sizes it ran; why it was not compiled, if it was not."""
+    """The result for a program: the problem, or ""; the number of other sizes it ran at; the reason if it was not compiled."""
 
     problem: str = ""
     served: int = 0
@@ -27,7 +27,7 @@ class Outcome:
 
 
 def outcome(program: Program, seed: int, threads: int = 2) -> Outcome:
-    """Compile a program for the sizes of its inputs, and compare with eager there and at random other sizes."""
+    """Compiles a program for the sizes of its inputs; compares with eager there and at other random sizes."""
     function = program.function()
 
     def flat(*inputs):
@@ -45,9 +45,9 @@ def outcome(program: Program, seed: int, threads: int = 2) -> Outcome:
         specs = program.inputs if attempt == 0 else resized(program.inputs, seed * ATTEMPTS + attempt)
         problem = difference(flat, compiled, lambda specs=specs: [spec.make() for spec in specs], program.precision)
         if attempt and "of the compiled graph must be" in problem or "the compiled graph is for sizes" in problem:
-            continue  # the program, or how its inputs lie, asks for another compilation
+            continue  # the program, or its inputs' layout, requires another compilation
         if problem.startswith("eager raised IndexError"):
-            continue  # an index that nothing needs is not calculated
+            continue  # an unused index is not computed
         found.served += 1
         if problem:
             found.problem = f"sizes {[spec.shape for spec in specs]}: {problem}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tests.inductor.random_statements import _dims, _exact, _fill, _needs_exact, _slice
 
-BOUNDED_UNARY = ("asin", "acos", "atanh")  # of values between -1 and 1
+BOUNDED_UNARY = ("asin", "acos", "atanh")  # inputs must be between -1 and 1
 SMOOTH_UNARY = ("atan", "asinh", "cosh", "lgamma", "sgn", "deg2rad", "sinc", "digamma", "erfinv", "nan_to_num", "frac")
 SIGNED_PAIRS = ("fmax", "fmin", "copysign", "heaviside", "nextafter")
 SMOOTH_PAIRS = ("atan2", "hypot", "logaddexp2", "xlogy", "float_power")
@@ -54,7 +54,7 @@ def _scan(g):
 
 
 def _positions(g, size: int, count: int, distinct: bool) -> str:
-    """Positions below `size`, from the program or from an input, negative ones too."""
+    """Positions below `size`, from the program or from an input; some are negative."""
     if distinct:
         return f"(torch.arange({count}) * {g.rng.choice((1, size - 1 if size > 1 else 1))}) % {size}"
     if g.rng.random() < 0.5:
@@ -63,7 +63,7 @@ def _positions(g, size: int, count: int, distinct: bool) -> str:
 
 
 def _scatter(g):
-    """Writes at positions along one dimension. Where several meet, what is combined must be exact in any order."""
+    """Writes at positions along one dimension. If several coincide, the combination must be exact in any order."""
     x = g.pick("float", "integer")
     shape, rank = x.tensor.shape, x.tensor.dim()
     if not rank or 0 in shape:

@@ -72,7 +72,7 @@ def is_exact(tensor: torch.Tensor) -> bool:
 
 
 def is_tame(tensor: torch.Tensor, special: bool) -> bool:
-    """Whether the values are small enough to go on with; NaN and infinities are only where `special` allows them."""
+    """Whether the values are small enough to continue with; NaN and infinities only if `special` allows them."""
     if not tensor.dtype.is_floating_point:
         return True
     values = tensor.detach().to(torch.float64).numpy()

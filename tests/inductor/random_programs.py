@@ -23,7 +23,7 @@ SIZE_LIMIT = 1 << 16
 
 @dataclass
 class Variable:
-    """A value of the program under construction: its name, its tensor, and whether all its elements are exact."""
+    """A variable of the program under construction: its name, its tensor, and whether all elements are exact."""
 
     name: str
     tensor: torch.Tensor
@@ -32,7 +32,7 @@ class Variable:
 
 @dataclass
 class Program:
-    """A function's source, the specs of its inputs, of the tensors that it finds in its module, and the dtypes of its variables."""
+    """A function's source, the specs of its inputs and of its module's constants, and the dtypes of its variables."""
 
     source: str
     inputs: list[InputSpec]
@@ -76,7 +76,7 @@ class Generator:
         self._seed = seed * 1000
         self._count = 0
 
-    # What statement makers use
+    # Building blocks for statement makers
 
     def pick(self, *kinds: str, rank: int | None = None, exact: bool = False) -> Variable:
         """A variable of one of the kinds "float", "integer", "bool" (any if none is given); LookupError if there is none."""
@@ -98,7 +98,7 @@ class Generator:
         return self.rng.choice(SIZES)
 
     def constant(self, shape: tuple[int, ...], dtype: str = "float32") -> str:
-        """The name of a tensor that the function finds in its module."""
+        """The name of a constant tensor in the function's module."""
         name = f"w{len(self.constants)}"
         layout = self.rng.choice(LAYOUTS) if self.rng.random() < 0.3 else "contiguous"
         self.constants[name] = InputSpec(self._next_seed(), shape, dtype, layout)
@@ -128,7 +128,7 @@ class Generator:
     # Growing
 
     def grow(self, statements: int) -> Program:
-        """The program after about that many statements."""
+        """The program after about this many statements."""
         for _ in range(self.rng.randint(1, 3)):
             self.new_input(self.shape if self.rng.random() < 0.7 else None)
         for _ in range(4 * statements):
@@ -164,7 +164,7 @@ class Generator:
     def _note(self, targets: list[str], made: list[torch.Tensor], exact: bool) -> None:
         for name, tensor in zip(targets, made, strict=True):
             self.variables.append(Variable(name, tensor, exact and is_exact(tensor)))
-        for variable in self.variables:  # those that were written in place
+        for variable in self.variables:  # for variables that were written in place
             if any(_same_memory(variable.tensor, tensor) for tensor in made):
                 variable.exact = variable.exact and exact and is_exact(variable.tensor)
 
@@ -231,5 +231,5 @@ def random_program(seed: int, statements: int = 8) -> Program:
 
 
 def random_open_program(seed: int, statements: int = 8) -> Program:
-    """The program of a seed that asks for the sizes of its tensors, rather than knowing them."""
+    """The program of a seed that queries tensor sizes instead of hard-coding them."""
     return Generator(seed, [*STATEMENTS, *FURTHER_STATEMENTS, *OPEN_STATEMENTS]).grow(statements)

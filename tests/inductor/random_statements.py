@@ -13,7 +13,7 @@ SMOOTH_UNARY = (
     "tanh", "sigmoid", "sin", "cos", "erf", "exp", "expm1", "log1p", "sqrt", "rsqrt", "reciprocal", "log", "log2", "square",
     "erfc", "sinh", "tan", "log10", "exp2",
 )  # fmt: skip
-STEEP = ("tan", "reciprocal", "rsqrt", "log", "log2", "log10", "log1p")  # near their poles errors grow
+STEEP = ("tan", "reciprocal", "rsqrt", "log", "log2", "log10", "log1p")  # their errors grow near poles
 ACTIVATIONS = (
     "F.gelu({x})", "F.gelu({x}, approximate='tanh')", "F.silu({x})", "F.elu({x})", "F.leaky_relu({x}, 0.1)",
     "F.softplus({x})", "F.mish({x})", "F.hardtanh({x})", "F.selu({x})", "F.logsigmoid({x})", "F.hardswish({x})", "F.relu6({x})",
@@ -399,7 +399,7 @@ STATEMENTS = [
 ]  # fmt: skip
 
 
-# Statements about sizes, for programs that are captured with open ones
+# Statements about sizes, for programs captured with dynamic ones
 
 SIZED = (
     "{x}.reshape({x}.shape[{d}], -1)", "{x}.reshape(-1, {x}.shape[{d}]) * {x}.shape[{e}]", "{x}.flatten({e})",

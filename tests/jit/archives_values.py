@@ -1,4 +1,4 @@
-"""Values of archives' tests as JSON and back, so that an archive can carry the arguments and results of a call."""
+"""Encodes values of the archive tests as JSON, so that an archive can carry the arguments and results of a call."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def decode(data: object) -> object:
 
 
 def to_rushlight(value: object) -> object:
-    """A value of torch with tensors of rushlight."""
+    """A value of torch converted to rushlight's tensors."""
     return decode(encode(value))
 
 
 def assert_same(found: object, expected: object, where: str = "result") -> None:
-    """Compare values with tensors of rushlight, by float32's precision."""
+    """Asserts that values with rushlight's tensors agree to float32's precision."""
     if isinstance(expected, rushlight.Tensor):
         assert found.dtype == expected.dtype and found.shape == expected.shape, where
         left, right = (each.detach().to(rushlight.float64).numpy() for each in (found, expected))

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 import pytest
 
-torch = pytest.importorskip(globals().get("LIBRARY", "torch"))  # rushlight, where a test says so
+torch = pytest.importorskip(globals().get("LIBRARY", "torch"))  # rushlight, if a test sets LIBRARY
 nn, F, jit = torch.nn, torch.nn.functional, torch.jit
 
 ZOO = {}

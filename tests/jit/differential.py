@@ -68,8 +68,8 @@ def load(path: Path, library: str, folder: Path):
 
 
 def outcomes(module, program: Program, library, keep=lambda scripted: None) -> tuple[str | None, list]:
-    """(the graph, without numbers and places, or None) and what each call gave: (result, arguments) or the error. `keep` is
-    given what was scripted."""
+    """(the normalised graph or None, the outcome of each call): (result, arguments) or the error. `keep` is called with the
+    scripted program."""
     library.manual_seed(0)
     target = getattr(module, program.name)
     try:
@@ -95,7 +95,7 @@ def _outcome(scripted, call: str, module, library) -> tuple:
 
 
 def plain(value: object, library) -> object:
-    """A result as what can be compared between libraries."""
+    """A result in a form that compares between libraries."""
     if isinstance(value, library.Tensor):
         found = value.detach()
         return ("tensor", str(found.dtype).split(".")[-1], list(found.shape), value.requires_grad, found.tolist())

@@ -1,4 +1,4 @@
-"""The modules of `archives_zoo.py`, of torch or of rushlight: the same source, run with either library."""
+"""The modules of `archives_zoo.py` for torch or rushlight: the same source runs with either library."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 @cache
 def zoo_of(library: str) -> dict[str, Callable]:
-    """What makes each module and its arguments; skips the test where the library is not installed."""
+    """The module makers of the zoo; skips the test if the library is not installed."""
     path = Path("tests/jit/archives_zoo.py")
     if not path.exists():
         path = Path(__file__).with_name("archives_zoo.py")

@@ -1,4 +1,4 @@
-"""Run one piece of code with Rushlight and with PyTorch on the same numbers, and compare results and gradients."""
+"""Runs code with Rushlight and with PyTorch on the same numbers, and compares results and gradients."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def run(library, function: Callable, inputs: Sequence[np.ndarray], gradients: bo
 def agree(
     function: Callable, *inputs: np.ndarray, gradients: bool = True, rtol: float = 1e-8, atol: float = 1e-9
 ) -> None:
-    """Assert that `function(library, *tensors)` gives the same with both libraries."""
+    """Asserts that `function(library, *tensors)` returns the same in both libraries."""
     torch = pytest.importorskip("torch")
     expected = run(torch, function, inputs, gradients)
     actual = run(rushlight, function, inputs, gradients)
@@ -58,7 +58,7 @@ def agree(
 
 
 def same_error(function: Callable, *inputs: np.ndarray) -> str:
-    """Assert that both libraries raise the same type of exception; returns Rushlight's message."""
+    """Asserts that both libraries raise the same type of exception; returns Rushlight's message."""
     torch = pytest.importorskip("torch")
     with pytest.raises(Exception) as theirs:
         run(torch, function, inputs, False)
@@ -68,7 +68,7 @@ def same_error(function: Callable, *inputs: np.ndarray) -> str:
 
 
 def same(function: Callable, rtol: float = 1e-5, atol: float = 1e-6) -> None:
-    """Assert that `function(library)`, called after seeding, gives the same nested tensors, numbers and texts with both."""
+    """Asserts that `function(library)`, called after seeding, returns the same nested tensors, numbers and texts in both."""
     torch = pytest.importorskip("torch")
     results = []
     for library in (torch, rushlight):

@@ -25,7 +25,7 @@ class Array:
         return Array(self.array.astype(kind))
 
     def clone(self):
-        # As torch does: gaps go, the order of dimensions stays.
+        # As in torch: gaps are dropped, the order of dimensions stays.
         return Array(self.array.copy(order="K"))
 
     # Views
@@ -139,7 +139,7 @@ def _wrapping(ufunc, self: Array, value: object) -> np.ndarray:
 
 
 class NumPyLibrary:
-    """What programs call `torch`."""
+    """The object that programs call `torch`."""
 
     float32, float64, int64, int32, uint8 = _DTYPES.values()
 

@@ -20,7 +20,7 @@ from rushlight.ops.registry import PRIMITIVES, aten
 
 
 def is_own(op: OpOverload) -> bool:
-    """Whether ATen has no operator of this one's name: those of other namespaces, and primitives of compiled graphs."""
+    """Whether ATen lacks an operator of this name: other namespaces, and primitives of compiled graphs."""
     return op.namespace != "aten" or op._schema.name == "_checked" or op._schema.name.startswith("_philox_")
 
 
@@ -95,7 +95,7 @@ def index(*values: int) -> Tensor:
 
 
 def mask(*shape: int) -> Tensor:
-    """Booleans, of which half are true."""
+    """Booleans, half of them true."""
     flat = np.arange(int(np.prod(shape))) % 2 == 0
     return rl.from_numpy(_random.permutation(flat).reshape(shape))
 
@@ -323,7 +323,7 @@ def _indexing():
             part = aten("index.Tensor")(value, chosen)
             yield "index_put", value, chosen, real(*part.shape), True
             yield "index_put_", real(*value.shape), chosen, real(*part.shape), True
-        # A position that is written twice without accumulation has no derivative.
+        # Writing a position twice without accumulation has no derivative.
         yield "index_put", value, [index(2, 0)], real(4, 2)
         yield "index_put", value, [None, index(-1, 0)], real(3, 2, 2)
         yield "index_put_", real(3, 4, 2), [index(2, 0), index(1, 3)], real()
@@ -415,7 +415,7 @@ def _pooling_and_losses():
 
 
 def samples() -> list[Sample]:
-    """All sample calls: those of the groups here, and of the modules `samples_*` beside this one."""
+    """All sample calls: those of the groups here, and of the sibling modules `samples_*`."""
     for path in sorted(Path(__file__).parent.glob("samples_*.py")):
         import_module(f"tests.ops.{path.stem}")
     made = []
@@ -430,5 +430,5 @@ def samples() -> list[Sample]:
 
 
 def primitives_without_samples() -> set[str]:
-    """Names of primitives that `samples` leaves out."""
+    """Names of primitives without a sample."""
     return {str(op) for op in PRIMITIVES} - {str(sample.op) for sample in samples()}

@@ -1,4 +1,4 @@
-"""Sample calls of operators on weights in blocks of few bits."""
+"""Sample calls of operators on block-quantized weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sample calls of what quantized layers consist of."""
+"""Sample calls of the operators in quantized layers."""
 
 from __future__ import annotations
 

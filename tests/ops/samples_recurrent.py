@@ -1,4 +1,4 @@
-"""Sample calls of recurrent layers, forwards and against time."""
+"""Sample calls of recurrent layers, forward and in reverse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carries tensors, dtypes and calls over to PyTorch, for tests that compare with it."""
+"""Converts tensors, dtypes and calls to PyTorch's, for tests that compare with it."""
 
 from __future__ import annotations
 

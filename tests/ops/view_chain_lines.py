@@ -103,7 +103,8 @@ def _diagonal(chain, tensor) -> str:
 
 def _view_as_dtype(chain, tensor) -> str:
     if not tensor.numel() or any(value.is_complex() for value in chain.run.variables.values()):
-        # Without elements it depends on strides that libraries choose freely; complex products differ in signs of zeros.
+        # The layout of empty tensors depends on strides that libraries choose freely; complex products differ in signs of
+        # zeros.
         return "?.view_as(?)"
     if "bool" in str(tensor.dtype):
         return "?.view(torch.uint8)"
@@ -181,7 +182,7 @@ def write_to(chain, name: str, tensor) -> str:
     """A line that writes to the tensor in place."""
     sizes, strides = tuple(tensor.shape), tuple(tensor.stride())
     if may_overlap(sizes, strides):
-        # What the other writes leave in elements that several indices name is not defined.
+        # For elements that several indices address, the other writes have undefined results.
         names = ["fill", "zero", "add_number", "copy"] if has_internal_overlap(sizes, strides) else ["fill", "zero"]
         names = ["fill", "zero"] if chain.for_numpy else names
     else:
@@ -191,7 +192,7 @@ def write_to(chain, name: str, tensor) -> str:
 
 
 def _operand(chain, tensor, name: str) -> str:
-    """A tensor of the same shape (or one that broadcasts to it) whose values may be read while `tensor` is written."""
+    """A tensor of the same shape (or one that broadcasts to it) that may be read while `tensor` is written."""
     pick, kind = chain.random, _kind(tensor)
     for other in pick.sample(list(chain.run.variables), len(chain.run.variables)):
         value = chain.run.variables[other]
@@ -209,7 +210,7 @@ def _kind(tensor) -> str:
 
 
 def _converts(value, tensor) -> bool:
-    # How infinities and NaNs become integers is not defined.
+    # Converting infinities and NaN to integers is undefined.
     exact = "int" in _kind(tensor)
     return not (exact and ("float" in _kind(value) or "complex" in _kind(value)))
 
@@ -346,6 +347,6 @@ WRITES: dict[str, Writer] = {
     "index_fill": _index_fill,
     "view": _in_place_view,
 }
-# Rounded results, which must not be seen as bits.
+# Rounded results, whose bits must not be viewed.
 _ROUNDED = {"sin": _without("sin_"), "sigmoid": _without("sigmoid_")}
 _NUMPY_WRITES = "fill zero add_number mul_number add sub mul copy set_number set_tensor set_where masked_fill".split()

@@ -32,7 +32,7 @@ class Run:
     errors: list = field(default_factory=list)
 
     def execute(self, line: str) -> None:
-        """Run one line; what it raises is noted."""
+        """Runs one line and records its exception."""
         scope = {"torch": self.library, **self.variables}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -95,7 +95,7 @@ class Chain:
         if pick.random() < 0.5 and len(self.run.variables) < MAX_VARIABLES:
             line = f"{self._fresh()} = {view_of(self, tensor).replace('?', name)}"
         else:
-            # In torch, whether a view has a history is only seen once somebody asks after its base was written to.
+            # In torch, a view gets its history lazily, when it is queried after a write to its base.
             line = (f"{name}.is_leaf; " if self.grad else "") + write_to(self, name, tensor)
         if self.grad and pick.random() < 0.08:
             line = f"with torch.no_grad(): {line}"
@@ -104,7 +104,7 @@ class Chain:
     # Random arguments
 
     def is_mistaken(self) -> bool:
-        """Whether to write something that is not valid, for once."""
+        """Whether to write an invalid line, for once."""
         return not (self.for_numpy or self.grad) and self.random.random() < 0.03
 
     def dim(self, tensor, extra: int = 0) -> int:
@@ -117,7 +117,7 @@ class Chain:
         return self.random.randint(-rank, rank - 1)
 
     def size_at(self, tensor, dim: int) -> int:
-        """The size of a dimension, 1 where there is none."""
+        """The size of a dimension, or 1 if it does not exist."""
         return tensor.shape[dim] if -tensor.dim() <= dim < tensor.dim() else 1
 
     def position(self, size: int) -> int:
@@ -183,7 +183,7 @@ class Chain:
 
 
 def state_of(run: Run, numbers: Callable, grad: bool) -> dict[str, tuple]:
-    """For each variable what can be observed of it: values (`numbers` gives them as an array), geometry and relations."""
+    """The observable state of each variable: values (`numbers` makes the array), geometry and relations."""
     first_with: dict[int, str] = {}
     found = {}
     for name, tensor in run.variables.items():
@@ -209,7 +209,7 @@ def _autograd_state(tensor) -> dict:
 
 
 def backward(run: Run, numbers: Callable) -> dict:
-    """Run backward from all that requires grad; the gradients of the leaves, or the type of the error."""
+    """Runs backward from all variables that require grad; returns the gradients of the leaves, or the type of the error."""
     try:
         total = 0
         for position, tensor in enumerate(run.variables.values()):
@@ -230,7 +230,7 @@ def backward(run: Run, numbers: Callable) -> dict:
 
 
 def difference(chain: Chain, library, numbers: Callable) -> str | None:
-    """What the program does differently in `library`, with the program; None where nothing differs."""
+    """The program and its differing behaviour in `library`; None if nothing differs."""
     other = Run(library)
     for line in chain.lines:
         other.execute(line)

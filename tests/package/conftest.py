@@ -41,7 +41,7 @@ def sample(tmp_path, monkeypatch):
 
 @pytest.fixture
 def build():
-    """Builds a package by a function of the exporter; its bytes."""
+    """A function that builds a package through the exporter and returns its bytes."""
 
     def make(fill, **options):
         buffer = io.BytesIO()
@@ -54,5 +54,5 @@ def build():
 
 @pytest.fixture
 def pack(build):
-    """Builds a package, and opens it."""
+    """A function that builds a package and opens it."""
     return lambda fill, **options: PackageImporter(io.BytesIO(build(fill, **options)))

@@ -1,8 +1,8 @@
-"""What the whole programs share: a training loop, and the values of a model."""
+"""Helpers of the whole programs: a training loop, and the values of a model."""
 
 
 def fit(optimizer, loss_of, steps):
-    """Minimise `loss_of()` for so many steps; returns the loss of each."""
+    """Minimises `loss_of()` for this many steps; returns the loss of each."""
     losses = []
     for _ in range(steps):
         optimizer.zero_grad()

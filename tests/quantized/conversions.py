@@ -1,4 +1,4 @@
-"""Tensors from torch to rushlight, quantized ones too, and how results are compared: by their integers."""
+"""Converts tensors from torch to rushlight, including quantized ones, and compares results by their integers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def adds_in_16_bits(torch) -> bool:
 
 
 def assert_same(found: object, expected: object, quanta: int = 0) -> None:
-    """Compare a result with torch's. Integers may differ by so many quanta; numbers by float32's precision."""
+    """Asserts that a result matches torch's: integers to this many quanta, floats to float32's precision."""
     if isinstance(expected, list | tuple):
         assert len(found) == len(expected)
         for pair in zip(found, expected, strict=True):

@@ -1,4 +1,4 @@
-"""What quantized layers compute, by sums of 64-bit integers and float32 arithmetic in NumPy, and random layers to try.
+"""A NumPy reference of quantized layers, with 64-bit integer sums and float32 arithmetic, and random layers to check.
 
 `python -m tests.quantized.exact` compares random layers, with the native kernels that RUSHLIGHT_KERNELS names.
 """
@@ -27,7 +27,7 @@ def quantized_weight(integers: np.ndarray, scales: np.ndarray | float, zero_poin
 
 
 def rescaled(sums, input_scale, scales, bias, scale, zero_point, low, high, relu):
-    """Exact sums (..., outputs) as integers of the result."""
+    """The integers of the result from exact sums (..., outputs)."""
     quantum = F(input_scale) * np.asarray(scales, F)
     values = (sums.astype(F) + (F(0) if bias is None else bias / quantum)) * (quantum / F(scale))
     return np.clip(np.rint(values) + F(zero_point), max(low, zero_point) if relu else low, high)
@@ -51,7 +51,7 @@ def windows(x, kernel, stride, padding, dilation, filler):
 
 
 def convolved(x, weight, stride, padding, dilation, groups):
-    """Exact sums (images, height, width, outputs) of int64 arrays whose zero points were taken away."""
+    """Exact sums (images, height, width, outputs) of int64 arrays, from which zero points are already subtracted."""
     gathered = windows(x, weight.shape[2:], stride, padding, dilation, 0)
     outputs, channels = weight.shape[0] // groups, weight.shape[1]
     made = []
@@ -63,13 +63,13 @@ def convolved(x, weight, stride, padding, dilation, groups):
 
 
 class Draw:
-    """Random operands: some of any bytes, some of the extreme ones only."""
+    """Random operands: some of arbitrary bytes, some of extreme ones only."""
 
     def __init__(self, seed: int):
         self.random = np.random.default_rng(seed)
 
     def bytes(self, sizes, kind, most: int | None = None) -> np.ndarray:
-        """Integers of a dtype, or up to `most`."""
+        """Random integers of a dtype, or up to `most`."""
         info = np.iinfo(kind)
         high = info.max if most is None else most
         if self.random.integers(3) == 0:
@@ -77,7 +77,7 @@ class Draw:
         return self.random.integers(info.min, high + 1, sizes).astype(kind)
 
     def zero_point(self, kind) -> int:
-        """A zero point, often at an end."""
+        """A zero point, often at an end of the range."""
         info = np.iinfo(kind)
         return int(self.random.choice([info.min, info.max, self.random.integers(info.min, info.max + 1)]))
 
@@ -93,7 +93,7 @@ class Draw:
 
 
 def check_linear(seed: int, rows: int, depth: int, outputs: int, reduced: bool = False, extreme: bool = False) -> None:
-    """A random linear layer, by the operator and by its definition."""
+    """Checks a random linear layer against its definition."""
     draw = Draw(seed)
     kind = np.uint8 if reduced or extreme else draw.kind()
     x = np.full((rows, depth), 255, kind) if extreme else draw.bytes((rows, depth), kind, 127 if reduced else None)
@@ -117,7 +117,7 @@ def check_linear(seed: int, rows: int, depth: int, outputs: int, reduced: bool =
 
 
 def check_dynamic(x, weight, scales, bias, packed) -> None:
-    """The same layer on float32 numbers, of which each stands for itself."""
+    """Checks the same layer on float32 input, which it quantizes dynamically."""
     real = torch.from_numpy((x.astype(F) - F(x.min())) * F(0.5)) if x.size else torch.zeros(x.shape)
     made = torch.ops.quantized.linear_dynamic(real, packed).numpy()
     scale, zero = torch.ops.aten._choose_qparams_per_tensor(real) if x.size else (0.1, 0)
@@ -129,7 +129,7 @@ def check_dynamic(x, weight, scales, bias, packed) -> None:
 def check_convolution(
     seed, sizes, outputs, kernel, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, last=True
 ) -> None:
-    """A random convolution, by the operator and by its definition."""
+    """Checks a random convolution against its definition."""
     draw = Draw(seed)
     kind = draw.kind()
     x, weight = draw.bytes(sizes, kind), draw.bytes((outputs, sizes[1] // groups, *kernel), np.int8)
@@ -160,7 +160,7 @@ CONVOLUTIONS = [
 
 
 def check_all() -> None:
-    """Random layers of each shape."""
+    """Checks random layers of each shape."""
     for number, shape in enumerate(LINEAR):
         check_linear(number, *shape)
         check_linear(number, *shape, reduced=True)

@@ -1,4 +1,4 @@
-"""Modules that are quantized in eager mode, with inputs, for tests of what becomes of them."""
+"""Modules for eager-mode quantization, with inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules that torch quantizes, for the tests of their archives: functions that give a scripted or traced module, and arguments."""
+"""Modules that torch quantizes, for archive tests: functions that return a scripted or traced module, and arguments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _quantized(module: nn.Module, *inputs: torch.Tensor, engine: str = "fbgemm",
 
 
 class Wrapped(nn.Module):
-    """Quantizes what goes in, and dequantizes what comes out."""
+    """Quantizes the input and dequantizes the output."""
 
     def __init__(self, body: nn.Module):
         super().__init__()
@@ -200,7 +200,7 @@ def static_residual_qnnpack():
 
 
 class Inverted(nn.Module):
-    """A block of MobileNetV2: widened, by depth, narrowed, with a residual sum."""
+    """A MobileNetV2 block: expansion, depthwise convolution, projection, and a residual sum."""
 
     def __init__(self, channels: int):
         super().__init__()
@@ -269,7 +269,7 @@ def static_transposed():
     body = nn.Sequential(body[0], body[1])
     x = torch.randn(2, 4, 5, 5)
     made = Wrapped(body).eval()
-    made.qconfig = tq.get_default_qconfig("qnnpack")  # per channel, transposed convolutions are not quantized
+    made.qconfig = tq.get_default_qconfig("qnnpack")  # the per-channel config does not quantize transposed convolutions
     tq.prepare(made, inplace=True)
     made(x)
     return torch.jit.script(tq.convert(made, inplace=True)), (x,)
@@ -351,7 +351,7 @@ def dynamic_encoder():
     made = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 4, 32, batch_first=True), 2, enable_nested_tensor=False).eval()
     made = tq.quantize_dynamic(made, {nn.Linear})
     x = torch.randn(2, 5, 16)
-    torch.backends.mha.set_fastpath_enabled(False)  # which reads the weights of its linear layers as tensors
+    torch.backends.mha.set_fastpath_enabled(False)  # the fast path reads the weights of its linear layers as tensors
     try:
         return torch.jit.trace(made, x), (x,)
     finally:

@@ -1,4 +1,4 @@
-"""Checkpoint files put together by hand, piece by piece, so that tests can make every piece wrong."""
+"""Builds checkpoint files piece by piece, so that tests can corrupt any piece."""
 
 from __future__ import annotations
 

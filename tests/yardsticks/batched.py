@@ -37,7 +37,7 @@ REFUSALS = ("vmap:", "Cannot access data pointer of Tensor that doesn't have sto
 
 
 def check(op, kind: torch.dtype = torch.float32, samples: int = SAMPLES) -> collections.Counter:
-    """What some samples of an operator come to, mapped over."""
+    """Runs some samples of an operator under vmap; returns the outcomes."""
     function = counterpart(op)
     if function is None:
         return collections.Counter(["missing"])
@@ -105,7 +105,7 @@ def _other(tensor: rushlight.Tensor) -> rushlight.Tensor:
 def _gradient_difference(wanted: list, found: list, leaves: list, pattern: str) -> str:
     try:
         slopes = weighted_gradients(rushlight, wanted, leaves) if leaves else None
-    except RuntimeError:  # of what the loop wrote to, or of a loss that the gradient is not defined for
+    except RuntimeError:  # the loop's writes cannot be compared, or the loss has no gradient
         slopes = None
     if slopes is None:
         return "ok"

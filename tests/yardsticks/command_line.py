@@ -1,4 +1,4 @@
-"""The command line that the yardsticks share: which samples to check, and the lists of what is clean."""
+"""The command line that the yardsticks share: the samples to check, and the lists of clean operators."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def argument_parser(description: str, clean: Path) -> argparse.ArgumentParser:
-    """A parser of `names` to check, none for all, and `write`, whether to add the clean ones to the file `clean`."""
+    """A parser with `names` to check (none for all) and `write`, which adds clean ones to the file `clean`."""
     parser = argparse.ArgumentParser(description=description.split("\n")[0])
     parser.add_argument("names", nargs="*", help="torch's names, of operators without or with the variant; all by default")
     parser.add_argument("--write", action="store_true", help=f"add the clean ones to {clean.name}")
@@ -21,10 +21,10 @@ def parse_arguments(description: str, clean: Path) -> argparse.Namespace:
 
 
 def chosen_operators(known: dict, names: list[str]) -> dict:
-    """The OpInfos of `known` that are asked for, by full name."""
+    """The OpInfos of `known` chosen by `names`, by full name."""
     return {name: op for name, op in known.items() if not names or {name, op.name} & set(names)}
 
 
 def add_to_list(clean: Path, names: Iterable[str]) -> None:
-    """Enter `names` into a list of what is clean; nothing leaves it."""
+    """Adds `names` to a list of clean operators; nothing leaves it."""
     clean.write_text("\n".join(sorted({*clean.read_text().split(), *names})) + "\n")

@@ -29,12 +29,12 @@ from tests.yardsticks.operators import FINE, RANDOM, is_clean, operators, weight
 
 CLEAN = Path(__file__).with_name("clean_compiled.txt")
 SAMPLES = 3
-TOLERANCES = {"float16": 2e-2, "bfloat16": 5e-2, "float64": 1e-9, "complex128": 1e-9}  # of others 1e-4
+TOLERANCES = {"float16": 2e-2, "bfloat16": 5e-2, "float64": 1e-9, "complex128": 1e-9}  # 1e-4 for all others
 OPEN = (False, True)
 
 
 def check(op, kind: torch.dtype = torch.float32, samples: int = SAMPLES, is_open: tuple = OPEN) -> collections.Counter:
-    """What some samples of an operator come to, compiled with their sizes fixed and open."""
+    """Compiles some samples of an operator with static and dynamic sizes; returns the outcomes."""
     function = counterpart(op)
     if function is None:
         return collections.Counter(["missing"])
@@ -82,8 +82,8 @@ def _outcomes(op, function, sample, gradients: bool, dynamic: bool, tolerance: f
 
 
 def _difference(wanted: object, found: object, tolerance: float | None) -> str | None:
-    """How results differ; None where they agree. Without a tolerance their values are not looked at. A gradient that is
-    missing is one of zeros."""
+    """The difference between results; None if they agree. Without a tolerance values are ignored. A missing gradient counts as
+    zeros."""
     wanted, found = ([*_flat(value)] for value in (wanted, found))
     if len(wanted) != len(found):
         return "structure"

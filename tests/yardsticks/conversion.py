@@ -1,4 +1,5 @@
-"""What the operator yardsticks share: torch's sample arguments as Rushlight's, and both libraries' results as NumPy arrays."""
+"""Shared by the operator yardsticks: converts torch's sample arguments to Rushlight's, and both libraries' results to NumPy
+arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _PLAIN = (int, float, complex, bool, str, slice, type(None), type(Ellipsis), np.
 
 
 class Unconvertible(Exception):
-    """An argument that Rushlight can't be given, for a reason that is none of the operator's."""
+    """An argument that has no counterpart in Rushlight, independent of the operator."""
 
 
 class Converter:
@@ -31,7 +32,7 @@ class Converter:
         self._storages: dict[tuple[int, torch.dtype], rushlight.Tensor] = {}
 
     def __call__(self, value: object) -> object:
-        """The counterpart of one argument; Unconvertible where there is none."""
+        """The counterpart of one argument; raises Unconvertible if there is none."""
         if isinstance(value, torch.Tensor):
             return self._tensor(value)
         if isinstance(value, torch.dtype | torch.memory_format | torch.layout):
@@ -101,7 +102,8 @@ def tensors_in(value: object, kind: type) -> Iterator:
 
 
 def as_array(value: object) -> np.ndarray:
-    """A tensor's or number's value; of what NumPy lacks, bfloat16 as float32, complex32 as complex64, sparse ones dense."""
+    """A tensor's or number's value as an array. bfloat16 becomes float32, complex32 complex64, and sparse tensors dense, as
+    NumPy lacks them."""
     if not isinstance(value, torch.Tensor | rushlight.Tensor):
         return np.asarray(value)
     library = torch if isinstance(value, torch.Tensor) else rushlight
@@ -131,7 +133,7 @@ def _attribute(owner: object, dotted: str) -> object:
 
 
 def rebound(function: types.FunctionType) -> Callable:
-    """A function of torch's in whose globals torch's modules are Rushlight's."""
+    """A function of torch's with torch's modules in its globals replaced by Rushlight's."""
     names = dict(function.__globals__)
     for name, value in function.__globals__.items():
         if isinstance(value, types.ModuleType) and value.__name__.split(".")[0] == "torch":

@@ -30,7 +30,7 @@ def operators() -> dict:
 
 
 def check(op) -> tuple[int, list[str]]:
-    """How many bad calls were tried, and a line for each that did not raise as in torch."""
+    """The number of bad calls tried, and a line for each one that did not raise as in torch."""
     function = counterpart(op)
     if function is None:
         return 1, ["missing"]
@@ -47,7 +47,7 @@ def check(op) -> tuple[int, list[str]]:
 
 
 def _outcome(function, case) -> str | None:
-    """None where the case can't be tried, "" where it is as in torch, otherwise what was different."""
+    """None if the case can't be tried, "" if it matches torch, otherwise the difference."""
     sample = case.sample_input
     try:
         subject, args, kwargs = Converter()((sample.input, sample.args, sample.kwargs))

@@ -22,15 +22,15 @@ import rushlight as torch
 
 try:
     import mpmath
-except ImportError:  # it comes with PyTorch
+except ImportError:  # PyTorch installs it
     mpmath = None
 
 PAGE = Path(__file__).parents[2] / "docs" / "functions.md"
 CHUNK = 1 << 21
-VANISHING = ("sigmoid", "silu", "gelu")  # the definitions lose the last bits where they vanish, in torch as well
-FAR = 40.0  # beyond, erf and erfc are 0, 1, -1 or 2
+VANISHING = ("sigmoid", "silu", "gelu")  # their definitions lose the last bits as they vanish, in torch as well
+FAR = 40.0  # beyond this, erf and erfc are 0, 1, -1 or 2
 PROMISED = {"exp": 2.0, "log": 2.0, "sin": 2.0, "cos": 2.0, "tanh": 2.0, "erf": 2.0}  # units in the last place, in float32
-# What torch compares its own results with: absolute, relative.
+# torch's tolerances for its own results: absolute, relative.
 TOLERANCES = {np.dtype(np.float32): (1e-5, 1.3e-6), np.dtype(np.float64): (1e-7, 1e-7)}
 
 
@@ -51,12 +51,12 @@ def _by_mpmath(name: str) -> Callable | None:
 
 
 def _gelu(x: np.ndarray) -> np.ndarray:
-    return np.where(x == -np.inf, x * 0, x * scipy.special.ndtr(x))  # inf * 0, as the definition says
+    return np.where(x == -np.inf, x * 0, x * scipy.special.ndtr(x))  # inf * 0, as defined
 
 
 @dataclass(frozen=True)
 class Case:
-    """A function: what compiled code calls, the exact results of float32 and of float64 arguments, and where it is tried."""
+    """A function: its compiled form, exact results for float32 and float64 arguments, and its domain."""
 
     ours: Callable
     exact: Callable

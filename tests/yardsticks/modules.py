@@ -121,7 +121,7 @@ def copy_state(library: types.ModuleType, source: torch.nn.Module, target: Any) 
 
 @functools.cache
 def record_constructors() -> None:
-    """Let modules that samples pass to constructors remember what they were made from."""
+    """Makes the modules that samples pass to constructors remember their own constructor arguments."""
     original = torch.nn.TransformerEncoderLayer.__init__
 
     @functools.wraps(original)
@@ -303,7 +303,7 @@ def check_error(library: types.ModuleType, info: Any, error: Any) -> None:
 def check_module(
     library: types.ModuleType, info: Any, most: int | None = None
 ) -> tuple[collections.Counter, collections.Counter]:
-    """How many samples were clean or failed, and the notes on the failures; `most` bounds the samples in each mode."""
+    """The numbers of clean and failed samples, and notes on the failures; `most` bounds the samples in each mode."""
     record_constructors()
     results, notes = _run_samples(library, info, torch.float32, most)
     if set(results) == {"oracle error"}:

@@ -49,7 +49,7 @@ def operators(kind: torch.dtype = torch.float32) -> dict:
 
 
 def check(op, kind: torch.dtype = torch.float32) -> collections.Counter:
-    """What the samples of an operator come to: counts by kind of outcome; other kinds than those of FINE name a difference."""
+    """Runs the samples of an operator: counts by kind of outcome. Kinds outside of FINE name a difference."""
     function = counterpart(op)
     if function is None:
         return collections.Counter(["missing"])
@@ -96,14 +96,14 @@ def _outcomes(op, function, sample, gradients: bool) -> list[str]:
 
 
 def _drops_elements(op, sample) -> bool:
-    """Whether a sample drops elements out, which it asks for by keyword or, of attention, by place."""
+    """Whether a sample uses dropout: it is a keyword, or a positional argument of attention."""
     if op.name == "nn.functional.multi_head_attention_forward":
         return sample.kwargs["training"] and sample.args[9] > 0
     return bool(sample.kwargs.get("dropout_p") or ("training" in sample.kwargs and "dropout" in str(sample.kwargs)))
 
 
 def _is_more_exact(op, sample, actual) -> bool:
-    """Whether a float32 result is torch's for the same sample in float64: torch's own may be further off, by its processor."""
+    """Whether a float32 result matches torch's for the same sample in float64: torch's own float32 result may be less exact."""
     wide = sample.transform(lambda x: x.double() if isinstance(x, torch.Tensor) and x.dtype is torch.float32 else x)
     try:
         expected = op.op(wide.input, *wide.args, **wide.kwargs)
@@ -114,7 +114,7 @@ def _is_more_exact(op, sample, actual) -> bool:
 
 
 def _is_same_up_to_gauge(op, sample, expected, actual) -> bool:
-    """Whether results agree in what the sample determines: singular vectors, say, are free in their signs."""
+    """Whether results agree in the parts that the sample determines: singular vectors, say, are free in their signs."""
     process = sample.output_process_fn_grad
     return compare(process(expected), process(actual), *tolerances(op)) is None
 
@@ -136,7 +136,7 @@ def tolerances(op) -> tuple[float, float]:
 
 
 def compare(expected: object, actual: object, relative: float, absolute: float, values: bool = True) -> str | None:
-    """How nested results differ: "structure", "shape", "dtype" or "value"; None where they agree."""
+    """The kind of difference between nested results: "structure", "shape", "dtype" or "value"; None if they agree."""
     wanted, got = list(tensors_in(expected, torch.Tensor)), list(tensors_in(actual, rushlight.Tensor))
     if len(wanted) != len(got):
         return "structure"

@@ -138,7 +138,7 @@ class Training:
         return loss
 
     def step(self) -> float:
-        """One step; the loss before it."""
+        """Runs one step; returns the loss before it."""
         if self.info.step_requires_closure:
             return float(self.optimizer.step(self.closure).detach())
         loss = self.closure()
@@ -153,7 +153,7 @@ class Training:
         return list(self.library.autograd.grad(self.loss(), self.parameters))
 
     def outcome(self, losses: list[float]) -> dict:
-        """What is compared."""
+        """The values that are compared."""
         return {
             "losses": losses,
             "parameters": [numbers(parameter) for parameter in self.trained],
@@ -169,7 +169,7 @@ def _random(source: np.random.Generator, shape: tuple, dtype: str) -> np.ndarray
 
 
 def to_sparse(library, grad):
-    """A gradient of which only the elements in even places of the first dimension are given."""
+    """A sparse gradient with only the elements at even positions of the first dimension."""
     rows = library.arange(0, max(grad.numel(), 1), 2)
     flat = grad.reshape(-1)
     indices = np.stack(np.unravel_index(rows.numpy(), tuple(grad.shape))) if grad.dim() else np.zeros((0, 1), np.int64)
@@ -177,7 +177,7 @@ def to_sparse(library, grad):
 
 
 def check_sparse(info: OptimizerInfo) -> Iterator[str]:
-    """Sparse gradients for an optimizer that takes both kinds."""
+    """Checks sparse gradients for an optimizer that takes both kinds."""
     if info.supports_sparse:
         both = copy(info)
         both.only_supports_sparse_grads = True
@@ -204,7 +204,7 @@ def cases(info: OptimizerInfo) -> Iterator[tuple[str, dict, str]]:
 
 
 def compare(info: OptimizerInfo, kwargs: dict, dtype: str) -> str:
-    """What differs in a training, whose state changes sides half-way; "" for nothing."""
+    """The difference in a training whose state moves to the other library half-way; "" if there is none."""
     name = info.optim_cls.__name__
     tolerance = TOLERANCE.get(name, 1e-4 if dtype in ("float32", "complex64") else 1e-9)
     if kwargs.get("differentiable"):
@@ -225,7 +225,7 @@ def compare(info: OptimizerInfo, kwargs: dict, dtype: str) -> str:
 
 
 def compare_recorded(info: OptimizerInfo, kwargs: dict, dtype: str) -> str:
-    """What differs in one step that is itself differentiated; torch keeps counts in float32 there."""
+    """The difference in one step that is itself differentiated; torch keeps counts in float32 there."""
     outcomes = []
     for library in libraries():
         training = Training(library, info, deepcopy(kwargs), dtype)
@@ -246,7 +246,7 @@ def to_torch(value):
 
 
 def check_errors(info: OptimizerInfo) -> Iterator[str]:
-    """Every wrong use that does not raise, or warn, as torch does."""
+    """The wrong uses that do not raise, or warn, as in torch."""
     kind = getattr(rushlight.optim, info.optim_cls.__name__)
     for case in info.optim_error_inputs_func(device="cpu", dtype=torch.float32):
         given = case.optimizer_error_input
@@ -265,7 +265,7 @@ def check_errors(info: OptimizerInfo) -> Iterator[str]:
 
 
 def _parameters(value, same: dict[int, object]):
-    """The parameters of a wrong use: the same tensor of torch becomes the same tensor here."""
+    """The parameters of a wrong use: one tensor of torch always becomes the same tensor here."""
     if isinstance(value, torch.Tensor):
         return same.setdefault(id(value), _with_gradient(value))
     if isinstance(value, dict):
@@ -283,7 +283,7 @@ def _with_gradient(value: torch.Tensor):
 
 
 def check(info: OptimizerInfo) -> list[str]:
-    """What is not as in torch; empty for a clean optimizer."""
+    """All differences from torch; empty for a clean optimizer."""
     if not hasattr(rushlight.optim, info.optim_cls.__name__):
         return ["missing"]
     found = []

@@ -40,7 +40,7 @@ def known() -> dict:
 
 
 def check(op, samples: int = SAMPLES) -> collections.Counter:
-    """What the first samples of an operator come to."""
+    """Compares the first samples of an operator; returns the outcomes."""
     function = counterpart(op)
     if function is None:
         return collections.Counter(["missing"])
@@ -81,7 +81,7 @@ def _outcome(op, function, sample) -> str:
 
 
 def second(library, outputs, leaves: list) -> list | None:
-    """Gradients of the weighted first gradients, by leaves and by weights of the outputs; None where there are none."""
+    """Gradients of the weighted first gradients with respect to the leaves and the output weights; None if there are none."""
     outputs = [v for v in tensors_in(outputs, library.Tensor) if isinstance(v, library.Tensor) and v.requires_grad]
     if not outputs:
         return None

@@ -40,7 +40,7 @@ def known() -> dict:
 
 
 def check(op, samples: int = SAMPLES) -> collections.Counter:
-    """What the first samples of an operator come to."""
+    """Compares the first samples of an operator; returns the outcomes."""
     function = counterpart(op)
     if function is None:
         return collections.Counter(["missing"])
@@ -77,7 +77,7 @@ def _outcome(op, function, sample) -> str:
 
 
 def pushed(library, function, *arguments: object) -> list:
-    """The tangents of the outputs for those of the arguments' tensors, numbered in their order."""
+    """The tangents of the outputs. Those of the arguments' tensors are numbered in order."""
     forward_ad, seeds = library.autograd.forward_ad, iter(range(100))
     with library.no_grad(), forward_ad.dual_level():
         subject, args, kwargs = _dual(library, arguments, seeds)

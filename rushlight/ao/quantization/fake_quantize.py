@@ -236,11 +236,11 @@ class FusedMovingAvgObsFakeQuantize(FakeQuantize):
         )
 
 
-# Those that qconfigs use
+# Fake quantizers that qconfigs use
 
 _AVERAGED, _CHANNELS = MovingAverageMinMaxObserver, MovingAveragePerChannelMinMaxObserver
 _SIGNED, _UNSIGNED = {"quant_min": -128, "quant_max": 127, "dtype": qint8}, {"quant_min": 0, "quant_max": 255, "dtype": quint8}
-_WITHOUT_LEAST = {"quant_min": -127, "quant_max": 127, "dtype": qint8, "eps": 2**-12}
+_SYMMETRIC_RANGE = {"quant_min": -127, "quant_max": 127, "dtype": qint8, "eps": 2**-12}
 _ROWS = {"observer": _CHANNELS, "qscheme": per_channel_affine_float_qparams, "ch_axis": 0, "averaging_constant": 1}
 _ACTIVATION = {**_UNSIGNED, "qscheme": per_tensor_affine, "reduce_range": True}
 _WEIGHT = {"observer": _AVERAGED, "qscheme": per_tensor_symmetric}
@@ -264,9 +264,9 @@ default_histogram_fake_quant = FakeQuantize.with_args(observer=HistogramObserver
 default_fused_act_fake_quant = FusedMovingAvgObsFakeQuantize.with_args(observer=_AVERAGED, **_UNSIGNED)
 default_fused_wt_fake_quant = FusedMovingAvgObsFakeQuantize.with_args(**_WEIGHT, **_SIGNED)
 default_fused_per_channel_wt_fake_quant = FusedMovingAvgObsFakeQuantize.with_args(**_WEIGHT_CHANNELS, **_SIGNED)
-fused_wt_fake_quant_range_neg_127_to_127 = FusedMovingAvgObsFakeQuantize.with_args(**_WEIGHT, **_WITHOUT_LEAST)
+fused_wt_fake_quant_range_neg_127_to_127 = FusedMovingAvgObsFakeQuantize.with_args(**_WEIGHT, **_SYMMETRIC_RANGE)
 fused_per_channel_wt_fake_quant_range_neg_127_to_127 = FusedMovingAvgObsFakeQuantize.with_args(
-    **_WEIGHT_CHANNELS, **_WITHOUT_LEAST
+    **_WEIGHT_CHANNELS, **_SYMMETRIC_RANGE
 )
 
 # Functions for `model.apply`

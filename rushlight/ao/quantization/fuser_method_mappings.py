@@ -99,7 +99,7 @@ DEFAULT_OP_LIST_TO_FUSER_METHOD: dict[tuple[type, ...], Callable] = {
     (nn.BatchNorm3d, nn.ReLU): _sequential(nni.BNReLU3d),
     **{(_TRANSPOSED[rank], _NORMS[rank]): fuse_convtranspose_bn for rank in (1, 2, 3)},
 }
-"""How layers of classes in this order become one: functions of (whether it is to train, the layers)."""
+"""Fuses a sequence of layers of these classes: function (is_qat, *layers) -> fused layer."""
 
 
 def get_fuser_method(op_list: tuple[type, ...], additional_fuser_method_mapping: dict | None = None) -> Callable:

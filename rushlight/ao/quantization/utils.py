@@ -146,7 +146,7 @@ def check_min_max_valid(min_val: Tensor, max_val: Tensor) -> bool:
 
 _RANGES = {qint8: (-128, 127), int8: (-128, 127), quint8: (0, 255), uint8: (0, 255), qint32: (-(2**31), 2**31 - 1),
            int32: (-(2**31), 2**31 - 1), uint16: (0, 2**16 - 1), int16: (-(2**15), 2**15 - 1)}  # fmt: skip
-_LARGEST_RANGES = {qint8: 256, int8: 256, qint32: 2**32, int32: 2**32}
+_MAX_RANGES = {qint8: 256, int8: 256, qint32: 2**32, int32: 2**32}
 _REDUCED = {qint8: (-64, 63), int8: (-64, 63), quint8: (0, 127), uint8: (0, 127)}
 
 
@@ -159,10 +159,10 @@ def calculate_qmin_qmax(
             return _REDUCED[dtype]
         return _RANGES.get(dtype, (0, 15))
     length = quant_max - quant_min + 1
-    if dtype in _LARGEST_RANGES and not 0 < length <= _LARGEST_RANGES[dtype]:
+    if dtype in _MAX_RANGES and not 0 < length <= _MAX_RANGES[dtype]:
         raise AssertionError(
             "quantization range should be positive and not exceed the maximum bit range "
-            f"(={_LARGEST_RANGES[dtype]}): got {quant_min} to {quant_max}"
+            f"(={_MAX_RANGES[dtype]}): got {quant_min} to {quant_max}"
         )
     return (quant_min // 2, quant_max // 2) if reduce_range else (quant_min, quant_max)
 

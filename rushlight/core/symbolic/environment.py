@@ -174,7 +174,7 @@ class ShapeEnv:
         return value
 
     def relations(self) -> Iterator[ShapeGuard]:
-        """What must hold of the symbols beside their ranges: first each replaced symbol's equality, then the other guards."""
+        """The guards on the symbols besides their ranges: first each replaced symbol's equality, then the other guards."""
         for symbol, expression in self.replacements.items():
             yield ShapeGuard(equal(symbol, expression), self._replaced_at[symbol])
         seen = set()

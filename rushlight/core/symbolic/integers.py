@@ -19,7 +19,7 @@ import rushlight._C as _C
 from rushlight.core.algebra import Expr, as_expr
 from rushlight.core.symbolic.relations import Relation, at_least, below, different, equal
 
-_LARGEST_POWER = 8
+_MAX_POWER = 8
 
 
 class Environment(Protocol):
@@ -163,7 +163,7 @@ class SymInt:
         return other // self, other % self
 
     def __pow__(self, exponent: Any, modulus: int | None = None) -> Any:
-        if type(exponent) is not int or not 0 <= exponent <= _LARGEST_POWER or modulus is not None:
+        if type(exponent) is not int or not 0 <= exponent <= _MAX_POWER or modulus is not None:
             return pow(int(self), exponent, modulus)
         return self.environment.integer(_power(self.expr, exponent))
 

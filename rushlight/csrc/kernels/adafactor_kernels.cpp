@@ -6,7 +6,7 @@
 
 namespace rl {
 
-constexpr int64_t SUMMED = 4096;      // elements whose sum is accurate enough in their own type
+constexpr int64_t SUMMED = 4096;      // sums of this many elements are accurate enough in the elements' own type
 constexpr int64_t SUMMED_ROWS = 64;
 
 // The sum of value(lane, i) over 0..count.
@@ -38,7 +38,7 @@ template <class F> RL_INLINE void for_all(int64_t count, const F& body) {
   for (; i < count; ++i) body(scalar_lane{}, i);
 }
 
-// The mean over rows of the squares in each column, to sums[0..columns); as many more values are room to work in.
+// Writes the mean square of each column to sums[0..columns). `sums` has room for as many more values as scratch.
 template <class T> void column_means(const T* gradient, int64_t rows, int64_t columns, T* sums) {
   T* part = sums + columns;
   for (int64_t c = 0; c < columns; ++c) sums[c] = part[c] = 0;
@@ -65,7 +65,8 @@ template <class T> void move_statistics(const RlParameter& p, const T* gradient,
   for (int64_t c = 0; c < p.columns; ++c) columns[c] += (sums[c] - columns[c]) * weight;
 }
 
-// span(count, start, moment), for spans of all elements: moment(lane, i) are the second moments of elements start + i.
+// Calls span(count, start, moment) until all elements are covered: moment(lane, i) loads the second moments of elements start +
+// i.
 template <class T, class F> RL_INLINE void each_span(const RlParameter& p, double smallest, const F& span) {
   const T least = (T)(smallest * smallest);
   if (const T* variance = (const T*)p.states[0]) {
@@ -92,7 +93,7 @@ template <class T> void step(const RlAdafactor& o, const RlParameter& p, T* sums
   const T* gradient = (const T*)p.gradient;
   const double number = p.scalars[0] + 1, machine = sizeof(T) == 4 ? 0x1p-23 : 0x1p-52;
   const double smallest = o.eps == o.eps ? o.eps : machine, least_rate = 1 / __builtin_sqrt(number);
-  // Of a NaN, `larger` gives the other one, as Python's max.
+  // `larger` returns least_scale if the norm is NaN, as max(least_scale, norm) does in Python.
   const double scale = larger(root_mean(sum_of_squares(parameter, p.count), p.count), o.least_scale);
   const T weight = (T)__builtin_pow(number, o.beta2_decay), shrink = (T)(1 - o.lr * o.weight_decay);
   if (variance)

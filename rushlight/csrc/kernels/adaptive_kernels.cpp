@@ -1,12 +1,12 @@
-// Adaptive pooling: of each window, first its rows are combined, then its columns. Float32 and float64, [planes, height, width,
-// channels], so that images lie by planes (with one channel) or channels-last.
+// Adaptive pooling: each window is reduced over its rows, then over its columns. Float32 and float64, [planes, height, width,
+// channels], so images are planar (one channel) or channels-last.
 #include <rushlight/reduce.h>
 
 #include "variant.h"
 
 namespace rl {
 
-constexpr int64_t LONG_RUN = 64;  // elements of a window's row that are worth vectors
+constexpr int64_t LONG_RUN = 64;  // windows with rows of at least this many elements are vectorised
 
 struct window {
   int64_t first, last;
@@ -14,7 +14,7 @@ struct window {
 static RL_INLINE window window_of(int64_t output, int64_t inputs, int64_t outputs) {
   return {output * inputs / outputs, ((output + 1) * inputs + outputs - 1) / outputs};
 }
-// The outputs whose windows hold an input.
+// The range of outputs whose windows contain an input.
 static RL_INLINE window windows_holding(int64_t input, int64_t inputs, int64_t outputs) {
   return {input * outputs / inputs, ((input + 1) * outputs + inputs - 1) / inputs};
 }
@@ -62,7 +62,8 @@ template <class T> static void mean_rows(const AdaptivePool& o, T* buffer, const
   }
 }
 
-// Rows of the input's gradient: each is what its windows' rows give, spread over their columns; equal rows are copied.
+// Rows of the input's gradient: each sums the gradients of the windows that contain it and spreads them over their columns.
+// Equal rows are copied.
 template <class T>
 static void mean_rows_backward(const AdaptivePool& o, T* buffer, const window* spans, int64_t first, int64_t last) {
   const int64_t width = o.width * o.channels, out_width = o.out_width * o.channels;
@@ -98,7 +99,7 @@ static void mean_rows_backward(const AdaptivePool& o, T* buffer, const window* s
   }
 }
 
-// The largest element of each column of a window's rows, and its row: the first one, or the last NaN.
+// The largest element of each column of a window's rows, and its row: the first such row, or that of the last NaN.
 template <class T> static RL_INLINE void largest_rows(const T* x, window rows, int64_t width, T* values, int32_t* found) {
   for_each(width, [&](auto lane, long i) {
     auto best = lane.load(x + rows.first * width + i);

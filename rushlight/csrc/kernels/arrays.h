@@ -1,4 +1,4 @@
-/* NumPy arrays as operands of the engine: what the files of the Python module share. */
+/* NumPy arrays as operands of the engine: declarations that the files of the Python module share. */
 #ifndef RUSHLIGHT_ARRAYS_H
 #define RUSHLIGHT_ARRAYS_H
 
@@ -15,7 +15,7 @@
 
 #include "engine.h"
 
-/* Work below this many elements is done while holding the interpreter lock: letting it go costs more. */
+/* Work below this many elements keeps the GIL: releasing it would cost more. */
 constexpr int64_t SMALL_WORK = 8192;
 
 /* The element type of an array, or -1 where the kernels do not know it (complex, byte-swapped, unaligned). */
@@ -24,15 +24,15 @@ void set_bfloat16_number(int number);
 
 /* Whether `object` is an array that the kernels may read (or, `written`, write to); *dtype receives its type. */
 bool is_operand(PyObject* object, bool written, int* dtype);
-/* The same, row-major and of one type. */
+/* Whether `object` is a row-major operand of this type. */
 bool is_plain(PyObject* object, bool written, int dtype);
 
-/* The bytes that an array reaches: [first, last). */
+/* The byte range that an array covers: [first, last). */
 void extent(PyArrayObject* array, const char** first, const char** last);
 bool overlaps(PyArrayObject* a, PyArrayObject* b);
 bool same_layout(PyArrayObject* a, PyArrayObject* b);
 
-/* Runs `work` without the interpreter lock where `count` elements make that worthwhile. */
+/* Runs `work`, releasing the GIL if `count` elements make that worthwhile. */
 template <class F> inline int without_lock(int64_t count, const F& work) {
   if (count < SMALL_WORK) return work();
   int done;
@@ -42,10 +42,10 @@ template <class F> inline int without_lock(int64_t count, const F& work) {
   return done;
 }
 
-/* What a function gives that does not take its arguments: False, or an exception that is set. */
+/* The result of a function that does not accept its arguments: False, or NULL if an exception is set. */
 inline PyObject* refuse() { return PyErr_Occurred() ? nullptr : PyBool_FromLong(0); }
 
-/* Whether a function was called with another number of arguments; sets a TypeError. */
+/* Whether the argument count is wrong; sets a TypeError if so. */
 inline bool wrong_count(const char* name, Py_ssize_t given, Py_ssize_t wanted) {
   if (given == wanted) return false;
   PyErr_Format(PyExc_TypeError, "%s: expected %zd arguments, got %zd", name, wanted, given);
@@ -54,14 +54,14 @@ inline bool wrong_count(const char* name, Py_ssize_t given, Py_ssize_t wanted) {
 
 inline PyArrayObject* array_of(PyObject* object) { return (PyArrayObject*)object; }
 
-/* Whether an array shares memory with any of those among other arguments. */
+/* Whether an array shares memory with any array among other arguments. */
 inline bool any_overlap(PyObject* out, PyObject* const* others, int count) {
   for (int i = 0; i < count; ++i)
     if (PyArray_Check(others[i]) && overlaps(array_of(out), array_of(others[i]))) return true;
   return false;
 }
 
-/* Integers among arguments; -1 with an exception set where one is not. */
+/* Reads an integer argument; false with an exception set if it is none. */
 bool read_integer(PyObject* object, int64_t* value);
 
 extern PyMethodDef pointwise_methods[], product_methods[], recurrent_methods[], reduction_methods[], row_methods[], convolution_methods[],

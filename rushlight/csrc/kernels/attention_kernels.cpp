@@ -1,4 +1,4 @@
-// Fused attention, float32, for the usual widths of a head.
+// Fused attention, float32, for the common head dimensions.
 #include <rushlight/attention.h>
 #include <rushlight/attention_backward.h>
 
@@ -19,7 +19,7 @@ template <class T> static attention_mask<T> as_mask(const Attention& a) {
 
 template <int N> struct constant { static constexpr int value = N; };
 
-// run(width, mask) with the head's width as a constant; false for others.
+// Calls run(width, mask) with the head dimension as a compile-time constant; false for other dimensions.
 template <class F> static int with_width_and_mask(const Attention& a, const F& run) {
   const auto masked = [&](auto width) {
     if (!a.mask) run(width, no_mask{});

@@ -33,7 +33,7 @@ bool read_mask(PyObject* object, Attention* a) {
   return true;
 }
 
-// out, sums, q, k, v, mask, causal and scale, of which the first two are `written`. False where no kernel takes them, or with
+// Reads out, sums, q, k, v, mask, causal and scale; `written` applies to the first two. False if no kernel takes them, or with
 // an exception set.
 bool read_attention(PyObject* const* args, bool written, Attention* a) {
   float *q, *k, *v;
@@ -63,7 +63,7 @@ PyObject* no_kernel() {
 
 int64_t work_of(const Attention& a) { return a.batches * a.heads * a.rows * a.keys * (a.width / 8 + 1); }
 
-// run() by all threads; what it gives on the first of them.
+// Calls run() on all threads; returns the result of the first.
 template <class F> int by_all(int threads, const F& run) {
   int done = 0;
   in_parallel(threads, [&](int thread, int) {
@@ -99,7 +99,7 @@ PyObject* attention_backward(PyObject*, PyObject* const* args, Py_ssize_t given)
       !read_heads(args[2], true, &g.to_v, g.to_v_strides) || !read_heads(args[3], false, &grad, g.grad_strides))
     Py_RETURN_FALSE;
   g.grad = grad;
-  const int like[] = {6, 7, 8, 6};  // the shape of each is that of this argument
+  const int like[] = {6, 7, 8, 6};  // each array has the shape of this argument
   for (int i = 0; i < 4; ++i)
     if (!PyArray_SAMESHAPE((PyArrayObject*)args[i], (PyArrayObject*)args[like[i]])) Py_RETURN_FALSE;
   for (int i = 0; i < 3; ++i)

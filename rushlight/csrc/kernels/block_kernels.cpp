@@ -1,11 +1,11 @@
-// Weights in blocks of few bits: products with rows of floats, and their elements.
+// Block-quantized weights: products with rows of floats, and dequantization.
 #include <rushlight/block_gemm.h>
 
 #include "variant.h"
 
 namespace rl {
 
-// run(layout) for the layout with a number of `core/blocks/formats.py`; 0 for others.
+// Calls run(layout) with the layout of this number in `core/blocks/formats.py`; 0 for unknown numbers.
 template <class F> static int64_t with_layout(int number, const F& run) {
   switch (number) {
     case 2: return run(q4_0{});
@@ -32,7 +32,7 @@ int64_t block_row_bytes(int layout, int64_t depth) {
 
 int64_t block_scratch(const BlockOperands* b) { return b->rows * (b->depth + b->depth / 4); }
 
-// Results at out[row][column], whose rows are `width` floats long.
+// Stores results at out[row][column]; rows are `width` floats long.
 struct row_store {
   float* out;
   int64_t width;

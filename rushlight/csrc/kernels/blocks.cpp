@@ -1,4 +1,4 @@
-// Weights in blocks of few bits, for Python.
+// Block-quantized weights, for Python.
 #include "arrays.h"
 
 namespace {
@@ -7,7 +7,7 @@ bool is_matrix(PyObject* object, bool written, int dtype) {
   return is_plain(object, written, dtype) && PyArray_NDIM(array_of(object)) == 2;
 }
 
-// Blocks [columns, bytes of a row] of a layout, whose rows stand for `depth` elements.
+// Reads blocks [columns, bytes of a row] of a layout, whose rows hold `depth` elements.
 bool read_blocks(PyObject* blocks, PyObject* layout, int64_t depth, BlockOperands* b) {
   int64_t number;
   if (!is_matrix(blocks, false, RL_UINT8) || !read_integer(layout, &number) || number < 0 || number > 255) return false;
@@ -19,7 +19,7 @@ bool read_blocks(PyObject* blocks, PyObject* layout, int64_t depth, BlockOperand
 
 int threads_for(double work) { return rushlight_threads_for(work < 1e15 ? (int64_t)work : (int64_t)1e15); }
 
-// out [rows, columns], x [rows, depth], blocks, layout
+// block_product(out [rows, columns], x [rows, depth], blocks, layout)
 PyObject* block_product(PyObject*, PyObject* const* a, Py_ssize_t given) {
   BlockOperands b = {};
   if (wrong_count("block_product", given, 4)) return nullptr;
@@ -40,7 +40,7 @@ PyObject* block_product(PyObject*, PyObject* const* a, Py_ssize_t given) {
   }));
 }
 
-// out [rows, depth], blocks, layout
+// block_elements(out [rows, depth], blocks, layout)
 PyObject* block_elements(PyObject*, PyObject* const* a, Py_ssize_t given) {
   BlockOperands b = {};
   if (wrong_count("block_elements", given, 3)) return nullptr;

@@ -1,4 +1,4 @@
-// Quantized layers and functions of bytes, over the headers of the library.
+// Quantized layers and functions over bytes, built on the library's headers.
 #include <rushlight/byte_convolution.h>
 #include <rushlight/elementwise.h>
 
@@ -27,9 +27,9 @@ static byte_input input_of_layer(const ByteLayer& l) {
   return l.is_signed ? input_of((const int8_t*)l.x, l.zero_point) : input_of((const uint8_t*)l.x, l.zero_point);
 }
 
-// ---- what becomes of sums ----------------------------------------------------------------------------------------------
+// ---- epilogues of sums ------------------------------------------------------------------------------------------------
 
-// Quantized results: (sum + bias) * multiplier, rounded and within bounds, which do not count the zero point.
+// Quantized results: (sum + bias) * multiplier, rounded and clamped to bounds that exclude the zero point.
 template <class T> struct requantized_sums {
   T* out;
   long row_size;
@@ -43,7 +43,7 @@ template <class T> struct requantized_sums {
   }
 };
 
-// Results in float32: sum * multiplier + bias, each rounded, and at least `low`.
+// Results in float32: sum * multiplier + bias, rounded after each operation, and at least `low`.
 struct scaled_sums {
   float* out;
   long row_size;
@@ -75,7 +75,7 @@ void byte_layer(const ByteLayer* l) {
   run_layer(*l, scaled_sums{(float*)l->out, l->outputs, l->bias, l->multiplier, l->relu ? 0.0f : -__builtin_inff()});
 }
 
-// ---- element by element ------------------------------------------------------------------------------------------------
+// ---- elementwise ------------------------------------------------------------------------------------------------
 
 template <class T> struct byte_limits {
   static constexpr int low = same<T, int8_t> ? -128 : 0, high = low + 255;
@@ -122,7 +122,7 @@ template <class T> static void dequantize(const ByteFunction& f, int64_t first, 
   });
 }
 
-// The integers of another quantizer.
+// Requantizes to another scale and zero point.
 template <class T> static void rescale(const ByteFunction& f, int64_t first, int64_t last) {
   const T* const x = (const T*)f.inputs[0] + first;
   T* const out = (T*)f.out + first;
@@ -180,17 +180,17 @@ template <class T> struct window_mean {
   template <class Lane> RL_INLINE auto begin(Lane lane) const { return lane.broadcast((int32_t)0); }
   template <class V> RL_INLINE V take(V sum, V value) const { return sum + (value - zero); }
   template <class Lane, class V> RL_INLINE void store(Lane lane, T* out, V sum, long count) const {
-    // Rounded with the zero point, and not before, as halves fall to the even of what is stored.
+    // The zero point is added before rounding, because halves round to even in the stored value.
     const auto mean = cast<float, int32_t>(sum) / (float)count + (float)zero;
     lane.store(out, cast<T, int32_t>(nearest_within(mean, (float)byte_limits<T>::low, (float)byte_limits<T>::high)));
   }
 };
 
 struct pooled_span {
-  int64_t low, high, count;  // of taps inside the input, and the size by which means are divided
+  int64_t low, high, count;  // the range of taps inside the input, and the divisor of means
 };
 
-// An output's taps, or its part of the input where pooling is adaptive.
+// The taps of an output, or its span of the input for adaptive pooling.
 static pooled_span span_of(const BytePool& p, int64_t at, int64_t size, int64_t outputs, int axis) {
   if (p.adaptive) {
     const int64_t low = at * size / outputs, high = ((at + 1) * size + outputs - 1) / outputs;
@@ -204,7 +204,7 @@ static pooled_span span_of(const BytePool& p, int64_t at, int64_t size, int64_t 
   return {low, high, p.counts_padding ? end - start : high - low};
 }
 
-// Channels [c, c + sizeof(V)) of one result: the largest over a window, V being a vector of bytes.
+// Channels [c, c + sizeof(V)) of one result: the maximum over a window. V is a vector of bytes.
 template <class V, class T>
 static RL_INLINE void store_largest(const BytePool& p, const T* image, pooled_span rows, pooled_span columns, long c, T* out) {
   V most = V{} + (T)byte_limits<T>::low;

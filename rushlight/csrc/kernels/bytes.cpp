@@ -1,4 +1,4 @@
-// Quantized layers, and functions of bytes, for Python.
+// Quantized layers and functions over bytes, for Python.
 #include <string.h>
 
 #include "arrays.h"
@@ -17,7 +17,7 @@ bool read_integers(PyObject* object, int count, int64_t* values) {
   return true;
 }
 
-// A row-major array of unsigned or signed bytes.
+// Whether `object` is a row-major array of unsigned or signed bytes.
 bool is_bytes(PyObject* object, bool written, int rank, int* dtype) {
   if (!is_operand(object, written, dtype) || (*dtype != RL_UINT8 && *dtype != RL_INT8)) return false;
   return PyArray_IS_C_CONTIGUOUS(array_of(object)) && (rank < 0 || PyArray_NDIM(array_of(object)) == rank);
@@ -29,10 +29,10 @@ bool is_byte_of(int64_t value, int dtype) {
 
 // ---- layers ------------------------------------------------------------------------------------------------------------
 
-constexpr int64_t LONGEST_SUM = 32768;   // so many products of two bytes, each below 2^16, stay below 2^31
+constexpr int64_t LONGEST_SUM = 32768;   // this many products of two bytes, each below 2^16, stay below 2^31
 constexpr int64_t LARGEST_SIZE = 1 << 24;
 
-// groups, outputs of a group, depth
+// Checks sizes: groups, outputs of a group, depth.
 bool read_packing(const int64_t* sizes) {
   return sizes[0] > 0 && sizes[1] > 0 && sizes[2] > 0 && sizes[2] <= LONGEST_SUM && sizes[0] <= LARGEST_SIZE &&
          sizes[1] <= LARGEST_SIZE && (double)sizes[0] * sizes[1] * sizes[2] < 1e12;
@@ -69,7 +69,7 @@ PyObject* pack_bytes(PyObject*, PyObject* const* a, Py_ssize_t given) {
   }));
 }
 
-// Kernel sizes, strides, paddings, dilations and groups, of an input and a result of these sizes.
+// Reads kernel sizes, strides, paddings, dilations and groups, and checks them against the input's and the result's sizes.
 bool read_layer(const int64_t* g, PyObject* out, PyObject* x, ByteLayer* l) {
   for (int i = 0; i < 8; ++i)
     if (g[i] < (i == 4 || i == 5 ? 0 : 1) || g[i] > 1 << 20) return false;
@@ -87,7 +87,7 @@ bool read_layer(const int64_t* g, PyObject* out, PyObject* x, ByteLayer* l) {
          l->out_width == outputs_of(l->width, g[1], g[3], g[5], g[7]);
 }
 
-// The weight as pack_bytes has made it, or of 16 bits [taps, channels].
+// Reads the weight: either packed by pack_bytes, or of 16 bits [taps, channels].
 bool read_weight(PyObject* weight, ByteLayer* l) {
   const int64_t depth = l->channels / l->groups * l->kernel_height * l->kernel_width, outputs = l->outputs / l->groups;
   if (is_plain(weight, false, RL_INT16)) {
@@ -131,7 +131,7 @@ PyObject* byte_layer(PyObject*, PyObject* const* a, Py_ssize_t given) {
   return PyBool_FromLong(without_lock(SMALL_WORK, [&] { return run_layer(&l); }));
 }
 
-// ---- element by element ------------------------------------------------------------------------------------------------
+// ---- elementwise ------------------------------------------------------------------------------------------------
 
 int run_function(ByteFunction* f, int64_t count) {
   return without_lock(count, [&] {
@@ -258,7 +258,7 @@ PyObject* pool(PyObject*, PyObject* const* a, Py_ssize_t given) {
   else if (!windows_fit(p.height, p.out_height, g[0], g[2], g[4], g[6]) ||
            !windows_fit(p.width, p.out_width, g[1], g[3], g[5], g[7]))
     Py_RETURN_FALSE;
-  // A sum of a window must stay below 2^31.
+  // The sum over a window must stay below 2^31.
   const double window = p.adaptive ? (double)p.height * p.width : (double)g[0] * g[1];
   if (window > 1 << 23) Py_RETURN_FALSE;
   const int64_t lines = size_at(a[0], 0) * p.out_height;

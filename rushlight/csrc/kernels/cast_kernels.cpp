@@ -1,4 +1,4 @@
-// Conversion between element types, and copies past the caches.
+// Conversion between element types, and non-temporal copies.
 #include <rushlight/pack.h>
 
 #include "spans.h"
@@ -16,7 +16,7 @@ template <class From, class To> void cast_span(void* out, const void* in, int64_
 
 template <class From> constexpr bool wide = sizeof(From) >= 4 || same<From, bool>;
 
-// Pairs of two narrow types take two steps, through float32 or int32.
+// A cast between two narrow types takes two steps, through float32 or int32.
 template <class From, class To> constexpr CastSpan cast_entry() {
   if constexpr (wide<From> || wide<To>) return cast_span<From, To>;
   else return nullptr;

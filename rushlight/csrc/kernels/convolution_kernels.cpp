@@ -1,4 +1,4 @@
-// Convolution, the gradient of its input, and the weight's gradient of depthwise ones over images.
+// Convolution, the gradient of its input, and the weight gradient of depthwise convolutions over images.
 #include <rushlight/reduce.h>
 #include <rushlight/volume.h>
 
@@ -6,9 +6,10 @@
 
 namespace rl {
 
-constexpr double least_use = 0.6;           // of the calculated positions; with fewer of them, windows are gathered instead
-constexpr int64_t gathered_floats = 1 << 24;  // of the windows of an image, at most
-constexpr double most_floats = 1e12;          // of padded volumes; products of sizes beyond it may not fit into 64 bits
+constexpr double least_use = 0.6;           // if fewer of the computed positions are results, windows are gathered instead
+constexpr int64_t gathered_floats = 1 << 24;  // an image's windows are gathered only up to this many floats
+// Padded volumes are smaller than this, so products of their sizes fit into 64 bits.
+constexpr double most_floats = 1e12;
 
 static conv_shape shape_of_convolution(const Convolution& c) {
   return {c.images, c.channels, c.height, c.width, c.outputs, c.kernel_height, c.kernel_width, c.stride_height,
@@ -24,7 +25,7 @@ static volume_shape volume_of(const Convolution& c) {
 
 static bool is_image(const Convolution& c) { return c.depth == 1 && c.kernel_depth == 1 && !c.pad_depth; }
 
-// Whether enough of the positions that volume.h calculates are results, `columns` in a padded row of `width`.
+// Whether enough of the positions that volume.h computes are results. A padded row of `width` has `columns` results.
 static bool uses_positions(int64_t rows, int64_t columns, int64_t width) {
   const int64_t positions = (rows - 1) * width + columns, panels = (positions + tile_columns - 1) / tile_columns;
   return rows > 0 && columns > 0 && (double)(rows * columns) >= least_use * (double)(panels * tile_columns);
@@ -90,7 +91,7 @@ void convolution_input(const Convolution* given, const float* grad, float* to_x)
                         batched_epilogue(emit, c.channels));
 }
 
-// The output columns whose tap lies inside a row of the input: [low, high).
+// The range [low, high) of output columns whose tap lies inside a row of the input.
 static void inside(const Convolution& c, int64_t tap, int64_t* low, int64_t* high) {
   const int64_t shift = tap * c.dilation_width - c.pad_width;
   *low = ceil_div(-shift, c.stride_width);
@@ -99,7 +100,7 @@ static void inside(const Convolution& c, int64_t tap, int64_t* low, int64_t* hig
   *high = *high > c.out_width ? c.out_width : *high;
 }
 
-// The products of one plane's gradient with what one tap meets, added up.
+// The dot product of one plane's gradient with the inputs under one tap.
 static float tap_sum(const Convolution& c, const float* x, const float* grad, int64_t ky, int64_t kx) {
   int64_t low, high;
   inside(c, kx, &low, &high);

@@ -1,4 +1,4 @@
-// Convolution and its two adjoints for Python: the kernels, and where these do not pay, products over gathered windows.
+// Convolution and its two adjoints for Python: direct kernels, and products over gathered windows if the kernels do not pay.
 #include <string.h>
 
 #include "arrays.h"
@@ -15,7 +15,7 @@ int64_t work_of(const Convolution& c) {
 
 // ---- windows -------------------------------------------------------------------------------------------------------
 
-// The output columns whose tap lies inside a row of the input.
+// The range of output columns whose tap lies inside a row of the input.
 struct Columns {
   int64_t low, high, shift;
 };
@@ -26,7 +26,7 @@ Columns columns_of(const Convolution& c, int64_t kx) {
   return {low < high ? low : high, high, shift};
 }
 
-// Calls body(row of windows, part of a volume's row or -1, columns): for each tap of a channel, and each row of results.
+// Calls body(row of windows, part of a volume's row or -1, columns) for each tap of a channel and each row of results.
 template <class F> void each_tap_row(const Convolution& c, int64_t channel, const F& body) {
   const int64_t taps = taps_of(c), rows = c.out_depth * c.out_height;
   for (int64_t tap = 0; tap < taps; ++tap) {
@@ -75,7 +75,7 @@ template <class F> void each_channel(const Convolution& c, const F& body) {
 }
 
 struct Sizes {
-  int64_t depth, pixels, outputs, plane;  // of a group: taps of all its channels, results, output channels
+  int64_t depth, pixels, outputs, plane;  // per group: taps of all its channels, results, output channels
 };
 Sizes sizes_of(const Convolution& c) {
   return {c.channels / c.groups * taps_of(c), results_of(c), c.outputs / c.groups, c.depth * c.height * c.width};
@@ -204,7 +204,7 @@ int64_t outputs_along(int64_t size, int64_t kernel, int64_t stride, int64_t pad,
   return room < 0 ? 0 : room / stride + 1;
 }
 
-// Whether the sizes fit together, and products of them into 64 bits.
+// Whether the sizes fit together and their products fit into 64 bits.
 bool is_convolution(const Convolution& c, int64_t weight_channels, int64_t out_images, int64_t out_channels) {
   return c.channels % c.groups == 0 && c.outputs % c.groups == 0 && weight_channels == c.channels / c.groups &&
          out_images == c.images && out_channels == c.outputs && c.depth * c.height * c.width < 1 << 30 &&
@@ -214,8 +214,8 @@ bool is_convolution(const Convolution& c, int64_t weight_channels, int64_t out_i
          c.out_width == outputs_along(c.width, c.kernel_width, c.stride_width, c.pad_width, c.dilation_width);
 }
 
-// x [N, C, d, h, w], weight [O, C / groups, kd, kh, kw] and out [N, O, od, oh, ow] that belong together; which are written to
-// is the caller's affair.
+// Reads x [N, C, d, h, w], weight [O, C / groups, kd, kh, kw] and out [N, O, od, oh, ow] and checks that they fit together. The
+// caller checks which of them are writable.
 bool read_convolution(PyObject* x, PyObject* weight, PyObject* out, PyObject* geometry, Convolution* c) {
   if (!read_geometry(geometry, c) || !is_volume(x, false) || !is_volume(weight, false) || !is_volume(out, false)) return false;
   const npy_intp *xs = PyArray_DIMS((PyArrayObject*)x), *ws = PyArray_DIMS((PyArrayObject*)weight);
@@ -231,7 +231,7 @@ bool read_convolution(PyObject* x, PyObject* weight, PyObject* out, PyObject* ge
   return is_convolution(*c, ws[1], os[0], os[1]);
 }
 
-// None, or a value for each of `count` channels.
+// Reads None, or one value for each of `count` channels.
 bool read_bias(PyObject* object, int64_t count, Convolution* c) {
   if (object == Py_None) return true;
   if (!is_plain(object, false, RL_FLOAT32) || PyArray_SIZE((PyArrayObject*)object) != count) return false;

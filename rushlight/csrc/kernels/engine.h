@@ -1,4 +1,4 @@
-// What the files of the engine share: everything above the kernels of one set of instructions. Compiled once.
+// Declarations that the files of the engine share: everything above the kernels of one instruction set. Compiled once.
 #pragma once
 
 #ifdef _OPENMP
@@ -27,20 +27,20 @@ struct Loop {
 
 constexpr int COPY = -1;  // a loop that only converts
 
-// The functions give 1 when done and 0, having done nothing, where there is no kernel.
+// The functions return 1 when done. They return 0, having done nothing, if there is no kernel.
 int rushlight_run_loop(const Loop* loop);
 int rushlight_pointwise(int code, int dtype, const void* const* inputs, unsigned scalars, void* out, int64_t count,
                         const double* parameters);
 int rushlight_optimizer(int code, const double* options, RlParameter* parameters, int64_t count);
 
-int rushlight_choose_variant(const char* wanted);  // NULL for the best; 0 where the processor lacks it
+int rushlight_choose_variant(const char* wanted);  // NULL for the best variant; returns 0 if the processor lacks the wanted one
 void rushlight_watch_forks();
 void rushlight_set_threads(int count);
 int rushlight_get_threads();
 
 constexpr int64_t item_size[RL_DTYPE_COUNT] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8};
 
-// body(thread, threads) by each of `threads` threads.
+// Calls body(thread, threads) on each of `threads` threads.
 template <class F> inline void in_parallel(int threads, const F& body) {
 #ifdef _OPENMP
   if (threads > 1) {
@@ -51,7 +51,7 @@ template <class F> inline void in_parallel(int threads, const F& body) {
   body(0, 1);
 }
 
-// At least `bytes` of memory, aligned to 64, valid until this thread asks again for the same use; NULL where there is none.
+// At least `bytes` of memory, aligned to 64, valid until this thread asks again for the same use; NULL if memory is short.
 // Products take PANELS for themselves.
 enum ScratchUse { PANELS, BUFFERS, SCRATCH_COUNT };
 void* rushlight_scratch(int64_t bytes, ScratchUse use);
@@ -66,7 +66,7 @@ inline Part part_of(int64_t count, int thread, int threads, int64_t unit = 1) {
   return {first < count ? first : count, last < count ? last : count};
 }
 
-int rushlight_run_product(Product* product);  // scratch is filled in
+int rushlight_run_product(Product* product);  // the function sets `scratch` itself
 int rushlight_matmul(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row, int64_t a_column, const float* b,
                      int64_t b_row, int64_t b_column, const float* bias, float* c);
 

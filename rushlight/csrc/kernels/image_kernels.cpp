@@ -1,4 +1,4 @@
-// Max pooling, and sums and affine maps by channel, for batch normalisation. Float32, row-major.
+// Max pooling, and per-channel sums and affine maps for batch normalisation. Float32, row-major.
 #include <rushlight/conv.h>
 #include <rushlight/reduce.h>
 
@@ -8,7 +8,7 @@ namespace rl {
 
 // ---- max pooling ---------------------------------------------------------------------------------------------------
 
-// Window rows or columns [low, high) that lie inside the input, for one output.
+// The range [low, high) of window rows or columns that lie inside the input, for one output.
 struct window_range {
   int64_t low, high;
 };
@@ -18,7 +18,7 @@ static window_range inside_of(int64_t start, int64_t size, int64_t kernel, int64
   return {low, high < kernel ? high : kernel};
 }
 
-// Outputs from `column` on, one in each lane; `columns` of the window are inside for all of them.
+// Outputs from `column` on, one in each lane; all of them have `columns` of the window inside.
 template <class Lane>
 static RL_INLINE void pool_lanes(Lane lane, const Pooling& o, const float* x, int64_t y, window_range rows,
                                  window_range columns, int64_t column, float* out, int64_t* places) {
@@ -71,7 +71,7 @@ void max_pool(const Pooling* given, int64_t first, int64_t last) {
     }
 }
 
-// ---- by channel ----------------------------------------------------------------------------------------------------
+// ---- per channel ----------------------------------------------------------------------------------------------------
 
 template <class F> static RL_INLINE void each_plane(const Channels& c, int64_t channel, const F& body) {
   for (int64_t image = 0; image < c.images; ++image) body((image * c.channels + channel) * c.count);

@@ -21,7 +21,7 @@ int64_t size_at(PyObject* array, int from_end) {
 int64_t size_of(PyObject* array) { return PyArray_SIZE((PyArrayObject*)array); }
 float* floats_of(PyObject* array) { return (float*)PyArray_DATA((PyArrayObject*)array); }
 
-// Whether positive sizes make up all elements of an array.
+// Whether all sizes are positive and their product is the array's size.
 bool fills(PyObject* array, std::initializer_list<int64_t> sizes) {
   int64_t rest = size_of(array);
   for (const int64_t size : sizes) {
@@ -33,7 +33,7 @@ bool fills(PyObject* array, std::initializer_list<int64_t> sizes) {
 
 // ---- pooling -------------------------------------------------------------------------------------------------------
 
-// Every window must meet the input: what lies beyond has no largest value.
+// Every window must overlap the input: a maximum over padding alone is undefined.
 bool windows_fit(int64_t size, int64_t outputs, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation) {
   if (kernel < 1 || stride < 1 || dilation < 1 || pad < 0 || size < 1 || outputs < 1) return false;
   if (kernel > 1 << 20 || stride > 1 << 20 || dilation > 1 << 20 || pad > 1 << 20) return false;
@@ -65,12 +65,12 @@ PyObject* max_pool(PyObject*, PyObject* const* a, Py_ssize_t given) {
   }));
 }
 
-// Planes of gradients, added up at the places they came from.
+// A scatter-add of planes of gradients to the positions of their maxima.
 struct Scattered {
   const void* grad;
   const int64_t* places;
   void* out;
-  int64_t planes, outputs, inputs, channels;  // elements of `channels` planes lie side by side
+  int64_t planes, outputs, inputs, channels;  // elements of `channels` planes are interleaved
 };
 
 template <class T> int scatter_planes(const Scattered& s) {
@@ -147,7 +147,7 @@ bool read_channels(PyObject* object, Channels* c) {
   return true;
 }
 
-// An array of one float for each channel.
+// Whether `object` is an array of one float per channel.
 bool is_per_channel(PyObject* object, const Channels& c, bool written) {
   return is_plain(object, written, RL_FLOAT32) && size_of(object) == c.channels;
 }

@@ -1,12 +1,12 @@
-// Taking, gathering and scattering by indices. Every index is checked; a wrong one makes a function give up before or
-// after writing to its result, and the caller, who finds out which one it was, throws that away.
+// Taking, gathering and scattering by indices. Every index is checked. On a wrong index a function fails, possibly after
+// writing to its result; the caller then finds the wrong index, raises the error and drops the result.
 #include <string.h>
 
 #include "arrays.h"
 
 namespace {
 
-// Rows of `bytes` at places of a table of `size` rows; -1 where an index is outside.
+// Copies rows of `bytes` from a table of `size` rows by index; every index is checked first.
 struct Taking {
   const char* table;
   const int64_t* index;
@@ -41,7 +41,7 @@ int run_take(const Taking& t) {
   return 1;
 }
 
-// An array that take and its like may see as [outer, size, inner].
+// Whether an array can be viewed as [outer, size, inner] for take and similar functions.
 bool as_table(PyObject* object, bool written, int64_t axis, int64_t* outer, int64_t* size, int64_t* inner) {
   int dtype;
   if (!is_operand(object, written, &dtype) || !is_plain(object, written, dtype)) return false;
@@ -72,7 +72,7 @@ PyObject* take(PyObject*, PyObject* const* a, Py_ssize_t given) {
 
 // ---- sums of rows at indices ---------------------------------------------------------------------------------------
 
-// Each thread adds to its own rows of the result, in the order of the indices.
+// Each thread adds to its own rows of the result, in index order.
 template <class T> int add_rows(const T* rows, const int64_t* index, int64_t count, T* out, int64_t size, int64_t width) {
   if (!all_inside(index, count, size)) return 0;
   in_parallel(rushlight_threads_for(count * width), [&](int thread, int threads) {
@@ -112,17 +112,18 @@ PyObject* add_at(PyObject*, PyObject* const* a, Py_ssize_t given) {
 
 // ---- one index for each element ------------------------------------------------------------------------------------
 
-// Elements of `table` or to it, at places that differ from the loop's own along `axis`. Strides in bytes.
+// A loop over `index` that visits one element of `table` for each, at the index along `axis` and the loop's own position
+// elsewhere. Strides in bytes.
 struct Walk {
   int rank, axis;
   int64_t sizes[RL_MOST_DIMENSIONS], table_strides[RL_MOST_DIMENSIONS];
   int64_t limit;  // the table's size along the axis
   char* table;
   const int64_t* index;
-  char* other;  // contiguous, laid out as the index
+  char* other;  // contiguous, laid out like the index
 };
 
-// body(element of the table, element of the other, its bytes) for rows [first, last) of the loop; false at a wrong index.
+// Calls body(table element, other element) for rows [first, last) of the loop; false on a wrong index.
 template <class T, class F> bool walk_rows(const Walk& w, int64_t first, int64_t last, const F& body) {
   const int64_t width = w.sizes[w.rank - 1], along = w.table_strides[w.axis];
   const int64_t step = w.axis == w.rank - 1 ? 0 : w.table_strides[w.rank - 1];
@@ -143,7 +144,7 @@ template <class T, class F> bool walk_rows(const Walk& w, int64_t first, int64_t
   return true;
 }
 
-// Threads take rows; where several rows may write to one element, one thread takes all.
+// Rows are shared among threads. If several rows may write to one element, one thread takes all rows.
 template <class T, class F> int walk(const Walk& w, bool shared_rows, const F& body) {
   int64_t rows = 1;
   for (int d = 0; d + 1 < w.rank; ++d) rows *= w.sizes[d];

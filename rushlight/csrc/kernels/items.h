@@ -1,4 +1,4 @@
-// Items of operands: converting runs of them, and collecting and spreading them by strides.
+// Items of operands: converting contiguous runs, and gathering and scattering by strides.
 #pragma once
 
 #include <string.h>
@@ -7,7 +7,7 @@
 
 namespace {
 
-constexpr int64_t BLOCK = 1024;  // elements that pass through the first-level cache at a time
+constexpr int64_t BLOCK = 1024;  // elements processed at a time, few enough for the L1 cache
 
 void convert(int from, int to, const void* in, void* out, int64_t count) {
   const Variant* variant = rushlight_variant();

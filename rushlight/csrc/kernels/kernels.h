@@ -11,7 +11,7 @@
 #define RUSHLIGHT_KERNELS_CAPSULE "rushlight._kernels.table"
 #define RUSHLIGHT_KERNELS_VERSION 2
 
-/* Element types, in the order of rushlight.core.dtype.ALL. Complex numbers have no native kernels. */
+/* Element types, in the order of rushlight.core.dtype.ALL. No native kernel takes complex numbers. */
 typedef enum {
     RL_BOOL, RL_UINT8, RL_INT8, RL_INT16, RL_INT32, RL_INT64, RL_FLOAT16, RL_BFLOAT16, RL_FLOAT32, RL_FLOAT64,
     RL_DTYPE_COUNT
@@ -58,7 +58,7 @@ typedef enum {
 enum { RL_MOST_INPUTS = 3, RL_MOST_PARAMETERS = 2, RL_MOST_DIMENSIONS = 32 };
 
 /* Optimizers: name, state tensors, scalars, class. SPANS work element by element, of float32 or float64 all alike; MATRICES
-   take parameters row-major and as a whole. What the states and scalars are is said below, with the options. */
+   take parameters row-major and as a whole. The option structs below document the states and scalars. */
 #define RL_OPTIMIZERS(X)                                                                                             \
     X(sgd, RlSgd, 1, 1, SPANS) X(adam, RlAdam, 3, 1, SPANS) X(rmsprop, RlRmsprop, 3, 1, SPANS)                       \
     X(adagrad, RlAdagrad, 1, 1, SPANS) X(adadelta, RlAdadelta, 2, 1, SPANS) X(adamax, RlAdamax, 2, 1, SPANS)         \
@@ -81,14 +81,15 @@ typedef struct {
     const void *gradient;
     void *states[RL_MOST_STATES];
     int dtype;
-    int64_t count, rows, columns; /* elements; of the last two dimensions, 0 where there are fewer (MATRICES) */
-    double scalars[RL_MOST_SCALARS]; /* the first one: the number of steps so far */
+    int64_t count, rows, columns; /* elements; the last two dimensions, or 0 if there are fewer (MATRICES) */
+    double scalars[RL_MOST_SCALARS]; /* the first is the number of steps so far */
 } RlParameter;
 
-/* The options of each optimizer, as in rushlight.optim; those that are flags are 0 or 1. */
+/* The options of each optimizer, as in rushlight.optim; flags are 0 or 1. */
 typedef struct {
     double lr, momentum, dampening, weight_decay, nesterov, maximize;
-} RlSgd; /* momentum_buffer, which has no value yet where the number of steps is 0; that number stays */
+/* momentum_buffer, which is uninitialised while the number of steps is 0; this optimizer does not advance that number. */
+} RlSgd;
 
 typedef struct {
     double lr, beta1, beta2, eps, weight_decay, decoupled_weight_decay, maximize;
@@ -128,11 +129,11 @@ typedef struct {
 
 typedef struct {
     double lr, beta2_decay, eps, least_scale, threshold, weight_decay, maximize;
-} RlAdafactor; /* variance, or row_var and col_var; eps NaN: that of the dtype */
+} RlAdafactor; /* variance, or row_var and col_var; eps NaN stands for the dtype's own */
 
 typedef struct {
     uint32_t version; /* RUSHLIGHT_KERNELS_VERSION; check it before anything else */
-    const char *instructions; /* "baseline", "avx2" or "avx512": what was chosen for this processor */
+    const char *instructions; /* "baseline", "avx2" or "avx512": the set chosen for this processor */
 
     /* out[i] = code(inputs[0][i], ...), contiguous, i < count. Inputs are of `dtype` (but the first one of `where`, which
        is bool), and so is out, unless the class gives bool. Bit i of `scalars` says that inputs[i] is a single element.

@@ -1,5 +1,5 @@
-// Elementwise loops over operands of any layout and type. The kernels know contiguous elements of one type only; what
-// lies otherwise passes through blocks that stay in the first-level cache.
+// Elementwise loops over operands of any layout and type. The kernels take contiguous elements of one type only; other operands
+// pass through blocks that stay in the L1 cache.
 #include <string.h>
 
 #include "items.h"
@@ -7,8 +7,8 @@
 
 namespace {
 
-constexpr int64_t STREAMED = 24 << 20;       // bytes of a result that would only push other data out of the caches
-constexpr int64_t SHORT_ROW = 64;            // below, blocks are gathered across rows
+constexpr int64_t STREAMED = 24 << 20;       // results of at least this many bytes are written past the caches
+constexpr int64_t SHORT_ROW = 64;            // blocks of shorter rows are gathered across rows
 constexpr int64_t TILE_ROWS = 32, TILE_COLUMNS = 128;
 
 constexpr int dtype_of_native[NATIVE_COUNT] = {RL_FLOAT32, RL_FLOAT64, RL_INT32, RL_INT64, RL_BOOL};
@@ -55,13 +55,15 @@ bool find_kernel(int code, int dtype, Kernel* found) {
 
 // ---- running -------------------------------------------------------------------------------------------------------
 
-// Operands that lie across the output's order are read in tiles: dimension 1 is then the one along which they lie.
+// Operands that are transposed relative to the output are read in tiles: dimension 1 is the one along which they are
+// contiguous.
 struct Run {
   Kernel kernel;
   Shape shape;
   Operand out, in[RL_MOST_INPUTS];
   int inputs;
-  bool linear[RL_MOST_INPUTS + 1];  // the output is the last: elements lie one after another in the loop's order
+  // Whether an operand's elements follow one another in the loop's order; the output is the last entry.
+  bool linear[RL_MOST_INPUTS + 1];
   bool turned[RL_MOST_INPUTS], tiled, streams;
   const double* parameters;
 };
@@ -77,7 +79,7 @@ bool is_linear(const Shape& shape, const Operand& operand) {
 
 int64_t tiles_of(int64_t size, int64_t tile) { return (size + tile - 1) / tile; }
 
-// One thread's part of a run.
+// One thread's share of a run.
 class Worker {
  public:
   explicit Worker(const Run& run) : run_(run) {}
@@ -112,7 +114,7 @@ class Worker {
     run_.kernel.span(run_.out.data + begin * item_size[run_.out.dtype], in, end - begin, run_.parameters);
   }
 
-  // Tiles [begin, end), counted along dimension 0, then 1, then the others.
+  // Runs tiles [begin, end), counted along dimension 0, then 1, then the others.
   void tiles(int64_t begin, int64_t end) {
     const Shape& shape = run_.shape;
     const int64_t across = tiles_of(shape.sizes[0], TILE_COLUMNS), down = tiles_of(shape.sizes[1], TILE_ROWS);
@@ -129,7 +131,7 @@ class Worker {
 
   static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-  // out[r][c] of a tile from in[c * stride + r].
+  // Transposes a tile: out[r][c] = in[c * stride + r].
   static void turn(int64_t size, const char* in, int64_t stride, int64_t rows, int64_t columns, char* out) {
     if (size == 4) rushlight_variant()->turn(in, stride, rows, columns, out, TILE_COLUMNS);
     else if (size == 8) turn_items<uint64_t>(in, stride, rows, columns, out);
@@ -177,7 +179,7 @@ class Worker {
     }
   }
 
-  // `count` elements of an input, contiguous and of the kernel's type.
+  // `count` elements of an input as contiguous elements of the kernel's type.
   const void* input(int k, const Cursor& cursor, int64_t count) {
     const Operand& operand = run_.in[k];
     const int wanted = run_.kernel.span ? run_.kernel.in_dtype[k] : operand.dtype;
@@ -205,7 +207,7 @@ class Worker {
     return raw_[k];
   }
 
-  // One value repeated; it stays in its block from one row to the next.
+  // Fills a block with one value; it stays there from one row to the next.
   const void* fill(int k, const char* at, int wanted, int64_t count) {
     if (filled_from_[k] != at || filled_[k] < count) {
       alignas(8) char value[8];
@@ -232,7 +234,7 @@ bool shares_bytes(const Run& run) {
   return false;
 }
 
-// Finds operands whose elements lie along another dimension than 0, and makes that dimension 1.
+// Finds operands that are contiguous along a dimension other than 0, and makes that dimension 1.
 void find_turned(Run* run, Operand* const* operands) {
   Shape& shape = run->shape;
   run->tiled = false;

@@ -8,7 +8,7 @@ namespace {
 struct Rows {
   int64_t count, classes, ignored;
   const int64_t* labels;
-  const float* weights;  // by class, or null
+  const float* weights;  // one per class, or null
 
   float weight(int64_t label) const { return weights ? weights[label] : 1.0f; }
   bool counts(int64_t row) const { return labels[row] != ignored; }
@@ -20,7 +20,7 @@ bool labels_exist(const Rows& r) {
   return exist;
 }
 
-// False, perhaps with an exception set, where these are no rows of labels and weights for `values`.
+// False, perhaps with an exception set, if labels and weights do not fit the rows of `values`.
 bool read_rows(PyObject* values, bool written, PyObject* labels, PyObject* weights, PyObject* ignored, Rows* r) {
   if (!is_plain(values, written, RL_FLOAT32) || PyArray_NDIM((PyArrayObject*)values) != 2) return false;
   r->count = PyArray_DIM((PyArrayObject*)values, 0);

@@ -6,7 +6,7 @@
 
 namespace rl {
 
-// body(lane, index) over [first, last) of arrays that it reads and writes by index.
+// Calls body(lane, index) over [first, last); the body reads and writes arrays by index.
 template <class F> RL_INLINE void each_index(int64_t first, int64_t last, const F& body) {
   int64_t i = first;
   for (; i + lanes <= last; i += lanes) body(vector_lane{}, i);
@@ -15,7 +15,7 @@ template <class F> RL_INLINE void each_index(int64_t first, int64_t last, const 
 
 static double power(double base, double exponent) { return __builtin_pow(base, exponent); }
 
-// A parameter's memory, and its gradient as steps take it: negated to climb, and with the penalty's part.
+// A parameter's memory and its effective gradient: negated for `maximize`, plus weight decay.
 template <class T> struct Arrays {
   T *parameter, *states[RL_MOST_STATES];
   const T* gradient;
@@ -49,7 +49,8 @@ template <class T> void step(const RlSgd& o, const RlParameter& given, int64_t f
   });
 }
 
-// What Adam and its relatives do first: the parameter shrinks, or the gradient takes the penalty; then both means move.
+// The first part of Adam and its variants: weight decay shrinks the parameter or is added to the gradient; then both moments
+// move.
 template <class T> struct Moments {
   Arrays<T> a;
   T shrink, weight, beta2, rest2;
@@ -70,7 +71,7 @@ template <class T> struct Moments {
   }
 };
 
-// Roots and divisions take longer than the memory, so there is one of each.
+// Roots and divisions are slower than memory, so this formula uses one of each.
 template <class T> void step(const RlAdam& o, const RlParameter& given, int64_t first, int64_t last) {
   const Moments<T> moments(o, given);
   T* largest = (T*)given.states[2];
@@ -167,7 +168,7 @@ template <class T> void step(const RlNadam& o, const RlParameter& given, int64_t
   });
 }
 
-// The factor by which the variance of early steps is corrected; 0 while it is intractable (an average of length 5 or less).
+// RAdam's rectification term for the variance of early steps; 0 while it is intractable (an average of length 5 or less).
 static double rectification(double beta2, double number) {
   const double limit = 2 / (1 - beta2) - 1, decayed = power(beta2, number);
   const double length = limit - 2 * number * decayed / (1 - decayed);
@@ -218,7 +219,7 @@ template <class T> void step(const RlRprop& o, const RlParameter& given, int64_t
   });
 }
 
-// Flat, or a formula of a lane is called for each vector and reads what it has captured from memory.
+// flatten inlines the formulas. Otherwise each vector would cost a call that reloads the captured values from memory.
 template <class O>
 __attribute__((flatten)) void step_of(const void* options, const RlParameter& parameter, int64_t first, int64_t last) {
   if (parameter.dtype == RL_FLOAT64) step<double>(*(const O*)options, parameter, first, last);

@@ -1,9 +1,9 @@
-// Optimizer steps over lists of parameters, whose elements are shared out evenly.
+// Optimizer steps over lists of parameters, whose elements are divided evenly among threads.
 #include "engine.h"
 
 namespace {
 
-// The part of all elements that one thread takes, parameter by parameter.
+// One thread's share of all elements, parameter by parameter.
 void step_of_thread(int code, const double* options, const RlParameter* parameters, int64_t count, Part part) {
   int64_t start = 0;
   for (int64_t i = 0; i < count; start += parameters[i++].count) {
@@ -13,7 +13,7 @@ void step_of_thread(int code, const double* options, const RlParameter* paramete
   }
 }
 
-// Parameters as a whole: each goes to the thread that is free first.
+// Whole parameters: each goes to the next free thread.
 int step_of_matrices(const double* options, const RlParameter* parameters, int64_t count, int threads) {
   int64_t widest = 0, next = 0;
   for (int64_t i = 0; i < count; ++i)
@@ -29,7 +29,7 @@ int step_of_matrices(const double* options, const RlParameter* parameters, int64
   return 1;
 }
 
-// ASGD's rate and weight for the step after number `step`, as float32 tensors keep them.
+// ASGD's learning rate and averaging weight after step number `step`, rounded as float32 tensors would.
 void advance_asgd(const RlAsgd& o, double step, double* scalars) {
   const double late = step - o.t0;
   scalars[1] = o.lr / __builtin_pow(1 + o.lambd * o.lr * step, o.alpha);

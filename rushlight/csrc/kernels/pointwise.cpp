@@ -1,4 +1,4 @@
-// Pointwise operators and copies for Python: arrays and numbers in, whether a kernel did the work out.
+// Pointwise operators and copies for Python. In: arrays and numbers. Out: whether a kernel did the work.
 #include "arrays.h"
 
 namespace {
@@ -11,7 +11,7 @@ constexpr int inputs_of[RL_POINTWISE_COUNT] = {
 
 bool is_integer_dtype(int dtype) { return dtype >= RL_UINT8 && dtype <= RL_INT64; }
 
-// A Python number as an element of the type that the operator is computed in. False where it does not fit there as it is.
+// Stores a Python number as an element of the type in which the operator computes. False if it does not fit exactly.
 bool read_number(PyObject* object, int dtype, double* storage, Operand* operand) {
   operand->data = (char*)storage;
   if (PyFloat_Check(object)) {
@@ -19,7 +19,7 @@ bool read_number(PyObject* object, int dtype, double* storage, Operand* operand)
     operand->dtype = RL_FLOAT64;
     return dtype >= RL_FLOAT16;
   }
-  if (!PyLong_Check(object)) return false;  // bool is an int, too
+  if (!PyLong_Check(object)) return false;  // includes bool
   int overflow;
   const int64_t value = PyLong_AsLongLongAndOverflow(object, &overflow);
   if (overflow) return false;
@@ -50,8 +50,7 @@ bool read_output(PyObject* object, Loop* loop) {
   return true;
 }
 
-// An array broadcast to the loop's sizes; false where it does not fit, or shares memory with the output otherwise than
-// element by element.
+// Reads an array broadcast to the loop's sizes. False if it does not fit, or overlaps the output other than element by element.
 bool read_array(PyObject* object, PyArrayObject* out, const Loop* loop, Operand* operand) {
   if (!is_operand(object, false, &operand->dtype)) return false;
   PyArrayObject* array = (PyArrayObject*)object;
@@ -69,7 +68,7 @@ bool read_array(PyObject* object, PyArrayObject* out, const Loop* loop, Operand*
 bool read_input(PyObject* object, PyArrayObject* out, const Loop* loop, double* storage, Operand* operand) {
   if (PyArray_Check(object)) {
     if (!read_array(object, out, loop, operand)) return false;
-    // Small integers are computed in int32: other integers would have to wrap around first.
+    // Small integers are computed in int32, so operands of other integer types would have to wrap around first.
     return loop->dtype == operand->dtype || !is_integer_dtype(loop->dtype) || item_size[loop->dtype] >= 4;
   }
   for (int d = 0; d < loop->rank; ++d) operand->strides[d] = 0;

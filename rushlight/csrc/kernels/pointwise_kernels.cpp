@@ -104,7 +104,7 @@ RL_BINARY(tanh_backward, a*(one - b * b))
 RL_TERNARY(addcmul, a + p.p[0] * b * c)
 RL_TERNARY(addcdiv, a + p.p[0] * b / c)
 
-// Below a weight of a half from the start, else from the end, so that a weight of 1 gives the end exactly.
+// For weights below 0.5 counts from the start, else from the end, so that a weight of 1 gives the end exactly.
 RL_BINARY(lerp, p.p[0] < (T)0.5 ? a + p.p[0] * (b - a) : b - (b - a) * ((T)1 - p.p[0]))
 
 // a is the gradient, b is x.

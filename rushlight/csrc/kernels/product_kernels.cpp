@@ -5,8 +5,9 @@
 
 namespace rl {
 
-// Which operand is packed into panels: each costs its size. Few rows are better taken as the columns of the transposed
-// product, so that the larger operand is read where it lies, once; but not where its columns would be read across memory.
+// Whether to compute the transposed product. It decides which operand is packed into panels, at the cost of the operand's size.
+// Few rows are better taken as columns of the transposed product, so that the larger operand is read once, in place; but not if
+// its columns would be strided in memory.
 static bool transposes(const Product& p) {
   return p.rows >= 8 && 4 * p.rows <= p.columns && p.depth >= 64 && p.b_column != 1;
 }
@@ -26,11 +27,11 @@ template <class E> static void multiply(const Product& p, const E& emit) {
         matrices<float>{a.data, a.batch, a.column, a.row}, p.rows, p.depth, p.scratch, batched_epilogue(turned, p.columns));
 }
 
-// ---- few rows: memory decides, and nothing is packed ---------------------------------------------------------------
+// ---- few rows: memory-bound, and nothing is packed ---------------------------------------------------------------
 
 constexpr int few_rows = 4;
 
-// c[r][0..width) for r < Rows, from rows of B.
+// c[r][0..width) for r < Rows, as sums of rows of B.
 template <int Rows, class E>
 static void stream_rows(const Product& p, long batch, long row, long column, const E& emit) {
   constexpr int vectors = 4;
@@ -46,7 +47,7 @@ static void stream_rows(const Product& p, long batch, long row, long column, con
     RL_UNROLL for (int j = 0; j < vectors; ++j) emit(vector_lane{}, batch, row + r, column + j * lanes, sum[r][j]);
 }
 
-// c[r][column] for r < Rows, by products of rows of A with one contiguous column of B.
+// c[r][column] for r < Rows, as dot products of rows of A with one contiguous column of B.
 template <int Rows, class E>
 static void dot_rows(const Product& p, long batch, long row, long column, const E& emit) {
   const float *a = p.a + batch * p.a_batch + row * p.a_row, *b = p.b + batch * p.b_batch + column * p.b_column;

@@ -19,7 +19,7 @@ int rushlight_matmul(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_
 
 namespace {
 
-// The last two dimensions of an array of floats, and one of batches where there are three.
+// The last two dimensions of an array of floats, and the batch dimension if there are three.
 struct Matrices {
   const float* data;
   int64_t batches, rows, columns, batch_stride, row_stride, column_stride;

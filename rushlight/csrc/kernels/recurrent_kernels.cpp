@@ -1,4 +1,4 @@
-// A recurrent layer in one direction, float32: its steps, and back through them.
+// A recurrent layer in one direction, float32: forward steps and backward steps.
 #include <rushlight/recurrent_backward.h>
 
 #include "variant.h"

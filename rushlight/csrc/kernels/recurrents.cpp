@@ -3,7 +3,7 @@
 
 namespace {
 
-// An argument that must be a plain float32 array of these sizes; with `may_miss` also None, which gives null.
+// Reads a row-major float32 array of these sizes; with `may_miss` also None, which gives null.
 bool read(PyObject* object, bool written, bool may_miss, int dims, int64_t a, int64_t b, int64_t c, float** data) {
   *data = nullptr;
   if (may_miss && object == Py_None) return true;
@@ -16,7 +16,7 @@ bool read(PyObject* object, bool written, bool may_miss, int dims, int64_t a, in
   return true;
 }
 
-// The kind of layer, and its sizes from gates [steps, batch, gates hidden] and weight [gates hidden, hidden].
+// Reads the kind of layer, and its sizes from gates [steps, batch, gates hidden] and weight [gates hidden, hidden].
 bool read_sizes(PyObject* kind, PyObject* gates, PyObject* weight, Recurrent* l) {
   l->kind = PyLong_Check(kind) ? (int)PyLong_AsLong(kind) : -1;
   if (l->kind < 0 || l->kind >= RECURRENT_COUNT || !is_plain(gates, false, RL_FLOAT32) || !is_plain(weight, false, RL_FLOAT32) ||
@@ -43,7 +43,7 @@ bool any_overlap(PyObject* const* written, int writes, PyObject* const* read, in
   return false;
 }
 
-// Runs the steps on as many threads as one step is worth.
+// Runs all steps. The work of one step decides the number of threads.
 template <class F> PyObject* run_steps(Recurrent* l, const F& body) {
   const int64_t gates = recurrent_gates[l->kind], step = l->batch * l->hidden * (gates * l->hidden / 16 + 1);
   return PyBool_FromLong(without_lock(step * l->steps, [&] {

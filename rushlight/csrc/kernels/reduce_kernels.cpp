@@ -1,4 +1,4 @@
-// Reductions of rows, and of columns that lie side by side.
+// Reductions of contiguous rows, and of adjacent columns.
 #include <rushlight/reduce.h>
 
 #include "variant.h"
@@ -7,13 +7,14 @@ namespace rl {
 
 // ---- rows ----------------------------------------------------------------------------------------------------------
 
-// From is the elements' type, T the type they are combined in.
+// From is the elements' type, T the type they are accumulated in.
 template <class Op, class From, class T> void reduce_row(const void* in, int64_t n, void* out, const void*) {
   accumulator<Op, T> total;
   const From* p = (const From*)in;
   const auto load = [&](auto lane, long i) { return cast<T, From>(lane.load(p + i)); };
   long first = 0;
-  for (; first + 4 * lanes <= n; first += 4 * lanes) {  // four at once, or each would wait for the one before
+  // Four independent accumulators; with one, each addition would wait for the one before.
+  for (; first + 4 * lanes <= n; first += 4 * lanes) {
     const vector_lane lane;
     const auto low = Op::combine(load(lane, first), load(lane, first + lanes));
     const auto high = Op::combine(load(lane, first + 2 * lanes), load(lane, first + 3 * lanes));
@@ -23,7 +24,7 @@ template <class Op, class From, class T> void reduce_row(const void* in, int64_t
   *(T*)out = total.finish();
 }
 
-// Where the value *wanted, or NaN where that is NaN, is found first; INT64_MAX if nowhere.
+// The first index of the value *wanted, or of NaN if that is NaN; INT64_MAX if there is none.
 template <class T> void find_row(const void* in, int64_t n, void* out, const void* wanted) {
   constexpr int64_t block = 16 * lanes;
   const T *p = (const T*)in, value = *(const T*)wanted;
@@ -43,7 +44,7 @@ template <class T> void find_row(const void* in, int64_t n, void* out, const voi
   *(int64_t*)out = first < n ? first : INT64_MAX;
 }
 
-// Two passes, for the value and for its place, are faster than one that carries places along.
+// Two passes, for the value and for its index, are faster than one that tracks indices.
 template <class Op, class T> void extremum_row(const void* in, int64_t n, void* out, const void*) {
   T value;
   reduce_row<Op, T, T>(in, n, &value, nullptr);
@@ -57,7 +58,7 @@ struct plain {
   template <class V> static RL_INLINE V of(V x) { return x; }
 };
 
-// The sum of what F makes of differences from a mean.
+// The sum of F applied to differences from a mean.
 template <class F, class T> void difference_row(const void* in, int64_t n, void* out, const void* given) {
   accumulator<sum, T> total;
   const T *p = (const T*)in, mean = *(const T*)given;
@@ -67,7 +68,7 @@ template <class F, class T> void difference_row(const void* in, int64_t n, void*
 
 // ---- columns -------------------------------------------------------------------------------------------------------
 
-// Sums of floats go through three levels, as in reduce.h.
+// Sums of floats cascade through three levels, as in reduce.h.
 template <class Op, class T> constexpr bool cascades = same<Op, sum> && is_floating<T>;
 
 template <class Op, class T> struct column_block {
@@ -132,7 +133,7 @@ void extremum_columns(const void* in, int64_t n, int64_t stride, int64_t width, 
   });
 }
 
-// ---- tables: rows by operation, columns by the elements' type as in kernels.h ---------------------------------------
+// ---- tables: one row per operation, one column per element type as in kernels.h ---------------------------------------
 
 #define RL_SUMS(kernel, op)                                                                             \
   {kernel<op, bool, int64_t>, kernel<op, uint8_t, int64_t>, kernel<op, int8_t, int64_t>,                 \

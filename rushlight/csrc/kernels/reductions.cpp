@@ -1,9 +1,10 @@
-// Reductions: how they are shared among threads, and which dimensions of a NumPy array they run over.
+// Reductions: division among threads, and the dimensions of a NumPy array to reduce.
 #include <string.h>
 
 #include "arrays.h"
 
-// ---- sharing -------------------------------------------------------------------------------------------------------
+// ---- division among threads
+// -------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -25,7 +26,7 @@ struct Task {
   const char* mean_at(int64_t index) const { return mean ? mean + index * out_size() : nullptr; }
 };
 
-// Elements [first, last) of the reduced dimension, for `width` results from `column` on.
+// Reduces elements [first, last) of the reduced dimension, for `width` results from `column` on.
 void run_columns(const Task& t, int64_t outer, int64_t column, int64_t width, int64_t first, int64_t last, char* out) {
   const char* in = t.in + ((outer * t.count + first) * t.inner + column) * t.in_size();
   rushlight_variant()->reduce_columns[t.operation][t.dtype](in, last - first, t.inner, width, out,
@@ -37,10 +38,10 @@ void run_row(const Task& t, int64_t row, int64_t first, int64_t last, char* out)
                                                         t.mean_at(row));
 }
 
-// Pieces of results: whole rows, or runs of columns.
+// The number of pieces: whole rows, or runs of columns.
 int64_t pieces(const Task& t) { return t.inner == 1 ? t.outer : t.outer * ((t.inner + REDUCED_WIDTH - 1) / REDUCED_WIDTH); }
 
-// One piece, over [first, last) of the reduced dimension; the result goes to `out`, or to its place in t.out.
+// Reduces one piece over [first, last) of the reduced dimension into `out`, or into its place in t.out.
 void run_piece(const Task& t, int64_t piece, int64_t first, int64_t last, char* out) {
   if (t.inner == 1) return run_row(t, piece, first, last, out ? out : t.out + piece * t.out_size());
   const int64_t runs = (t.inner + REDUCED_WIDTH - 1) / REDUCED_WIDTH, column = piece % runs * REDUCED_WIDTH;
@@ -55,7 +56,7 @@ int64_t width_of(const Task& t, int64_t piece) {
   return left < REDUCED_WIDTH ? left : REDUCED_WIDTH;
 }
 
-// Few results of many elements: every thread reduces a part of each, and the parts are reduced after that.
+// Few results of many elements: every thread reduces a part of each, then the partial results are reduced.
 void run_split(const Task& t, int threads) {
   const Reduction merging = reads_mean(t.operation) ? REDUCE_SUM : t.operation;
   for (int64_t piece = 0; piece < pieces(t); ++piece) {
@@ -75,7 +76,7 @@ void run_split(const Task& t, int threads) {
   }
 }
 
-// The first place of a row's extremum: its value by all threads, then the place in each thread's part.
+// The first index of a row's extremum: all threads find the value, then each searches its part for the index.
 void run_split_places(const Task& t, int threads) {
   const Reduction extremum = t.operation == REDUCE_ARGMAX ? REDUCE_MAX : REDUCE_MIN;
   for (int64_t row = 0; row < t.outer; ++row) {
@@ -128,8 +129,8 @@ int rushlight_reduce(Reduction operation, int dtype, const void* in, int64_t out
 
 namespace {
 
-// A row-major array seen as [outer, count, inner], all of `count` being reduced; false where dimensions alternate more
-// often than that.
+// Views a row-major array as [outer, count, inner], with exactly `count` reduced; false if kept and reduced dimensions
+// alternate more often.
 bool as_three(PyArrayObject* array, uint32_t axes, int64_t* outer, int64_t* count, int64_t* inner) {
   *outer = *count = *inner = 1;
   int stage = 0;
@@ -181,7 +182,7 @@ PyObject* reduce(PyObject*, PyObject* const* arguments, Py_ssize_t given) {
       Py_RETURN_FALSE;
     mean = PyArray_DATA((PyArrayObject*)arguments[4]);
   }
-  // Nothing has a smallest element; sums of nothing are left to the caller, too.
+  // An empty minimum or maximum has no value; the caller handles empty sums, too.
   if (!PyArray_SIZE(out) || !count) Py_RETURN_FALSE;
   const void* source = PyArray_DATA(in);
   void* target = PyArray_DATA(out);

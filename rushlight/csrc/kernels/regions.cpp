@@ -1,4 +1,4 @@
-// Boxes and regions of images, as torchvision has them: non-maximum suppression, and means over aligned samples of regions.
+// Boxes and regions of images, as in torchvision: non-maximum suppression, and RoI align.
 #include <math.h>
 #include <string.h>
 
@@ -8,8 +8,8 @@ namespace {
 
 // ---- boxes ---------------------------------------------------------------------------------------------------------
 
-// Of boxes by falling score, sides[4][count] as x1, y1, x2, y2: the places of those that no box kept before them covers by
-// more than `threshold` of the area of the two together. `areas` and `covered` have room for all.
+// Non-maximum suppression of boxes sorted by falling score, sides[4][count] as x1, y1, x2, y2. Writes the indices of boxes
+// whose intersection over union with every kept box is at most `threshold`. `areas` and `covered` have room for all boxes.
 template <class T>
 int64_t keep_boxes(const T* sides, int64_t count, double threshold, int64_t* kept, T* areas, uint8_t* covered) {
   const T *x1 = sides, *y1 = x1 + count, *x2 = y1 + count, *y2 = x2 + count;
@@ -43,7 +43,7 @@ template <class T> int64_t run_nms(PyObject* const* a, int64_t count, double thr
   return found;
 }
 
-// nms(kept, sides, threshold): how many places it wrote into kept, or -1 where there is no kernel.
+// nms(kept, sides, threshold): the number of indices written to `kept`, or -1 if there is no kernel.
 PyObject* nms(PyObject*, PyObject* const* a, Py_ssize_t given) {
   if (given != 3) return PyErr_Format(PyExc_TypeError, "nms: expected kept, sides, threshold; got %zd", given);
   const double threshold = PyFloat_AsDouble(a[2]);
@@ -68,9 +68,9 @@ struct Regions {
   bool aligned;
 };
 
-constexpr int64_t MOST_SAMPLES = 1 << 20;  // along one side of a region
+constexpr int64_t MOST_SAMPLES = 1 << 20;  // samples along one side of a region
 
-// One side of a region: cell `i` of the result is a mean of the pixels from first[i] to last[i], with weights[i * size + pixel].
+// One side of a region: cell `i` of the result averages the pixels from first[i] to last[i] with weights[i * size + pixel].
 template <class T> struct Side {
   int64_t *first, *last;
   T* weights;
@@ -83,8 +83,8 @@ template <class T> Side<T> side_at(char* memory, int64_t pooled) {
   return {first, first + pooled, (T*)(first + 2 * pooled)};
 }
 
-// Each cell is sampled at `samples` points that are spread evenly (0: about one a pixel); a point lies between two pixels,
-// which have a share in it. False where that is too much work, or the region is not a finite one.
+// Sets the weights of one side. Each cell has `samples` evenly spread points (0: about one a pixel), and each point is
+// interpolated between two pixels. False if that is too much work, or if the region is not finite.
 template <class T> bool weigh(const Regions& r, T low, T high, int64_t pooled, int64_t size, const Side<T>& side) {
   const T scale = (T)r.scale, offset = r.aligned ? (T)0.5 : (T)0, start = low * scale - offset;
   T length = high * scale - offset - start;
@@ -116,7 +116,7 @@ template <class T> bool weigh(const Regions& r, T low, T high, int64_t pooled, i
   return true;
 }
 
-// All channels of one region. `line` has room for a row of an image.
+// Averages all channels of one region. `line` has room for one row of an image.
 template <class T> void average(const Regions& r, const T* image, T* out, const Side<T>& rows, const Side<T>& columns, T* line) {
   int64_t left = r.width, right = 0;
   for (int64_t i = 0; i < r.out_width; ++i) {
@@ -165,7 +165,7 @@ template <class T> int align_regions(const Regions& r) {
   return !wrong;
 }
 
-// roi_align(out, images, rois, scale, sampling_ratio, aligned). False where a region is none, and where there is no kernel.
+// roi_align(out, images, rois, scale, sampling_ratio, aligned). False if a region is invalid, or if there is no kernel.
 PyObject* roi_align(PyObject*, PyObject* const* a, Py_ssize_t given) {
   if (given != 6) return PyErr_Format(PyExc_TypeError, "roi_align: expected 6 arguments, got %zd", given);
   int64_t samples;

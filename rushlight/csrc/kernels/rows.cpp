@@ -16,7 +16,7 @@ int64_t size_of(PyObject* array) { return PyArray_SIZE((PyArrayObject*)array); }
 void softmax_pieces(SoftmaxRows kernel, const float* const* in, float* out, int64_t outer, int64_t count, int64_t inner) {
   constexpr int64_t WIDTH = 64;
   const int64_t runs = inner == 1 ? 1 : (inner + WIDTH - 1) / WIDTH;
-  // An exponential is worth several plain elements.
+  // An exponential costs as much as several plain elements.
   in_parallel(rushlight_threads_for(outer * count * inner * 2), [&](int thread, int threads) {
     const Part part = part_of(outer * runs, thread, threads);
     for (int64_t piece = part.first; piece < part.last; ++piece) {
@@ -55,7 +55,7 @@ PyObject* softmax(PyObject*, PyObject* const* arguments, Py_ssize_t given) {
   }));
 }
 
-// An optional array of `count` floats.
+// Reads an optional array of `count` floats.
 bool read_optional(PyObject* object, int64_t count, bool written, const float** data) {
   *data = nullptr;
   if (object == Py_None) return true;
@@ -88,7 +88,7 @@ PyObject* layer_norm(PyObject*, PyObject* const* arguments, Py_ssize_t given) {
   }));
 }
 
-// Each thread adds up its rows' gradients of weight and bias in scratch of its own.
+// Each thread accumulates the weight and bias gradients of its rows in its own scratch.
 int run_layer_norm_backward(const LayerNormBackward& o, int64_t rows) {
   const int wanted = rushlight_threads_for(rows * o.width);
   float* sums = (float*)rushlight_scratch(2 * wanted * o.width * (int64_t)sizeof(float), BUFFERS);

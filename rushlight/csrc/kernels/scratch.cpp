@@ -1,4 +1,4 @@
-// Scratch memory that a thread keeps from call to call.
+// Scratch memory that each thread keeps from call to call.
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -6,7 +6,7 @@
 
 namespace {
 
-constexpr int64_t KEPT = 64 << 20;  // bytes; larger scratch is given back at the next request
+constexpr int64_t KEPT = 64 << 20;  // bytes; larger scratch is freed at the next request
 
 struct Kept {
   void* memory[SCRATCH_COUNT];

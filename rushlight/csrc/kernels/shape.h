@@ -1,11 +1,11 @@
-// The dimensions of a loop over several operands: ordered, joined, and walked.
+// The dimensions of a loop over several operands: sorted, merged, and walked.
 #pragma once
 
 #include "engine.h"
 
 namespace {
 
-// Dimension 0 is the innermost from here on: the output's smallest strides first, dimensions of one run joined.
+// From here on dimension 0 is the innermost: dimensions are sorted by the output's strides, and contiguous ones merged.
 struct Shape {
   int rank;
   int64_t sizes[RL_MOST_DIMENSIONS];
@@ -67,7 +67,7 @@ Shape simplify(const Loop& loop, Operand* const* operands, int count) {
   return shape;
 }
 
-// A place in the loop. Rows are runs of dimension 0.
+// A position in the loop. Rows are runs of dimension 0.
 struct Cursor {
   const Shape* shape;
   int64_t index[RL_MOST_DIMENSIONS];

@@ -1,5 +1,5 @@
-// Sorting, the largest or smallest of rows, and running sums, row by row over row-major arrays. How a row is sorted is in
-// rushlight/sort.h, which compiled code uses too.
+// Sorting, top-k and cumulative sums, row by row over row-major arrays. The sorting algorithm is in rushlight/sort.h, which
+// compiled code uses too.
 #include <rushlight/sort.h>
 
 #include "arrays.h"
@@ -14,7 +14,7 @@ int sort_rows(const T* in, int64_t rows, int64_t count, int64_t kept, bool desce
   const int64_t needed = rl::sort_scratch_bytes<T>(count, kept);
   char* scratch = (char*)rushlight_scratch(threads * needed, BUFFERS);
   if (!scratch) return 0;
-  int status = 0;  // rows are short enough, as the caller has made sure
+  int status = 0;  // the caller has made sure that rows are short enough
   in_parallel(threads, [&](int thread, int total) {
     char* own = scratch + thread * needed;
     const Part part = part_of(rows, thread, total);
@@ -63,7 +63,7 @@ template <class T, class A> void running_row(const T* in, T* out, int64_t count)
   for (int64_t i = 0; i < count; ++i) out[i] = (T)(total += in[i]);
 }
 
-// Several rows at once, or each addition would wait for the one before.
+// Several rows at once; with one, each addition would wait for the one before.
 template <class T, class A> void running_rows(const T* in, T* out, int64_t rows, int64_t count) {
   int64_t row = 0;
   for (; row + 4 <= rows; row += 4, in += 4 * count, out += 4 * count) {

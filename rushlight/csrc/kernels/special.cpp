@@ -14,14 +14,14 @@ constexpr double EPSILON = 1.1e-16;
 
 double erfc_of(double x) { return erfc(x); }
 
-// A&S 6.1: the sign of gamma is left out.
+// A&S 6.1. The sign of gamma is dropped.
 double lgamma_of(double x) {
   int sign;
   return isinf(x) ? INFINITY : lgamma_r(x, &sign);
 }
 
-// A&S 6.3.18 for large x, 6.3.5 for small, 6.3.7 for negative. Next to the zero at 1.46 it is a product, so that the error
-// stays small beside the value.
+// A&S 6.3.18 for large x, 6.3.5 for small, 6.3.7 for negative. Near the zero at 1.46 it is a product, so that the relative
+// error stays small.
 double digamma_of(double x) {
   if (x == 0) return copysign(INFINITY, -x);
   if (isinf(x)) return x > 0 ? x : NAN;
@@ -31,11 +31,11 @@ double digamma_of(double x) {
     return digamma_of(1 - x) - PI / tan(PI * modf(x, &whole));
   }
   constexpr double ZERO = 1.4616321449683622, ZERO_REST = 9.5499954299656977e-17;
-  if (fabs(x - ZERO) < 0.05) {  // the sum of 1 / (n + ZERO) - 1 / (n + x) is what digamma(ZERO) = 0 is short of
+  if (fabs(x - ZERO) < 0.05) {  // digamma(ZERO) = 0, so digamma(x) is the sum of 1 / (n + ZERO) - 1 / (n + x)
     const double gap = (x - ZERO) - ZERO_REST;
     double sum = 0;
     for (int n = 0; n < 30; ++n) sum += 1 / ((n + ZERO) * (n + x));
-    const double a = ZERO + 30, b = x + 30;  // the rest, of the asymptotic series of either
+    const double a = ZERO + 30, b = x + 30;  // the remaining terms, from the asymptotic series of both
     const double a2 = a * a, b2 = b * b, s = a + b;
     double rest = log1p((x - ZERO) / a) / (x - ZERO == 0 ? 1 : x - ZERO);
     if (x == ZERO) rest = 1 / a;
@@ -90,7 +90,7 @@ double ndtri_of(double p) {
 // exp(x^2) erfc(x): A&S 7.1.14, a continued fraction, for large x.
 double erfcx_of(double x) {
   if (x < 0) return x < -26.7 ? INFINITY : 2 * exp(x * x) - erfcx_of(-x);
-  if (x < 6) {  // the rounding of x^2 is made good
+  if (x < 6) {  // compensates the rounding of x^2
     const double square = x * x;
     return exp(square) * (1 + fma(x, x, -square)) * erfc(x);
   }
@@ -132,7 +132,7 @@ double bessel_scaled(int order, double x) {
 double i0e_of(double x) { return bessel_scaled(0, fabs(x)); }
 double i1e_of(double x) { return copysign(bessel_scaled(1, fabs(x)), x); }
 
-// The exponential in two steps, so that it overflows no earlier than the result.
+// Splits the exponential in two factors, so that it overflows no earlier than the result.
 double i0_of(double x) {
   const double half = exp(fabs(x) / 2);
   return isinf(x) ? INFINITY : i0e_of(x) * half * half;
@@ -161,7 +161,7 @@ double zeta_of(double s, double q) {
   }
   const double power = pow(a, -s);
   sum += power * a / (s - 1) + 0.5 * power;
-  static const double numbers[] = {  // Bernoulli's, over factorials
+  static const double numbers[] = {  // Bernoulli numbers over factorials
       1. / 12, -1. / 720, 1. / 30240, -1. / 1209600, 1. / 47900160, -691. / 1307674368000., 1. / 74724249600.,
       -3617. / 10670622842880000., 43867. / 5109094217170944000., -174611. / 802857662698291200000.};
   double factor = s * power / a;
@@ -262,9 +262,9 @@ const Function functions[] = {
     {"zeta", nullptr, zeta_of}, {"igamma", nullptr, igamma_of}, {"igammac", nullptr, igammac_of},
 };
 
-constexpr int64_t COST = 64;  // of one element, beside an addition
+constexpr int64_t COST = 64;  // the cost of one element, relative to an addition
 
-// special(name, out, x[, y]): writes a function of float64 arrays, all of one size.
+// special(name, out, x[, y]): applies a function to float64 arrays, all of one size.
 PyObject* special(PyObject*, PyObject* const* a, Py_ssize_t given) {
   const char* name = given >= 3 && given <= 4 ? PyUnicode_AsUTF8(a[0]) : nullptr;
   if (!name) {

@@ -1,4 +1,4 @@
-// Which set of instructions runs, and on how many threads.
+// Chooses the instruction set and the number of threads.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +7,10 @@
 
 namespace {
 
-constexpr int64_t GRAIN = 32768;  // elements below which a second thread costs more than it gives
+constexpr int64_t GRAIN = 32768;  // with fewer elements a second thread costs more than it gains
 
 int thread_limit = 1;
-bool forked = false;  // the threads of an OpenMP pool do not survive a fork, and a child that waits for them hangs
+bool forked = false;  // the threads of an OpenMP pool do not survive a fork; a child that waits for them hangs
 
 const Variant* chosen = &rushlight_variant_baseline;
 
@@ -56,7 +56,7 @@ void rushlight_watch_forks() {
   pthread_atfork(nullptr, nullptr, [] {
     forked = true;
 #ifdef _OPENMP
-    omp_set_max_active_levels(0);  // compiled code says how many threads it wants, and gets one
+    omp_set_max_active_levels(0);  // compiled code asks for its own number of threads, but gets one after a fork
 #endif
   });
 }

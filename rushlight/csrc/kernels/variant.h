@@ -1,28 +1,28 @@
-// What one set of instructions offers: the kernels of the files that are compiled once per set (*_kernels.cpp), behind
-// function pointers. Those files see the header library under another namespace each time (-Drl=rl_avx512, say), so
-// that no function of one set is ever linked in the place of another's. They must not use the C++ standard library.
+// One instruction set's table of kernels: those of the files that are compiled once per set (*_kernels.cpp), behind function
+// pointers. Those files see the header library under another namespace each time (-Drl=rl_avx512, say), so that no function of
+// one set is ever linked in the place of another's. They must not use the C++ standard library.
 #pragma once
 
 #include <stdint.h>
 
 #include "kernels.h"
 
-// The types that pointwise operators are computed in.
+// The types in which pointwise operators compute.
 enum Native { NATIVE_FLOAT32, NATIVE_FLOAT64, NATIVE_INT32, NATIVE_INT64, NATIVE_BOOL, NATIVE_COUNT };
 
-// `count` elements, contiguous.
+// Computes `count` contiguous elements.
 typedef void (*PointwiseSpan)(void* out, const void* const* inputs, int64_t count, const double* parameters);
 typedef void (*CastSpan)(void* out, const void* input, int64_t count);
 
-// Reductions. DEVIATION sums the squares of differences from a mean, OFFSET the differences;
-// FIND gives the first place of the value at `mean`.
+// Reductions. DEVIATION sums the squares of differences from a mean, OFFSET the differences; FIND gives the first index of the
+// value in `mean`.
 enum Reduction {
   REDUCE_SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN, REDUCE_ANY, REDUCE_ALL, REDUCE_ARGMAX, REDUCE_ARGMIN,
   REDUCE_DEVIATION, REDUCE_OFFSET, REDUCE_FIND, REDUCTION_COUNT
 };
-// One value of `count` contiguous elements.
+// Reduces `count` contiguous elements to one value.
 typedef void (*RowReduction)(const void* in, int64_t count, void* out, const void* mean);
-// `width` values, each of `count` elements `stride` elements apart.
+// Reduces to `width` values, each from `count` elements that are `stride` elements apart.
 typedef void (*ColumnReduction)(const void* in, int64_t count, int64_t stride, int64_t width, void* out,
                                 const void* mean);
 constexpr int64_t REDUCED_WIDTH = 512;  // the largest width that a ColumnReduction takes at once
@@ -65,7 +65,7 @@ struct Convolution {
   int64_t out_depth, out_height, out_width;
   const float *x, *weight, *bias;
   float* out;
-  void* scratch;  // as many bytes as is said below; run by all threads of a parallel region
+  void* scratch;  // its size is that of the *_scratch functions below; all threads of a parallel region run the kernel
 };
 
 // Two-dimensional max pooling of planes, float32.
@@ -77,14 +77,15 @@ struct Pooling {
   int64_t* places;
 };
 
-// Adaptive pooling of [planes, height, width, channels], or the gradient of a mean: then x is the result's, and out the input's.
+// Adaptive pooling of [planes, height, width, channels], or the backward of mean pooling, where x is the result's gradient and
+// out the input's.
 enum AdaptiveKind { ADAPTIVE_MAX, ADAPTIVE_MEAN, ADAPTIVE_MEAN_BACKWARD };
 struct AdaptivePool {
   int kind, is_double;
   int64_t planes, height, width, channels, out_height, out_width;
   const void* x;
   void* out;
-  int64_t* places;  // of the largest elements in their planes
+  int64_t* places;  // indices of the largest elements in their planes
 };
 
 // Row-major float32 [images, channels, count], channel by channel.
@@ -99,12 +100,12 @@ struct Attention {
   const float *q, *k, *v;
   float *out, *sums;  // sums: the log-sum-exp, [batches, heads, rows], contiguous
   int64_t q_strides[4], k_strides[4], v_strides[4], out_strides[4], mask_strides[4];
-  const void* mask;  // of float, or of bool where mask_is_bool; may be null
+  const void* mask;  // float, or bool if mask_is_bool; may be null
   int mask_is_bool, causal;
   float scale;
 };
 
-// What the gradient of an attention's result, whose `out` and `sums` are known, gives for query, key and value.
+// The gradients of attention for query, key and value, given the forward's `out` and `sums`.
 struct AttentionGradients {
   const float* grad;
   float *to_q, *to_k, *to_v;
@@ -112,8 +113,8 @@ struct AttentionGradients {
   void* scratch;  // attention_scratch(operands) bytes for each thread
 };
 
-// Recurrent layers, numbered as torch numbers its modes: how many gates they have, and how many values of a hidden unit the
-// workspace keeps of a step.
+// Recurrent layers, numbered as torch numbers its modes. The tables give the number of gates, and the number of values per
+// hidden unit and step that the workspace saves.
 enum { RNN_RELU, RNN_TANH, LSTM, GRU, RECURRENT_COUNT };
 constexpr int64_t recurrent_gates[] = {1, 1, 4, 3}, recurrent_saved[] = {0, 0, 5, 4};
 
@@ -122,21 +123,21 @@ struct Recurrent {
   int kind, reverse;
   int64_t steps, batch, hidden;
   const float *weight, *gates;  // [gates hidden, hidden]; [steps, batch, gates hidden]: what the input adds to the gates
-  const float *state, *cell;    // before the first step, [batch, hidden]; the cell of an LSTM only
-  const float* bias;            // of a GRU: what is added to weights times state, [gates hidden]
-  float *output, *last_cell;    // [steps, batch, hidden]; of an LSTM: [batch, hidden]
+  const float *state, *cell;    // the initial state, [batch, hidden]; cell is for an LSTM only
+  const float* bias;            // GRU only: bias added to weight @ state, [gates hidden]
+  float *output, *last_cell;    // output [steps, batch, hidden]; last_cell [batch, hidden] for an LSTM
   float* workspace;             // [steps, batch, saved hidden]; null where nothing is saved
   void* scratch;                // recurrent_scratch(gates, hidden) bytes
 };
-// Of what went into the gates from the input and from the state, which are the same but for a GRU. grad_state and, of an LSTM,
-// carried belong to the last step's state and cell at first, to the first ones in the end.
+// Gradients of the gates' input part and state part; these differ only for a GRU. grad_state, and carried for an LSTM, hold the
+// gradients of the last step's state and cell on entry, and of the initial ones on return.
 struct RecurrentGradients {
   const float* grad_output;  // [steps, batch, hidden], may be null
   float *into_gates, *into_hidden, *grad_state, *carried;
 };
 
-// Weights in blocks of few bits: `columns` rows of `row_bytes` bytes, each of `depth` elements, in a layout that has a number in
-// GGUF files; and `rows` rows of floats that they are multiplied with.
+// Block-quantized weights: `columns` rows of `row_bytes` bytes, each of `depth` elements, in a layout that has a number in GGUF
+// files; and `rows` rows of floats that they are multiplied with.
 struct BlockOperands {
   int layout;
   int64_t rows, columns, depth, row_bytes;
@@ -153,14 +154,14 @@ struct BytePool;
 struct Variant {
   const char* name;
   const PointwiseSpan (*pointwise)[NATIVE_COUNT];  // [RL_POINTWISE_COUNT]
-  const CastSpan (*cast)[RL_DTYPE_COUNT];          // [from][to]; NULL where a step between is needed
+  const CastSpan (*cast)[RL_DTYPE_COUNT];          // [from][to]; NULL if the cast needs an intermediate type
   // out[r * out_stride + c] = in[c][r], rows of `in` being in_stride bytes apart; items of 4 bytes.
   void (*turn)(const void* in, int64_t in_stride, int64_t rows, int64_t columns, void* out, int64_t out_stride);
-  void (*stream)(void* out, const void* input, int64_t bytes);  // past the caches; both aligned to 64
+  void (*stream)(void* out, const void* input, int64_t bytes);  // non-temporal stores; both pointers aligned to 64
   void (*optimizer)(int code, const double* options, const RlParameter* parameter, int64_t first, int64_t last);
-  // A whole parameter; `sums` has room for two values of its dtype for each column.
+  // Updates a whole parameter; `sums` has room for two values of its dtype for each column.
   void (*adafactor)(const RlAdafactor* options, const RlParameter* parameter, void* sums);
-  const RowReduction (*reduce_row)[RL_DTYPE_COUNT];        // [REDUCTION_COUNT], by the elements' type
+  const RowReduction (*reduce_row)[RL_DTYPE_COUNT];        // [REDUCTION_COUNT][element type]
   const ColumnReduction (*reduce_columns)[RL_DTYPE_COUNT];
   const SoftmaxRows* softmax;  // [SOFTMAX_COUNT]
   void (*layer_norm)(const LayerNorm* operands, int64_t first, int64_t last);
@@ -168,40 +169,43 @@ struct Variant {
   void (*product)(const Product* product);
   int64_t (*product_scratch)(const Product* product);
   void (*convolution)(const Convolution* operands);
-  int64_t (*convolution_scratch)(const Convolution* operands, int threads);  // 0: there is no kernel for it
-  // The gradient of the input, for the result's; `bias` belongs to the input's channels.
+  int64_t (*convolution_scratch)(const Convolution* operands, int threads);  // 0: no kernel for this convolution
+  // The gradient of the input from the result's gradient; `bias` belongs to the input's channels.
   void (*convolution_input)(const Convolution* operands, const float* grad, float* to_x);
   int64_t (*convolution_input_scratch)(const Convolution* operands, int threads);
-  void (*max_pool)(const Pooling* operands, int64_t first, int64_t last);  // planes
-  // Rows [first, last) of `out`, counted through all planes; `scratch` has room for two rows of float64 of the larger
+  void (*max_pool)(const Pooling* operands, int64_t first, int64_t last);  // over planes [first, last)
+  // Computes rows [first, last) of `out`, counted through all planes. `scratch` has room for two rows of float64 of the larger
   // width, and for a span of integers for each output in a row.
   void (*adaptive_pool)(const AdaptivePool* operands, void* scratch, int64_t first, int64_t last);
   void (*channel_moments)(const Channels* x, float* mean, float* variance, int64_t first, int64_t last);
-  // Sums of a channel's gradients, and of their products with the deviation of x from the mean.
+  // Per channel: the sum of gradients, and the sum of their products with the deviation of x from the mean.
   void (*channel_products)(const Channels* x, const float* grad, const float* mean, float* sums, float* products,
                            int64_t first, int64_t last);
   // out = x scale + shift (+ other other_scale, unless null), for planes (image, channel).
   void (*channel_affine)(const Channels* x, const float* scale, const float* shift, const float* other,
                          const float* other_scale, float* out, int64_t first, int64_t last);
-  int (*attention)(const Attention* operands);  // 0 for widths without a kernel; run by all threads of a parallel region
-  int (*attention_backward)(const Attention* operands, const AttentionGradients* gradients);  // the same of the gradients
+  int (*attention)(const Attention* operands);  // 0 for widths without a kernel; all threads of a parallel region call it
+  int (*attention_backward)(const Attention* operands, const AttentionGradients* gradients);  // like `attention`
   int64_t (*attention_scratch)(const Attention* operands);
   void (*recurrent)(const Recurrent* operands);
   void (*recurrent_backward)(const Recurrent* operands, const RecurrentGradients* gradients);
   int64_t (*recurrent_scratch)(int64_t gates, int64_t hidden);
-  // The gradient of the weight of a depthwise convolution, for channels [first, last); `out` is the result's gradient.
+  // The weight gradient of a depthwise convolution, for channels [first, last); `out` is the result's gradient.
   void (*depthwise_weight)(const Convolution* operands, const float* grad, float* to_weight, int64_t first, int64_t last);
-  int64_t (*block_row_bytes)(int layout, int64_t depth);  // 0 for a layout that is not known, or not of whole blocks
+  // 0 for unknown layouts, or if depth is not a multiple of the block size.
+  int64_t (*block_row_bytes)(int layout, int64_t depth);
   int64_t (*block_scratch)(const BlockOperands* operands);
-  void (*block_product)(const BlockOperands* operands);  // run by all threads of a parallel region
+  void (*block_product)(const BlockOperands* operands);  // all threads of a parallel region call it
   void (*block_elements)(const BlockOperands* operands);
   int64_t (*packed_bytes)(int64_t depth, int64_t columns);
-  void (*pack_layer)(const int8_t* weight, int64_t depth, int64_t columns, void* packed);  // by all threads of a region
+  // All threads of a parallel region call it.
+  void (*pack_layer)(const int8_t* weight, int64_t depth, int64_t columns, void* packed);
   int64_t (*byte_layer_scratch)(const ByteLayer* operands);  // bytes of scratch memory per thread
   void (*byte_layer)(const ByteLayer* operands);
-  void (*byte_function)(const ByteFunction* operands, int64_t first, int64_t last);  // elements
-  void (*byte_pool)(const BytePool* operands, int64_t first, int64_t last);          // rows of all images' results
-  void (*float_limits)(const float* x, int64_t count, float* limits);                // the smallest and the largest
+  void (*byte_function)(const ByteFunction* operands, int64_t first, int64_t last);  // over elements [first, last)
+  // Over rows [first, last) of all images' results.
+  void (*byte_pool)(const BytePool* operands, int64_t first, int64_t last);
+  void (*float_limits)(const float* x, int64_t count, float* limits);                // writes the minimum and the maximum
 };
 
 extern "C" {
@@ -210,6 +214,6 @@ extern const Variant rushlight_variant_avx2;
 extern const Variant rushlight_variant_avx512;
 }
 
-// The set in use, and the number of threads that `work` elements are worth.
+// The instruction set in use, and the number of threads that `work` elements justify.
 const Variant* rushlight_variant();
 int rushlight_threads_for(int64_t work);

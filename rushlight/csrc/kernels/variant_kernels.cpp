@@ -1,4 +1,4 @@
-// The table of one set of instructions.
+// The kernel table of one instruction set.
 #include "variant.h"
 
 namespace rl {

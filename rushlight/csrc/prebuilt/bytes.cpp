@@ -1,4 +1,4 @@
-// Layers of bytes.
+// Quantized layers over bytes.
 #define RL_PREBUILT
 #include <rushlight/gemm.h>
 

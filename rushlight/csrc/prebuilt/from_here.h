@@ -1,4 +1,5 @@
-// What is included after this is compiled for the archive; what was included before, with RL_PREBUILT, is in another object.
+// Headers included after this file are compiled into the archive; those included before it, with RL_PREBUILT, are in another
+// object.
 #include <rushlight/vec.h>
 
 #undef RL_PREBUILT
@@ -6,5 +7,6 @@
 #undef RL_KERNEL
 #define RL_GIVEN(...) template __VA_ARGS__;
 #define RL_KERNEL __attribute__((noinline, used)) inline
-// Kernels of an archive are compiled for a set of instructions. They ask the processor at run time for those beyond it (VNNI).
+// Archive kernels are compiled for one instruction set. They check at run time whether the processor has further instructions
+// (VNNI).
 #define RL_ARCHIVE

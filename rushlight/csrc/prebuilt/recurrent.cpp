@@ -1,4 +1,4 @@
-// The steps of recurrent layers, and back through them.
+// Forward and backward steps of recurrent layers.
 #define RL_PREBUILT
 #include <rushlight/gemm.h>
 

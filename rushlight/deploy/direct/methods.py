@@ -23,7 +23,7 @@ from rushlight.jit.types.relations import implements
 
 _MAX_CALLS = 512
 Choice = tuple[Callable[[], Value], Callable[[], Value], types.ClassType]
-"""What makes the test of a choice, what makes its object, and the object's class."""
+"""(function that writes the test of a choice, function that writes its object, the object's class)."""
 
 
 def resolve_methods(graph: Graph, owner: ScriptObject | None) -> None:

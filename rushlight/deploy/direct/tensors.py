@@ -34,7 +34,7 @@ _OF_KIND = frozenset(
     "prim::is_sparse prim::is_quantized prim::is_nested aten::element_size prim::itemsize aten::get_device "
     "prim::is_mkldnn prim::is_mps prim::is_xpu prim::is_xla prim::is_ipu prim::is_vulkan prim::is_maia".split()
 )
-"""What depends on a tensor's dtype only."""
+"""Operators whose result depends only on a tensor's dtype or device."""
 _VIEWS = {
     "aten::select": "select({0}, {1:int}, {2:int})", "aten::slice": "tensor_slice({0}, {1:int}, {2}, {3}, {4:int})",
     "aten::narrow": "narrow({0}, {1:int}, {2:int}, {3:int})", "aten::unsqueeze": "unsqueeze({0}, {1:int})",
@@ -48,7 +48,7 @@ _VIEWS = {
 _ALWAYS = frozenset(("aten::select", "aten::slice", "aten::narrow"))
 """Views whose places may be numbers that only a run knows: those are no part of a piece then."""
 _PASSED = frozenset(("aten::detach", "aten::alias", "aten::detach_", "aten::requires_grad_", "prim::data", "aten::data"))
-"""What gives its argument."""
+"""Operators that return their argument."""
 _PARTS = frozenset(("aten::chunk", "aten::split", "aten::split_with_sizes", "aten::unbind", "aten::unsafe_chunk"))
 
 

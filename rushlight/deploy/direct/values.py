@@ -107,7 +107,7 @@ class Plan:
         return size if isinstance(size, int) else size.evaluate(self.hints)
 
     def may_be(self, size: Size) -> set[int]:
-        """Those of 0 and 1 that a size may be."""
+        """The subset of {0, 1} that a size may equal."""
         if isinstance(size, int):
             return {size} & {0, 1}
         return set(self.small.get(size, ()))

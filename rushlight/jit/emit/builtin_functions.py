@@ -19,7 +19,7 @@ _STEPS: dict[str, tuple[tuple[str, ...], str]] = {
     "aten::div": (("aten::reciprocal",), "aten::mul"), "aten::eq": ((), "aten::eq"), "aten::ne": ((), "aten::ne"),
     "aten::lt": ((), "aten::gt"), "aten::gt": ((), "aten::lt"), "aten::le": ((), "aten::ge"), "aten::ge": ((), "aten::le"),
 }  # fmt: skip
-"""What is done to the tensor first, and the operator of the tensor and the number after that."""
+"""Operators applied to the tensor first, then the operator that takes the tensor and the number."""
 
 
 def emit_number_first(

@@ -216,7 +216,7 @@ class ConditionEmitter:
 
 
 _OF_FAMILY: dict[type, Type] = {ListType: ANY_LIST, TupleType: ANY_TUPLE}
-"""What `list` and `tuple` mean in isinstance."""
+"""The types that `list` and `tuple` stand for in isinstance."""
 
 
 def _both(first: Refinements, second: Refinements) -> Refinements:

@@ -93,7 +93,7 @@ class SSAConverter:
     def __init__(self, graph: Graph):
         self.graph = graph
         self.kinds: dict[tuple[str, Value], Type] = {}
-        """The types of variables that are declared wider than their values: Optional[int] for a None."""
+        """Declared types that are wider than the variable's value: Optional[int] for a None."""
 
     def run(self) -> None:
         """Convert the whole graph."""

@@ -33,7 +33,7 @@ class Leaves(Enum):
 
 @dataclass
 class Exit:
-    """How a block is left: whether, the run-time flag for it, and the values."""
+    """A block's early exit: whether it happens, its run-time flag, and the returned values."""
 
     leaves: Leaves
     flag: Value
@@ -201,7 +201,7 @@ class ExitTransformer:
 
 
 def _joined(first: Leaves, second: Leaves) -> Leaves:
-    """How an if is left, from how its branches are left. A branch that raises does not count."""
+    """The exit of an if, from the exits of its branches. A branch that raises does not count."""
     if first is second or second is Leaves.RAISES:
         return first
     return second if first is Leaves.RAISES else Leaves.MAYBE

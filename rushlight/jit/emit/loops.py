@@ -18,7 +18,7 @@ from rushlight.jit.types.kinds import INT, STRING, TENSOR, DictType, ListType, T
 from rushlight.jit.types.relations import unshaped
 
 ENDLESS = 9223372036854775807
-"""The trip count of a loop that only its condition ends."""
+"""The trip count of a `while` loop, which only its condition ends."""
 
 
 class Ends(IntEnum):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 TRAVERSALS = ("named_buffers", "children", "named_children", "modules", "named_modules")
-"""Methods of modules that give what scripts go through when they are compiled."""
+"""Module methods whose results are iterated at compile time, by unrolling."""
 
 
 class ModuleResolver(PythonResolver):

@@ -58,7 +58,7 @@ FUNCTIONS: dict[object, SugaredValue] = {
     **{function: BuiltinFunction(name) for function, name in BUILTINS.items()},
     **{getattr(math, name): BuiltinFunction(f"aten::{'mathremainder' if name == 'remainder' else name}") for name in _MATH},
 }
-"""What Python functions mean that are not compiled themselves. Other modules of the jit add to it when they are imported."""
+"""The compiled meaning of Python functions that are not scripted themselves. Other jit modules add entries on import."""
 
 
 class Compiler(Protocol):

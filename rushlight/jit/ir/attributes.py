@@ -33,7 +33,7 @@ _ESCAPE = re.compile(r"\\([0-7]{1,3}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _SHOWN = re.compile(r"\s*(?P<numbers>[-+\w.\s(),=]*?)\s*\[ CPU(?P<dtype>\w+)Type\{(?P<sizes>[\d,]*)\} \]")
 _SLICE = re.compile(r"\([\d,.]+\) =")
-"""What torch writes before each matrix of a tensor of more dimensions."""
+"""The index that torch prints before each matrix of a tensor with more than two dimensions."""
 _ANNOTATED = re.compile(r"\(.*?, (\[\]|\{\})\)")
 _WORDS = {"None": None, "True": True, "False": False}
 _DTYPES = {each.scalar_name: each for each in (*ALL, *STORED_TYPES)}

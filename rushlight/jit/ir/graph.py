@@ -52,7 +52,7 @@ class Graph:
         self.block = Block(self, None)
         self._insert_before = self.block.result
         self.completed_runs = 0
-        """How many runs came to the end, where a `prim::profile` node counts them."""
+        """The number of completed runs, if a `prim::profile` node counts them."""
 
     def __str__(self) -> str:
         return printer.graph_text(self)

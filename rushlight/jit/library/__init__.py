@@ -21,7 +21,7 @@ REPLACEMENTS: dict[Callable, Callable] = {
     grad_mode.no_grad: contexts.no_grad, grad_mode.enable_grad: contexts.enable_grad, strict_fusion: contexts.strict_fusion,
     **functional.REPLACEMENTS,
 }  # fmt: skip
-"""Functions and classes of the library, with what is compiled in their place."""
+"""Functions and classes of the library, with their scripted replacements."""
 BY_FLAGS: dict[Callable, tuple[tuple[tuple[str, int], ...], dict[tuple[bool, ...], Callable]]] = {
     **{
         each: ((("return_indices", position),), {(False,): REPLACEMENTS[each], (True,): flagged})
@@ -29,7 +29,7 @@ BY_FLAGS: dict[Callable, tuple[tuple[tuple[str, int], ...], dict[tuple[bool, ...
     },
     **functional.BY_FLAGS,
 }  # fmt: skip
-"""Functions with as many results as constant flags say: flags with their positions, and what is compiled for each choice."""
+"""Functions whose number of results depends on constant flags: the flags' positions, and the function for each choice."""
 _MODULES: dict[str, tuple[type, ...]] = {
     "sparse": (nn.Embedding, nn.EmbeddingBag), "rnn": (nn.RNNCell, nn.LSTMCell, nn.GRUCell), "fold": (nn.Fold, nn.Unfold),
     "container": (nn.ParameterList, nn.ParameterDict), "activation": (nn.MultiheadAttention,), "loss": (nn.CTCLoss,),

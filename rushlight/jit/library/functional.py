@@ -276,4 +276,4 @@ BY_FLAGS: dict[Callable, tuple] = {
         )),
     ),
 }  # fmt: skip
-"""By function: the flags that say how many results there are, with their positions, and what is compiled for each choice."""
+"""By function: the positions of the flags that decide the number of results, and the function compiled for each choice."""

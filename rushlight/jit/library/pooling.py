@@ -234,4 +234,4 @@ WITH_INDICES = {
     F.adaptive_max_pool2d: (adaptive_max_pool2d_with_indices, 2),
     F.adaptive_max_pool3d: (adaptive_max_pool3d_with_indices, 2),
 }  # fmt: skip
-"""What is compiled for `return_indices=True`, and the position of that argument: its results are two tensors."""
+"""The function compiled for `return_indices=True`, which returns two tensors, and the position of that argument."""

@@ -55,7 +55,7 @@ class Operator:
 CONVERTERS: dict[str, Callable] = {
     "ScalarType": dtype_of_number, "Layout": layout_of_number, "MemoryFormat": memory_format_of_number,
 }  # fmt: skip
-"""What the dispatcher's operators take where graphs have numbers."""
+"""Converts the numbers in graphs to the dispatcher's dtypes, layouts and memory formats."""
 _lock = threading.RLock()
 _own: dict[str, list[Operator]] = {}
 _declarations: dict[str, list[tuple[str, Callable, bool]]] = {}

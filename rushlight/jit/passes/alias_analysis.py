@@ -50,7 +50,7 @@ MAY_PASS_ON = frozenset(
      "linalg_diagonal", "type_as", "pixel_shuffle", "pixel_unshuffle", "align_tensors", "histogramdd", "pad", "rrelu",
      "channel_shuffle", "_cast_Float", "_cast_Double", "_cast_Int", "_cast_Long", "_cast_Half", "float_power", "unique")
 )  # fmt: skip
-"""Operators whose schema does not say that they may give an input, or a view of one, back."""
+"""Operators that may return an input or a view of it, though their schema does not say so."""
 _VIEWS = frozenset(("prim::ConstantChunk", "prim::MMBatchSide", "aten::_grad_sum_to_size"))
 
 

@@ -111,7 +111,7 @@ def _batch_sides(block: Block) -> None:
 
 
 def _independent(nodes: list[Node]) -> list[Node]:
-    """Those nodes whose factors are available before the first of the nodes."""
+    """The nodes whose factors are available before the first node."""
     if not nodes:
         return []
     first = nodes[0]

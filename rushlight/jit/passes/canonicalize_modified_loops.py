@@ -14,7 +14,7 @@ from rushlight.jit.passes.registry import graph_pass
 from rushlight.jit.types.kinds import BOOL, INT
 
 _LOG = PassLog(__file__)
-LARGEST_INT = 9223372036854775807
+MAX_INT = 9223372036854775807
 
 
 @graph_pass("CanonicalizeModifiedLoops")
@@ -22,7 +22,7 @@ def canonicalize_modified_loops(graph: Graph) -> None:
     """Give each loop a single reason to end."""
     for node in graph.find_all_nodes("prim::Loop"):
         trips = node.input().constant()
-        is_while = type(trips) is int and trips == LARGEST_INT
+        is_while = type(trips) is int and trips == MAX_INT
         if not is_while and not is_for_loop(node) and _LOG.permits("{} ends by its condition alone", node):
             _canonicalize(node)
 
@@ -34,7 +34,7 @@ def _canonicalize(node: Node) -> None:
     if node.input(1).constant() is not True:
         begins = insert_before(node, "aten::__and__", [begins, node.input(1)], BOOL)
     node.replace_input(1, begins)
-    node.replace_input(0, constant_before(node, LARGEST_INT))
+    node.replace_input(0, constant_before(node, MAX_INT))
     node.add_input(zero)
     node.add_output(INT)
     counted = body.add_input(None, INT)

@@ -36,7 +36,7 @@ def freeze_graph(graph: Graph, owner: ScriptObject, keeps: Iterable[str] = ()) -
         _Folder(*part, kept, with_mutable=False).run()
         constant_propagation(part[0])
         eliminate_dead_code(part[0])
-    if len(parts) > 1:  # what one part writes, another may read
+    if len(parts) > 1:  # one part may read what another one writes
         kept = kept.union(*(_Folder(*part, kept, with_mutable=True).written() for part in parts))
     for part in parts:
         _Folder(*part, kept, with_mutable=True).run()

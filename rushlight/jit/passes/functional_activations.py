@@ -20,7 +20,7 @@ ACTIVATIONS = frozenset(("aten::hardsigmoid", "aten::hardtanh", "aten::hardswish
                          "aten::elu", "aten::leaky_relu", "aten::sigmoid", "aten::tanh", "aten::silu",
                          "aten::selu", "aten::dropout"))  # fmt: skip
 _PROMOTING = frozenset(("aten::sigmoid", "aten::tanh"))
-"""What makes floats of ints, which can't be written into the ints."""
+"""Operators that turn ints into floats, so they cannot run in place on ints."""
 
 
 @graph_pass("InplaceToFunctionalActivation", "_jit_pass_inplace_to_functional_activation")

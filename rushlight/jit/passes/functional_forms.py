@@ -8,7 +8,7 @@ from rushlight.jit.operators.registry import operators_named
 from rushlight.jit.passes.helpers import constant_before
 
 _OPTIONS = 5
-"""How many arguments after the first `zeros_like` and `full_like` have: dtype, layout, device, pin_memory, memory_format."""
+"""The number of options of `zeros_like` and `full_like`: dtype, layout, device, pin_memory, memory_format."""
 _SPECIAL = {"aten::zero_": "aten::zeros_like", "aten::fill_": "aten::full_like"}
 
 

@@ -143,7 +143,7 @@ FORMULAS: dict[str, tuple[str, str]] = {
       %c = aten::mul(%a, %b)
       %self_grad = aten::sub(%grad, %c, %1)"""),
 }  # fmt: skip
-"""Operators by name and overload: what has gradients, and how they are calculated."""
+"""The gradient formula of each differentiable operator, by name and overload."""
 
 _EXTRA = {
     "aten::linear": """

@@ -22,7 +22,7 @@ NONDETERMINISTIC = frozenset(
 """Operators of which equal arguments need not give equal results."""
 
 SHAPE_READERS = frozenset(("aten::dim", "aten::size", "aten::numel", "prim::dtype", "prim::device", "prim::layout"))
-"""What reads nothing of a tensor's elements."""
+"""Operators that read a tensor's metadata only."""
 
 
 def full_name(node: Node) -> str:

@@ -20,7 +20,7 @@ _STOPS = frozenset(("aten::lt", "aten::le", "aten::gt", "aten::ge", "aten::eq", 
                     "aten::logical_and",
                     "aten::logical_or", "aten::logical_not", "aten::full_like", "aten::rand_like", "aten::randn_like",
                     "prim::NumToTensor", "aten::new_zeros", "aten::new_ones", "aten::new_empty", "aten::new_full"))  # fmt: skip
-"""What gives no gradient to its inputs."""
+"""Operators that pass no gradient to their inputs."""
 
 
 @graph_pass("PropagateRequiresGrad")

@@ -10,7 +10,7 @@ _IN_PLACE = frozenset(
                                   "unsqueeze", "as_strided", "requires_grad", "detach", "swap", "rename")
 )  # fmt: skip
 _CALLS = frozenset(("prim::CallFunction", "prim::CallMethod", "prim::PythonOp", "^", "prim::fork", "aten::wait"))
-"""What runs code that the graph does not show."""
+"""Nodes that run code outside of the graph."""
 
 
 def may_reshape(node: Node) -> bool:

@@ -27,7 +27,7 @@ _LOG = PassLog(__file__)
 _PROBES = (7, 11)
 """Sizes that stand for an unknown one."""
 _UNKNOWN = object()
-_LARGEST = 1 << 40
+_MAX_SIZE = 1 << 40
 _SAY_TYPES = frozenset(("prim::Constant", "prim::Guard", "prim::BailOut"))
 """Nodes whose results are of the types that stand there, whatever their inputs are."""
 
@@ -273,7 +273,7 @@ def _meta(kind: TensorType, probe: int) -> object:
     if kind.dtype is None or kind.sizes is None or kind.undefined:
         return _UNKNOWN
     sizes = [probe if size is None else size for size in kind.sizes]
-    if any(size > _LARGEST for size in sizes):
+    if any(size > _MAX_SIZE for size in sizes):
         return _UNKNOWN
     known = kind.strides is not None and None not in kind.strides and None not in kind.sizes
     if known:

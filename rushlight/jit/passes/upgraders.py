@@ -119,7 +119,7 @@ UPGRADERS: dict[str, tuple[int, Callable[[Node], None]]] = {
     "aten::logspace": (9, _steps),
     "aten::gelu": (10, _gelu),
 }
-"""The version from which on an operator means what it does today, and what gives a node its meaning of before."""
+"""The version since which an operator has its present semantics, and the function that gives older nodes the previous ones."""
 _OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 _OLD_SCHEMAS: dict[str, str] = {
     "aten::linspace": f"aten::linspace(Scalar start, Scalar end, int? steps=None, *, {_OPTIONS}) -> Tensor",

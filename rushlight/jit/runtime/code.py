@@ -62,7 +62,7 @@ class Code:
         self.machine_code: MachineCode | None = None
         self.instructions: list[tuple[str, int, int]] = []
         self.counts: list[tuple[int, int]] = []
-        """How many values the node of each instruction takes and gives."""
+        """The numbers of inputs and outputs of each instruction's node."""
         self.nodes: Sequence[Node] = []
         self.constants: list[object] = []
         self.operators: list[OperatorCall] = []

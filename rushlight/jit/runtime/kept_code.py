@@ -29,7 +29,7 @@ _ATTRIBUTES = {"prim::TupleSlice": ("beg", "end"), "prim::ConstantChunk": ("chun
 """Primitives that can be kept, with the attributes that their meaning depends on; others have none, or can't."""
 _WITHOUT_ATTRIBUTES = ("prim::TupleIndex", "prim::Uninitialized")
 _NAMESPACES = ("aten", "prim", "quantized", "torchvision")
-"""Whose operators the library defines, so that they are the same in another process."""
+"""Namespaces whose operators the library defines, so that they are the same in another process."""
 
 
 class CannotKeep(Exception):

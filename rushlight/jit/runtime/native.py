@@ -57,7 +57,7 @@ NativeCompiler = Callable[[Graph, Sequence[object], str, Mapping[object, frozens
 """Makes native code of a graph, for arguments like these, under a name; it leaves dimensions open, by tensors' order."""
 
 Resumer = Callable[[bytes, Sequence[object], object, Callable[[], Native | None]], Native | None]
-"""Makes the native form of an entry: of its content, arguments, the archive's constants, and what compiles other forms."""
+"""Loads an entry's native form: (content, arguments, the archive's constants, compiler of further forms) -> program."""
 
 SERVICE = "native code of scripted functions"
 KEPT_SERVICE = "kept native code of archives"

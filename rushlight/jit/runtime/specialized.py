@@ -92,7 +92,7 @@ class Kind:
     """The state of one kind of arguments. `family`: it stands for all sizes of a family's arguments."""
 
     limit: float = field(default_factory=native_seconds)
-    """How many seconds of the interpreter's native code is made after; reading the environment takes as long as a short run."""
+    """Seconds of interpretation before native code is made. Cached: reading the environment takes as long as a short run."""
     seconds: float = 0.0
     runs: int = 0
     tried: bool = False
@@ -100,9 +100,9 @@ class Kind:
     misses: int = 0
     family: _Family | None = None
     entry: Path | None = None
-    """Where a program for this kind is kept for other processes."""
+    """The cache file of the program for this kind, for other processes."""
     at_once: bool = False
-    """Native code is made when it is first met."""
+    """Native code is made at the first call with this kind."""
 
 
 @dataclass

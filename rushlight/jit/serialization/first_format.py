@@ -23,7 +23,7 @@ from rushlight.serialization import rebuild
 from rushlight.serialization.allowlist import StorageKind
 from rushlight.serialization.errors import CheckpointError
 from rushlight.serialization.storages import MapLocation, StorageTable
-from rushlight.serialization.unpickler import LARGEST_PICKLE
+from rushlight.serialization.unpickler import MAX_PICKLE_BYTES
 
 _TENSORS = "tensors/"
 _DTYPES = {
@@ -112,7 +112,7 @@ class FirstFormat:
 
     def _attribute(self, described: dict, wanted: Any) -> object:
         if self.attributes is None:
-            data = self.archive.bytes("attributes.pkl", LARGEST_PICKLE)
+            data = self.archive.bytes("attributes.pkl", MAX_PICKLE_BYTES)
             values = unpickle(
                 data, self.storages.persistent_load, self.importer.find_type, self.importer.parse_type, self.tensors
             )

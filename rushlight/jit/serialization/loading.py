@@ -25,7 +25,7 @@ from rushlight.serialization.errors import CheckpointError
 from rushlight.serialization.loading import set_script_loader
 from rushlight.serialization.source import ByteSource
 from rushlight.serialization.storages import MapLocation, StorageTable
-from rushlight.serialization.unpickler import LARGEST_PICKLE
+from rushlight.serialization.unpickler import MAX_PICKLE_BYTES
 
 first_format = LazyModule("rushlight.jit.serialization.first_format")
 
@@ -106,7 +106,7 @@ class _Loader:
 
     def _unpickle(self, name: str, folder: str) -> object:
         table = StorageTable(partial(self.archive.storage, folder), self.map_location)
-        data = self.archive.bytes(name, LARGEST_PICKLE)
+        data = self.archive.bytes(name, MAX_PICKLE_BYTES)
         return unpickle(data, table.persistent_load, self.importer.find_type, self.importer.parse_type)
 
 

@@ -20,7 +20,7 @@ _TENSOR, _INT, _BOOL, _SCALAR = Type("Tensor"), Type("int"), Type("bool"), Type(
 _INTS, _DIMS = Type("int", is_list=True), Type("int", is_list=True, length=1, optional=True)
 _DTYPE, _LAYOUT, _DEVICE, _FORMAT = Type("ScalarType"), Type("Layout"), Type("Device"), Type("MemoryFormat")
 LAST = 9223372036854775807
-"""Where a slice ends that has no end."""
+"""The end of an open slice."""
 
 
 class Call(NamedTuple):

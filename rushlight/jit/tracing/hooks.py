@@ -33,7 +33,7 @@ _plain_shape = Tensor.__dict__["shape"].fget
 _plain_size, _plain_length, _plain_count = Tensor.size, Tensor.__len__, Tensor.numel
 _FULL = slice(None)
 _RECORDED = slice(0, LAST, 1)
-"""What a full slice is written as, which graphs have as any other slice."""
+"""The form in which a full slice is recorded: graphs have no special case for it."""
 
 
 def _is_recorded(self: Tensor) -> bool:

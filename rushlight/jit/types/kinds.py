@@ -115,7 +115,7 @@ class ElementType(Type):
 
     @property
     def ir_text(self) -> str:
-        """As in `Future(int)`."""
+        """The type in graph text: `Future(int)`."""
         return f"{self.word}({self.element.ir_text})"
 
     def contained(self) -> tuple[Type, ...]:

@@ -124,7 +124,7 @@ _COEFFICIENTS = [
     math.factorial(2 * _DEGREE - k) / (math.factorial(2 * _DEGREE) * math.factorial(k) * math.factorial(_DEGREE - k))
     * math.factorial(_DEGREE) for k in range(_DEGREE + 1)
 ]  # fmt: skip
-"""Of the numerator of Pade's approximation; those of the denominator have alternating signs."""
+"""Coefficients of the Pade numerator; those of the denominator have alternating signs."""
 
 
 def exponential(a: np.ndarray) -> np.ndarray:

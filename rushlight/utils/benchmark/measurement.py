@@ -13,8 +13,8 @@ from rushlight.core.parallel import get_num_threads, set_num_threads
 
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _NAMES = {"ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "second"}
-_FEWEST_FOR_SPREAD = 4
-_WIDEST_SPREAD = 0.1  # measurements warn if the interquartile range exceeds this share of the median
+_MIN_FOR_SPREAD = 4
+_MAX_SPREAD = 0.1  # measurements warn if the interquartile range exceeds this share of the median
 
 
 def trim_sigfig(x: float, n: int) -> float:
@@ -149,7 +149,7 @@ class Measurement:
         """Whether the times spread too much."""
         return not self.meets_confidence()
 
-    def meets_confidence(self, threshold: float = _WIDEST_SPREAD) -> bool:
+    def meets_confidence(self, threshold: float = _MAX_SPREAD) -> bool:
         """Whether the interquartile range is below this share of the median."""
         return self.iqr / self.median < threshold
 
@@ -179,13 +179,13 @@ class Measurement:
         count = len(times)
         lines = [super().__repr__(), self.task_spec.summarize()]
         lines.append(f"  {'Median: ' if count > 1 else ''}{self.median / scale:.2f} {unit}")
-        if count >= _FEWEST_FOR_SPREAD:
+        if count >= _MIN_FOR_SPREAD:
             low, high = (_quantile(times, part) / scale for part in (0.25, 0.75))
             lines.append(f"  IQR:    {self.iqr / scale:.2f} {unit} ({low:.2f} to {high:.2f})")
         runs = f"{count} measurement{'s' if count > 1 else ''}, {self.number_per_run} runs "
         threads = self.task_spec.num_threads
         lines.append(f"  {runs}{'per measurement' if count > 1 else ''}, {threads} thread{'s' if threads > 1 else ''}")
-        if count >= _FEWEST_FOR_SPREAD and not self.meets_confidence():
+        if count >= _MIN_FOR_SPREAD and not self.meets_confidence():
             share = f"{100 * self.iqr / self.median:.1f}%"
             lines.append(f"  WARNING: Interquartile range is {share} of the median measurement.")
             lines.append("           This could indicate system fluctuation.")

@@ -12,8 +12,8 @@ from rushlight.utils.benchmark.measurement import Measurement, TaskSpec, set_tor
 
 timer = timeit.default_timer
 _READINGS_PER_BLOCK = 100  # a block of calls takes at least as long as this many clock readings
-_LARGEST_BLOCK = 10**9  # the maximal number of calls in a block
-_LONGEST_AUTORANGE = 10.0  # default time limit of `adaptive_autorange`, in seconds
+_MAX_CALLS = 10**9  # the maximal number of calls in a block
+_MAX_AUTORANGE_SECONDS = 10.0  # default time limit of `adaptive_autorange`, in seconds
 
 
 class Language(enum.Enum):
@@ -83,7 +83,7 @@ class Timer:
             return self._measurement(number, times)
 
     def adaptive_autorange(
-        self, threshold: float = 0.1, *, min_run_time: float = 0.01, max_run_time: float = _LONGEST_AUTORANGE,
+        self, threshold: float = 0.1, *, min_run_time: float = 0.01, max_run_time: float = _MAX_AUTORANGE_SECONDS,
         callback: Callable[[int, float], None] | None = None,
     ) -> Measurement:  # fmt: skip
         """Repetitions until the interquartile range is below `threshold` of the median, for at most `max_run_time` seconds."""
@@ -102,7 +102,7 @@ class Timer:
     def _block_size(self, min_run_time: float) -> int:
         overhead = min(timeit.Timer("pass", timer=self._clock).timeit(0) for _ in range(5))
         number = 1
-        while number < _LARGEST_BLOCK:
+        while number < _MAX_CALLS:
             taken = self._time(number)
             if taken >= max(overhead * _READINGS_PER_BLOCK, min_run_time / 1000) or taken >= min_run_time:
                 break

@@ -94,7 +94,7 @@ default_collate_fn_map: dict[type | tuple[type, ...], Callable] = {
     Tensor: collate_tensor_fn, np.ndarray: collate_numpy_array_fn, (np.bool_, np.number, np.object_): collate_numpy_scalar_fn,
     float: collate_float_fn, int: collate_int_fn, str: collate_str_fn, bytes: collate_str_fn,
 }  # fmt: skip
-"""How `default_collate` makes a batch of the parts of each class; programs may add classes of their own."""
+"""The collate function of each class for `default_collate`; programs may add their own classes."""
 
 
 def default_collate(batch: list | tuple) -> Any:

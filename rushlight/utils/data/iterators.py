@@ -16,7 +16,7 @@ from rushlight.utils.data.sampler import random_seed
 from rushlight.utils.data.worker import Job, Resume, StreamEnd, WorkerError, run
 
 # Seconds that the main process waits for a dead worker's last results, and for a worker to exit after its loader.
-_LAST_WORDS = 0.2
+_EXIT_SECONDS = 0.2
 _NOTHING = object()
 
 
@@ -161,7 +161,7 @@ class WorkerIterator(LoaderIterator):
             raise RuntimeError(f"DataLoader timed out after {self.loader.timeout} seconds")
         try:
             # A dead worker may have sent something before.
-            return self.results.get(timeout=None if self.results._reader in ready else _LAST_WORDS)
+            return self.results.get(timeout=None if self.results._reader in ready else _EXIT_SECONDS)
         except queue.Empty:
             self._raise_dead()
 
@@ -194,7 +194,7 @@ class WorkerIterator(LoaderIterator):
     def __del__(self):
         # Garbage collection may have closed the queues before; then the workers are not told to stop.
         if self.__dict__.get("processes"):
-            self.shut_down(_LAST_WORDS)
+            self.shut_down(_EXIT_SECONDS)
 
 
 # PyTorch's names, which programs test for.

@@ -23,7 +23,7 @@ from rushlight.utils.native.cache import warn_once
 shlex, signal, subprocess, tempfile = map(LazyModule, ("shlex", "signal", "subprocess", "tempfile"))
 
 Command = tuple[str, ...]
-"""How a compiler's command line begins: a program's path, and perhaps arguments."""
+"""The start of a compiler's command line: a program's path, and perhaps arguments."""
 
 ZIG_FLAGS = ("-fno-sanitize=all", "-Wno-unused-command-line-argument")
 # Otherwise Zig spends minutes on building the C++ library, which generated code does not need.

@@ -6,7 +6,7 @@ from rushlight.nn import functional as F
 
 
 def perceptron(rows, labels, first, second):
-    """A loss over two layers: what the products of the backward read is kept."""
+    """A loss over two layers: the inputs of the backward's products are saved."""
     hidden = F.gelu(F.linear(rows, first))
     return F.cross_entropy(F.linear(hidden, second), labels)
 
@@ -19,17 +19,17 @@ def views(table, scale):
 
 
 def normalise(rows):
-    """Sizes of the rows are open: the backward gets them as numbers."""
+    """The number of rows is dynamic: the backward receives sizes as numbers."""
     centred = rows - rows.mean(0)
     return centred / (centred * centred).mean(0).sqrt() * rows.shape[0]
 
 
 def rectified(rows, first, second):
-    """Of results of equal size the later one is kept."""
+    """Of several results of equal size the latest is saved."""
     hidden = (rows @ first.t()).relu()
     return (hidden @ second.t()).sum()
 
 
 def images(x, first, second):
-    """Convolutions: what they made is kept channels-last, and gradients are given row-major."""
+    """Convolutions: their results are saved channels-last, and gradients arrive row-major."""
     return F.conv2d(F.conv2d(x, first, padding=1).exp().sin(), second).mean()

@@ -22,7 +22,7 @@ FILES = {
     "captum_attributions": "captum",
 }
 
-# What every change has to pass: under two minutes on two cores.
+# Clients that every change has to pass: under two minutes on two cores.
 QUICK = {
     "transformers_encoders": ["BERT", "ViT"],
     "transformers_language": ["GPT-2", "Llama", "Whisper"],

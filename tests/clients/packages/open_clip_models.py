@@ -14,7 +14,7 @@ TOKENS = [[5, 6, 7, 8, 9, 10, 11, 12] + [0] * 8, [13, 14, 15, 16, 17, 18, 19, 98
 
 
 class Clip(Network):
-    """A model by what sees images."""
+    """A model named by its vision tower."""
 
     vision: dict = {}
     options: dict = {}

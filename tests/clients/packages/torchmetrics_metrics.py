@@ -19,7 +19,7 @@ def scores():
 
 
 def over(metric, *batches):
-    """What a metric says after two halves of the batches."""
+    """A metric's value after two halves of the batches."""
     for half in (slice(0, 10), slice(10, 20)):
         metric.update(*(batch[half] for batch in batches))
     return metric.compute()

@@ -11,7 +11,7 @@ from tests.clients.stages import stage
 
 
 class Language(Transformer):
-    """A decoder, or an encoder with one: what it generates is compared token by token."""
+    """A decoder or an encoder-decoder: its generated text is compared token by token."""
 
     def prompt(self):
         return dict(input_ids=torch.tensor(TOKENS))

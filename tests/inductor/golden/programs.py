@@ -63,6 +63,6 @@ class GatedRows(torch.nn.Module):
 
 
 def factors(a: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Calls of functions over whole buffers, of one of which two results are used, and complex numbers between two others."""
+    """Library calls over whole buffers, one of them with two used results, and complex intermediate results."""
     lu, pivots, _ = torch.linalg.lu_factor_ex(a * 2)
     return lu + 1, pivots, torch.fft.ifft(torch.fft.rfft(x) * 1j)

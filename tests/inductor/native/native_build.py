@@ -29,7 +29,8 @@ FLAGS = (
 TARGETS = {
     "native": ["-march=native", *(["-mprefer-vector-width=512"] if platform.machine() == "x86_64" else [])],
     "avx2": ["-mavx2", "-mfma", "-mno-avx512f"],
-    "wide": ["-mavx2", "-mfma", "-mno-avx512f", "-DRL_LANES=16", "-O0"],  # AVX-512's code in halves, slow to optimize
+    # AVX-512's code in halves; unoptimized, since optimizing it is slow.
+    "wide": ["-mavx2", "-mfma", "-mno-avx512f", "-DRL_LANES=16", "-O0"],
     "baseline": [],
 }
 
@@ -42,14 +43,14 @@ def cpu_flags() -> set[str]:
 
 
 def available(target: str) -> bool:
-    """Whether a target can be built and run here, and is not another one by another name."""
+    """Whether a target can be built and run here, and does not duplicate another target."""
     if shutil.which("g++") is None:
         return False
     if target not in ("avx2", "wide"):
         return True
     flags = cpu_flags()
     here = platform.machine() == "x86_64" and {"avx2", "fma"} <= flags
-    return here and ("avx512f" in flags) == (target == "avx2")  # "native" is the other one
+    return here and ("avx512f" in flags) == (target == "avx2")  # "native" duplicates the other one
 
 
 def pointer(array: np.ndarray) -> ctypes.c_void_p:
@@ -57,7 +58,7 @@ def pointer(array: np.ndarray) -> ctypes.c_void_p:
 
 
 def built(source: str, compiler: str, flags: list[str]) -> Path:
-    """What the compiler makes of a source in this folder, from the cache folder if it is there."""
+    """The compiled library of a source in this folder, from the cache folder if possible."""
     path, command = HERE / source, (compiler, *flags)
     key = cache.digest(path.read_text(), *command, headers_digest(), toolchain.identity(command), *instructions())
     make = partial(_compile, [*command, f"-I{INCLUDE}", str(path)])
@@ -65,7 +66,7 @@ def built(source: str, compiler: str, flags: list[str]) -> Path:
 
 
 def _compile(command: list[str], source: Path, folder: Path, output: Path) -> None:
-    """Run the compiler, which may say nothing."""
+    """Runs the compiler, which must print nothing."""
     done = subprocess.run([*command, "-o", str(output)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stderr == "", f"warnings:\n{done.stderr}"

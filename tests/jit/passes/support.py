@@ -1,4 +1,4 @@
-"""Passes on graphs in text: run one, and compare with another text, or with what torch's pass of that name makes of the same text.
+"""Passes on graphs in text: runs one, and compares with a given text or with the result of torch's pass of that name.
 
 Graphs are compared up to the numbers of values and the places of constants, which are written where they are used.
 """
@@ -27,7 +27,7 @@ def after(name: str, text: str, *args: object, **kwargs: object) -> Graph:
 
 
 def check(name: str, before: str, wanted: str, *args: object, **kwargs: object) -> None:
-    """A pass makes this of that."""
+    """Asserts that a pass turns one text into another."""
     assert canonical(after(name, before, *args, **kwargs)) == canonical(parse_ir(dedent(wanted)))
 
 
@@ -35,8 +35,8 @@ CLEANING = ("ConstantPropagation", "EliminateCommonSubexpression", "EliminateDea
 
 
 def like_torch(name: str, text: str, *args: object, types: bool = True, cleaned: bool = False) -> tuple[str, str]:
-    """What a pass makes of a text, and what torch's of the same name makes of it; `cleaned`: both after the same cleaning passes,
-    where one does more of their work than the other."""
+    """The results of a pass and of torch's pass of the same name. `cleaned`: runs the same cleaning passes on both, if one pass
+    does more of their work."""
     import torch
 
     theirs = torch._C.parse_ir(dedent(text))

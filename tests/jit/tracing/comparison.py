@@ -12,14 +12,14 @@ _READ = re.compile(r"\s*(%[\w.]+) : (\S+) = prim::GetAttr\[name=\"(\w+)\"\]\((%[
 
 
 def normalised(graph: object, grads: bool = True) -> str:
-    """A graph's text without what may differ. Not `grads`: it does not count what requires grad, which PyTorch's tracer does
-    not know of results of convolutions."""
+    """A graph's text without permitted differences. Without `grads` it drops requires_grad, which PyTorch's tracer loses for
+    convolutions."""
     names: dict[str, str] = {}
     lines = []
     for line in str(graph).splitlines():
         line = _PLACE.sub("", line)
         read = _READ.match(line)
-        if read:  # attributes stand for themselves, wherever they are read
+        if read:  # attribute reads stand for themselves, wherever they occur
             names[read[1]] = f"{names[read[4]]}.{read[3]}"
             continue
         line = _TENSOR.sub("value=<Tensor>", line)

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 
 class Case(NamedTuple):
-    """A program: `make(torch)` gives what is traced, `inputs(torch)` the examples, `others(torch)` different ones."""
+    """A program: `make(torch)` returns the function to trace, `inputs(torch)` the examples, `others(torch)` different
+    arguments."""
 
     make: Callable
     inputs: Callable
@@ -21,7 +22,7 @@ CASES: dict[str, Case] = {}
 
 
 def grid(torch, *sizes, dtype="float32", start=-3.0, step=0.7):
-    """Numbers that both libraries agree on."""
+    """Values that both libraries compute alike."""
     count = 1
     for size in sizes:
         count *= size
@@ -487,7 +488,7 @@ for _name, _text in {
 
 
 def changes_shape_in_place(torch):
-    """A shape that changes within a program, and is asked for after it."""
+    """A shape that changes within a program and is read afterwards."""
 
     def program(x):
         y = x * 2

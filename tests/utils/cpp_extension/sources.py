@@ -1,4 +1,4 @@
-"""C++ sources of the tests of extensions, as somebody would write them for PyTorch."""
+"""C++ sources for the extension tests, written as for PyTorch."""
 
 from __future__ import annotations
 

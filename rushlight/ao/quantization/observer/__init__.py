@@ -42,7 +42,7 @@ __all__ = [
 
 _SYMMETRIC = {"dtype": qint8, "qscheme": per_tensor_symmetric}
 _SYMMETRIC_CHANNELS = {"dtype": qint8, "qscheme": per_channel_symmetric}
-_WITHOUT_LEAST = {"quant_min": -127, "quant_max": 127, "eps": 2**-12}
+_SYMMETRIC_RANGE = {"quant_min": -127, "quant_max": 127, "eps": 2**-12}
 _FLOATING = {"qscheme": per_channel_affine_float_qparams, "ch_axis": 0}
 _FIXED = {"dtype": quint8, "quant_min": 0, "quant_max": 255}
 
@@ -50,10 +50,10 @@ default_observer = MinMaxObserver.with_args(quant_min=0, quant_max=127)
 default_placeholder_observer = PlaceholderObserver
 default_debug_observer = RecordingObserver
 default_weight_observer = MinMaxObserver.with_args(**_SYMMETRIC)
-weight_observer_range_neg_127_to_127 = MinMaxObserver.with_args(**_SYMMETRIC, **_WITHOUT_LEAST)
+weight_observer_range_neg_127_to_127 = MinMaxObserver.with_args(**_SYMMETRIC, **_SYMMETRIC_RANGE)
 default_histogram_observer = HistogramObserver.with_args(quant_min=0, quant_max=127)
 default_per_channel_weight_observer = PerChannelMinMaxObserver.with_args(**_SYMMETRIC_CHANNELS)
-per_channel_weight_observer_range_neg_127_to_127 = PerChannelMinMaxObserver.with_args(**_SYMMETRIC_CHANNELS, **_WITHOUT_LEAST)
+per_channel_weight_observer_range_neg_127_to_127 = PerChannelMinMaxObserver.with_args(**_SYMMETRIC_CHANNELS, **_SYMMETRIC_RANGE)
 default_dynamic_quant_observer = PlaceholderObserver.with_args(dtype=quint8, quant_min=0, quant_max=255, is_dynamic=True)
 default_float_qparams_observer = PerChannelMinMaxObserver.with_args(dtype=quint8, **_FLOATING)
 default_float_qparams_observer_4bit = PerChannelMinMaxObserver.with_args(dtype=quint4x2, **_FLOATING)
