@@ -333,6 +333,19 @@ def test_two_recordings(show):
 
 @built
 @browsed
+def test_many_small_changes(show):
+    before, after = large(), large()
+    code = after["units"][0]["stages"][1]
+    code["text"] = code["text"].replace("tmp3 = ", "value = ")
+    browser = show(before, after, at="/Compare")
+    browser.wait_for("#view", "1 text")
+    removed = "return [...document.querySelectorAll('.cm-deletedChunk')].map((chunk) => chunk.innerText.trim())"
+    assert set(wait_until(lambda: browser.run(removed))) == {"const auto tmp3 = lane.load(in0 + 3);"}
+    assert set(lines_with(browser, "#view", "cm-changedLine")) == {"const auto value = lane.load(in0 + 3);"}
+
+
+@built
+@browsed
 def test_a_second_page_is_opened(show, tmp_path):
     write_page(tmp_path / "second.html", [changed()])
     (tmp_path / "third.html").write_text("<p>no recording")

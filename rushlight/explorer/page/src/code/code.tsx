@@ -9,6 +9,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type { Block } from "../indices";
 import { levelsOf, mark, pinned } from "../marks";
 import type { Stage } from "../recording";
+import { differencesByLine } from "./line_differences";
 import { languageOf } from "./languages";
 import { type MarkOfLine, isClicked, markOfBlocks, markedLines, reveal, setLevels, showLine } from "./marked_lines";
 import { drawRuler } from "./ruler";
@@ -53,15 +54,13 @@ const fixed: Extension = [
   look,
 ];
 
-const DIFFERENCE_LIMITS = { scanLimit: 1000, timeout: 400 }; // of a text's 10,000 lines, in milliseconds
-
 function difference(base: string | null | undefined): Extension {
   if (base === null || base === undefined) return [];
   return unifiedMergeView({
     original: base,
     mergeControls: false,
     collapseUnchanged: { margin: 4, minSize: 8 },
-    diffConfig: DIFFERENCE_LIMITS,
+    diffConfig: { override: differencesByLine },
   });
 }
 

@@ -41,14 +41,23 @@ export function NodeBox({ at, reference, node, kernel }: BoxProperties & { node:
   );
 }
 
-export function GroupBox({
-  at,
-  reference,
-  group,
-  onToggle,
-}: BoxProperties & { group: Group; onToggle: (key: string) => void }) {
+interface GroupProperties extends BoxProperties {
+  group: Group;
+  graph: Graph;
+  onToggle: (key: string) => void;
+}
+
+export function GroupBox({ at, reference, group, graph, onToggle }: GroupProperties) {
+  const places = () => group.all.flatMap((node) => graph.nodes[node]!.places);
   return (
-    <g ref={reference} class="node group" transform={`translate(${at.x},${at.y})`} onClick={() => onToggle(group.key)}>
+    <g
+      ref={reference}
+      class="node group"
+      transform={`translate(${at.x},${at.y})`}
+      onClick={() => onToggle(group.key)}
+      onMouseEnter={() => hover(markOf(places()))}
+      onMouseLeave={() => hover(null)}
+    >
       <rect width={at.width} height={at.height} rx={6} />
       <text x={10} y={17} class="name">
         + {short(group.title)}

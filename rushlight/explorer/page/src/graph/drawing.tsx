@@ -43,7 +43,7 @@ export function Drawing(properties: Properties) {
       })}
       {picture.boxes.map(({ key, node, group }) => {
         const common = { key, at: layout.boxes.get(key)!, reference: keep(key) };
-        if (node === null) return <GroupBox {...common} group={group} onToggle={onToggle} />;
+        if (node === null) return <GroupBox {...common} group={group} graph={graph} onToggle={onToggle} />;
         return <NodeBox {...common} node={graph.nodes[node]!} kernel={kernels[node] ?? null} />;
       })}
     </>

@@ -27,6 +27,7 @@ export interface Picture {
 }
 
 const FIRST_BOXES = 60; // drawn at first: about what can be read without zooming
+const FEWEST_BOXES = 8; // fewer say little
 const RUN = 30; // nodes that are folded as one where a module has too many
 const MOST_IN_A_GROUP = 60;
 
@@ -79,20 +80,19 @@ function collect(group: Group): number[] {
   return group.all;
 }
 
-/** The groups to open at first, from outside inwards, as far as there is room. */
+/** The groups to open at first: whole levels from outside inwards, as far as there is room, and single ones where that is little. */
 export function openAtFirst(root: Group, hidden: (node: number) => boolean): Set<string> {
   const open = new Set([root.key]);
-  const size = (group: Group) => group.groups.length + group.own.filter((node) => !hidden(node)).length;
-  let boxes = size(root);
-  const waiting = [...root.groups];
-  while (waiting.length) {
-    const group = waiting.shift()!;
-    const more = size(group) - 1;
-    if (boxes + more > FIRST_BOXES) continue;
-    boxes += more;
-    open.add(group.key);
-    waiting.push(...group.groups);
-  }
+  const more = (group: Group) => group.groups.length + group.own.filter((node) => !hidden(node)).length - 1;
+  let boxes = more(root) + 1;
+  let level = root.groups;
+  const openAll = (groups: Group[]) => {
+    for (const group of groups) open.add(group.key);
+    boxes += groups.reduce((sum, group) => sum + more(group), 0);
+    level = groups.flatMap((group) => group.groups);
+  };
+  while (level.length && boxes + level.reduce((sum, group) => sum + more(group), 0) <= FIRST_BOXES) openAll(level);
+  if (boxes < FEWEST_BOXES) for (const group of level) if (boxes + more(group) <= FIRST_BOXES) openAll([group]);
   return open;
 }
 

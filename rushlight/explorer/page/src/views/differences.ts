@@ -1,6 +1,6 @@
 // What differs between two recordings.
 
-import { type Index, type KernelEntry, lineText } from "../indices";
+import { type Index, type KernelEntry, append, lineText } from "../indices";
 import type { Recording, Stage } from "../recording";
 
 export interface TextPair {
@@ -75,10 +75,7 @@ function match(
   pairs: KernelPair[],
 ): [KernelEntry[], KernelEntry[]] {
   const waiting = new Map<string, KernelEntry[]>();
-  for (const each of after) {
-    const key = keyAfter(each);
-    waiting.set(key, [...(waiting.get(key) ?? []), each]);
-  }
+  for (const each of after) append(waiting, keyAfter(each), each);
   const left: KernelEntry[] = [];
   for (const each of before) {
     const partner = waiting.get(keyBefore(each))?.shift();
