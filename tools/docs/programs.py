@@ -4,6 +4,7 @@ A program is a fenced block whose title is a file's name, ```python title="atten
 
     <!-- stage: attend.py code -->                       a stage that RUSHLIGHT_DUMP left, by its name
     <!-- stage: attend.py partition part=1 graph=0 -->   the second file of that name, of the first graph
+    <!-- stage: attend.py passes part=all -->            all files of that name
     <!-- stage: attend.py code from=kernel_1 to=^} -->   lines from one that matches a pattern to one that matches another
     <!-- before: attend.py attend -->                    the function's own bytecode
     <!-- output: attend.py -->                           what the program prints
@@ -147,10 +148,15 @@ def _shown(programs: Programs, kind: str, words: str) -> str:
 
 def _stage(run: Run, name: str, options: dict[str, str]) -> str:
     files = run.stages(name, int(options.get("graph", 0)))
+    if options.get("part") == "all" and files:
+        return "\n\n".join(_file(run, path, options) for path in files)
     part = int(options.get("part", 0))
     if part >= len(files):
         raise BadMarker(f"no stage {name} {options or ''} in {run.dump.name}")
-    path = files[part]
+    return _file(run, files[part], options)
+
+
+def _file(run: Run, path: Path, options: dict[str, str]) -> str:
     text = run.plain(path.read_text())
     if "from" in options:
         text = "\n".join(_lines(text, options["from"], options.get("to")))
