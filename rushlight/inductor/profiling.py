@@ -69,6 +69,7 @@ class Recorder:
 
     def __init__(self):
         self._timed: dict[str, _Timed | None] = {}  # by source: graphs of one text share their library
+        self._work: dict[tuple[int, tuple[tuple[Var, int], ...]], list[tuple[int, int]]] = {}
         self._of_graphs: dict[int, tuple[str, list[KernelTimes]]] = {}  # by number, with the source
 
     @property
@@ -107,19 +108,30 @@ class Recorder:
             timed = self._program(graph)
             if timed is None:
                 return
-            lowered, program = graph.details()
+            _, program = graph.details()
             if graph.number not in self._of_graphs:
                 made = [KernelTimes(name, group.origins(), group.lines()) for group, name, _ in program.calls]
                 self._of_graphs[graph.number] = program.source, made
-            buffers = {buffer.name: buffer for buffer in lowered.buffers}
             _, kernels = self._of_graphs[graph.number]
             passed = timed.passed()
             self.took(kernels, passed)
-            for times, (group, _, kernel), spent in zip(kernels, program.calls, passed, strict=True):
+            for times, spent, (nbytes, flops) in zip(kernels, passed, self._work_of(graph, sizes), strict=True):
                 times.calls += 1
                 times.nanoseconds += spent
-                times.bytes += work.bytes_of(group, buffers, sizes)
-                times.flops += work.flops_of(group, kernel, sizes)
+                times.bytes += nbytes
+                times.flops += flops
+
+    def _work_of(self, graph: Observed, sizes: Mapping[Var, int]) -> list[tuple[int, int]]:
+        """The bytes and operations of each kernel for these sizes."""
+        key = graph.number, tuple(sizes.items())
+        found = self._work.get(key)
+        if found is None:
+            lowered, program = graph.details()
+            buffers = {buffer.name: buffer for buffer in lowered.buffers}
+            found = [(work.bytes_of(group, buffers, sizes), work.flops_of(group, kernel, sizes))
+                     for group, _, kernel in program.calls]  # fmt: skip
+            self._work[key] = found
+        return found
 
     def took(self, kernels: Sequence[KernelTimes], nanoseconds: Sequence[int]) -> None:
         """A graph has run, whose kernels took that long, one after the other."""
