@@ -23,8 +23,8 @@ LESS = {"lt": True, "ge": False}
 
 @dataclass(frozen=True)
 class Cuts:
-    """Segment `n` has the columns from `places[n - 1]` to before `places[n]`; places are sorted and may lie outside the columns.
-    `bodies` has the bodies of each segment."""
+    """Segment `n` has the columns from `places[n - 1]` to before `places[n]`; places are sorted and may lie outside the
+    columns. `bodies` has the bodies of each segment."""
 
     places: tuple[Size, ...]
     bodies: tuple[tuple[Value, ...], ...]

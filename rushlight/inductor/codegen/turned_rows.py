@@ -26,8 +26,8 @@ BESIDE = 16  # floats between transposed rows, so that rows of power-of-two leng
 
 @dataclass(frozen=True)
 class TurnedRows:
-    """The domain's rows as `outer` times `width`, and for each transposed load, keyed by buffer and index in x and r, its stride
-    from column to column."""
+    """The domain's rows as `outer` times `width`, and for each transposed load, keyed by buffer and index in x and r, its
+    stride from column to column."""
 
     outer: int
     width: int
