@@ -52,10 +52,10 @@ def _best(function: Callable[[], object]) -> float:
 
 @dataclass(frozen=True)
 class KernelProfile:
-    """One kernel: its calls, and for all of them the seconds, the bytes that it has to read and write, and its operations.
+    """One kernel: its calls, and their total seconds, bytes that have to be read and written, and operations.
 
-    `share` is how much of the time the machine would need for these bytes or these operations, whichever takes longer; above 1
-    where what it reads lies in a cache. `lines` are the user's source lines that it comes from.
+    `share` is the time that the machine would need at peak for these bytes or operations, whichever takes longer, divided by
+    the measured time. It exceeds 1 if the inputs are in a cache. `lines` are the user's source lines of the kernel.
     """
 
     name: str

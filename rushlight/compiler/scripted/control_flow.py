@@ -30,8 +30,8 @@ from rushlight.jit.ir.graph import Block, Node, Value
 
 @dataclass
 class _Carried:
-    """What a loop carries: its variables, with their first values. `pairs`: for each value of the loop its variable, and that
-    which says whether it is there, if it may be None."""
+    """A loop's carried variables with their initial values. `pairs` has, for each value of the loop, its variable, and, if it
+    may be None, the flag variable that says whether it is present."""
 
     pairs: list[tuple[Var | None, Var | None]] = field(default_factory=list)
     variables: list[tuple[Var, Operand]] = field(default_factory=list)

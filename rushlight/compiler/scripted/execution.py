@@ -57,8 +57,8 @@ class TooManyRounds(Unsupported):
 
 @dataclass
 class Budget:
-    """How much a capture may write out: rounds of one loop, and nodes in all. `open_loops`: whether the number of a loop's
-    rounds may come from a number that can change; `draws`: whether random numbers may be drawn."""
+    """The limits of a capture's unrolling: rounds of one loop, and nodes in total. `open_loops`: whether a number that can
+    change may decide a loop's rounds; `draws`: whether random numbers may be drawn."""
 
     rounds: int
     nodes: int

@@ -16,7 +16,8 @@ from rushlight.jit.types.kinds import ListType
 
 @dataclass(frozen=True)
 class Extract:
-    """A graph, the values outside that its inputs and outputs are, and which node outside each of its own nodes is."""
+    """A graph that was copied out of another. `inputs` and `outputs` are the original values of its inputs and outputs,
+    `originals` maps its nodes to the original ones."""
 
     graph: Graph
     inputs: tuple[Value, ...]
