@@ -33,7 +33,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
-from rushlight.fx.patching import Patches, patched_modules, names_of_function, wrapped_functions
+from rushlight.fx.patching import Patches, names_of_function, patched_modules, wrapped_functions
 from rushlight.fx.proxy import ParameterProxy, Proxy, TracerBase, proxies_in
 from rushlight.fx.proxyable_classes import ProxyableClassMeta, construction_of, noting_constructions
 from rushlight.nn.modules.container import ModuleDict, ModuleList, Sequential
