@@ -1,7 +1,9 @@
-"""Replacing operators by their decompositions in a graph of aten operators.
+"""Replace operators by their decompositions in a graph of aten operators.
 
-In: a graph with fake values in `meta["val"]`, and a table of decompositions. Out: the same results, without the operators whose
-decomposition did not return NotImplemented. Stage: aot, before functionalization, for a decomposition may write in place.
+
+In: a graph with fake values in `meta["val"]`, and a table of decompositions. Out: a graph with the same results, without the
+operators whose decomposition did not return NotImplemented. Stage: aot, before functionalization, since a decomposition may
+write in place.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from rushlight.ops.dispatcher import OpOverload
 def decompose(module: GraphModule, table: dict[OpOverload, Callable], shared: Sequence[Node] = ()) -> None:
     """Replace the calls of operators in `table`. Decompositions may use the fake values of `shared` nodes besides arguments."""
     fakes = FakeTensorMode()
-    shared = [*(node for node in module.graph.nodes if node.op == "placeholder"), *shared]  # they tell sizes
+    # Placeholders show which symbols sizes have.
+    shared = [*(node for node in module.graph.nodes if node.op == "placeholder"), *shared]
     for node in list(module.graph.nodes):
         rule = table.get(node.target) if node.op == "call_function" else None
         if rule is not None:
@@ -66,8 +69,11 @@ def _after(node: Node) -> Iterator[Node]:
 
 
 def _laid_out(before: object, after: object) -> object:
-    """`after`, lying in memory as the operator's results do, as far as they are there. NotImplemented where one copy does not
-    do that."""
+    """Give the results `after` of a decomposition the strides of the operator's results `before`, as far as they exist.
+
+
+    Return NotImplemented if a contiguous copy does not have these strides.
+    """
     if isinstance(before, tuple):
         laid_out = tuple(itertools.starmap(_laid_out, zip(before, after, strict=True)))
         return NotImplemented if any(value is NotImplemented for value in laid_out) else laid_out
@@ -83,9 +89,10 @@ def _value(node: Node) -> object:
 
 
 def _use(node: Node, mode: ProxyMode, result: object, made: set[Node]) -> None:
-    """Let the users of a node take the results of its decomposition, which take over the fake values.
+    """Let the users of a node use the results of its decomposition, and give these the node's fake values.
 
-    By these, later passes see which other nodes show the same memory.
+
+    Later passes recognise by fake values which nodes share memory.
     """
     if not isinstance(result, tuple):
         _take(node, mode.argument(result), made)

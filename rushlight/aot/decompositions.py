@@ -1,7 +1,8 @@
-"""Decompositions: operators of training written with elementwise operators and reductions, which a backend fuses.
+"""Decompositions of training operators into elementwise operators and reductions, which a backend can fuse.
 
-In: the arguments of an operator. Out: what the operator returns, calculated by others; or NotImplemented, where it is better
-left whole. Definitions are the operators' own in ATen; the backward formulas are their derivatives. Stage: aot.
+
+In: the arguments of an operator. Out: the operator's results, computed by other operators; NotImplemented if it is better not
+decomposed. The definitions are those of ATen's operators; the backward formulas are their derivatives. Stage: aot.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from rushlight.ops.registry import aten as overload
 aten = namespaces.namespace("aten")
 
 TRAINING: dict[OpOverload, Callable] = {}
-_MEAN, _SUM = 1, 2  # as the losses number their reductions
+_MEAN, _SUM = 1, 2  # the losses' codes for their reductions
 _FUSED = (float32, bfloat16, float16)
 
 
@@ -34,7 +35,7 @@ def decomposition(name: str) -> Callable[[Callable], Callable]:
 
 
 def _wide(value: Tensor | None) -> Tensor | None:
-    """In the precision that the operators themselves calculate in; results are rounded once, at the end."""
+    """Convert to float32, in which the operators themselves compute; results are rounded once, at the end."""
     return None if value is None else value.to(float32)
 
 
@@ -145,7 +146,7 @@ def batch_norm_backward(
 
 
 def _weights(weight: Tensor | None, labels: Tensor, counted: Tensor) -> Tensor:
-    """What each row counts."""
+    """Return the weight of each row in the loss; ignored rows have weight 0."""
     return counted.to(float32) if weight is None else aten.where.self(counted, _wide(aten.gather(weight, 0, labels)), 0.0)
 
 
@@ -185,7 +186,7 @@ def nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index
 
 
 def _fake_quantized(x: Tensor, scale: object, zero_point: object, quant_min: int, quant_max: int) -> tuple[Tensor, Tensor]:
-    """As `ops/cpu/fake_quantize.py`: the zero point is added after rounding, unless it is no integer."""
+    """Compute like `ops/cpu/fake_quantize.py`: the zero point is added after rounding, unless it has a floating-point dtype."""
     scaled = x * (1 / scale)
     if isinstance(zero_point, Tensor) and zero_point.dtype.is_floating_point:
         integers = (scaled + zero_point).round()

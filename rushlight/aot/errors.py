@@ -1,7 +1,7 @@
-"""What aot raises."""
+"""Errors of aot."""
 
 from __future__ import annotations
 
 
 class Untraceable(RuntimeError):
-    """Why a program has no joint graph; it runs as captured then."""
+    """A program has no joint graph, for the reason in the message. The program then runs as captured, in eager."""

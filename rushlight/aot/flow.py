@@ -1,6 +1,8 @@
 """Minimum cuts of a directed graph with capacities, by Dinic's method.
 
-In: vertices numbered from 0 and edges with whole capacities. Out: the vertices on the source's side of a minimum cut.
+
+In: vertices numbered from 0, and edges with integer capacities. Out: the vertices on the source's side of a minimum cut.
+
 Source: Y. Dinitz, "Algorithm for solution of a problem of maximum flow in networks with power estimation" (1970).
 """
 
@@ -10,7 +12,8 @@ UNCUT = 1 << 62
 
 
 class Network:
-    """Edges are kept in pairs: number e and its reverse, e ^ 1. `room` is what may still flow through each."""
+    """A flow network. Edges are kept in pairs: edge number e and its reverse, e ^ 1. `room` has the residual capacity of
+    each."""
 
     def __init__(self) -> None:
         self.head: list[int] = []
@@ -18,27 +21,27 @@ class Network:
         self.leaving: list[list[int]] = []
 
     def vertex(self) -> int:
-        """A new vertex."""
+        """Add a vertex."""
         self.leaving.append([])
         return len(self.leaving) - 1
 
     def edge(self, start: int, end: int, capacity: int = UNCUT) -> None:
-        """An edge; one without a capacity is never cut."""
+        """Add an edge; an edge without a capacity is never cut."""
         self.leaving[start].append(len(self.head))
         self.leaving[end].append(len(self.head) + 1)
         self.head += (end, start)
         self.room += (capacity, 0)
 
     def source_side(self, source: int, sink: int) -> set[int]:
-        """The vertices from which nothing more flows to the sink: the source's side of the minimum cut nearest to the sink."""
+        """Return the source's side of the minimum cut that is nearest to the sink."""
         while True:
             level = self._levels(source)
             if level[sink] < 0:
                 return set(range(len(self.leaving))) - self._reaching(sink)
-            self._fill(source, sink, level)
+            self._push_blocking_flow(source, sink, level)
 
     def _reaching(self, sink: int) -> set[int]:
-        """The vertices that a path of edges with room joins to the sink."""
+        """Find the vertices from which a path of edges with residual capacity leads to the sink."""
         found, open_ends = {sink}, [sink]
         while open_ends:
             for edge in self.leaving[open_ends.pop()]:
@@ -49,7 +52,7 @@ class Network:
         return found
 
     def _levels(self, source: int) -> list[int]:
-        """How many edges with room lead to each vertex; -1 where none do."""
+        """Return the distance of each vertex from the source along edges with residual capacity; -1 if there is no path."""
         level = [-1] * len(self.leaving)
         level[source], wave = 0, [source]
         while wave:
@@ -63,8 +66,9 @@ class Network:
             wave = following
         return level
 
-    def _fill(self, source: int, sink: int, level: list[int]) -> None:
-        """Push flow along edges that go one level up, until no path has room; dead ends are left out by `turn`."""
+    def _push_blocking_flow(self, source: int, sink: int, level: list[int]) -> None:
+        """Push a blocking flow along edges that go one level up. `turn` is the next edge to try at each vertex; it skips dead
+        ends."""
         turn = [0] * len(self.leaving)
         path: list[int] = []
         vertex = source
@@ -92,7 +96,8 @@ class Network:
         return None
 
     def _push(self, path: list[int], source: int) -> int:
-        """Send what the path has room for, go back to before its first full edge, and return the vertex there."""
+        """Push the smallest residual capacity of the path, truncate the path before its first full edge, and return the vertex
+        there."""
         amount = min(self.room[edge] for edge in path)
         if amount >= UNCUT >> 1:
             raise ValueError("no cut separates the source from the sink: a path of edges without capacities joins them")

@@ -1,7 +1,8 @@
-"""functionalize: a function of tensors without writes, as `torch.func` has it.
+"""functionalize: rewrite a function of tensors without in-place operators, as `torch.func` does.
 
-In: a function, and the arguments of a call. Out: what the function returns, calculated by operators that write to nothing; what
-it wrote to its arguments is copied to them at the end. An outer capture sees these operators.
+
+In: a function, and the arguments of a call. Out: the function's results, computed by operators that write to nothing; what the
+function wrote to its arguments is copied to them at the end. An outer capture sees these operators.
 """
 
 from __future__ import annotations
@@ -26,15 +27,16 @@ _KINDS = ("mutations", "mutations_and_views")
 
 
 def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
-    """The function that does what `func` does by operators that write to nothing.
+    """Return a function that computes what `func` computes, by operators that write to nothing.
+
 
     Each call records `func`, which must not depend on the values of its tensors. Under `make_fx` the graph has these operators.
 
     Args:
         func (Callable): a function of tensors, or trees of them. Other arguments are fixed in each call.
-        remove (str): "mutations", or "mutations_and_views" to have copies in the place of views, too.
+        remove (str): "mutations", or "mutations_and_views" to replace views by copies, too.
 
-    Raises RuntimeError for another `remove`, and where a write cannot be expressed without one.
+    Raises RuntimeError for another `remove`, and if a write cannot be expressed without one.
 
     Example:
         >>> def double(x):
@@ -66,7 +68,7 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
 
 
 def _example(tensor: Tensor) -> Tensor:
-    """A tensor of the same sizes, strides and dtype that belongs to no transform."""
+    """Make a meta tensor of the same sizes, strides and dtype that belongs to no transform."""
     return aten.empty_strided.default(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
 
 

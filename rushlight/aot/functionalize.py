@@ -1,10 +1,12 @@
-"""Functionalization: a graph that writes to memory becomes one that does not, up to write-backs at its end.
+"""Functionalization: rewrite a graph that writes to memory into one that does not, except for write-backs at its end.
+
 
 Requires: an aten graph that passes `lint`, with fake values in `meta["val"]`, in which a write is a node whose first result
 is the written tensor. Fakes of tensors that share memory share a storage.
+
 Guarantees: the same results, aliases and final contents of inputs and constants. Only these operators write afterwards:
 `copy_` to an input or constant, just before the output; and operators without a functional form (random fills, batch
-normalisation in training), to a clone that is made for them. Where that cannot be guaranteed the graph is left as it was,
+normalisation in training), to a clone that is made for them. If that cannot be guaranteed, the graph is left unchanged,
 and `module.meta["keep_eager"]` says why; it must then run node by node.
 """
 
@@ -40,10 +42,12 @@ def functionalize(module: GraphModule) -> None:
 
 
 class _Functionalizer:
-    """Walks the nodes in order and keeps, for each written storage, the node that holds its contents now.
+    """Walks the nodes in order and keeps, for each written storage, the node that holds its current contents.
 
-    `current` holds the contents of a storage's root, `version` counts its writes, and `known` remembers which node is the
-    value of a node of the original graph, as of a version. `renewed` are nodes whose fake values were made again.
+
+    `current` maps a storage to the node with its root's contents, `version` counts its writes. `known` caches, for a node of
+    the
+    original graph, the node that has its value as of a version. `renewed` are nodes whose fake values were recomputed.
     """
 
     def __init__(self, module: GraphModule, memory: WrittenMemory):
@@ -74,7 +78,7 @@ class _Functionalizer:
     # Reading
 
     def value(self, node: Node) -> Node:
-        """The node that holds what `node` would show now."""
+        """Return the node that holds the current value of `node`."""
         storage = self.memory.storage.get(node)
         if not self.version.get(storage):
             return node
@@ -85,7 +89,8 @@ class _Functionalizer:
         return found
 
     def _fresh_value(self, node: Node) -> Node:
-        """`value`, made as a view of the storage's root, so that results share memory where the original's did."""
+        """Return the same as `value`, made as a view of the storage's root, so that results share memory as the original ones
+        did."""
         return self._view_again(node, self._fresh_value) if self.version.get(self.memory.storage.get(node)) else node
 
     def _view_again(self, node: Node, value: Callable[[Node], Node]) -> Node:
@@ -98,14 +103,15 @@ class _Functionalizer:
         return self._emit(node.target, *self._arguments(node, viewed), **({} if node in self.memory.start else node.kwargs))
 
     def _arguments(self, node: Node, source: Node) -> tuple:
-        """The arguments of a view of what `source` holds. `as_strided` counts from the start of its memory."""
+        """Return the arguments to apply a view to `source`. `as_strided` gets an offset from the start of the source's
+        storage."""
         start = self.memory.start.get(node)
         if start is None:
             return source, *node.args[1:]
         return source, node.args[1], node.args[2], start + source.meta["val"].storage_offset()
 
     def _redirect(self, node: Node) -> None:
-        """Let a node read what its arguments show now. Its own value is made again where theirs are others."""
+        """Let a node read the current values of its arguments. Its own value is recomputed if its arguments' values changed."""
         before = node.all_input_nodes
         node.args, node.kwargs = map_arg(node.args, self.value), map_arg(node.kwargs, self.value)
         if node.all_input_nodes != before and node in self.memory.start:
@@ -133,7 +139,7 @@ class _Functionalizer:
             self._write_to_clones(node)
 
     def _write_to_clones(self, node: Node) -> None:
-        """Let an operator that can only write do so to clones of its targets, and take those as the new contents."""
+        """Let an operator that can only write do so to clones of its targets, and use the clones as the new contents."""
         targets = dict(written_arguments(node))
         clones = {name: self._emit(aten("clone"), self.value(target)) for name, target in targets.items()}
         names = [argument.name for argument in node.target._schema.arguments]
@@ -146,7 +152,7 @@ class _Functionalizer:
         made.meta = dict(node.meta)
         if node not in self.memory.storage:
             node.replace_all_uses_with(made)
-            self.place = node.next  # the new contents are there after it only
+            self.place = node.next  # the new contents exist only after it
             self.graph.erase_node(node)
         else:
             made.meta["val"] = clones[names[0]].meta["val"]
@@ -154,27 +160,27 @@ class _Functionalizer:
             self._set(target, made if node in self.memory.storage else clones[name])
 
     def _set(self, node: Node, new: Node) -> None:
-        """Make `new` what `node` shows from now on, and with it everything that shares its memory."""
+        """Record that `node`, and everything that shares its memory, has the contents of `new` from now on."""
         storage, shown = self.memory.storage[node], node
-        changed = new = self._in_layout(new, shown.meta["val"])  # what reads it takes its layout from there
+        changed = new = self._in_layout(new, shown.meta["val"])  # readers of `new` take their layout from it
         while (source := self.memory.source[node]) is not None:
             if not is_write(node):
-                changed = self._put_back(node, self.value(source), changed)
+                changed = self._write_to_base(node, self.value(source), changed)
             node = source
         self.current[storage] = self._in_layout(changed, self.memory.root[storage].meta["val"])
         self.version[storage] += 1
         self.known[shown] = (self.version[storage], new)
 
-    def _put_back(self, view: Node, viewed: Node, new: Node) -> Node:
-        """What a view views, once the view shows `new`."""
+    def _write_to_base(self, view: Node, viewed: Node, new: Node) -> Node:
+        """Return the new value of a view's base, after the view got the value `new`."""
         if view.target is not aten("as_strided"):
             return INVERSES[view.target](self._emit, view, viewed, new)
         value = view.meta["val"]
-        start = self.memory.start[view]  # a scatter makes new memory, which begins where the root does
+        start = self.memory.start[view]  # a scatter makes new memory, which begins at the root's first element
         return self._emit(aten("as_strided_scatter"), viewed, new, list(value.shape), list(value.stride()), start)
 
     def _write_back(self) -> None:
-        """Copy the new contents of inputs and constants to them; from then on they are read from there."""
+        """Copy the new contents of inputs and constants to them; later readers read them from there."""
         for storage, root in self.memory.root.items():
             if self.version[storage] and root.op in ("placeholder", "get_attr"):
                 written = self._emit(aten("copy_"), root, self.current[storage])
@@ -185,19 +191,19 @@ class _Functionalizer:
     # Nodes
 
     def _emit(self, op: OpOverload, *args, **kwargs) -> Node:
-        """A new node in front of the one at hand, with its value."""
+        """Add a node before the current one, and compute its fake value."""
         with self.graph.inserting_before(self.place):
             made = self.graph.create_node("call_function", op, args, kwargs, name=op._schema.name)
         made.meta = dict(self.place.meta, val=self._calculate(op, args, kwargs))
         return made
 
     def _calculate(self, target: Callable, args: tuple, kwargs: dict) -> object:
-        """The fake value of a call, below autograd: what a joint graph writes to may require gradients."""
+        """Return the fake value of a call. Autograd is off: what a joint graph writes to may require gradients."""
         with ExcludeKeys(AUTOGRAD_BITS), self.fakes:
             return target(*map_arg(args, _fake), **map_arg(kwargs, _fake))
 
     def _copied(self, source: Node, target: Node) -> Node:
-        """A copy of `source` in the target's shape and dtype."""
+        """Copy `source` in the target's shape and dtype."""
         value = target.meta["val"]
         if source.meta["val"].shape != value.shape:
             source = self._emit(aten("expand"), source, list(value.shape))
@@ -206,7 +212,8 @@ class _Functionalizer:
         return self._emit(aten("_to_copy"), source, dtype=value.dtype, memory_format=contiguous_format)
 
     def _may_be_contents(self, source: Node, target: Node) -> bool:
-        """Whether a value can become the contents of an input or constant without a copy: it is none of another one's."""
+        """Return whether a value can become the contents of an input or constant without a copy: no other value owns its
+        memory."""
         made, value = source.meta["val"], target.meta["val"]
         external = self.memory.root[self.memory.storage[target]].op in ("placeholder", "get_attr")
         alike = made.dtype is value.dtype and made.is_contiguous()
@@ -217,18 +224,18 @@ class _Functionalizer:
         return made if made.meta["val"].dtype is kind else self._emit(aten("_to_copy"), made, dtype=kind)
 
     def _in_layout(self, node: Node, wanted: Tensor) -> Node:
-        """`node` in memory order as `wanted`, so that the same views can be taken of it."""
+        """Return `node` with its dimensions in the same memory order as `wanted`, so that the same views can be made of it."""
         value = node.meta["val"]
         order = sorted(range(wanted.dim()), key=lambda dim: (-wanted.stride(dim), wanted.shape[dim] == 1, dim))
         moved = value.permute(order)
         if not moved.is_contiguous():
-            return self._between(order, node, lambda moved: self._emit(aten("clone"), moved, memory_format=contiguous_format))
+            return self._permuted(order, node, lambda moved: self._emit(aten("clone"), moved, memory_format=contiguous_format))
         if _has_odd_strides(value, wanted) and _has_odd_strides(moved):
-            return self._between(order, node, lambda moved: self._emit(aten("view"), moved, list(moved.meta["val"].shape)))
+            return self._permuted(order, node, lambda moved: self._emit(aten("view"), moved, list(moved.meta["val"].shape)))
         return node
 
-    def _between(self, order: list[int], node: Node, make: Callable[[Node], Node]) -> Node:
-        """What `make` makes of `node` with dimensions in `order`, with them where they were."""
+    def _permuted(self, order: list[int], node: Node, make: Callable[[Node], Node]) -> Node:
+        """Permute the dimensions of `node` to `order`, apply `make`, and permute them back."""
         if order == sorted(order):
             return make(node)
         made = make(self._emit(aten("permute"), node, order))
@@ -236,8 +243,11 @@ class _Functionalizer:
 
 
 def _has_odd_strides(value: Tensor, wanted: Tensor | None = None) -> bool:
-    """Whether known strides of dimensions of size 1, on which the layout of an operator's result may depend, differ from
-    `wanted`, or from those of a new tensor."""
+    """Return whether dimensions of size 1 have other strides than in `wanted`, or than in a new tensor if that is None.
+
+
+    The layout of an operator's result may depend on these strides. Only strides that are known are compared.
+    """
     strides = contiguous_strides(tuple(value.shape)) if wanted is None else wanted.stride()
     places = zip(value.shape, value.stride(), strides, strict=True)
     return any(have != want for size, have, want in places if type(size) is type(have) is type(want) is int and size == 1)

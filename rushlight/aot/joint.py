@@ -1,6 +1,7 @@
-"""The joint graph: a program and the program of its gradients, traced together through autograd on fake tensors.
+"""The joint graph: a program and its backward, traced together through autograd on fake tensors.
 
-In: a GraphModule of library calls and what it is called with: tensors, and ints where these are open. Out: a GraphModule of
+
+In: a GraphModule of library calls and its inputs: tensors, and ints if these are symbolic. Out: a GraphModule of
 aten operators over `primals_1..n` (inputs and parameters) and `tangents_1..k` (gradients of the outputs) that returns the
 outputs and the gradients of the primals. Stage: aot, before functionalization and partitioning.
 """
@@ -41,7 +42,7 @@ class Joint:
     """A joint graph. Its outputs are `results.computed`, then one gradient for each number in `differentiated`.
 
     `differentiated` are positions of primals, `tangents` positions of outputs; their placeholders come in that order.
-    `is_linear` says that tangents of zeros give gradients of zeros: of a backward that the program wrote, nobody knows.
+    `is_linear`: tangents of zeros give gradients of zeros; that is not known if the program has a custom backward.
     """
 
     module: GraphModule
@@ -62,7 +63,7 @@ class Joint:
 
 
 class _WithoutHooks:
-    """Context manager: the program's hooks on saved tensors do not see fake ones."""
+    """Context manager that keeps the program's hooks on saved tensors from seeing fake ones."""
 
     def __enter__(self) -> None:
         self._hooks, state.saved_tensor_hooks = state.saved_tensor_hooks, ()
@@ -75,11 +76,14 @@ def trace_joint(
     module: GraphModule | Callable, inputs: Sequence[Tensor | int], attributes: dict[str, Tensor],
     opened: Sequence[Geometry | SymInt | None] | None = None, decompositions: Mapping[OpOverload, Callable] | None = None,
 ) -> Joint:  # fmt: skip
-    """Trace `module` and its backward for `inputs`; `attributes`, by name, are the tensors that it holds: primals, too.
+    """Trace `module` and its backward for `inputs`; `attributes`, by name, are the tensors that it holds, which are primals,
+    too.
 
-    `module` may be a Python function, which holds none. `opened` says, input by input, what is to be left open: symbolic sizes
-    and strides, a SymInt in place of an int, or None. `decompositions` are functions to trace in the place of operators.
-    Untraceable for a program without a joint graph, with the reason; what the program itself raises goes through.
+
+    `module` may be a Python function, which holds none. `opened` says for each input what to leave symbolic: sizes and strides,
+    a
+    SymInt in place of an int, or None. `decompositions` are functions to trace in place of operators.
+    Raises Untraceable, with the reason, if a program has no joint graph; errors of the program itself pass through.
     """
     tracer = _JointTracer(module, decompositions or {})
     return tracer.trace(inputs, attributes, opened or [None] * len(inputs))
@@ -99,7 +103,7 @@ class _JointTracer:
         held = dict(zip(attributes, primals[len(inputs) :], strict=True))
         flags = [_requires_grad(fake) for fake in primals]
         with ExitStack() as stack:
-            stack.enter_context(set_grad_enabled(state.grad_enabled))  # the program may switch it
+            stack.enter_context(set_grad_enabled(state.grad_enabled))  # restores it, since the program may switch it
             stack.enter_context(_WithoutHooks())
             stack.enter_context(self.fakes)
             stack.enter_context(self.mode)
@@ -108,18 +112,18 @@ class _JointTracer:
         results = plan_results(tree_flatten(outputs)[0], primals)
         forward = [self.mode.argument(value) for value in results.computed]
         tangents = [position for position, value in enumerate(results.computed) if _is_differentiable(value)]
-        brought = _brought_backwards(self.source)
-        if len(tangents) > 1 and any(target.is_constant for target in brought):
+        custom_backwards = _custom_backwards(self.source)
+        if len(tangents) > 1 and any(target.is_constant for target in custom_backwards):
             raise Untraceable("a backward gives what it does not calculate from gradients, and several results have gradients")
         gradients = self._backward(results, tangents, primals)
         differentiated = [position for position, value in gradients if value is not None]
         made = [self.mode.argument(value) for _, value in gradients if value is not None]
         self.graph.output((*forward, *made))
         joint = GraphModule(self.mode.constants, self.graph, "joint_helper")
-        return Joint(joint, results, differentiated, tangents, not brought)
+        return Joint(joint, results, differentiated, tangents, not custom_backwards)
 
     def _forward(self, held: dict[str, Tensor], inputs: list[Tensor]) -> object:
-        """What the program returns, while its operators become nodes."""
+        """Run the program, which records its operators as nodes, and return its outputs."""
         if isinstance(self.source, GraphModule):
             return _ForwardRunner(self.source, self.mode, held).run(*inputs)
         result = self.source(*inputs)
@@ -144,7 +148,7 @@ class _JointTracer:
         return fake
 
     def _backward(self, results: Results, tangents: list[int], primals: list[Tensor]) -> list[tuple[int, Tensor | None]]:
-        """The gradient of each primal that requires one, which is None where no output depends on it."""
+        """Return the gradient of each primal that requires one; it is None if no output depends on the primal."""
         wanted = [position for position, fake in enumerate(primals) if _requires_grad(fake)]
         outputs = [results.computed[position] for position in tangents]
         given = [self._tangent(fake, number) for number, fake in enumerate(outputs, 1)]
@@ -154,12 +158,12 @@ class _JointTracer:
             with self.fakes, self.mode:
                 found = grad(outputs, [primals[position] for position in wanted], given, allow_unused=True)
                 found = [_laid_out(value, primals[position]) for value, position in zip(found, wanted, strict=True)]
-        except RuntimeError as error:  # which eager raises if the backward is called
+        except RuntimeError as error:  # eager raises it when the backward is called
             raise Untraceable(f"its backward raises {error}") from error
         return list(zip(wanted, found, strict=True))
 
     def _tangent(self, output: Tensor, number: int) -> Tensor:
-        """The placeholder of the gradient of an output, laid out like the output."""
+        """Make the placeholder of an output's gradient, with the output's strides."""
         with self.fakes, set_grad_enabled(False):
             fake = aten("empty_like")(output)
         last = [node for node in self.graph.nodes if node.op == "placeholder"][-1]
@@ -168,14 +172,14 @@ class _JointTracer:
         return fake
 
 
-def _brought_backwards(program: GraphModule | Callable) -> list[BringsBackward]:
-    """The functions of the program whose backward it wrote itself, as far as dynamo captured them."""
+def _custom_backwards(program: GraphModule | Callable) -> list[BringsBackward]:
+    """Find the program's functions with a custom backward, as far as dynamo captured them."""
     nodes = program.graph.nodes if isinstance(program, GraphModule) else ()
     return [node.target for node in nodes if isinstance(node.target, BringsBackward)]
 
 
 def _mark_history(mode: ProxyMode) -> None:
-    """Have operators of the backward get the user's line of those that they come from."""
+    """Give operators of the backward the user's source line of the forward operators that they belong to."""
     for impl, node in list(mode.nodes.items()):
         history = wrap(impl).grad_fn
         if history is not None and not isinstance(history, AccumulateGrad):
@@ -184,7 +188,7 @@ def _mark_history(mode: ProxyMode) -> None:
 
 
 def _laid_out(gradient: Tensor | None, primal: Tensor) -> Tensor | None:
-    """The gradient of a primal that has gaps lies row by row in memory, as torch's layout contract for gradients says."""
+    """Make the gradient contiguous if the primal has gaps, as torch's layout contract for gradients demands."""
     numbers = (*primal.shape, *primal.stride())
     if gradient is None or not all(type(number) is int for number in numbers):
         return gradient
@@ -196,7 +200,7 @@ def _requires_grad(value: object) -> bool:
 
 
 def _is_differentiable(value: Tensor | SymInt) -> bool:
-    """Whether a gradient of it leads anywhere: a view made without recording requires grad, but has no history."""
+    """Return whether a gradient of a value leads anywhere: a view made without recording requires grad, but has no history."""
     if not isinstance(value, Tensor):
         return False
     is_number = value.dtype.is_floating_point or value.dtype.is_complex
@@ -217,12 +221,12 @@ class ProgramRunner(Interpreter):
         self.attributes = attributes
 
     def get_attr(self, target: str, args: tuple, kwargs: dict) -> Tensor:
-        """What stands for a tensor of the module; itself, where nothing does."""
+        """Return the substitute of a tensor of the module, or the tensor itself if there is none."""
         return self.attributes[target] if target in self.attributes else super().get_attr(target, args, kwargs)
 
 
 class _ForwardRunner(ProgramRunner):
-    """Runs the program on fakes. Operators of the backward get the user's line of those that they come from."""
+    """Runs the program on fakes. Operators of the backward get the user's source line of their forward operators."""
 
     def __init__(self, module: GraphModule, mode: ProxyMode, attributes: dict[str, Tensor]):
         super().__init__(module, attributes)
@@ -231,7 +235,7 @@ class _ForwardRunner(ProgramRunner):
         self._marked: set[TapeNode] = set()
 
     def run_node(self, node: Node) -> object:
-        """The node's result."""
+        """Run a node, and return its result."""
         self.mode.origin = origin = origin_of(node)
         last = next(iter(reversed(self.nodes)), None)
         result = super().run_node(node)

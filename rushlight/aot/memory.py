@@ -1,6 +1,7 @@
-"""Which values of a captured graph share memory, and how to get from a tensor to its views and back.
+"""Analyse which values of a captured graph share memory, and how to get from a tensor to its views and back.
 
-In: an aten graph whose nodes carry fake values in `meta["val"]`; views are recognised by the storage that fakes share.
+
+In: an aten graph whose nodes carry fake values in `meta["val"]`; fakes that share a storage share memory.
 Out: for each written storage its root (the node that owns the memory) and the path from the root to every other node.
 Stage: aot, before functionalization rewrites anything.
 """
@@ -22,23 +23,23 @@ from rushlight.ops.registry import aten
 
 
 def storage_of(node: object) -> StorageImpl | None:
-    """The storage of a node's value; None for what is not one tensor."""
+    """Return the storage of a node's value; None if the value is not a tensor."""
     value = node.meta.get("val") if isinstance(node, Node) else None
     return value._impl.storage if isinstance(value, Tensor) else None
 
 
 def is_size(node: object) -> bool:
-    """Whether a node's value is a size: an integer that the sizes of the inputs tell."""
+    """Return whether a node's value is a size: an integer that the sizes of the inputs determine."""
     return isinstance(node, Node) and isinstance(node.meta.get("val"), SymInt | int)
 
 
 def is_write(node: Node) -> bool:
-    """Whether a node calls an operator that writes to one of its arguments."""
+    """Return whether a node calls an operator that writes to one of its arguments."""
     return node.op == "call_function" and isinstance(node.target, OpOverload) and node.target.is_mutable
 
 
 def written_arguments(node: Node) -> Iterator[tuple[str, Node]]:
-    """The arguments that a node writes to, with their names in the schema."""
+    """Yield the arguments that a node writes to, with their names in the schema."""
     for position, argument in enumerate(node.target._schema.arguments):
         given = node.args[position] if position < len(node.args) else node.kwargs.get(argument.name)
         if argument.is_write and isinstance(given, Node):
@@ -46,7 +47,7 @@ def written_arguments(node: Node) -> Iterator[tuple[str, Node]]:
 
 
 def source_of(node: Node) -> Node | None:
-    """The node whose memory `node` was made from: what a view views, what a write returns. None for new memory."""
+    """Return the node whose memory `node` shows: a view's base, or a write's target. None for new memory."""
     if node.op != "call_function" or not isinstance(node.target, OpOverload) or not node.args:
         return None
     source = node.args[0]
@@ -54,20 +55,20 @@ def source_of(node: Node) -> Node | None:
 
 
 def root_of(node: Node) -> Node:
-    """The node that a node's memory was made by: itself, if it views nothing and writes to nothing."""
+    """Return the node that made a node's memory: the node itself, if it is neither a view nor a write."""
     while (source := source_of(node)) is not None:
         node = source
     return node
 
 
 def is_alias(node: Node) -> bool:
-    """Whether a node is a view: its value lies in the memory of one of its arguments, which it does not write to."""
+    """Return whether a node is a view: its value lies in the memory of an argument, and it does not write to that."""
     storage = storage_of(node)
     return storage is not None and not is_write(node) and any(storage_of(used) is storage for used in node.all_input_nodes)
 
 
 def owner_of(node: Node) -> Node:
-    """The node that a view is a view of, directly or through others; the node itself if it is none."""
+    """Return the base of a view, directly or through other views; the node itself if it is no view."""
     while is_alias(node):
         storage = storage_of(node)
         node = next(used for used in node.all_input_nodes if storage_of(used) is storage)
@@ -75,10 +76,12 @@ def owner_of(node: Node) -> Node:
 
 
 class WrittenMemory:
-    """The storages that a graph writes to, as they are before it is rewritten.
+    """The storages that a graph writes to, before it is rewritten.
 
-    `root` maps each to the node that owns it, `storage` nodes to theirs, and `source` nodes to what they view. `as_strided`
-    names places in memory, and so views the root; `start` says where its values begin, counted from the root's first element.
+
+    `root` maps each storage to the node that owns it, `storage` maps nodes to their storages, and `source` maps views to their
+    bases. `as_strided` addresses memory directly, so its base is the root; `start` is the offset of its first element from the
+    root's first element.
     """
 
     def __init__(self, graph: Graph):
@@ -98,7 +101,7 @@ class WrittenMemory:
         self.source |= {node: self.root[self.storage[node]] for node in self.start}
 
     def obstacle(self) -> str:
-        """Why the writes cannot be made functional; "" if they can."""
+        """Return why the writes cannot be made functional; "" if they can."""
         through = {node for write in self.writes for _, target in written_arguments(write) for node in self._path(target)}
         for storage, nodes in self.nodes.items():
             owners = [node for node in nodes if self.source[node] is None]
@@ -115,20 +118,20 @@ class WrittenMemory:
         return ""
 
     def _path(self, node: Node | None) -> Iterator[Node]:
-        """From a node to the root of its memory."""
+        """Yield a node, its base and so on up to the root."""
         while node is not None:
             yield node
             node = self.source[node]
 
     def _has_inverse(self, view: Node) -> bool:
-        """Whether what a view shows can be put back."""
+        """Return whether a new value of a view can be written back to its base."""
         if view not in self.start:
             return view.target in INVERSES
         return self._can_be_made_again(view) and not _overlaps(view.meta["val"])
 
     def _can_be_made_again(self, view: Node) -> bool:
-        """Whether a view can be taken of new contents. `as_strided` names places in memory, which the functional graph has too
-        if they lie within the root, and the root has no gaps."""
+        """Return whether a view can be applied to new contents. `as_strided` can if it lies within the root and the root has no
+        gaps."""
         if view not in self.start:
             return True
         root, value, start = self.root[self.storage[view]].meta["val"], view.meta["val"], self.start[view]
@@ -139,9 +142,11 @@ class WrittenMemory:
 
 
 def anchor_views(module: GraphModule) -> None:
-    """Let `as_strided`, which counts from the start of the memory, view the tensor that owns the memory.
+    """Make the owner of the memory the base of each `as_strided`, which counts from the start of the memory.
 
-    Requires: a graph with fake values. Guarantees: the same results, also where a view's source is computed somewhere else.
+
+    Requires: a graph with fake values. Guarantees: the same results, even if a view's former base is computed with other
+    strides.
     """
     for node in module.graph.nodes:
         if node.op == "call_function" and node.target is aten("as_strided") and "keep_eager" not in module.meta:
@@ -152,7 +157,7 @@ def anchor_views(module: GraphModule) -> None:
                 node.kwargs = {}
 
 
-# The inverse of a view: (emit, the view's node, the viewed value, the view's new value) -> the viewed value's new value.
+# The inverse of a view: (emit, the view's node, the base's value, the view's new value) -> the base's new value.
 # `emit(op, *args)` adds a node.
 
 Emit = Callable[..., Node]
@@ -172,7 +177,7 @@ def _through_slice(emit: Emit, view: Node, base: Node, new: Node) -> Node:
 
 
 def _overlaps(value: Tensor) -> bool:
-    """Whether elements of a view may share memory with one another: a scatter would write old values over new ones."""
+    """Return whether elements of a view may overlap: a scatter would then write old values over new ones."""
     reach = 0
     for stride, size in sorted((stride, size) for stride, size in zip(value.stride(), value.shape, strict=True) if size > 1):
         if stride <= reach:

@@ -1,8 +1,9 @@
-"""Negatives computed: a graph of real numbers without views that stand for the negative of their memory.
+"""Compute lazy negatives: rewrite a graph so that no real tensor is a view with the negative bit.
 
-Requires: a functional aten graph with fake values. Guarantees: the same values; the memory of every real tensor holds what the
-tensor stands for, as generated code takes it. Conjugates stay views: operators on complex numbers run one by one. Where
-`as_strided` looks through such a view the graph is left as it was, and `module.meta["keep_eager"]` says so.
+
+Requires: a functional aten graph with fake values. Guarantees: the same values; the memory of every real tensor holds its
+values, as generated code expects. Conjugates stay views: operators on complex numbers run one by one. If `as_strided` looks
+through a negative view, the graph is left unchanged, and `module.meta["keep_eager"]` says so.
 """
 
 from __future__ import annotations

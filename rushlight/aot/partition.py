@@ -1,8 +1,9 @@
-"""Partitioning: a joint graph becomes a forward graph, which also returns what is to be kept, and a backward graph.
+"""Partitioning: split a joint graph into a forward graph, which also returns the values to save, and a backward graph.
 
-In: a functionalized joint graph. Out: two graphs of aten operators. `default_partition` keeps every value that the backward
-reads; `min_cut_partition` keeps the fewest bytes such that the backward can calculate the rest again, by a minimum cut.
-Values with random numbers are always kept. Stage: aot, before the backend.
+
+In: a functionalized joint graph. Out: two graphs of aten operators. `default_partition` saves every value that the backward
+reads; `min_cut_partition` saves the fewest bytes from which the backward can recompute the rest, by a minimum cut.
+Random values are always saved. Stage: aot, before the backend.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from rushlight.ops.registry import aten
 
 @dataclass(frozen=True)
 class Saved:
-    """A value that is kept for the backward: primal or output number `position`, or something that only the backward needs."""
+    """A value that is saved for the backward: a primal or output, or an extra value that only the backward needs."""
 
     kind: str  # "primal", "output" or "extra"
     position: int
@@ -36,9 +37,10 @@ class Saved:
 
 @dataclass
 class Partition:
-    """`forward(*primals)` returns the joint graph's outputs and the extra values; `backward(*saved, *tangents)` the gradients.
+    """The two graphs. `forward(*primals)` returns the joint graph's outputs and the extra values, `backward(*saved, *tangents)`
+    returns the gradients.
 
-    `written` are the positions of primals that the forward writes to.
+    `written` are the indices of primals that the forward writes to.
     """
 
     forward: GraphModule
@@ -48,16 +50,17 @@ class Partition:
 
 
 def default_partition(joint: Joint) -> Partition:
-    """Keep what the backward reads, as eager does."""
+    """Save what the backward reads, as eager does."""
     values = JointValues(joint)
     return values.partition(list(dict.fromkeys(map(owner_of, values.read_by_backward()))))
 
 
 def min_cut_partition(joint: Joint, memory_budget: float = 1.0) -> Partition:
-    """Keep the fewest bytes from which the backward can be calculated without repeating expensive work.
+    """Save the fewest bytes from which the backward can be computed without repeating expensive operators.
 
-    With a `memory_budget` below 1, more is calculated again, the cheapest per byte first, until at most that share of those
-    bytes is kept, or nothing more can be given up; at 0 all that can be. ValueError for one outside of 0..1.
+
+    With a `memory_budget` below 1, more is recomputed, the cheapest per byte first, until at most that share of these bytes is
+    saved, or nothing more can be recomputed; at 0 everything possible is. ValueError for a budget outside of 0..1.
     """
     if not 0 <= memory_budget <= 1:
         raise ValueError(f"memory_budget must be between 0 and 1, got {memory_budget}")
@@ -83,21 +86,21 @@ class JointValues:
             raise Untraceable("an output, or what is written to an input, depends on the gradients")
 
     def read_by_backward(self) -> list[Node]:
-        """The values of the forward that backward nodes read, sizes excepted, and the gradients among them."""
+        """Return the values of the forward, except sizes, that backward nodes read or that are gradients."""
         found = [node for node in self.nodes if node in self.backward and node.op != "output"]
         read = [used for node in found for used in node.all_input_nodes if used not in self.backward]
         read += [node for node in self.gradients if isinstance(node, Node) and node not in self.backward]
         return [node for node in dict.fromkeys(read) if not is_size(node)]
 
     def candidates(self) -> list[Node]:
-        """What of the forward the backward depends on, in order."""
+        """Return the values of the forward that the backward depends on, in order."""
         wanted = ancestors(self.read_by_backward())
         return [node for node in self.nodes if node in wanted and not is_size(node)]
 
     # The two graphs
 
     def partition(self, saved: Iterable[Node]) -> Partition:
-        """Cut at `saved`."""
+        """Split the graph, saving `saved`."""
         copies = self._keep_written_primals(saved)
         kept = [copies.get(node, node) for node in saved if node.op != "get_attr"]  # both graphs hold the constants
         kept += self._sizes_of_backward(kept)
@@ -119,7 +122,7 @@ class JointValues:
         return Partition(forward, backward, places, written)
 
     def _sizes_of_backward(self, kept: list[Node]) -> list[Node]:
-        """The nodes of the symbols that sizes in the backward graph depend on; those that were not read anywhere are made."""
+        """Return the nodes of the symbols in the backward graph's sizes; nodes are made for symbols that have none."""
         wanted = _needed([*kept, *self.tangents, *(node for node in self.gradients if isinstance(node, Node))], {*kept})
         symbols = dict.fromkeys(
             symbol for node in self.nodes if node in wanted for number in _numbers(node.meta.get("val"))
@@ -136,7 +139,7 @@ class JointValues:
         return found
 
     def _keep_written_primals(self, saved: Iterable[Node]) -> dict[Node, Node]:
-        """Copies, made at the start, of the saved primals that the forward writes to in the end."""
+        """Copy, at the start of the graph, the saved primals that the forward writes to at its end."""
         copies = {}
         graph, module_output = self.joint.module.graph, self.joint.module.graph.output_node()
         for write in self.write_backs:
@@ -155,7 +158,7 @@ class JointValues:
 
 
 def _read_each_size_once(graph: Graph) -> None:
-    """Erase nodes of sizes that an earlier node has, too: the backward graph is given one node for each symbol."""
+    """Erase size nodes that repeat an earlier node: the backward graph takes one node for each symbol."""
     first: dict[object, Node] = {}
     for node in list(graph.nodes):
         value = node.meta.get("val")
@@ -165,7 +168,7 @@ def _read_each_size_once(graph: Graph) -> None:
 
 
 def _numbers(value: object) -> Iterator[object]:
-    """The sizes and strides of a node's value, or the size that it is."""
+    """Yield the sizes and strides of a node's value, or the value itself if it is a size."""
     for part in value if isinstance(value, tuple | list) else (value,):
         yield from (*part.shape, *part.stride()) if isinstance(part, Tensor) else (part,)
 
@@ -176,7 +179,7 @@ def _symbols(number: object) -> Iterator[SymInt]:
 
 
 def _users_of(nodes: Iterable[Node]) -> set[Node]:
-    """The nodes and all that depends on them."""
+    """Return the nodes and everything that depends on them."""
     found: set[Node] = set()
     stack = list(nodes)
     while stack:
@@ -188,7 +191,7 @@ def _users_of(nodes: Iterable[Node]) -> set[Node]:
 
 
 def ancestors(nodes: Iterable[Node]) -> set[Node]:
-    """The nodes and all that they depend on."""
+    """Return the nodes and everything that they depend on."""
     found: set[Node] = set()
     stack = list(nodes)
     while stack:

@@ -1,9 +1,10 @@
-"""Random operators of a graph as functions of one seed, which is drawn from the default generator at each call.
+"""Rewrite a graph's random operators as functions of one seed, which the default generator draws at each call.
 
-In: a graph of aten operators with fake values in `meta["val"]`, before functionalization. Out: the same distributions, by
-`_philox_seed` at its begin and pure operators of that seed, which fuse, and which a backward may calculate again. Operators
-with a generator of their own, and those without a rule here (`randperm`, `poisson`, ...), go on drawing in eager. What
-eager refuses (a probability above 1) is left to eager. Stage: aot.
+
+In: a graph of aten operators with fake values in `meta["val"]`, before functionalization. Out: a graph with the same
+distributions: `_philox_seed` at its start, and pure operators of that seed, which fuse, and which a backward may recompute.
+Operators with a generator of their own, and those without a rule here (`randperm`, `poisson`, ...), still draw in eager.
+Arguments that eager rejects (a probability above 1) are left to eager. Stage: aot.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from rushlight.ops.registry import aten as overload
 
 aten = namespaces.namespace("aten")
 _WORD = 1 << 32
-_SMALLEST = 2.0**-25  # in place of a uniform 0 where that has no logarithm
+_MIN_POSITIVE = 2.0**-25  # replaces a uniform 0, which has no logarithm
 _BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 RULES: dict[OpOverload, Callable] = {}
 
@@ -53,7 +54,7 @@ def seed_random(module: GraphModule) -> None:
 
 
 class Draws:
-    """The seed of a graph, and the streams that were not taken yet."""
+    """The seed of a graph, and the number of streams taken so far."""
 
     def __init__(self, module: GraphModule):
         graph, op = module.graph, overload("_philox_seed")
@@ -65,7 +66,7 @@ class Draws:
         self._streams = 0
 
     def applied(self, op: OpOverload, function: Callable) -> Callable:
-        """A rule as a decomposition."""
+        """Turn a rule into a decomposition."""
         names = [argument.name for argument in op._schema.arguments]
         defaults = {argument.name: argument.default for argument in op._schema.arguments}
 
@@ -79,26 +80,26 @@ class Draws:
         return decomposition
 
     def uniform(self, like: Tensor, kind: dtype | None = None) -> Tensor:
-        """Numbers in [0, 1) of `like`'s sizes, in the order in which it lies in memory."""
+        """Return numbers in [0, 1) with the sizes of `like`, generated in its memory order."""
         kind = kind or (float64 if like.dtype is float64 else float32)
         sizes, order = _memory_order(like)
         made = aten._philox_uniform(self.node.meta["val"], self._take(2 if kind is float64 else 1), sizes, dtype=kind)
         return _placed(made, order)
 
     def bits(self, like: Tensor) -> Tensor:
-        """Integers in [0, 2**32) of `like`'s sizes."""
+        """Return integers in [0, 2**32) with the sizes of `like`."""
         sizes, order = _memory_order(like)
         return _placed(aten._philox_bits(self.node.meta["val"], self._take(1), sizes), order)
 
     def normal(self, like: Tensor) -> Tensor:
-        """Standard normal numbers by Box and Muller's method."""
+        """Return standard normal numbers, by Box and Muller's method."""
         radius = (-2 * (1 - self.uniform(like)).log()).sqrt()
         return radius * (2 * math.pi * self.uniform(like)).cos()
 
     def positive(self, like: Tensor) -> Tensor:
-        """Uniform numbers in (0, 1)."""
+        """Return uniform numbers in (0, 1)."""
         number = self.uniform(like)
-        return aten.where.self(number == 0, aten.full.default((), _SMALLEST, dtype=number.dtype), number)
+        return aten.where.self(number == 0, aten.full.default((), _MIN_POSITIVE, dtype=number.dtype), number)
 
     def _take(self, count: int) -> int:
         self._streams += count
@@ -106,7 +107,8 @@ class Draws:
 
 
 def _memory_order(like: Tensor) -> tuple[list, list[int] | None]:
-    """The sizes, outermost in memory first, and the dimensions in that order; None where that is the order they are in."""
+    """Return the sizes, outermost in memory first, and the dimensions in that order; None instead if they are in order
+    already."""
     if like.is_contiguous():
         return list(like.shape), None
     order = sorted(range(like.dim()), key=lambda dim: (-like.stride(dim), dim))
@@ -136,7 +138,7 @@ def uniform(draws: Draws, given: dict) -> object:
     if not _floating(tensor) or not low <= high or math.isinf(high - low):
         return NotImplemented
     number = draws.uniform(tensor)
-    if tensor.dtype not in (float32, float64):  # no more bits than it has room for, so that none is rounded up to 1
+    if tensor.dtype not in (float32, float64):  # keeps only as many bits as the dtype has, so that no number is rounded up to 1
         scale = 1 << _BITS[tensor.dtype.name]
         number = (number * scale).floor() * (1 / scale)
     if (low, high) == (0, 1):
@@ -226,8 +228,10 @@ def integers(draws: Draws, given: dict) -> object:
 
 @rule("multinomial")
 def multinomial(draws: Draws, given: dict) -> object:
-    """Without replacement, the places of the largest quotients of weights and exponential numbers (Efraimidis and Spirakis
-    2006); with it, where uniform numbers fall among the running sums."""
+    """Draw without replacement the indices of the largest quotients of weights and exponential numbers (Efraimidis and Spirakis
+
+    2006); with replacement, the intervals of the cumulative sums into which uniform numbers fall.
+    """
     weights, count = given["self"], given["num_samples"]
     if weights.dtype not in (float32, float64) or 0 in weights.shape:
         return NotImplemented

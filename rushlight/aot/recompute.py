@@ -1,7 +1,8 @@
-"""What the backward calculates again and what is kept for it: a minimum cut over the bytes of values.
+"""Choose what the backward recomputes and what is saved for it: a minimum cut over the bytes of values.
 
-In: the values of the forward that the backward depends on, in order, and those that it reads. Out: the values to keep. A view
-is never kept: it is made again of what it views. Stage: aot, for the partitioner.
+
+In: the values of the forward that the backward depends on, in order, and those that it reads. Out: the values to save. A view
+is never saved: it is made again from its base. Stage: aot, for the partitioner.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ CHEAP = frozenset(
     select sgn sign signbit slice square squeeze sub threshold_backward trunc unsqueeze view where _to_copy constant_pad_nd
     arange clamp empty_like full_like zeros_like ones_like cat""".split()
 )
-# Elementwise operators of many instructions. Their results are kept where they lie in memory anyway.
+# Elementwise operators of many instructions. Their results are saved if they are stored in memory anyway.
 COSTLY = frozenset(
     """acos acosh asin asinh atan atan2 atanh cos cosh erf erfc exp expm1 fmod gelu hypot lgamma log log1p log2 pow remainder
     rsqrt sigmoid silu sin sinh sqrt tan tanh embedding gather index index_select gelu_backward""".split()
 )
-PRIMAL_SHARE = 16  # a primal is alive anyway: keeping one costs this part of its bytes, so that the cut prefers it
+PRIMAL_SHARE = 16  # a primal is alive anyway: saving one costs this part of its bytes, so that the cut prefers it
 
 
 def name_of(node: Node) -> str:
-    """The name of the operator that a node calls."""
+    """Return the name of the operator that a node calls."""
     return node.target._schema.name if isinstance(node.target, OpOverload) else ""
 
 
 def nbytes(node: Node) -> int:
-    """The bytes of a node's value; of symbolic sizes, those of the example."""
+    """Return the bytes of a node's value; for symbolic sizes, the bytes of the example."""
     value = node.meta.get("val")
     if not isinstance(value, Tensor):
         return 8
@@ -47,22 +48,23 @@ def nbytes(node: Node) -> int:
 
 
 def is_repeatable(node: Node) -> bool:
-    """Whether the backward may ever calculate a node again: not where it draws random numbers or writes to memory."""
+    """Return whether the backward may ever recompute a node: not if it draws random numbers or writes to memory."""
     return node.op == "get_attr" or (node.op == "call_function" and not node.is_impure())
 
 
 def is_fusible(node: Node) -> bool:
-    """Whether a node is elementwise, so that a fused loop need not store its result."""
+    """Return whether a node is elementwise, so that a fused loop need not store its result."""
     return name_of(node) in CHEAP or name_of(node) in COSTLY
 
 
 def is_stored_anyway(node: Node) -> bool:
-    """Whether a node's result lies in memory whatever the backward needs: it is returned, or read by what is not fused."""
+    """Return whether a node's result is stored whatever the backward needs: it is returned, or read by an operator that is not
+    fused."""
     return any(is_stored_anyway(user) if is_alias(user) else not is_fusible(user) for user in node.users)
 
 
 def is_cheap_to_repeat(node: Node) -> bool:
-    """Whether calculating a node again costs less than keeping it, with memory to spare."""
+    """Return whether recomputing a node costs less than saving it, even with memory to spare."""
     if node.op == "get_attr" or is_alias(node) or name_of(node) in CHEAP:
         return True
     return name_of(node) in COSTLY and not is_stored_anyway(node)
@@ -70,15 +72,15 @@ def is_cheap_to_repeat(node: Node) -> bool:
 
 @dataclass
 class Recomputation:
-    """`candidates` are in the graph's order; `read` are those that backward nodes read. Sizes, which cost nothing, are not in
-    them."""
+    """The choice between saving and recomputing values. `candidates` are in the graph's order; `read` are those that backward
+    nodes read. Neither contains sizes, which cost nothing."""
 
     candidates: Sequence[Node]
     read: Sequence[Node]
-    repeated: set[Node] = field(default_factory=set)  # expensive nodes that are calculated again to save memory
+    repeated: set[Node] = field(default_factory=set)  # expensive nodes that are recomputed to save memory
 
     def choose(self, memory_budget: float) -> list[Node]:
-        """The values to keep; see `min_cut_partition`."""
+        """Return the values to save; see `min_cut_partition`."""
         kept = self._cut()
         if memory_budget == 1:
             return kept
@@ -86,7 +88,7 @@ class Recomputation:
         expensive = [node for node in self.candidates if is_repeatable(node) and not is_cheap_to_repeat(node)]
         expensive.sort(key=lambda node: _work(node) / max(1, nbytes(node)))
         few, many = 0, len(expensive)
-        while few < many:  # the fewest that bring the bytes below the limit
+        while few < many:  # binary search: the fewest that bring the bytes below the limit
             middle = (few + many) // 2
             self.repeated = set(expensive[:middle])
             if self._weight(self._cut()) <= limit:
@@ -120,13 +122,13 @@ class Recomputation:
 
     def _may_repeat(self, node: Node) -> bool:
         if node.target is operator.getitem:
-            return True  # it is its tuple that may or may not
+            return True  # its tuple decides
         chosen = node in self.repeated or node.meta.get("recompute", False)
         return is_repeatable(node) and (chosen or is_cheap_to_repeat(node))
 
 
 def _cost(node: Node) -> int:
-    """What keeping a node's value costs; views and tuples are not kept."""
+    """Return the cost of saving a node's value; views and tuples are never saved."""
     if node.op == "get_attr" or isinstance(node.meta.get("val"), tuple | list) or is_alias(node):
         return UNCUT
     if node.op == "placeholder":
@@ -136,7 +138,7 @@ def _cost(node: Node) -> int:
 
 
 def _work(node: Node) -> float:
-    """About how many operations a node takes."""
+    """Estimate the number of operations of a node."""
     kind = name_of(node)
     return WORK[kind](node) if kind in WORK else 10.0 * max([nbytes(node), *map(nbytes, node.all_input_nodes)])
 

@@ -1,8 +1,9 @@
-"""How the results of a compiled program are made of what its graph computes, and of its inputs.
+"""How a compiled program's results are made from what its graph computes and from its inputs.
 
-In: the fake results of a traced program, and the fakes of its inputs (the primals). Out: which of the results the graph has to
-compute, and for the others what they are views of: a view has the history and the version counter of what it views, as in
-eager, so it is made outside of the graph. Stage: aot, while the joint graph is traced.
+
+In: the fake results of a traced program, and the fakes of its inputs (the primals). Out: which results the graph has to
+compute, and which are views of what. A view has the history and the version counter of its base, as in eager, so it is made
+outside of the graph. Stage: aot, while the joint graph is traced.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ aten = namespaces.namespace("aten")
 
 @dataclass(frozen=True)
 class Plain:
-    """A result that is no tensor."""
+    """A result that is not a tensor."""
 
     value: object
 
@@ -39,8 +40,8 @@ class Computed:
 
 @dataclass(frozen=True)
 class View:
-    """A view of primal or of output number `position`; `offset` counts from its first element. `is_whole`: the very tensor.
-    `turned`: the bits of conjugation and negation that the view has, and what it views has not.
+    """A view of the primal or output number `position`; `offset` counts from its first element. `is_whole`: it is that tensor.
+    `turned`: the conjugate and negative bits in which the view differs from its base.
 
     Sizes, strides and offsets that are not known before the call are `Computed`.
     """
@@ -60,19 +61,19 @@ Result = Plain | Computed | View
 
 @dataclass
 class Results:
-    """`results` in the program's order, and the fakes of what the graph computes for them: tensors, and sizes."""
+    """The program's results in order, and the fakes of the tensors and sizes that the graph computes for them."""
 
     results: list[Result] = field(default_factory=list)
     computed: list[Tensor | SymInt] = field(default_factory=list)
 
     @property
     def hidden(self) -> bool:
-        """Whether the graph computes tensors that the program only returns views of."""
+        """Whether the graph computes tensors of which the program returns only views."""
         used = {result.position for result in self.results if isinstance(result, Computed)}
         return any(position not in used for position, value in enumerate(self.computed) if isinstance(value, Tensor))
 
     def rebuild(self, computed: Sequence[Tensor | int], primals: Sequence[Tensor]) -> tuple:
-        """The program's results from real tensors."""
+        """Make the program's results from real tensors."""
         return tuple([_make(result, computed, primals) for result in self.results])
 
 
@@ -100,8 +101,10 @@ def _known(numbers: tuple, computed: Sequence[Tensor | int]) -> tuple:
 
 
 def plan_results(outputs: Sequence[object], primals: Sequence[Tensor]) -> Results:
-    """Say of each output of a traced program where it comes from. Untraceable where memory is seen as another dtype,
-    or where `as_strided` would have other gradients than the view that it stands for."""
+    """Say for each output of a traced program where it comes from. Untraceable if memory is viewed as another dtype, or if
+
+    `as_strided` would have other gradients than the view that it replaces.
+    """
     return _Planner(primals).plan(outputs)
 
 
@@ -144,7 +147,7 @@ class _Planner:
         return self._view(value, root, False, self._compute(root))
 
     def _compute(self, value: Tensor | SymInt) -> int:
-        """The number of the graph's output that holds a tensor, or a size."""
+        """Return the index of the graph's output that holds a tensor or a size; add the output if there is none."""
         key = value.expr if type(value) is SymInt else id(value._impl)
         found = self._position.get(key)
         if found is None:
@@ -169,13 +172,13 @@ class _Planner:
 
 
 def _history_base(value: Tensor) -> Tensor | None:
-    """What autograd says that a tensor is a view of, where a view made by `as_strided` would have the same history."""
+    """Return the base of a tensor according to autograd, if a view made by `as_strided` would have the same history."""
     view = value._impl.view
     return view.base if view is not None and not view.origin and value._impl.requires_grad else None
 
 
 def _roots_of_shared_memory(tensors: list[Tensor]) -> dict[int, Tensor]:
-    """For each storage that several results show, the tensor that the others are views of."""
+    """For each storage that several results share, return the tensor that the others are views of."""
     groups: dict[int, list[Tensor]] = {}
     for value in tensors:
         groups.setdefault(id(value._impl.storage), []).append(value)

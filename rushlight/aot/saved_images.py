@@ -1,8 +1,9 @@
-"""The order in which the images that are kept for the backward lie in memory.
+"""Choose the memory format of images that are saved for the backward.
 
-In: a forward and a backward graph of fixed sizes. Out: the same, but what convolutions made is kept channels-last. A backend
-whose convolutions read and write that order need turn nothing then; graphs are row-major otherwise, as eager's values are.
-Stage: aot, between the partitioner and such a backend.
+
+In: a forward and a backward graph of fixed sizes. Out: the same graphs, with the results of convolutions saved channels-last.
+Graphs are row-major otherwise, as eager's values are; a backend whose convolutions read and write channels-last then needs no
+conversions. Stage: aot, between the partitioner and such a backend.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ CONTIGUOUS = aten("contiguous")
 
 
 def keep_channels_last(parts: Partition, results: int) -> None:
-    """Let the forward give such images channels-last, and the backward take them so. `results` is how many of the forward's
-    outputs the program returns. Gradients lie as before."""
+    """Let the forward return saved images channels-last, and the backward take them so. `results` is the number of forward
+    outputs that the program returns. The strides of gradients don't change."""
     made = parts.forward.graph.output_node().args[0]
     shared = [storage_of(node) for node in made]
-    lies = _Images()
+    images = _Images()
     chosen = {}
     placeholders = [node for node in parts.backward.graph.nodes if node.op == "placeholder"]
     if any(map(is_size, placeholders)):
         return
-    for place, placeholder in zip(parts.saved, placeholders, strict=False):  # tangents follow
+    for place, placeholder in zip(parts.saved, placeholders, strict=False):  # the placeholders of tangents follow
         node = made[results + place.position] if place.kind == "extra" else None
-        if node is not None and lies.so(node) and shared.count(storage_of(node)) == 1:
+        if node is not None and images.is_channels_last(node) and shared.count(storage_of(node)) == 1:
             chosen[node] = placeholder
     with FakeTensorMode(), ExcludeKeys(AUTOGRAD_BITS):
         values = {node: CONTIGUOUS(node.meta["val"], memory_format=channels_last) for node in chosen}
@@ -54,7 +55,7 @@ def keep_channels_last(parts: Partition, results: int) -> None:
 
 
 def _return_laid_out(module: GraphModule, values: Mapping[Node, Tensor], order: memory_format) -> None:
-    """Let a graph return nodes in an order of memory; `values` are the fake ones in that order."""
+    """Let a graph return nodes in a memory format; `values` are their fake values in that format."""
     graph, output = module.graph, module.graph.output_node()
     placed = {}
     with graph.inserting_before(output):
@@ -71,20 +72,23 @@ def _lie_alike(a: Tensor, b: Tensor) -> bool:
 
 
 class _Images:
-    """Which values of a graph native convolutions leave channels-last: theirs, and what is calculated from them elementwise
-    or pooled."""
+    """Finds the values of a graph that native convolutions leave channels-last: their results, and values computed from these
+    by
+
+    elementwise operators or pooling.
+    """
 
     def __init__(self) -> None:
         self._known: dict[Node, bool] = {}
 
-    def so(self, node: Node) -> bool:
-        """Whether a node's value is an image, row-major in eager, that lies channels-last."""
+    def is_channels_last(self, node: Node) -> bool:
+        """Return whether a node's value is an image that is row-major in eager, but channels-last in native code."""
         found = self._known.get(node)
         if found is None:
-            found = self._known[node] = _is_image(node.meta.get("val")) and self._is_made_so(node)
+            found = self._known[node] = _is_image(node.meta.get("val")) and self._is_made_channels_last(node)
         return found
 
-    def _is_made_so(self, node: Node) -> bool:
+    def _is_made_channels_last(self, node: Node) -> bool:
         if node.op != "call_function":
             return False
         if name_of(node) == "convolution":
@@ -92,10 +96,10 @@ class _Images:
             return not _argument(node, "transposed") and 1 in (_argument(node, "groups"), weight.size(1))
         if node.target is operator.getitem:
             pooled = node.args[0]
-            return name_of(pooled) == "max_pool2d_with_indices" and self.so(pooled.args[0])
+            return name_of(pooled) == "max_pool2d_with_indices" and self.is_channels_last(pooled.args[0])
         sizes = node.meta["val"].shape
         return is_fusible(node) and any(
-            used.meta["val"].shape == sizes and self.so(used) for used in node.all_input_nodes
+            used.meta["val"].shape == sizes and self.is_channels_last(used) for used in node.all_input_nodes
             if isinstance(used.meta.get("val"), Tensor)
         )  # fmt: skip
 
@@ -112,8 +116,11 @@ def _argument(node: Node, name: str) -> object:
 
 
 def _values_after(backward: GraphModule, given: Mapping[Node, Tensor]) -> dict[Node, object]:
-    """The fake values of the nodes of a backward once some placeholders have others; none where an operator does not take them,
-    or a gradient would lie otherwise than row-major before."""
+    """Compute the fake values of a backward's nodes after some placeholders got others.
+
+
+    Return nothing if an operator rejects them, or if they would change the strides of a gradient that was not row-major.
+    """
     values: dict[Node, object] = dict(given)
     for node in backward.graph.nodes:
         if node.op != "call_function" or not any(used in values for used in node.all_input_nodes):
@@ -121,7 +128,7 @@ def _values_after(backward: GraphModule, given: Mapping[Node, Tensor]) -> dict[N
         args, kwargs = map_arg((node.args, node.kwargs), lambda used: values.get(used, used.meta.get("val")))
         try:
             values[node] = node.target(*args, **kwargs)
-        except RuntimeError:  # a view of memory in another order
+        except RuntimeError:  # a view that another memory format does not allow
             return {}
     gradients = [node for node in backward.graph.output_node().args[0] if node in values]
     kept = all(node.meta["val"].is_contiguous() or _lie_alike(values[node], node.meta["val"]) for node in gradients)

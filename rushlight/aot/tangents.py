@@ -1,9 +1,10 @@
-"""What each tangent of a backward graph takes part in, so that results of one program can be differentiated one by one.
+"""Analyse what each tangent of a backward graph is used for, so that a program's results can be differentiated one by one.
+
 
 In: a partition. Out: for each gradient, the tangents that it depends on; for each tangent, the saved values that its gradients
-are calculated from, and the tangents that go through an operation with it that reads one: in eager, those share a node whose
-saved values the first backward frees. And the backward graph of some tangents alone, which reads nothing that belongs to the
-others. Stage: aot, after the partition.
+are computed from, and the tangents that it meets in an operation which reads a saved value. In eager such tangents share a
+node, whose saved values the first backward frees. Also the backward graph of some tangents alone, which reads nothing that
+belongs to the others. Stage: aot, after the partition.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ Numbers = frozenset[int]
 
 @dataclass(frozen=True)
 class Tangents:
-    """`reached` has an entry for each gradient, `read` and `met` have one for each tangent, which meets itself."""
+    """What `follow_tangents` finds. `reached` has for each gradient the tangents that it depends on. `read` has for each
+    tangent the saved values that are read, `met` the tangents that it meets, including itself."""
 
     reached: list[Numbers]
     read: list[Numbers]
@@ -35,7 +37,7 @@ class Tangents:
 
 
 def follow_tangents(partition: Partition) -> Tangents:
-    """Which gradients, saved values and other tangents the tangents of a backward graph meet."""
+    """Find the gradients, saved values and other tangents that each tangent of a backward graph meets."""
     graph, count = partition.backward.graph, len(partition.saved)
     placeholders = [node for node in graph.nodes if node.op == "placeholder"]
     reached = _origins(graph.nodes, placeholders[count:])
@@ -54,7 +56,8 @@ def follow_tangents(partition: Partition) -> Tangents:
 
 @dataclass(frozen=True)
 class BackwardPart:
-    """The backward of some tangents: `module(*saved, *tangents)`, the saved values by number, gives the gradients by number."""
+    """The backward of some tangents: `module(*saved, *tangents)` takes the saved values with the numbers in `saved`, and
+    returns the gradients with the numbers in `gradients`."""
 
     module: GraphModule
     saved: list[int]
@@ -62,8 +65,11 @@ class BackwardPart:
 
 
 def backward_of(partition: Partition, arrived: Numbers) -> BackwardPart:
-    """The backward graph of these tangents alone: what depends on others only is not calculated, as in eager, and is zeros
-    where it is added to what is. To multiply with tangents of zeros would not do: the other factor may be infinite.
+    """Extract the backward graph of these tangents alone.
+
+
+    Values that depend only on other tangents are not computed, as in eager; zeros replace them where they are added to computed
+    values. Multiplying with tangents of zeros would be wrong: the other factor may be infinite.
     """
     source, count = partition.backward.graph, len(partition.saved)
     placeholders = [node for node in source.nodes if node.op == "placeholder"]
@@ -92,7 +98,7 @@ def backward_of(partition: Partition, arrived: Numbers) -> BackwardPart:
 
 
 def _zeros(graph: Graph, like: Tensor) -> Node:
-    """The node of zeros that lie in memory as a tensor does, if that is known."""
+    """Add a node of zeros with the strides of a tensor, if these are known."""
     sizes, strides = like.shape, like.stride()
     is_known = not any(type(number) is SymInt for number in (*sizes, *strides))
     order = sorted(range(len(sizes)), key=lambda dim: strides[dim], reverse=True) if is_known else list(range(len(sizes)))
@@ -111,7 +117,7 @@ def _call(graph: Graph, op: OpOverload, args: tuple, kwargs: dict, tensors: tupl
 
 
 def _origins(nodes: list[Node], starts: list[Node | None]) -> dict[Node, Numbers]:
-    """For the nodes that depend on any of `starts`, the numbers of those."""
+    """Return, for each node that depends on any of `starts`, the indices of those."""
     origins = {node: frozenset([number]) for number, node in enumerate(starts) if node is not None}
     for node in nodes:
         if node.op == "call_function":

@@ -1,7 +1,8 @@
-"""Running a partitioned program: the forward graph, and a node of the tape that runs the backward graph.
+"""Run a partitioned program: the forward graph, and a node of the tape that runs the backward graph.
 
-In: the callables that a backend made of the two graphs. Out: a callable over real tensors whose results have the history that
-the program's have in eager: gradients, hooks, versions of what is saved, errors of a second backward. Stage: aot, at run time.
+
+In: the callables that a backend made of the two graphs. Out: a callable over real tensors whose results have the same history
+as in eager: gradients, hooks, versions of saved tensors, errors of a second backward. Stage: aot, at run time.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
 
-KINDS = ("primal", "extra", "output")  # of what is saved, in the order in which csrc/compiled_history.c takes them
-TWICE = (
+KINDS = ("primal", "extra", "output")  # kinds of saved values, in the order in which csrc/compiled_history.c takes them
+DOUBLE_BACKWARD = (
     "torch.compile with aot_autograd does not currently support double backward of a program that {reason}: the program cannot "
     "be run again for it. Leave this part out of the compiled function, or call backward() without create_graph=True."
 )
@@ -51,11 +52,11 @@ class RunnablePart(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What running needs to know of a joint graph and its partition.
+    """The facts about a joint graph and its partition that a run needs.
 
-    `shared` are pairs of an extra value and an output that lie in the same memory; `aliased` are outputs that are a primal
-    or an earlier output once more. `tangent_strides` and `saved_strides`, of what the backward takes, have None where they
-    depend on sizes that are open. `again` says why the program cannot be run a second time; "" if it can.
+    `shared` are pairs of an extra value and an output in the same memory; `aliased` are outputs that equal a primal or an
+    earlier output. `tangent_strides` and `saved_strides` are the strides of the backward's inputs; they have None for strides
+    that depend on symbolic sizes. `again` says why the program cannot be run a second time; "" if it can.
     """
 
     joint: Joint
@@ -70,7 +71,7 @@ class Plan:
 
 
 def plan_run(joint: Joint, partition: Partition) -> Plan:
-    """What is worked out once."""
+    """Compute what all runs share."""
     count, made = len(joint.results.computed), partition.forward.graph.output_node().args[0]
     tensors = [(position, node) for position, node in enumerate(made) if storage_of(node) is not None]
     outputs = {storage_of(node): position for position, node in tensors if position < count}
@@ -100,13 +101,13 @@ def _known_stride(value: Tensor | SymInt) -> tuple[int, ...] | None:
 
 
 def _alias(tensor: Tensor) -> Tensor:
-    """The same values and version counter without history."""
+    """Return an alias with the same version counter, without history."""
     impl = tensor._impl
     return wrap(impl.alias(impl.sizes, impl.strides, impl.storage_offset))
 
 
 def _without_autograd(run: Callable[..., tuple], values: Sequence[Tensor | int]) -> tuple:
-    """What `run` gives for values while no operator is recorded."""
+    """Call `run` below autograd, so that no operator is recorded."""
     before = state.exclude
     state.exclude = before | AUTOGRAD_BITS
     try:
@@ -116,7 +117,7 @@ def _without_autograd(run: Callable[..., tuple], values: Sequence[Tensor | int])
 
 
 def _strides_like(impl: TensorImpl) -> tuple[int, ...]:
-    """The strides of `empty_like`."""
+    """Return the strides of `empty_like`."""
     if is_non_overlapping_and_dense(impl.sizes, impl.strides):
         return impl.strides
     return elementwise_strides(impl.sizes, [(impl.sizes, impl.strides)])
@@ -125,8 +126,10 @@ def _strides_like(impl: TensorImpl) -> tuple[int, ...]:
 class CompiledTraining:
     """Runs the compiled forward; its results have a `CompiledFunctionBackward` in their history.
 
-    `part` makes the backward of some tangents alone, when it is needed. `program` is the program as captured, which gradients
-    that are to be differentiated again come from; `say` is told so once.
+
+    `part` makes the backward of some tangents alone, when it is needed. `program` is the program as captured: it runs for
+    gradients
+    that are to be differentiated again, and `say` is called once to tell that.
     """
 
     def __init__(
@@ -146,7 +149,7 @@ class CompiledTraining:
         self._as_computed = plan.joint.results.results == [Computed(position) for position in range(self._count)]
 
     def __call__(self, *primals: Tensor | int) -> tuple:
-        """The program's results for its inputs and parameters."""
+        """Return the program's results for its inputs and parameters."""
         node = CompiledFunctionBackward(self, primals)
         made = _without_autograd(self.forward, primals)
         for position in self.plan.written:
@@ -160,17 +163,19 @@ class CompiledTraining:
         return tuple(computed) if self._as_computed else self.plan.joint.results.rebuild(computed, primals)
 
     def announce_program(self) -> None:
-        """Say, the first time, that the program as captured runs for a gradient."""
+        """Tell, the first time, that the program as captured runs for a gradient."""
         say, self.say = self.say, None
         if say is not None:
             say("its gradient is to be differentiated again: the program runs once more for that, as captured, in eager")
 
 
 class CompiledFunctionBackward(Node):
-    """The node of one run of a compiled program: all its inputs' gradients from all its outputs' at once.
+    """The node of one run of a compiled program: it computes the gradients of all inputs from those of all outputs at once.
 
-    Results that are differentiated one after the other run it several times: `spent` are the numbers of the tangents whose
-    values were freed since, `arrived` those of the last run. A saved value that none of the others reads is None from then on.
+
+    If results are differentiated one after the other, it runs several times. `arrived` are the indices of the tangents of the
+    last
+    run, `spent` those whose saved values have been freed. A saved value that no other tangent reads is then None.
     """
 
     def __init__(self, owner: CompiledTraining, primals: tuple[Tensor | int, ...]):
@@ -211,7 +216,8 @@ class CompiledFunctionBackward(Node):
         return found if len(self.arrived) == len(grads) else self._without_zeros(found)
 
     def _apply_part(self, grads: tuple[Tensor | None, ...], saved: list[Tensor | int | None]) -> tuple[Tensor | None, ...]:
-        """The gradients where zeros cannot stand for those that did not arrive, or what only these read is gone."""
+        """Compute the gradients with a part of the backward: zeros cannot replace the missing tangents, or their saved values
+        are gone."""
         part = self.owner.part(self.arrived)
         given = [saved[number] for number in part.saved]
         if any(value is None for value in given):
@@ -221,7 +227,7 @@ class CompiledFunctionBackward(Node):
         return tuple([found.get(number) for number in range(len(self.next_functions))])
 
     def _apply_batched(self, grads: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
-        """The gradients example by example: compiled code reads the memory of one."""
+        """Compute the gradients example by example: compiled code can't read batched tensors."""
         levels = all_levels(*grads)
         sizes = batch_sizes(levels, *grads)
         if 0 in sizes:
@@ -232,7 +238,7 @@ class CompiledFunctionBackward(Node):
         return tuple([None if column[0] is None else of_examples(column, levels, sizes) for column in columns])
 
     def _values_read(self) -> list[Tensor | int | None]:
-        """What was saved: None for what was freed or written to since, and no gradient that arrived is multiplied with."""
+        """Return the saved values; None for those that no arrived tangent needs and that were freed or written to since."""
         if len(self.arrived) == len(self.output_info):
             return [
                 value if type(value) is int
@@ -249,7 +255,7 @@ class CompiledFunctionBackward(Node):
         ]  # fmt: skip
 
     def _through_hook(self, number: int, value: SavedTensor) -> Tensor:
-        """What was saved, laid out as the backward was compiled for: hooks may give it in another order."""
+        """Unpack a saved value, in the strides that the backward was compiled for: hooks may return other strides."""
         found, stride = value.unpack(self), self.owner.plan.saved_strides[number]
         if value.unpack_hook is None or stride is None or found._impl.strides == stride:
             return found
@@ -264,12 +270,12 @@ class CompiledFunctionBackward(Node):
         return None if is_gone else self._through_hook(number, value)
 
     def _without_zeros(self, found: tuple) -> tuple[Tensor | None, ...]:
-        """None, as in eager, for gradients that nothing arrived for."""
+        """Replace gradients that no tangent arrived for by None, as in eager."""
         pairs = zip(found, self.owner.plan.tangents.reached, strict=True)
         return tuple(value if not reached or reached & self.arrived else None for value, reached in pairs)
 
     def _tangent(self, grad: Tensor | None, number: int) -> Tensor:
-        """A gradient laid out as the backward was compiled for; zeros for one that did not arrive."""
+        """Return a gradient with the strides that the backward was compiled for; zeros if it did not arrive."""
         stride = self.strides[number]
         sizes, kind, _ = self.output_info[number]
         if grad is not None and grad._impl.strides == stride:
@@ -278,17 +284,18 @@ class CompiledFunctionBackward(Node):
         return made.zero_() if grad is None else made.copy_(grad)
 
     def _apply_recorded(self, grads: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
-        """Gradients that can be differentiated again: those of the program as captured, which runs once more for them."""
+        """Compute gradients that can be differentiated again: run the program as captured once more, and differentiate that."""
         plan = self.owner.plan
         if plan.again:
-            raise RuntimeError(TWICE.format(reason=plan.again))
+            raise RuntimeError(DOUBLE_BACKWARD.format(reason=plan.again))
         primals = self.primals
         if self.versions != tensor_versions(primals):
-            raise RuntimeError(TWICE.format(reason="has inputs that were modified by an inplace operation since"))
+            raise RuntimeError(DOUBLE_BACKWARD.format(reason="has inputs that were modified by an inplace operation since"))
         self.owner.announce_program()
         primals = list(primals)
         with enable_grad():
-            for position in self.owner._differentiated:  # a primal may come from another: the gradients must not go on there
+            # A primal may be computed from another; the alias ends the history there.
+            for position in self.owner._differentiated:
                 primals[position] = aten.alias(primals[position])
             results = self.owner.program(*primals)
         outputs = {result.position: value for result, value in zip(plan.joint.results.results, results, strict=True)
@@ -299,7 +306,7 @@ class CompiledFunctionBackward(Node):
         return grad([value for value, _ in pairs], wanted, [given for _, given in pairs], create_graph=True, allow_unused=True)
 
     def release(self) -> None:
-        """Drop what was saved, except for results that may be differentiated still."""
+        """Drop the saved values, except for results that may still be differentiated."""
         met = self.owner.plan.tangents.met
         self.spent = self.spent.union(*(met[number] for number in self.arrived))
         left = set(range(len(met))) - self.spent

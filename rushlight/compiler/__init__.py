@@ -1,6 +1,6 @@
-"""The compiler: `compile()`, backends, the list of passes, settings, logs and dumps. It wires the stages together.
+"""The compiler: `compile()`, backends, the list of passes, settings, logs and dumps. It connects the stages.
 
-For users it is `torch.compiler`: what a program says to the compiler.
+Users know it as `torch.compiler`.
 """
 
 from rushlight.compiler import checkpointing
@@ -32,7 +32,7 @@ __all__ = [
     "set_stance", "substitute_in_graph",
 ]  # fmt: skip
 
-# What compiling and running does without.
+# Lazy names, which compiling and running do not need.
 __getattr__, __dir__ = lazy_names(globals(), {
     "rushlight.compiler.kernel_profile": ("profile",),
     "rushlight.compiler.verify": ("CompiledResultDiffers",),

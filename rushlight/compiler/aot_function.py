@@ -1,8 +1,8 @@
-"""`aot_function`: a Python function's forward and backward graphs of aten operators, each compiled by a compiler of the user's.
+"""`aot_function`: compiles a function's forward and backward graphs of aten operators, each with a compiler of the user's.
 
 In: a function of tensors, and compilers `(GraphModule, example_inputs) -> callable`. Out: a function that traces its first call
-for inputs of each kind, has the graphs compiled, and runs what was compiled. Nothing is guarded but the inputs: what Python
-decides in that call is decided for good.
+for each kind of inputs, compiles the graphs, and runs them. Only the inputs are guarded: Python branches are fixed by the
+traced call.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GraphCompiler = Callable[[GraphModule, list[Any]], Callable]
 
 
 class Compilers(NamedTuple):
-    """What a program's graphs are given to."""
+    """The compilers and the partition function for one program."""
 
     forward: GraphCompiler
     backward: GraphCompiler
@@ -46,14 +46,14 @@ class Compilers(NamedTuple):
 
 
 def default_partition(joint_module: GraphModule, _joint_inputs: object, *, num_fwd_outputs: int, **_: Any) -> tuple:
-    """The forward and the backward graph of a joint one: everything that the backward reads is kept."""
+    """Partition a joint graph; everything that the backward reads is saved."""
     return _as_pair(joint_module, partition.default_partition)
 
 
 def min_cut_rematerialization_partition(
     joint_module: GraphModule, _joint_inputs: object, compiler: str = "inductor", *, num_fwd_outputs: int, **_: Any
 ) -> tuple:
-    """The same with the fewest bytes kept; the backward calculates the rest again."""
+    """Partition a joint graph so that the fewest bytes are saved; the backward recomputes the rest."""
     return _as_pair(joint_module, partition.min_cut_partition)
 
 
@@ -70,7 +70,7 @@ def _as_pair(joint_module: GraphModule, divide: Callable) -> tuple[GraphModule, 
 
 
 def make_boxed_func(f: Callable) -> Callable[[list], Any]:
-    """A function that takes the arguments of `f` as one list. Whoever calls it may be done with the list's tensors."""
+    """Convert `f` to take its arguments as one list, which it may empty to free tensors early."""
 
     def boxed(args: list) -> Any:
         return f(*args)
@@ -80,7 +80,7 @@ def make_boxed_func(f: Callable) -> Callable[[list], Any]:
 
 
 def make_boxed_compiler(compiler: GraphCompiler) -> GraphCompiler:
-    """A compiler whose functions are boxed."""
+    """Convert a compiler to return boxed functions."""
     return lambda module, example_inputs: make_boxed_func(compiler(module, example_inputs))
 
 
@@ -100,7 +100,7 @@ def _compiled(compiler: GraphCompiler, module: GraphModule) -> Callable:
 
 
 class _Program(NamedTuple):
-    """A traced program: what runs on the flat tensors, and how its results are put together."""
+    """A traced program: the function of flat tensors, and the structure of its results."""
 
     run: Callable[..., Sequence]
     spec: TreeSpec
@@ -112,13 +112,13 @@ def aot_function(
     num_params_buffers: int = 0, keep_inference_input_mutations: bool = False,
     inference_compiler: GraphCompiler | None = None, *, dynamic: bool = False, enable_log: bool = True,
 ) -> Callable:  # fmt: skip
-    """`fn`, whose tensors are traced at the first call: through autograd into one joint graph where gradients are needed, which
-    `partition_fn` divides; `fw_compiler` and `bw_compiler` (by default the same) are given the parts.
+    """Compile `fn`, tracing its first call: through autograd into one joint graph if gradients are needed, which `partition_fn`
+    splits for `fw_compiler` and `bw_compiler` (by default the same).
 
     Without gradients there is one graph, for `inference_compiler` (by default `fw_compiler`). A call with inputs of other sizes
-    or kinds is traced anew. A compiler gets a GraphModule of aten operators that writes to nothing but inputs, and fake inputs;
-    what it returns is called with tensors, or with a list of them if it has `_boxed_call`. `decompositions` are functions to
-    trace in the place of operators. The other arguments have no effect. RuntimeError where `fn` has no joint graph.
+    or kinds is traced again. A compiler gets fake inputs and a GraphModule of aten operators that mutates nothing but inputs.
+    The callable it returns is called with tensors, or with a list of them if it has `_boxed_call`. `decompositions` maps
+    operators to functions that are traced instead. The other arguments have no effect. RuntimeError if `fn` has no joint graph.
     """
     compilers = Compilers(
         fw_compiler, bw_compiler or fw_compiler, inference_compiler or fw_compiler, partition_fn, decompositions or {}
@@ -156,7 +156,7 @@ class _Tracer:
         self.result_spec: TreeSpec | None = None
 
     def flat(self, *tensors: Tensor) -> tuple:
-        """The function of its tensors alone, with its results as one tuple."""
+        """The function of its tensors alone; returns its results as a flat tuple."""
         remaining = iter(tensors)
         leaves = [next(remaining) if isinstance(leaf, Tensor) else leaf for leaf in self.leaves]
         args, kwargs = tree_unflatten(leaves, self.spec)
@@ -164,7 +164,7 @@ class _Tracer:
         return tuple(results)
 
     def program(self, tensors: list[Tensor]) -> _Program:
-        """What runs the function for such tensors."""
+        """Trace and compile the function for tensors like these."""
         if state.grad_enabled and any(tensor.requires_grad for tensor in tensors):
             try:
                 return _Program(self._training(tensors), self.result_spec)
@@ -211,7 +211,7 @@ class _Tracer:
         return parts
 
     def _part(self, parts: Partition, arrived: frozenset[int]) -> RunnablePart:
-        """The backward of some results alone."""
+        """Compile a backward for only some results."""
         part = backward_of(parts, arrived)
         check(part.module)
         return RunnablePart(_compiled(self.compilers.backward, part.module), part.saved, part.gradients)
@@ -221,7 +221,7 @@ class _Tracer:
 
 
 class AOTModule(Module):
-    """A module whose calls run what `aot_function` made of it; its parameters are the original's."""
+    """A module that runs what `aot_function` compiled; its parameters are the original's."""
 
     def __init__(self, module: Module, compiled: Callable) -> None:
         super().__init__()
@@ -245,7 +245,6 @@ def aot_module(mod: Module, *args: Any, **kwargs: Any) -> Module:
 
 
 def aot_module_simplified(mod: Module, args: Sequence, fw_compiler: GraphCompiler, *others: Any, **options: Any) -> Callable:
-    """What runs a captured graph's module on inputs like `args`, for backends of `torch.compile`: its forward and backward
-    graphs compiled as by `aot_function`."""
+    """Compile a captured graph's module for inputs like `args`, as `aot_function` does, for backends of `torch.compile`."""
     compiled = aot_module(mod, fw_compiler, *others, **options)
     return lambda *inputs: compiled(*inputs)

@@ -1,7 +1,7 @@
-"""From dynamo's graph to one of aten operators, and to what runs it.
+"""Lower dynamo's graph to aten operators and compile it.
 
-In: a GraphModule of library calls, example inputs, and a builder of callables from aten graphs. Out: a callable over the same
-inputs. Dynamo's guards hold when it is called; what the graph of aten operators assumes beyond them is looked at here.
+In: a GraphModule of library calls, example inputs, and a builder that compiles aten graphs. Out: a callable over the same
+inputs. Dynamo's guards hold when it is called; assumptions of the aten graph beyond them are checked here.
 """
 
 from __future__ import annotations
@@ -39,16 +39,18 @@ training, graph_passes, proxy_tensor = map(LazyModule, (
 ))  # fmt: skip
 
 Builder = Callable[[GraphModule, list[Tensor]], Callable]
-_PLACEMENTS = 8  # a graph whose inputs lie in memory in more ways than this runs in eager for the others
+# A graph that writes to memory is compiled for at most this many ways its inputs share memory, then runs in eager.
+_PLACEMENTS = 8
 
 
 def compile_to_aten(
     module: GraphModule, inputs: list[Tensor], build: Builder, names: Callable[[], dict[TensorImpl, str]], log: StageLog,
     passes: Callable[[], list[Pass]], kept: KeptPlans | None = None,
 ) -> Callable:  # fmt: skip
-    """What runs `module` by way of aten operators, with its gradients where they are needed; `module.forward` if that fails.
+    """Compile `module` by way of aten operators, with its backward if gradients are needed; returns `module.forward` if that
+    fails.
 
-    Sizes that dynamo left open stay open. With `kept`, a graph of which a plan was kept runs by it.
+    Sizes that dynamo left open stay open. With `kept`, a graph with a kept plan runs by it.
     """
     if any(isinstance(value, Tensor) and value.device.type != "cpu" for value in inputs):
         log("graph_breaks", lambda: "runs as captured: an input is on another device than the CPU")
@@ -66,9 +68,9 @@ def compile_to_aten(
         text = str(reason)
         log("graph_breaks", lambda: f"runs as captured, by eager's autograd: {text}")
         return module.forward
-    except Exception as error:  # the program is right whatever is wrong with its compilation
+    except Exception as error:  # a compiler error must not break the program
         if opened is not None:
-            raise  # dynamo tries again with fixed sizes
+            raise  # dynamo retries with fixed sizes
         warnings.warn(
             f"compile: running {log.name} as captured, because making its graph of aten operators failed, which should be "
             f"reported: {type(error).__name__}: {error}", stacklevel=2,
@@ -78,8 +80,8 @@ def compile_to_aten(
 
 
 def needs_gradients(module: GraphModule) -> bool:
-    """Whether a value that the graph computes is to be differentiated. A view of a parameter that is made while gradients are
-    off is a leaf, and asks for none."""
+    """Whether the graph computes a value that needs gradients. A view of a parameter made in no_grad mode is a leaf and needs
+    none."""
     calls = (node for node in module.graph.nodes if node.op.startswith("call_"))
     tensors = (tensor for node in calls for tensor in _tensors(node.meta.get("example_value")))
     return any(_requires_grad(tensor) and _has_history(tensor) for tensor in tensors)
@@ -88,7 +90,7 @@ def needs_gradients(module: GraphModule) -> bool:
 def _has_history(tensor: Tensor) -> bool:
     try:
         return not tensor.is_leaf
-    except RuntimeError:  # a view from while gradients were off, whose memory was written to: it may not be asked
+    except RuntimeError:  # a no_grad view whose base was modified refuses the question
         return False
 
 
@@ -101,14 +103,14 @@ def _requires_grad(value: object) -> bool:
 
 
 def _asking(module: GraphModule) -> list[bool]:
-    """Which results ask for gradients: inputs, and views of them that were made while gradients were off."""
+    """Which results require grad: inputs, and views of them made in no_grad mode."""
     results = tree_flatten(module.graph.output_node().args[0])[0]
     return [isinstance(result, Node) and _requires_grad(result.meta.get("example_value")) for result in results]
 
 
 def _gives_inputs(module: GraphModule) -> bool:
-    """Whether results of an aten graph lie in the memory of what it reads: native code may give the very tensor for a
-    detached one."""
+    """Whether results of an aten graph share memory with its inputs: native code may return an input itself for a detached
+    one."""
     read = (node for node in module.graph.nodes if node.op in ("placeholder", "get_attr"))
     memory = {tensor._impl.storage for node in read for tensor in _tensors(node.meta.get("val"))}
     results = (node for node in tree_flatten(module.graph.output_node().args[0])[0] if isinstance(node, Node))
@@ -116,7 +118,7 @@ def _gives_inputs(module: GraphModule) -> bool:
 
 
 def _without_gradients(run: Callable, asking: list[bool]) -> Callable:
-    """`run` of a program whose results have no history, though what it reads or writes to may ask for gradients."""
+    """Wrap `run` of a program whose results have no history, although its inputs may require grad."""
 
     def call(*tensors: Tensor | int) -> tuple:
         with set_grad_enabled(False):
@@ -130,8 +132,8 @@ def _without_gradients(run: Callable, asking: list[bool]) -> Callable:
 
 
 class Made(NamedTuple):
-    """What runs a program, whether it does so only for inputs that lie in memory as those did, and whether tensors that may
-    change belong to it."""
+    """A compiled program: its callable, whether it only fits inputs that share memory in the same way, and whether it holds
+    tensors that may change."""
 
     run: Callable
     is_placed: bool
@@ -139,9 +141,9 @@ class Made(NamedTuple):
 
 
 class AtenGraph:
-    """Runs a module as aten operators: captured again when a parameter's size, strides or dtype changed, and, where it
-    writes to memory, once for each way in which the inputs share it. `captured` gives the module when it is needed. Safe to
-    call from several threads."""
+    """Runs a module as aten operators. It is captured again when a parameter's size, strides or dtype changes; a graph that
+    writes to memory also for each way in which inputs share memory. `captured` makes the module when it is needed.
+    Thread-safe."""
 
     def __init__(
         self, captured: Callable[[], GraphModule], build: Builder, names: Callable[[], dict[TensorImpl, str]], log: StageLog,
@@ -170,7 +172,7 @@ class AtenGraph:
         return {target: getattr(self.module, target) for target in targets}
 
     def resume(self, key: str, module: KeptGraph) -> GraphLaunch | None:
-        """Run by the plan of that name, which was kept for `module`; None where there is none, or it takes more than that."""
+        """Run by the plan kept for `module` under this key; None if there is none, or if it needs more than a native launch."""
         found = self.kept.find(key, module, self._traced_again(state.grad_enabled))
         if found is None or type(found[0]) is not GraphLaunch:
             return None
@@ -179,10 +181,10 @@ class AtenGraph:
         return run
 
     def compile(self, inputs: list[Tensor]) -> Callable:
-        """Capture and build for inputs that lie in memory as these do."""
+        """Capture and compile for inputs that share memory like these."""
         try:
             made, is_placed, has_constants = self._make(inputs)
-        except UnguardedSizeError:  # of a later capture, which would hold for fewer sizes than the first
+        except UnguardedSizeError:  # a recapture would hold for fewer sizes than the first capture
             self._compiled = self.run = self.module.forward
             return self.run
         if is_placed:
@@ -195,7 +197,7 @@ class AtenGraph:
         return made
 
     def _use(self, made: Callable, has_constants: bool, count: int) -> None:
-        """Have a callable of `count` inputs run the graph from now on."""
+        """Make a callable of `count` inputs run the graph from now on."""
         if type(made) is GraphLaunch and has_constants:
             made.general = self._general(made, made.general, count)
             self.run = made
@@ -204,8 +206,8 @@ class AtenGraph:
         self._compiled = made
 
     def _general(self, launch: GraphLaunch, general: Callable, count: int) -> Callable:
-        """The general way of a native callable, which captures anew where a constant does not fit, for later calls as well. It
-        may be given more than the program's `count` inputs: a seed that was drawn."""
+        """The Python fallback of a native launch. If a constant does not fit, it recaptures, for later calls as well. It may
+        get a random seed after the program's `count` inputs."""
 
         def run(*tensors: Tensor | int) -> tuple:
             if self._compiled is not launch:
@@ -218,7 +220,7 @@ class AtenGraph:
         return run
 
     def _make(self, inputs: list[Tensor]) -> Made:
-        # Later ones are made because an attribute is no longer what the captured graph says.
+        # Later captures happen because an attribute no longer matches the captured graph.
         is_first = self.kept is not None and self.opened is None and self._compiled is None
         key = self.kept.key_of(self.module) if is_first else None
         found = None if key is None else self.kept.find(key, self.module, self._traced_again(state.grad_enabled))
@@ -236,13 +238,13 @@ class AtenGraph:
         return Made(self._guarded(run, inputs, lambda: _gives_inputs(traced)), is_placed, bool(captured.constants))
 
     def _trace(self, inputs: list[Tensor]) -> Capture:
-        with set_grad_enabled(state.grad_enabled):  # the graph may switch it
+        with set_grad_enabled(state.grad_enabled):  # the graph itself may switch grad mode
             captured = proxy_tensor.capture(self.module, tuple(inputs), names=self._names(), open_leaves=self.opened)
         graph_passes.run(self.passes(), captured.module, self.log)
         return captured
 
     def _traced_again(self, grad_enabled: bool) -> Callable[[], GraphModule]:
-        """What makes the graph of aten operators, for fake inputs."""
+        """A function that traces the aten graph again, with fake inputs."""
 
         def trace() -> GraphModule:
             fakes = [node.meta["val"] for node in self.module.graph.nodes if node.op == "placeholder"]
@@ -252,7 +254,7 @@ class AtenGraph:
         return trace
 
     def _guarded(self, run: Callable, inputs: list[Tensor], gives_its_inputs: Callable[[], bool]) -> Callable:
-        """`run`, whose results ask for gradients where the program's do."""
+        """`run` with results that require grad exactly where the program's do."""
         trained = any(_requires_grad(tensor) for tensor in (*inputs, *self._attributes.values()))
         if trained and (state.grad_enabled or gives_its_inputs()):
             return _without_gradients(run, _asking(self.module))
@@ -288,7 +290,7 @@ class AtenGraph:
         return self.compile(list(tensors)) if len(self._placed) < _PLACEMENTS else self.module.forward
 
     def _placement(self, tensors: list[Tensor] | tuple[Tensor, ...]) -> tuple:
-        """Which tensors share memory, and where in it each begins."""
+        """How tensors share memory: for each the first one with the same storage, and its offset."""
         first: dict[int, int] = {}
         return tuple([
             (first.setdefault(id(tensor._impl.storage), position), tensor._impl.storage_offset)

@@ -1,8 +1,8 @@
 """Backends, by name: `(GraphModule, example_inputs) -> callable`.
 
-In: dynamo's GraphModule, a graph of library calls, and tensors like those that it will be called with. Out: a callable over
-such tensors that returns what the graph returns, a tuple. A user's backend is given parameters as inputs, too; it may edit the
-module, `recompile()` it and return its `forward`. "aot_eager" and "inductor" go on to a graph of aten operators.
+In: dynamo's GraphModule, a graph of library calls, and example tensors. Out: a callable over such tensors that returns the
+graph's result, a tuple. A user's backend gets parameters as inputs, too; it may edit the module, `recompile()` it and return
+its `forward`. "aot_eager" and "inductor" go on to a graph of aten operators.
 """
 
 from __future__ import annotations
@@ -51,19 +51,20 @@ def interpreted(module: GraphModule, example_inputs: list[Tensor]) -> Callable:
 
 
 def options_of(settings: Settings) -> Options:
-    """What settings, and the threads to use now, mean for native code. Programs are timed while somebody listens."""
+    """The options of native code for these settings and the current number of threads. Programs measure themselves while a
+    listener is registered."""
     return Options(settings.threads or get_num_threads(), settings.debug_cpp, settings.max_autotune, is_heard())
 
 
 def kept_plans(settings: Settings) -> KeptPlans | None:
-    """Where plans of captured graphs are kept; None where somebody wants to see how they are compiled."""
+    """The store of captured graphs' plans; None if logs, dumps, verification or a listener need real compilations."""
     return None if settings.logs or settings.dump or settings.verify or is_heard() else KeptPlans(options_of(settings))
 
 
 def native(module: GraphModule, settings: Settings, log: StageLog) -> Callable:
-    """Native code for a graph of aten operators. Where none can be made, a warning says why and the interpreter runs it.
+    """Compile a graph of aten operators to native code. If that fails, warn and return the interpreter.
 
-    UnsupportedSize and UnguardedSizeError where symbolic sizes are in the way.
+    UnsupportedSize and UnguardedSizeError if symbolic sizes are the obstacle.
     """
     reason = module.meta.get("keep_eager")
     if reason:
@@ -80,10 +81,10 @@ def native(module: GraphModule, settings: Settings, log: StageLog) -> Callable:
     except BuildError as error:
         _warn(str(error))
     except (UnsupportedSize, UnguardedSizeError):
-        raise  # dynamo tries again with fixed sizes
+        raise  # dynamo retries with fixed sizes
     except RecursionError:
         _warn(f"it is nested more deeply than Python's recursion limit of {sys.getrecursionlimit()} allows")
-    except Exception as error:  # the program is right whatever is wrong with its compilation
+    except Exception as error:  # a compiler error must not break the program
         _warn(f"of an error in the compiler, which should be reported: {type(error).__name__}: {error}")
     return interpreted(module, [])
 
@@ -105,7 +106,7 @@ _lock = threading.Lock()
 
 
 def register_backend(function: Backend | None = None, name: str | None = None, tags: tuple[str, ...] = ()) -> Backend:
-    """Make a backend known by its name, which is the function's by default. Usable as a decorator; `tags` have no effect.
+    """Register a backend under a name, by default the function's. Usable as a decorator; `tags` have no effect.
 
     ValueError for a name that is taken.
     """
@@ -120,7 +121,7 @@ def register_backend(function: Backend | None = None, name: str | None = None, t
 
 
 def unregister_backend(name: str) -> None:
-    """Forget a registered backend; KeyError where there is none of that name."""
+    """Remove a registered backend; KeyError if there is none of that name."""
     with _lock:
         del _registered[name]
 
@@ -131,7 +132,7 @@ def list_backends(exclude_tags: tuple[str, ...] | None = ()) -> list[str]:
 
 
 def check_backend(backend: str | Backend) -> None:
-    """ValueError for a name that no backend has, TypeError for what is neither a name nor a callable."""
+    """ValueError for an unknown name, TypeError for anything but a name or a callable."""
     if callable(backend) or backend in _ALIASES:
         return
     if not isinstance(backend, str):
@@ -141,12 +142,12 @@ def check_backend(backend: str | Backend) -> None:
 
 
 def name_of_backend(backend: str | Backend) -> str:
-    """What messages call a backend."""
+    """A backend's name in messages."""
     return backend if isinstance(backend, str) else getattr(backend, "__name__", type(backend).__name__)
 
 
 def _native_parts(settings: Settings, log: StageLog) -> tuple[Builder, Callable[[], list[Pass]]]:
-    """How "inductor" builds a graph of aten operators, and the passes before that."""
+    """The builder and the passes of "inductor"."""
     return (lambda aten, _: native(aten, settings, log)), (lambda: passes.for_fusion(settings.fallback_random))
 
 
@@ -154,8 +155,8 @@ def kept_captures(
     frame: Any, about: str, backend: str | Backend, settings: Settings, names: Callable[[], dict[TensorImpl, str]],
     log: StageLog,
 ) -> KeptCaptures | None:  # fmt: skip
-    """The captures of a frame for a backend; None where they are not kept, or somebody wants to see them made. `about` is what
-    they depend on beside frame and settings."""
+    """The kept captures of a frame for a backend; None if captures are not kept, or must be made again to be observed. `about`
+    describes further dependencies besides frame and settings."""
     plans = kept_plans(settings) if backend == "inductor" and settings.keep_captures else None
     path = None if plans is None else path_for(frame, f"{settings} {about}", plans)
     if path is None:
@@ -165,7 +166,7 @@ def kept_captures(
 
 
 def lookup_backend(compiler_fn: str | Backend) -> Backend:
-    """The backend of a name, with the settings of the environment; a callable is returned as it is. ValueError for others."""
+    """The backend of a name, with the environment's settings; a callable is returned itself. ValueError for other values."""
     check_backend(compiler_fn)
     if callable(compiler_fn):
         return compiler_fn
@@ -180,7 +181,7 @@ def lookup_backend(compiler_fn: str | Backend) -> Backend:
 def make_backend(
     backend: str | Backend, settings: Settings, names: Callable[[], dict[TensorImpl, str]], log: StageLog
 ) -> Backend:
-    """The backend for a name or a callable that was checked; `names` gives the qualified names of parameters and buffers."""
+    """The backend for a checked name or callable; `names` gives the qualified names of parameters and buffers."""
     backend = backend if callable(backend) else _ALIASES.get(backend, backend)
     if backend == "inductor":
         build, of_fusion = _native_parts(settings, log)

@@ -1,7 +1,7 @@
-"""`torch.utils.checkpoint` in compiled code: the function becomes part of the graph, and what it calculates is not kept.
+"""`torch.utils.checkpoint` in compiled code: the function becomes part of the graph, and its intermediate values are not saved.
 
-In: a call of `checkpoint` that dynamo meets. Out: the function's nodes, marked with `meta["recompute"]`, which the partitioner
-calculates again in the backward, whatever they cost; random numbers are kept, so both runs see the same.
+In: a call of `checkpoint` that dynamo captures. Out: the function's nodes, marked with `meta["recompute"]`, which the
+partitioner recomputes in the backward at any cost. Random numbers are saved, so both runs see the same ones.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rushlight.utils.checkpoint import CheckpointFunction, checkpoint
 if TYPE_CHECKING:
     from rushlight.dynamo.values.base import Value
 
-# Options that change nothing in a graph.
+# Options that have no effect in a graph.
 _OPTIONS = ("use_reentrant", "preserve_rng_state", "determinism_check", "early_stop")
 
 
@@ -36,6 +36,6 @@ def _follow(tx: Any, function: Value, *args: Value, **kwargs: Value) -> Value:
 
 
 HANDLERS[checkpoint] = _follow
-# Where it cannot be followed, all of it runs in eager: what a second run keeps must be what the first one kept.
+# If checkpoint cannot be captured, all of it runs in eager: the recomputation must save the same tensors as the first run.
 skip_code(checkpoint.__code__, True)
 skip_code(CheckpointFunction.forward.__code__, True)

@@ -1,7 +1,7 @@
-"""`compile`: have the frame hook capture a function or module while it runs, and a backend run what was captured.
+"""`compile`: has the frame hook capture a function or module as it runs, and a backend compile the captured graphs.
 
-In: a function or module, a backend and settings. Out: the same to the eye; its calls, and what they call, go through dynamo.
-Python that cannot be captured runs as Python between two graphs.
+In: a function or module, a backend and settings. Out: an object that looks the same, whose calls go through dynamo, as do their
+callees. Code that cannot be captured runs in Python between two graphs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rushlight.inductor import observed
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 
-# Settings of torch's whose work is always done here, or never.
+# torch's settings whose work is always done here, or never.
 WITHOUT_EFFECT = frozenset({
     "epilogue_fusion", "shape_padding", "trace.enabled", "trace.graph_diagram", "triton.cudagraphs",
 })  # fmt: skip
@@ -39,7 +39,7 @@ MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagrap
 
 
 class CompileCallback(FrameCallback):
-    """Captures frames for one compiled function, with its backend and settings, of which some were `chosen` by name."""
+    """Captures frames for one compiled function, with its backend and settings; `chosen` are the settings given by name."""
 
     def __init__(
         self, model: Callable, backend: str | Backend, settings: Settings, fullgraph: bool, dynamic: bool | None = None,
@@ -57,7 +57,7 @@ class CompileCallback(FrameCallback):
 
     @property
     def settings(self) -> Settings:
-        """Those that hold for the next capture."""
+        """The settings for the next capture."""
         return configured(self._settings, self._chosen_settings)
 
     def limit(self) -> int:
@@ -65,7 +65,7 @@ class CompileCallback(FrameCallback):
         return self.settings.recompile_limit
 
     def begin(self, code: types.CodeType) -> tuple[Backend, Log]:
-        """The backend, which raises BackendCompilerFailed for its errors, and the log of one capture."""
+        """The backend, whose errors become BackendCompilerFailed, and the log of one capture."""
         log = self._log(code)
         self._first_graph = observed.next_number()
 
@@ -84,26 +84,26 @@ class CompileCallback(FrameCallback):
             return made
 
         run_backend.build_part = self._build_part if self._takes_parts else None
-        run_backend.writes_last = self._takes_parts  # a call that fails leaves the graph's inputs as they are
+        run_backend.writes_last = self._takes_parts  # a failing call does not modify the graph's inputs
         return run_backend, log
 
     @property
     def _takes_parts(self) -> bool:
-        """Whether the backend goes on to graphs of aten operators, which are compiled apart where they have to be."""
+        """Whether the backend compiles graphs of aten operators, and so can compile parts of a graph separately."""
         return self.chosen in ("aot_eager", "inductor")
 
     def _compile_part(self, part: GraphModule) -> Module:
-        """A part of a graph, compiled for the sizes that it meets."""
+        """Compile a part of a graph, for the sizes it meets."""
         callback = CompileCallback(part, self.chosen, self._settings, False, self.dynamic, self._chosen_settings)
         return _optimized(part, callback, self._compile_part)
 
     def _build_part(self, module: GraphModule, inputs: list[Tensor]) -> Callable:
-        """What runs a graph that belongs to a node of another one."""
+        """Compile a subgraph that a node of another graph calls."""
         log = StageLog(self.settings, f"{self.name}_part")
         return make_backend(self.chosen, self.settings, dict, log)(module, inputs)
 
     def finished(self, frame: Any, found: GuardedCode) -> None:
-        """Publish the graph among the globals of the program."""
+        """Publish the graph in the globals of the program."""
         if found.graph_name is not None:
             publish(frame, found, observed.made_since(self._first_graph))
 
@@ -124,8 +124,8 @@ class CompileCallback(FrameCallback):
 
 
 class OptimizedModule(Module):
-    """A module whose calls run compiled. Parameters, buffers, children, state dict and attributes are the original's, also
-    those that are set or deleted here. `again` makes another one of a copy of the module."""
+    """A module whose calls run compiled. Parameters, buffers, children, state dict and attributes are the original's, including
+    those set or deleted here. `again` compiles a copy of the module."""
 
     def __init__(self, module: Module, compiled: Callable, again: Callable[[Module], Module]):
         super().__init__()
@@ -140,7 +140,7 @@ class OptimizedModule(Module):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks:
             return super().__call__(*args, **kwargs)
-        return self._compiled(*args, **kwargs)  # hooks on all modules are run for the original
+        return self._compiled(*args, **kwargs)  # the original runs global hooks itself
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The original module's result."""
@@ -148,7 +148,7 @@ class OptimizedModule(Module):
 
     @property
     def dynamo_ctx(self) -> Callable:
-        """What compiles another module or function with this one's backend and settings; Lightning compiles steps by it."""
+        """Compiles another module or function with this one's backend and settings; Lightning uses it."""
         return self._again
 
     def __dir__(self) -> list[str]:
@@ -158,7 +158,7 @@ class OptimizedModule(Module):
         return len(self._orig_mod)
 
     def __bool__(self) -> bool:
-        return bool(self._orig_mod)  # a module without a length is true
+        return bool(self._orig_mod)  # a module without __len__ is true
 
     def __getattr__(self, name: str) -> Any:
         if name == "_orig_mod":
@@ -166,7 +166,7 @@ class OptimizedModule(Module):
         return getattr(self._orig_mod, name)
 
     def _is_own(self, name: str) -> bool:
-        """Whether an attribute is this wrapper's: what it was made with, and its `forward`."""
+        """Whether an attribute belongs to this wrapper: those set by its constructor, and `forward`."""
         return "_orig_mod" not in self.__dict__.get("_modules", ()) or name in self.__dict__ or name in ("_orig_mod", "forward")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -205,23 +205,21 @@ def compile(
     disable: bool = False,
     verify: bool = False,
 ) -> Callable | Module:
-    """`model` (a callable or an nn.Module), whose calls, and the Python functions that they call, are captured and compiled.
+    """Capture and compile the calls of `model` (a callable or an nn.Module), and of the Python functions that it calls.
 
-    What was captured is guarded: another size, dtype, value or module makes a further capture, at most
-    `options["recompile_limit"]` times. Where something cannot be captured (a branch on a tensor's value, `print`), Python runs
-    it between two graphs; with `fullgraph` that is an error, which says what, where, and what to do.
-
-    `backend` is a name of `list_backends()` or a callable `(GraphModule, example_inputs) -> callable`. `options` overrides
-    settings by name; those of torch's that mean nothing here have no effect. `mode` is one of torch's: "max-autotune" times
-    several ways to run products and convolutions, the others compile alike. `dynamic` says which sizes, and ints, a capture
-    leaves open to other values: None those that have changed since an earlier capture, True all of inputs, False none. Usable
-    as a decorator, also of a class, whose instances' calls are compiled then. A graph through which gradients are needed is
-    compiled together with its backward graph.
-
-    With `verify`, the interpreter runs beside native code at each call; where the results differ, `CompiledResultDiffers` (a
-    RuntimeError) names the first node that does, with the user's line.
-
-    Raises TypeError for what cannot be called, ValueError for an unknown backend or mode, RuntimeError for an unknown option.
+    Captures are guarded: another size, dtype, value or module causes a new capture, at most `options["recompile_limit"]` times.
+    Code that cannot be captured (a branch on a tensor's value, `print`) breaks the graph and runs in Python; with `fullgraph`
+    it is an error that tells where and what to do.
+    `backend` is a name from `list_backends()` or a callable `(GraphModule, example_inputs) -> callable`. `options` overrides
+    settings by name; torch's settings without a meaning here have no effect. `mode` is one of torch's: "max-autotune" times
+    several ways to run products and convolutions, the others compile alike. `dynamic` selects the sizes and ints that a capture
+    leaves open: None those that changed since an earlier capture, True all of inputs, False none. Usable as a decorator, also
+    of a class, whose instances' calls are then compiled. A graph that needs gradients is compiled together with its backward
+    graph.
+    With `verify`, the interpreter also runs at each call; if results differ, `CompiledResultDiffers` (a RuntimeError) names the
+    first differing node, with the user's line.
+    Raises TypeError for a model that is not callable, ValueError for an unknown backend or mode, RuntimeError for an unknown
+    option.
     """
     if model is None:
         return functools.partial(compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options,
@@ -246,14 +244,14 @@ def compile(
 
 
 def _optimized(model: Callable, callback: CompileCallback, again: Callable) -> Callable | Module:
-    """What `compile` returns: a function or module whose calls the callback captures. `again` compiles a copy of a module."""
+    """Wrap a function or module so that the callback captures its calls. `again` compiles a copy of a module."""
     compiled = optimize(callback)(model)
     weakref.finalize(compiled, callback.forget).atexit = False
     return OptimizedModule(model, compiled, again) if isinstance(model, Module) else compiled
 
 
 def innermost(model: Callable) -> Callable:
-    """`model` itself for what `compile` made of it."""
+    """The original of a compiled model; other models are returned themselves."""
     if isinstance(model, OptimizedModule):
         return model._orig_mod
     if is_compiled_wrapper(model):
@@ -262,7 +260,7 @@ def innermost(model: Callable) -> Callable:
 
 
 def _compile_class(kind: type, decorate: Callable) -> type:
-    """Have the calls of a class's instances compiled."""
+    """Compile the calls of a class's instances."""
     name = "forward" if issubclass(kind, Module) else "__call__"
     method = getattr(kind, name, None)
     if not isinstance(method, types.FunctionType):

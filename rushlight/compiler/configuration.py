@@ -1,7 +1,7 @@
 """Modules of settings under PyTorch's names, such as `torch._dynamo.config`.
 
-Each module lists its settings: those that mean something here, by how they are read and written, and those whose work is
-always done here, or never, which are kept and have no effect. Other names are errors, as in PyTorch.
+Each module lists its settings. Settings with an effect here have functions to read and write them. Those whose work is always
+done here, or never, are stored without effect. Other names are errors, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from rushlight.dynamo.rules import RULES
 
 
 class Setting(NamedTuple):
-    """One setting of a module: how it is read and written."""
+    """One setting of a module: the functions that read and write it."""
 
     read: Callable[[], Any]
     write: Callable[[Any], None]
 
 
 def compiler_setting(name: str) -> Setting:
-    """A field of `Settings`, for all compiled functions that were not given another value."""
+    """A field of `Settings`, for all compiled functions that were not given a value of their own."""
     return Setting(lambda: getattr(configured(from_environment()), name), lambda value: configure(name, value))
 
 
 def capture_rule(name: str) -> Setting:
-    """A field of `Rules`, which is a truth value."""
+    """A boolean field of `Rules`."""
     return Setting(lambda: getattr(RULES, name), lambda value: setattr(RULES, name, bool(value)))
 
 
 def without_effect(default: Any) -> Setting:
-    """A setting that is only kept."""
+    """A setting that is stored but has no effect."""
     kept = [default]
     return Setting(lambda: kept[0], lambda value: kept.__setitem__(0, value))
 
 
 class _Section:
-    """The settings of a module whose names begin with `prefix`: `config.cpp.threads`."""
+    """The settings of a module with a common prefix: `config.cpp.threads`."""
 
     def __init__(self, module: ConfigModule, prefix: str) -> None:
         object.__setattr__(self, "_place", (module, prefix))
@@ -57,13 +57,13 @@ class _Section:
 
 
 class ConfigModule(types.ModuleType):
-    """A module whose attributes are settings. AttributeError for names that are none."""
+    """A module whose attributes are settings. AttributeError for other names."""
 
     _settings: dict[str, Setting]
     _deleted: set[str]
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # what importing and copying ask for
+        if name.startswith("__"):  # asked for by importing and copying
             raise AttributeError(name)
         found = self._settings.get(name)
         if found is not None and name not in self._deleted:
@@ -90,18 +90,18 @@ class ConfigModule(types.ModuleType):
         return sorted({*super().__dir__(), *self._settings})
 
     def patch(self, changes: str | dict[str, Any] | None = None, value: Any = None, **named: Any) -> ConfigPatch:
-        """Other values in a `with` block, in the calls of a decorated function, or while the tests of a decorated TestCase run:
+        """Set other values in a `with` block, in calls of a decorated function, or during the tests of a decorated TestCase:
         `patch("name", 1)`, `patch(name=1)`, `patch({"name": 1})`."""
         return ConfigPatch(self, {changes: value} if isinstance(changes, str) else {**(changes or {}), **named})
 
     def get_config_copy(self) -> dict[str, Any]:
-        """All settings with their values, those of sections as "cpp.threads"."""
+        """All settings with their values; those of sections have names like "cpp.threads"."""
         return {name: copy.deepcopy(setting.read()) for name, setting in self._settings.items()}
 
     to_dict = shallow_copy_dict = get_config_copy
 
     def load_config(self, maybe_pickled_config: bytes | dict[str, Any]) -> None:
-        """Give settings the values that `save_config` or `get_config_copy` returned. AttributeError for names that are none."""
+        """Set the values that `save_config` or `get_config_copy` returned. AttributeError for unknown names."""
         given = maybe_pickled_config
         for name, value in (json.loads(given) if isinstance(given, bytes) else given).items():
             setattr(self, name, value)
@@ -112,7 +112,7 @@ class ConfigModule(types.ModuleType):
 
 
 class ConfigPatch(contextlib.ContextDecorator):
-    """Other values for settings of a module, from entry to exit. AttributeError for names that are none."""
+    """Other values for settings of a module, from entry to exit. AttributeError for unknown names."""
 
     def __init__(self, module: ConfigModule, changes: dict[str, Any]):
         self._module = module
@@ -131,7 +131,7 @@ class ConfigPatch(contextlib.ContextDecorator):
             setattr(self._module, name, value)
 
     def __call__(self, func: Any) -> Any:
-        """The function, or the class of tests, under the other values. TypeError for other classes."""
+        """Decorate a function or a class of tests. TypeError for other classes."""
         if not isinstance(func, type):
             return super().__call__(func)
         tests = sys.modules.get("unittest")
@@ -161,7 +161,7 @@ class ConfigPatch(contextlib.ContextDecorator):
 
 
 def install(name: str, settings: dict[str, Setting]) -> None:
-    """Make the imported module `name` one of settings."""
+    """Turn the imported module `name` into a module of settings."""
     module = sys.modules[name]
     module.__dict__.update(_settings=settings, _deleted=set())
     module.__class__ = ConfigModule

@@ -1,6 +1,6 @@
-"""What a program says to the compiler: `torch.compiler`. Functions that are left out, put into graphs whole, or replaced.
+"""`torch.compiler`: functions by which programs control capture. Functions are disabled, put into graphs whole, or replaced.
 
-In: the user's functions. Out: the same functions, or ones in their place.
+In: the user's functions. Out: the same functions, or replacements.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from rushlight.dynamo.values.base import Value
 
 constant = LazyModule("rushlight.dynamo.values.constant")
-_lock = threading.Lock()  # of the tables that a program's functions are entered into
+_lock = threading.Lock()  # guards the tables of registered functions
 
 
 def disable(fn: Callable | None = None, recursive: bool = True, *, reason: str | None = None) -> Callable:
-    """`fn`, a function, module or class, which is never captured; nor, if `recursive`, what it calls. Usable as a decorator.
+    """Never capture `fn`, a function, module or class; nor, if `recursive`, its callees. Usable as a decorator.
 
-    A compiled function that calls it has a graph break there. `reason` is for the reader. TypeError for what cannot be called.
+    A compiled function that calls it has a graph break there. `reason` is for readers. TypeError for objects that are not
+    callable.
     """
     if fn is None:
         return lambda function: disable(function, recursive, reason=reason)
@@ -49,16 +50,15 @@ def disable(fn: Callable | None = None, recursive: bool = True, *, reason: str |
 
 
 class set_stance:  # noqa: N801 - torch's name
-    """What compiled functions do from now on, or in a `with` block, or in calls of the function that this decorates:
+    """Set the stance of compiled functions from now on, in a `with` block, or in calls of the decorated function:
 
-    - "default": they run compiled, and capture what no guard fits;
+    - "default": they run compiled, and are captured when no guard fits;
     - "force_eager": they run as if they were not compiled;
-    - "eager_on_recompile": what was captured is used, and everything else runs in eager;
-    - "fail_on_recompile": what was captured is used, and everything else raises a RuntimeError;
+    - "eager_on_recompile": existing captures are used, everything else runs in eager;
+    - "fail_on_recompile": existing captures are used, everything else raises a RuntimeError;
     - "eager_then_compile": a function's first call runs in eager.
-
-    It holds for all threads. `skip_guard_eval_unsafe` has no effect: guards are always looked at. RuntimeError for another
-    name, or for a `force_backend`, which only `compile` can choose here.
+    The stance holds for all threads. `skip_guard_eval_unsafe` has no effect: guards are always evaluated. RuntimeError for
+    other names, and for a `force_backend`, which only `compile` can choose here.
     """
 
     def __init__(
@@ -90,22 +90,23 @@ class set_stance:  # noqa: N801 - torch's name
 
 
 def cudagraph_mark_step_begin() -> None:
-    """Nothing: there are no CUDA graphs here."""
+    """No effect: there are no CUDA graphs here."""
 
 
 def is_exporting() -> bool:
-    """Whether `torch.export` runs this program."""
+    """Whether `torch.export` is running this program."""
     return state.exporting
 
 
 def graph_break(msg: str = "") -> None:
-    """Nothing; in a compiled function, the graph ends here and another one begins behind."""
+    """No effect in eager; a compiled function has a graph break here."""
 
 
 def allow_in_graph(fn: Callable | list | tuple) -> Callable | list | tuple:
-    """`fn`, or several functions: their calls become nodes of the graph as they are, and are not followed into.
+    """Make calls of `fn`, or of several functions, nodes of the graph without following them.
 
-    They must compute with tensors only, and do the same for the same arguments. TypeError for what cannot be called.
+    They must only compute with tensors, and give equal results for equal arguments. TypeError for objects that are not
+    callable.
     """
     functions = fn if isinstance(fn, list | tuple) else [fn]
     for function in functions:
@@ -117,10 +118,10 @@ def allow_in_graph(fn: Callable | list | tuple) -> Callable | list | tuple:
 
 
 def assume_constant_result(fn: Callable) -> Callable:
-    """`fn`, whose calls in a compiled function happen once, while that is captured: every later run finds the same result.
+    """Run calls of `fn` in compiled functions once, at capture; later runs reuse the result.
 
-    For questions whose answer stays the same as long as the process runs. Nothing checks that; the arguments must be known when
-    the function is captured. TypeError for what cannot be called.
+    Use it for answers that stay the same in a process; nothing checks that. The arguments must be known at capture. TypeError
+    for objects that are not callable.
     """
     if not callable(fn):
         raise TypeError(f"assume_constant_result expects a function, got {type(fn).__name__}")
@@ -131,10 +132,10 @@ def assume_constant_result(fn: Callable) -> Callable:
 def substitute_in_graph(
     original_fn: Callable, *, can_constant_fold_through: bool = False, skip_signature_check: bool = False
 ) -> Callable[[Callable], Callable]:
-    """A decorator: where a compiled function calls `original_fn`, the decorated function is followed in its place.
+    """A decorator: compiled functions that call `original_fn` follow the decorated function instead.
 
-    For functions that cannot be captured, such as those written in C. Uncompiled calls are untouched. TypeError when the
-    parameters' names differ, unless `skip_signature_check`; ValueError when `original_fn` has a substitute already.
+    Use it for functions that cannot be captured, such as those written in C. Uncompiled calls do not change. TypeError if
+    parameter names differ, unless `skip_signature_check`; ValueError if `original_fn` already has a substitute.
     """
     if not callable(original_fn):
         raise TypeError(f"substitute_in_graph expects a function, got {type(original_fn).__name__}")
@@ -142,7 +143,7 @@ def substitute_in_graph(
     def decorate(function: Callable) -> Callable:
         if not skip_signature_check:
             _check_parameters(original_fn, function)
-        import_module("rushlight.dynamo.values")  # whose own handlers come first
+        import_module("rushlight.dynamo.values")  # registers the built-in handlers first
         with _lock:
             if original_fn in HANDLERS:
                 raise ValueError(f"Duplicate polyfill object for {original_fn}: it has a substitute, or is followed, already")
@@ -156,14 +157,14 @@ def substitute_in_graph(
 def _check_parameters(original: Callable, function: Callable) -> None:
     try:
         wanted, given = inspect.signature(original), inspect.signature(function)
-    except ValueError:  # a function written in C that does not say
+    except ValueError:  # a C function without a signature
         return
     if list(wanted.parameters) != list(given.parameters):
         raise TypeError(f"Signature mismatch between {original} and its substitute: {wanted} and {given}")
 
 
 def reset() -> None:
-    """Forget everything that was compiled: compiled functions are captured again at their next call."""
+    """Forget all captures: compiled functions are captured again at their next call."""
     frames.reset()
 
 

@@ -1,4 +1,4 @@
-"""Whether two results agree as far as the order of floating-point operations lets them, and how they differ if not."""
+"""Compares results up to the rounding that reordered floating-point operations cause, and describes differences."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from rushlight.core.dtype import complex128, float64
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import ExcludeKeys
 
-# Permitted difference by dtype: of an element's own size, and of the largest element's.
+# Tolerances by dtype: relative to the element, and relative to the largest element.
 TOLERANCES = {
     "float64": (1e-7, 1e-9), "complex128": (1e-7, 1e-9), "float32": (1e-3, 1e-4), "complex64": (1e-3, 1e-4),
     "float16": (2e-2, 1e-2), "bfloat16": (1e-1, 3e-2),
 }  # fmt: skip
-ROUNDING = 10.0  # times the interpreter's own distance from exact results, which native code may have where values cancel
-FLIPPED = 1e-3  # the part of integers or booleans that may differ, since comparisons of rounded numbers do
+ROUNDING = 10.0  # native code may be this many times farther from exact results than the interpreter, where values cancel
+FLIPPED = 1e-3  # fraction of integers or booleans that may differ, because they may come from comparisons of rounded numbers
 
 
 @dataclass(frozen=True)
 class Difference:
-    """In words: how many elements differ, and the one that differs most."""
+    """A description: the number of differing elements, and the one that differs most."""
 
     text: str
 
@@ -30,7 +30,7 @@ class Difference:
 
 
 def compare(got: object, expected: object) -> Difference | None:
-    """How a result differs from what was expected; None where it does not."""
+    """The difference between a result and the expected one; None if they agree."""
     if not isinstance(expected, Tensor):
         return None if got == expected else Difference(f"the result is {got!r} instead of {expected!r}")
     if not isinstance(got, Tensor) or got.dtype is not expected.dtype or got.shape != expected.shape:
@@ -40,7 +40,7 @@ def compare(got: object, expected: object) -> Difference | None:
 
 
 def is_rounding(got: object, expected: object, exact: object) -> bool:
-    """Whether a result lies about as far from the exact one as what was expected of it: both are what rounding left."""
+    """Whether a result is about as far from the exact one as the expected result is: then both differ by rounding only."""
     if not all(isinstance(value, Tensor) and value.dtype.is_floating_point for value in (got, expected, exact)):
         return False
     if not got.shape == expected.shape == exact.shape or not got.numel():
@@ -77,7 +77,7 @@ def _compare_elements(got: Tensor, expected: Tensor) -> Difference | None:
 
 
 def _described(got: Tensor, expected: Tensor, wrong: Tensor, distance: Tensor) -> Difference:
-    """The words for it; `distance` is largest where the results differ most."""
+    """Describe a difference; `distance` is largest where the results differ most."""
     place = _index(int(distance.to(float64).nan_to_num(math.inf).argmax()), expected.shape)
     return Difference(
         f"{int(wrong.sum())} of {expected.numel()} elements are wrong, most of all [{', '.join(map(str, place))}], which is "

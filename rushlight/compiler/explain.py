@@ -1,6 +1,6 @@
-"""`explain`: what dynamo makes of a function: its graphs, where they break and why, guards, operators, times.
+"""`explain`: reports dynamo's captures of a function: graphs, graph breaks with reasons, guards, operators, times.
 
-In: a function and arguments. Out: an `Explanation`. The function is run once, captured anew, with the graphs run as captured.
+In: a function and arguments. Out: an `Explanation`. The function runs once and is captured again; its graphs run in eager.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rushlight.fx.graph_module import GraphModule
 
 @dataclass(frozen=True)
 class BreakReason:
-    """Why a graph ended before its function did, and where: `file` and `line` are the innermost of `user_stack`."""
+    """The reason for a graph break, and its place: `file` and `line` are the innermost of `user_stack`."""
 
     reason: str
     user_stack: list[FrameSummary]
@@ -37,7 +37,7 @@ class BreakReason:
 
     @property
     def line(self) -> int:
-        """The line in it."""
+        """The line in that file."""
         return self.user_stack[-1].lineno if self.user_stack else 0
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ class BreakReason:
 
 @dataclass
 class Explanation:
-    """What was captured in one run. `compile_times` are seconds for each captured frame, by its name."""
+    """The captures of one run. `compile_times` are (name, seconds) of each captured frame."""
 
     graphs: list[GraphModule] = field(default_factory=list)
     break_reasons: list[BreakReason] = field(default_factory=list)
@@ -57,12 +57,12 @@ class Explanation:
 
     @property
     def graph_count(self) -> int:
-        """How many graphs there are."""
+        """The number of graphs."""
         return len(self.graphs)
 
     @property
     def graph_break_count(self) -> int:
-        """How often a graph ended before the function did."""
+        """The number of graph breaks."""
         return len(self.break_reasons)
 
     @property
@@ -72,7 +72,7 @@ class Explanation:
 
     @property
     def op_count(self) -> int:
-        """How many calls the graphs hold."""
+        """The number of calls in the graphs."""
         return sum(map(len, self.ops_per_graph))
 
     @property
@@ -103,7 +103,7 @@ def _name(target: Any) -> str:
 
 
 class _Observer(FrameCallback):
-    """Keeps what each capture found."""
+    """Records the result of each capture."""
 
     def __init__(self, explanation: Explanation):
         super().__init__(self._keep_graph)
@@ -120,7 +120,7 @@ class _Observer(FrameCallback):
         return module.forward
 
     def finished(self, frame: Any, found: GuardedCode) -> None:
-        """Adds a frame's guards, text, time, and why it broke."""
+        """Record a frame's guards, text, time, and graph break."""
         seen = self.explanation
         seen.compile_times.append((frame.f_code.co_qualname, time.perf_counter() - self._began))
         seen.out_guards += found.guards.guards
@@ -131,9 +131,9 @@ class _Observer(FrameCallback):
 
 
 def explain(f: Callable) -> Callable[..., Explanation]:
-    """A function that, called with `f`'s arguments, runs `f` once and returns what was captured of it.
+    """Return a function that runs `f` once and returns an Explanation.
 
-    What `f` does to the world is done; what it raises goes through.
+    `f`'s side effects happen, and its exceptions pass through.
     """
 
     def run(*args: Any, **kwargs: Any) -> Explanation:

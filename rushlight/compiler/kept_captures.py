@@ -1,10 +1,9 @@
-"""Captures of whole frames, kept for other processes, so that one that meets a frame again need not follow it.
+"""Kept captures: captures of whole frames stored for other processes, which then need not follow the frame.
 
-In: a frame whose code was never captured here, and what the compilation depends on. Out: the capture that another process made
-of it, with the plan and library of its graph, if all that it went by is alike here; or nothing, and the frame is captured.
-
-An entry of the cache folder is found by the code of the frame, the types of its values, and the version of the library. What it
-holds is compared with this process's objects by `dynamo.kept_frames`.
+In: a frame whose code was not captured in this process yet, and the dependencies of its compilation. Out: the capture of
+another process with its graph's plan and library, if everything it depended on is alike here; or nothing.
+The cache key is made from the frame's code, the types of its values, and the library's version. `dynamo.kept_frames` compares a
+capture with this process's objects.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ from rushlight.utils.native import cache
 
 keeping = LazyModule("rushlight.dynamo.keeping")
 
-_DEEPEST = 4  # containers in containers among a frame's values that are looked into
-_MOST = 4  # captures of frames that look alike, of models with other settings, say
+_MAX_DEPTH = 4  # nested containers deeper than this are not part of the key
+_MAX_CAPTURES = 4  # captures per key, for example of models with different settings
 
 
 class KeptCaptures:
-    """The captures of one frame in an entry of the cache folder. `graph_of` makes what runs a captured graph."""
+    """The captures of one frame in a cache entry. `graph_of` compiles a captured graph."""
 
     def __init__(self, frame: Any, path: Path, graph_of: Callable[[Callable[[], GraphModule]], AtenGraph]) -> None:
         self.frame = frame
@@ -47,7 +46,7 @@ class KeptCaptures:
         self.graph_of = graph_of
 
     def find(self, history: History) -> GuardedCode | None:
-        """One that fits the frame; `history` is told what it met."""
+        """Return a capture that fits the frame, and record in `history` what it met."""
         made = (self._found(record, history) for record in self._records())
         return next((found for found in made if found is not None), None)
 
@@ -65,27 +64,27 @@ class KeptCaptures:
         return found.guarded(module, run)
 
     def keep(self, history: History, found: GuardedCode) -> None:
-        """Keep a capture, if its graph has a plan that was kept and it holds in other processes."""
+        """Keep a capture, if its graph has a kept plan and it holds in other processes."""
         plan = None if found.graph is None else found.graph.meta.get("kept_plan")
         if plan is None or type(found.globals[found.graph_name]) is not GraphLaunch:
             return
         try:
             kept = keeping.describe(self.frame.f_code, found, history)
             record = marshal.dumps((tuple(kept), plan, targets_of(found.graph), to_data(found.graph)))
-        except (keeping.CannotKeep, NoData, ValueError):  # the last one for an object that marshal does not know
+        except (keeping.CannotKeep, NoData, ValueError):  # marshal raises ValueError for unknown objects
             return
-        cache.keep(self.path, marshal.dumps([record, *self._records()[: _MOST - 1]]))
+        cache.keep(self.path, marshal.dumps([record, *self._records()[: _MAX_CAPTURES - 1]]))
 
     def _records(self) -> list[bytes]:
-        """The captures, the latest first."""
+        """The stored captures, the latest first."""
         content = cache.read(self.path)
         return [] if content is None else marshal.loads(content)
 
 
 def path_for(frame: Any, about: str, plans: KeptPlans) -> Path | None:
-    """The entry for a frame, found by its code and what its values are like; None where nothing is kept. `about` tells it from
-    those of functions that are compiled otherwise."""
-    if ALLOWED_IN_GRAPH or SUBSTITUTED:  # no guard looks at these
+    """The cache file for a frame, by its code and its values' properties; None if captures are not kept. `about` describes
+    further dependencies, such as settings."""
+    if ALLOWED_IN_GRAPH or SUBSTITUTED:  # guards do not cover these
         return None
     described = [f"{name}: {_described(value)}" for name, value in frame.f_locals.items()]
     described += [_described(content) for cell in frame.closure or () for content in _contents(cell)]
@@ -101,17 +100,17 @@ def _contents(cell: types.CellType) -> list[object]:
 
 
 def _described(value: object, depth: int = 0) -> str:
-    """What a value is like, as far as most guards look."""
+    """A value's properties that most guards test."""
     if isinstance(value, Tensor):
         impl = value._impl
-        attributes = sorted(value.__dict__)  # sizes may be marked there
+        attributes = sorted(value.__dict__)  # mark_dynamic stores its marks there
         return f"{type(value).__name__} {impl.dtype} {impl.sizes} {impl.strides} {impl.requires_grad} {attributes}"
-    if isinstance(value, Module) and "_modules" in value.__dict__:  # none before Module.__init__ has run
+    if isinstance(value, Module) and "_modules" in value.__dict__:  # missing before Module.__init__ has run
         members = [(name_of(type(module)), module.training, _sizes(module)) for module in Module.modules(value)]
         return str(members)
-    if type(value) in (list, tuple) and depth < _DEEPEST:
+    if type(value) in (list, tuple) and depth < _MAX_DEPTH:
         return f"{type(value).__name__} {[_described(item, depth + 1) for item in value]}"
-    if type(value) is dict and depth < _DEEPEST:
+    if type(value) is dict and depth < _MAX_DEPTH:
         return str([(_described(key, depth + 1), _described(item, depth + 1)) for key, item in value.items()])
     return repr(value) if type(value) in PLAIN_KINDS else name_of(type(value))
 

@@ -1,7 +1,7 @@
-"""Captured graphs as bytes: the graph as fx pickles it, and what is known of inputs.
+"""Kept graphs: captured graphs as bytes, pickled by fx, with the metadata of inputs.
 
-In: a graph of library calls of fixed sizes. Out: bytes, and the graph again, for those who look at it: the kernels that a kept
-capture runs need none.
+In: a graph of library calls of fixed sizes. Out: bytes, and the graph again when it is inspected: running a kept capture's
+kernels does not need it.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from rushlight.fx.targets import TORCH, qualified_name, resolve
 fake_tensor = LazyModule("rushlight.fx.fake_tensor")
 
 class NoData(ValueError):
-    """Something in a graph is not known here."""
+    """A part of a graph cannot be stored."""
 
 
 def targets_of(module: GraphModule) -> tuple[tuple[str, str, str], ...]:
-    """What a graph calls: kind, name and fingerprint of each. NoData for what has no name."""
+    """The calls of a graph: kind, name and fingerprint of each. NoData for a target without a name."""
     prints = Fingerprints()
     called = {(node.op, node.target): None for node in module.graph.nodes if node.op in ("call_function", "call_method")}
     return tuple((op, _name(target), prints.of(_called(op, _name(target)))) for op, target in called)
 
 
 def are_same(targets: tuple[tuple[str, str, str], ...]) -> bool:
-    """Whether these names mean what they meant."""
+    """Whether these names still have the same fingerprints."""
     prints = Fingerprints()
     return all(prints.of(_called(op, name)) == fingerprint for op, name, fingerprint in targets)
 
@@ -50,7 +50,7 @@ def _name(target: Any) -> str:
 
 
 def to_data(module: GraphModule) -> bytes:
-    """A graph as bytes, without its attributes. NoData where it has what cannot be pickled."""
+    """A graph as bytes, without its attributes. NoData if a part cannot be pickled."""
     inputs = {node.name: _facts(node.meta["val"]) for node in module.graph.find_nodes(op="placeholder")}
     try:
         return zlib.compress(pickle.dumps((type(module).__name__, module.graph, inputs)), 1)
@@ -63,7 +63,7 @@ def _facts(value: Tensor) -> tuple:
 
 
 class KeptGraph:
-    """Stands for the GraphModule that `data` describes, with these attributes. It is made when it is needed."""
+    """A lazy GraphModule, made from `data` and these attributes when needed."""
 
     def __init__(self, data: bytes, attributes: dict[str, Tensor]) -> None:
         self._data = data

@@ -1,8 +1,8 @@
-"""Plans of captured graphs, so that a process that meets one again need not trace it to aten operators either.
+"""Kept plans: plans of captured graphs, so that another process need not trace the graph to aten operators again.
 
-In: dynamo's graph of library calls, which needs no gradients and has fixed sizes. Out: what runs it by a plan that was kept,
-or nothing. A plan is found by all that tracing and lowering look at: the calls and their arguments, what is known of inputs
-and attributes, the modes of the thread, and the version of the library. Stage: between dynamo and inductor.
+In: dynamo's graph of library calls, without gradients and with fixed sizes. Out: a callable that runs a kept plan, or nothing.
+The key covers all inputs of tracing and lowering: calls and their arguments, the metadata of inputs and attributes, the
+thread's modes, and the library's version. Stage: between dynamo and inductor.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rushlight.ops.dispatcher import OpOverload
 
 pieces = LazyModule("rushlight.inductor.pieces")
 
-# Folders of the library that decide what a graph becomes.
+# Folders of the library whose code determines a graph's plan.
 _SOURCES = (
     "amp", "aot", "autograd", "compiler", "core", "dynamo", "fft", "fx", "inductor", "linalg", "nn", "ops", "quantized",
     "sparse", "special", "utils",
@@ -40,20 +40,20 @@ _SOURCES = (
 
 
 class KeptPlans:
-    """The plans of captured graphs that are compiled with some options."""
+    """The plans of captured graphs, compiled with these options."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
 
     def key_of(self, module: GraphModule) -> str | None:
-        """The name of a graph's plan; None for a graph that is to be traced each time."""
+        """The key of a graph's plan; None if the graph must be traced each time."""
         try:
             return self.name_of(_Description(module).text())
         except Unknown:
             return None
 
     def name_of(self, text: str) -> str | None:
-        """The name of what `text` describes, in these modes of the thread; None where nothing can be kept in them."""
+        """The key of a described object under the thread's current modes; None if they prevent keeping."""
         cast = state.autocast
         if self.options.debug or self.options.autotune or state.modes or (cast is not None and cast.enabled):
             return None
@@ -63,8 +63,8 @@ class KeptPlans:
         return plan_cache.digest(f"{modes}\n{text}", self.options, _SOURCES)
 
     def find(self, key: str, module: GraphModule, trace: Callable[[], GraphModule]) -> tuple[Callable[..., tuple], Plan] | None:
-        """What runs a captured graph, and its plan, if one was kept; `trace` makes its graph of aten operators, for those who
-        look at kernels."""
+        """Load a kept plan and return a callable that runs it, and the plan. `trace` makes the aten graph, for inspection of
+        kernels."""
         found = plan_cache.load(key)
         if found is None:
             return None
@@ -73,9 +73,9 @@ class KeptPlans:
         return runner(CompiledGraph, module, plan, built, details), plan
 
     def keep(self, key: str, attributes: dict[str, Tensor], traced: GraphModule, constants: dict[str, Tensor]) -> bool:
-        """Keep the plan of a captured graph with these attributes, if that of its graph of aten operators was kept.
+        """Keep the plan of a captured graph with these attributes, if the aten graph's plan was kept.
 
-        Where constants of that are no attributes of the captured graph, there is nothing to be kept.
+        Nothing is kept if the aten graph has constants that are no attributes of the captured graph.
         """
         names = {id(tensor): name for name, tensor in attributes.items()}
         targets = {target: names.get(id(tensor)) for target, tensor in constants.items()}
@@ -84,12 +84,12 @@ class KeptPlans:
 
 
 def gives_inputs(plan: Plan) -> bool:
-    """Whether results lie in the memory of inputs or constants."""
+    """Whether results share memory with inputs or constants."""
     return any(view.buffer and view.buffer not in plan.outputs for view in plan.views)
 
 
 class _Description:
-    """The text of one captured graph. Unknown where it does not say all."""
+    """The text of a captured graph. Unknown if the text would be incomplete."""
 
     def __init__(self, module: GraphModule) -> None:
         self.module = module
@@ -114,7 +114,7 @@ class _Description:
         if not isinstance(value, Tensor):
             raise Unknown
         if node.op == "get_attr" and is_constant_of_graphs(type(getattr(self.module, node.target))):
-            raise Unknown  # what it is made of becomes part of the graph
+            raise Unknown  # its inner tensors become part of the graph
         return f"{node.op} {node.name} {plan_cache.describe(value, self._storages)} {value.requires_grad}"
 
     def _function(self, target: Callable) -> str:
@@ -127,7 +127,7 @@ class _Description:
         return name
 
     def _member(self, name: str) -> str:
-        """A method, or attribute, of tensors."""
+        """A method or attribute of Tensor."""
         if name not in self._names:
             found = getattr(Tensor, name, None)
             if not _is_own(found.fget if isinstance(found, property) else found):
@@ -137,7 +137,7 @@ class _Description:
 
 
 def _is_own(function: object) -> bool:
-    """Whether a function is the library's, or one of Python's operators, which call methods."""
+    """Whether a function belongs to the library or is a Python operator, which calls methods."""
     if isinstance(function, OpOverload):
         return function.namespace == "aten"
     if getattr(operator, getattr(function, "__name__", ""), None) is function:

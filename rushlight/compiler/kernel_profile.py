@@ -1,6 +1,6 @@
-"""`torch.compiler.profile`: what each kernel of compiled code costs, and how near that is to what the machine can do.
+"""`torch.compiler.profile`: the cost of each kernel of compiled code, and how close it is to the machine's peak.
 
-In: a `with` block that runs compiled code. Out: a record per kernel, and a table of them when printed.
+In: a `with` block that runs compiled code. Out: a record per kernel, which prints as a table.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from rushlight.inductor.profiling import KernelTimes, Recorder
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
-_COPIED = 1 << 24  # float32 numbers: 64 MB, which no cache holds
-_SIDE = 1024  # of the matrices of a product that keeps all units busy
+_COPIED = 1 << 24  # float32 numbers: 64 MB exceed all caches
+_SIDE = 1024  # rows and columns of a product that keeps all units busy
 _lock = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Peaks:
-    """What this machine can do with the present number of threads: bytes and floating-point operations per second."""
+    """This machine's peak performance with the current number of threads: bytes and floating-point operations per second."""
 
     bandwidth: float
     flops: float
@@ -32,7 +32,7 @@ class Peaks:
 
 @functools.cache
 def measured_peaks() -> Peaks:
-    """The bandwidth of a copy into memory that was used before, reads and writes counted, and the speed of a large product."""
+    """Measure the bandwidth of a copy into touched memory (reads plus writes), and the speed of a large matrix product."""
     with no_grad():
         source, target = (aten.full.default([_COPIED], 1.0, dtype=float32) for _ in range(2))
         copying = _best(lambda: aten.copy_.default(target, source))
@@ -52,10 +52,10 @@ def _best(function: Callable[[], object]) -> float:
 
 @dataclass(frozen=True)
 class KernelProfile:
-    """One kernel: its calls, and for all of them the seconds, the bytes that it has to read and write, and its operations.
+    """One kernel: its calls, and their total seconds, bytes that have to be read and written, and operations.
 
-    `share` is how much of the time the machine would need for these bytes or these operations, whichever takes longer; above 1
-    where what it reads lies in a cache. `lines` are the user's source lines that it comes from.
+    `share` is the time that the machine would need at peak for these bytes or operations, whichever takes longer, divided by
+    the measured time. It exceeds 1 if the inputs are in a cache. `lines` are the user's source lines of the kernel.
     """
 
     name: str
@@ -92,13 +92,13 @@ class profile:
 
     @property
     def peaks(self) -> Peaks:
-        """What the machine can do; measured at the first use in a process."""
+        """The machine's peak performance, measured at the first use in a process."""
         with _lock:
             return measured_peaks()
 
     @property
     def kernels(self) -> list[KernelProfile]:
-        """What ran up to now."""
+        """The kernels that have run so far, the slowest first."""
         peaks = self.peaks
         return sorted((_described(times, peaks) for times in self._recorder.kernels), key=lambda kernel: -kernel.seconds)
 

@@ -1,7 +1,7 @@
-"""Captured graphs as PyTorch hands them to backends of users: parameters and buffers are inputs, like all other tensors.
+"""Lifted graphs, as PyTorch passes them to users' backends: parameters and buffers are inputs, like all other tensors.
 
-In: dynamo's GraphModule, whose attributes are the tensors of modules. Out: one in which they are placeholders, named by the way
-to them (`L_self_modules_linear_parameters_weight_`). The project's own backends keep the attributes, which are constant there.
+In: dynamo's GraphModule, whose attributes are modules' tensors. Out: one with placeholders for them, named by their path
+(`L_self_modules_linear_parameters_weight_`). The project's own backends keep the attributes as constants.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from rushlight.fx.node import Node
 def lift_attributes(module: GraphModule) -> GraphModule:
     """The same program with placeholders for all tensors that the user's code reaches.
 
-    They stand in the order in which calls use them, a call's parameters before its other inputs. Tensors without a name there,
-    such as literals, stay attributes. `meta["lifted"]` of a placeholder is the name of the attribute that it was.
+    Their order is that of the calls using them, a call's parameters before its other inputs. Tensors that the program cannot
+    reach, such as literals, stay attributes. `meta["lifted"]` of a placeholder is the name of its former attribute.
     """
     graph, made = Graph(), {}
     for node in _inputs_in_order(module.graph):
@@ -37,7 +37,7 @@ def lift_attributes(module: GraphModule) -> GraphModule:
 
 
 def run_lifted(backend: Callable, module: GraphModule, inputs: list[Any]) -> Callable:
-    """What a backend makes of the lifted module, as a callable over the inputs of the module itself."""
+    """Compile the lifted module with a backend; returns a callable over the original module's inputs."""
     lifted = lift_attributes(module)
     positions = {node.target: index for index, node in enumerate(module.graph.find_nodes(op="placeholder"))}
     order = [
@@ -51,12 +51,12 @@ def run_lifted(backend: Callable, module: GraphModule, inputs: list[Any]) -> Cal
 
 
 def _arranged(order: list[Any], given: Any) -> list[Any]:
-    """The inputs in another order, between tensors that are always the same."""
+    """The lifted module's inputs: inputs by position, and the constant tensors."""
     return [given[place] if type(place) is int else place for place in order]
 
 
 def _inputs_in_order(graph: Graph) -> Iterator[Node]:
-    """The inputs and named attributes by the calls that use them."""
+    """The inputs and named attributes, in the order of the calls that use them."""
     seen: set[Node] = set()
     for user in graph.nodes:
         used = [node for node in user.all_input_nodes if node.op == "placeholder" or "input_name" in node.meta]

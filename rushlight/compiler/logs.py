@@ -1,7 +1,7 @@
-"""Watching compilation: the stages of each compilation are printed, dumped and handed to listeners from one record.
+"""Logs: prints, dumps and listeners for the stages of each compilation.
 
-In: stages, as a name, a text and the object that the text describes. Out: prints of the stages that RUSHLIGHT_LOGS names,
-files of all of them under RUSHLIGHT_DUMP, calls of listeners.
+In: stages, as a name, a text and the described object. Out: printed stages that RUSHLIGHT_LOGS names, files of all stages under
+RUSHLIGHT_DUMP, and calls of listeners.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _listeners: tuple[Listener, ...] = ()
 
 @dataclass(frozen=True)
 class StageRecord:
-    """What one stage of a compilation made: its text, and the object that this describes (a GraphModule, a GuardedCode, …).
+    """The result of one stage: its text, and the described object (a GraphModule, a GuardedCode, …).
 
-    `title` says which of several of one name it is: after which pass, of which part. `at` is when it was made, by
-    `time.perf_counter`, before the text was.
+    `title` distinguishes results of the same stage: the pass, or the part. `at` is the time by `time.perf_counter`, before the
+    text was made.
     """
 
     stage: str
@@ -50,34 +50,34 @@ class StageRecord:
 
 
 class Listener(Protocol):
-    """Somebody who is told of all stages of all compilations."""
+    """Receives all stages of all compilations."""
 
     def heard(self, log: StageLog, record: StageRecord) -> None:
-        """A stage has made something. The subject may change later."""
+        """Called for each stage. The subject may change later."""
 
 
 def listen(listener: Listener) -> None:
-    """Tell a listener of all stages from now on. What was kept by other processes is compiled anew meanwhile."""
+    """Register a listener. While there is one, kept plans and captures are not used, so that compilations are complete."""
     global _listeners
     with _lock:
         _listeners = (*_listeners, listener)
 
 
 def leave(listener: Listener) -> None:
-    """Tell a listener nothing more."""
+    """Unregister a listener."""
     global _listeners
     with _lock:
         _listeners = tuple(each for each in _listeners if each is not listener)
 
 
 def is_heard() -> bool:
-    """Whether somebody listens."""
+    """Whether any listener is registered."""
     return bool(_listeners)
 
 
 class StageLog:
-    """Receives the stages of one compilation; texts are made only when someone reads them. `source` is what is compiled:
-    the code of a function, or a graph of TorchScript; `began` is when that began, by `time.perf_counter`."""
+    """Receives the stages of one compilation; texts are only made if someone reads them. `source` is the compiled code object
+    or TorchScript graph; `began` is the start time by `time.perf_counter`."""
 
     def __init__(self, settings: Settings, name: str, source: CodeType | ScriptGraph | None = None):
         self.settings = settings
@@ -90,7 +90,7 @@ class StageLog:
     def __call__(
         self, stage: str, text: Callable[[], str], subject: Callable[[], object] | None = None, title: str = ""
     ) -> None:  # fmt: skip
-        """Print and dump one stage as the settings say, and tell the listeners."""
+        """Print and dump a stage as the settings say, and call the listeners."""
         listeners, shown = _listeners, stage in self.settings.logs
         if not self.wants(stage):
             return
@@ -108,17 +108,17 @@ class StageLog:
             for listener in listeners:
                 try:
                     listener.heard(self, record)
-                except Exception as error:  # the program goes on, whatever is wrong with who listens
+                except Exception as error:  # a failing listener must not break the program
                     leave(listener)
                     text = f"{type(error).__name__}: {error}"
                     warnings.warn(f"compile: a listener failed at the stage {stage} of {self.name}: {text}", stacklevel=2)
 
     def graph(self, stage: str, module: GraphModule, title: str = "") -> None:
-        """A stage that made a graph."""
+        """Log a stage that made a graph."""
         self(stage, lambda: module.print_readable(print_output=False), lambda: module, title)
 
     def wants(self, stage: str) -> bool:
-        """Whether somebody reads a stage."""
+        """Whether anyone reads a stage."""
         return bool(_listeners or self.settings.dump) or stage in self.settings.logs
 
     def _write(self, stage: str, content: str) -> None:

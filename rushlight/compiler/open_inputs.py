@@ -1,6 +1,6 @@
-"""Which inputs of dynamo's graph have open sizes, for the stages after it.
+"""The open sizes of dynamo's graph inputs, for later stages.
 
-In: dynamo's GraphModule. Out: for each input the symbols in its place.
+In: dynamo's GraphModule. Out: each input's symbols.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Opened = list[Geometry | SymInt | None]
 
 
 def open_inputs(module: GraphModule) -> Opened | None:
-    """For each placeholder, its symbolic sizes and strides, the SymInt of an int, or None; None where nothing is open."""
+    """For each placeholder its symbolic sizes and strides, the SymInt of an int, or None; None if nothing is open."""
     found = [_opened(node.meta) for node in module.graph.nodes if node.op == "placeholder"]
     return found if any(entry is not None for entry in found) else None
 

@@ -20,7 +20,7 @@ Pass = Callable[[GraphModule], None]
 
 
 def run(passes: list[Pass], module: GraphModule, log: StageLog) -> None:
-    """Run passes in order; the log is told of the graph before them, and of each pass that changed its text."""
+    """Run passes in order. The log gets the graph before them, and after each pass that changed its text."""
     if not log.wants("passes"):
         for graph_pass in passes:
             graph_pass(module)
@@ -41,36 +41,36 @@ def eliminate_dead_code(module: GraphModule) -> None:
 
 
 def check(module: GraphModule) -> None:
-    """Lint the graph. Its code is generated if someone runs it as Python."""
+    """Lint the graph. Its code is only generated when it runs as Python."""
     module.graph.lint()
     module.discard_code()
 
 
 def depends_on_placement(module: GraphModule) -> bool:
-    """Whether the graph is right only for inputs that share memory as the captured ones did, and begin where they did.
+    """Whether the graph only holds for inputs that share memory in the same way, at the same offsets.
 
-    So it is when it writes to memory, or takes views by their absolute place (`as_strided`).
+    That is so if it writes to memory or takes views by absolute offsets (`as_strided`).
     """
     calls = [node.target for node in module.graph.nodes if node.op == "call_function"]
     return any(isinstance(target, OpOverload) and (target.is_mutable or target is aten("as_strided")) for target in calls)
 
 
 def name_open_sizes(module: GraphModule) -> None:
-    """Give symbolic integers among arguments nodes of their own. Guarantees: arguments are nodes and plain values."""
+    """Replace symbolic integers in arguments by nodes. Guarantees: arguments are nodes and plain values."""
     name_symbols(module.graph)
 
 
 def decompose_training(module: GraphModule) -> None:
-    """Write operators of training with ones that a backend fuses. Guarantees: the same results, up to rounding."""
+    """Decompose operators of training into ones that a backend fuses. Guarantees: the same results, up to rounding."""
     decompose(module, TRAINING)
 
 
-# For graphs without gradients and for joint ones, which go on to the partitioner. Backends that run operators one by one draw
-# random numbers as eager does.
+# Passes for graphs without gradients and for joint graphs, before partitioning. Interpreting backends draw random numbers as in
+# eager.
 PIPELINE: list[Pass] = [functionalize, anchor_views, name_open_sizes, eliminate_dead_code, check]
 
 
 def for_fusion(fallback_random: bool) -> list[Pass]:
-    """For a backend that fuses operators; with `fallback_random`, random numbers are drawn as in eager."""
+    """Passes for a backend that fuses operators; with `fallback_random`, random numbers are drawn as in eager."""
     functional = [functionalize, anchor_views, compute_negatives, name_open_sizes, eliminate_dead_code, check]
     return [decompose_training, *([] if fallback_random else [seed_random]), *functional]

@@ -1,7 +1,7 @@
-"""What a captured graph became, among the globals of the program: `__compiled_fn_1`, by the name that generated code calls it.
+"""Publishes compiled graphs in the globals of the program, as `__compiled_fn_1`, the name that generated code calls.
 
-In: a capture, and the native graphs that were made for it. Out: a function in the globals of the captured function, for those
-who look; generated code has its own. It is gone when the capture is.
+In: a capture, and the native graphs made for it. Out: a function in the captured function's globals, for inspection only;
+generated code has its own reference. It disappears with the capture.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from rushlight.inductor.compiled import CompiledGraph
 from rushlight.nn.modules.module import Module
 
 _LAYERS = 4
-"""How many functions stand around a program, each closing over the next: those of dynamo, aot and inductor, and the entry."""
+"""The number of closures around a compiled program in PyTorch, which tools unwrap: those of dynamo, aot and inductor, and the
+entry."""
 
 
 class CompiledProgram:
-    """A graph as it runs. `source_code` is a Python program that holds its C++; of a graph that has none, its Python.
+    """A compiled graph. `source_code` is a Python program with its C++, or the graph's Python if it has no native code.
 
     It keeps nothing alive: RuntimeError once the capture is gone.
     """
@@ -39,7 +40,7 @@ class CompiledProgram:
 
     @property
     def source_code(self) -> str:
-        """The text, made when it is asked for."""
+        """The text, made on demand."""
         found = self._capture()
         native = [graph.source_code for reference in self._native if (graph := reference()) is not None]
         return "\n\n".join(native) or found.graph.code
@@ -50,13 +51,13 @@ class CompiledProgram:
 
 
 def publish(frame: Any, found: GuardedCode, native: list[CompiledGraph]) -> None:
-    """Put a capture's graph into the globals that the program's function sees, for as long as the capture is kept."""
+    """Put a capture's graph into the globals of the program's function, while the capture exists."""
     function = _function_of(frame)
     entry: Callable = CompiledProgram(found, native)
     for _ in range(_LAYERS):
         entry = _around(entry, found.graph_name)
     function.__globals__[found.graph_name] = entry
-    # The capture belongs to the function's code: a strong reference to the globals would keep both for ever.
+    # The function's code owns the capture: a strong reference to the globals would make both immortal.
     weakref.finalize(found, _remove, weakref.ref(function), found.graph_name).atexit = False
 
 
@@ -77,7 +78,7 @@ def _around(inner: Callable, name: str) -> Callable:
 
 
 def _function_of(frame: Any) -> types.FunctionType:
-    """The function, or that of the model which it only calls."""
+    """The frame's function, or the function of the model that it only calls."""
     if not only_calls_model(frame.f_code):
         return frame.f_func
     model = frame.closure[0].cell_contents

@@ -12,7 +12,7 @@ from rushlight.core.parallel import MOST_THREADS
 
 @dataclass(frozen=True)
 class Settings:
-    """What the compiler does beside its arguments."""
+    """The compiler's settings besides its arguments."""
 
     logs: frozenset[str] = frozenset()
     """RUSHLIGHT_LOGS: stages to print, comma-separated, from: captured, passes, graph, guards, graph_breaks, recompiles,
@@ -31,26 +31,26 @@ class Settings:
     """RUSHLIGHT_MAX_AUTOTUNE: time several ways to run products and convolutions, and keep the fastest one in the cache."""
 
     recompile_limit: int = 16
-    """RUSHLIGHT_RECOMPILE_LIMIT: how often one function is captured; calls that no guard fits then run in eager."""
+    """RUSHLIGHT_RECOMPILE_LIMIT: the number of captures per function; afterwards, calls that no guard fits run in eager."""
 
     partitioner: str = "min_cut"
-    """RUSHLIGHT_PARTITIONER: what compiled training keeps for the backward: "min_cut", the fewest bytes, or "default", all that
-    it reads."""
+    """RUSHLIGHT_PARTITIONER: the tensors that compiled training saves for the backward: "min_cut", the fewest bytes, or
+    "default", all that it reads."""
 
     memory_budget: float = 1.0
-    """RUSHLIGHT_MEMORY_BUDGET: which share of those fewest bytes is kept, from 0 to 1; the rest is calculated again."""
+    """RUSHLIGHT_MEMORY_BUDGET: the share of those fewest bytes to save, from 0 to 1; the rest is recomputed."""
 
     fallback_random: bool = False
     """RUSHLIGHT_FALLBACK_RANDOM: compiled code draws the random numbers that eager would draw, by eager's kernels."""
 
     keep_captures: bool = True
-    """RUSHLIGHT_KEEP_CAPTURES: captures are kept in the cache folder, and those of other processes used; 0 for neither."""
+    """RUSHLIGHT_KEEP_CAPTURES: store captures in the cache folder and reuse those of other processes; 0 for neither."""
 
     verify: bool = False
     """RUSHLIGHT_VERIFY: run the interpreter beside native code at each call, and name the first node that differs."""
 
     def __post_init__(self) -> None:
-        """ValueError, or TypeError, for what a setting cannot be."""
+        """Check all settings: ValueError or TypeError."""
         if isinstance(self.logs, set | list | tuple):
             object.__setattr__(self, "logs", frozenset(self.logs))
         for field in fields(self):
@@ -76,14 +76,14 @@ PARTITIONERS = ("min_cut", "default")
 
 
 def _check_type(name: str, value: object, kind: type) -> None:
-    """TypeError for a value of another type; a whole number may stand for any number, but not for a truth value."""
+    """TypeError for a value of another type; an int may stand for a float, but not a bool for a number."""
     fits = isinstance(value, kind) or (kind is float and isinstance(value, int))
     if not fits or (isinstance(value, bool) and kind is not bool):
         raise TypeError(f"the setting {name} expects {kind.__name__}, got {value!r}")
 
 
 def from_environment() -> Settings:
-    """The settings that the process's environment gives; ValueError for what a setting cannot be."""
+    """The settings from the environment; ValueError for invalid ones."""
     return Settings(
         logs=frozenset(name.strip() for name in os.environ.get("RUSHLIGHT_LOGS", "").split(",") if name.strip()),
         dump=os.environ.get("RUSHLIGHT_DUMP", ""),
@@ -103,12 +103,12 @@ _configured: dict[str, Any] = {}
 
 
 def configure(name: str, value: Any) -> None:
-    """Set one setting for the process; TypeError or ValueError for what it cannot be."""
+    """Set one setting for the process; TypeError or ValueError for invalid values."""
     _configured[name] = getattr(Settings(**{name: value}), name)
 
 
 def configured(settings: Settings, chosen: Container[str] = ()) -> Settings:
-    """`settings` with what the process was told by `configure`, except for those that were chosen by name."""
+    """`settings`, overridden by `configure`, except for settings chosen by name."""
     told = {name: value for name, value in _configured.items() if name not in chosen}
     return replace(settings, **told) if told else settings
 

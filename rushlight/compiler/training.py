@@ -1,7 +1,7 @@
-"""From dynamo's graph to a forward and a backward graph of aten operators, and to what runs both.
+"""Compiles training: dynamo's graph becomes a forward and a backward graph of aten operators.
 
-In: a GraphModule of library calls whose results are to be differentiated. Out: a callable over the same inputs whose results
-have a history. Stage: between dynamo and inductor, by way of aot.
+In: a GraphModule of library calls whose results need gradients. Out: a callable over the same inputs whose results have an
+autograd history. Stage: between dynamo and inductor, by way of aot.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from rushlight.inductor.sizes import UnsupportedSize
 
 
 class TrainingGraph(AtenGraph):
-    """Runs a module whose gradients are needed: a forward graph, and a backward graph in the history of its results.
+    """Runs a module that needs gradients: a forward graph, and a backward graph in the results' autograd history.
 
-    Parameters are inputs of both, so that an optimizer's steps leave what was compiled as it is.
+    Parameters are inputs of both, so that optimizer steps do not invalidate the compiled code.
     """
 
     def _make(self, inputs: list[Tensor]) -> Made:
@@ -41,7 +41,7 @@ class TrainingGraph(AtenGraph):
         plan = plan_run(joint, parts)
         forward, backward = self.build(parts.forward, inputs), self.build(parts.backward, inputs)
         attributes = tuple(self._lifted.values())
-        program = disable(self._run_as_captured)  # a backward may run in a compiled function
+        program = disable(self._run_as_captured)  # a backward may run inside a compiled function
         say = lambda text: self.log("graph_breaks", lambda: text)  # noqa: E731
         training = CompiledTraining(plan, forward, backward, disable(lambda arrived: self._part(parts, arrived)), program, say)
         run = (lambda *tensors: training(*tensors, *attributes)) if attributes else training
@@ -49,11 +49,11 @@ class TrainingGraph(AtenGraph):
 
     @functools.cached_property
     def _lifted(self) -> dict[str, Tensor]:
-        """The attributes that are inputs of both graphs."""
+        """The attributes that become inputs of both graphs."""
         return {name: value for name, value in self._attributes.items() if not is_constant_of_graphs(type(value))}
 
     def _part(self, parts: Partition, arrived: frozenset[int]) -> RunnablePart:
-        """The backward of some results alone. Its sizes may not be assumed to be anything that the capture did not."""
+        """Compile a backward for only some results. It must not assume sizes that the capture did not."""
         part = backward_of(parts, arrived)
         check(part.module)
         part.module.meta["part"] = "backward of some results"

@@ -1,8 +1,8 @@
-"""Graphs with sizes that depend on values: the operators that need values run between compiled parts.
+"""Graphs with data-dependent sizes: operators that need values run between compiled parts.
 
-In: a captured graph in which nodes such as `nonzero` or `item()` give sizes and numbers that are known when it runs. Out: a
-module of parts. Those that need values, and what is only about numbers, are eager; each of the others is compiled when it first
-runs, for the sizes that it meets, and takes these as open when they change.
+In: a captured graph with nodes such as `nonzero` or `item()`, whose sizes and numbers are known only when it runs. Out: a
+module of parts. Parts that need values, and computations on numbers, are eager; each other part is compiled when it first runs,
+for the sizes it meets, and opens sizes that change.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from rushlight.nn.modules.module import Module
 
 
 def needs_values(module: GraphModule) -> bool:
-    """Whether a captured graph has nodes whose results depend on values."""
+    """Whether a captured graph has data-dependent nodes."""
     return any("of_values" in node.meta for node in module.graph.nodes)
 
 
 def in_parts(module: GraphModule, compiled: Callable[[GraphModule], Module]) -> Callable:
-    """What runs the graph: its parts one after another, `compiled` where they are no eager ones."""
+    """Split the graph into parts that run in sequence; `compiled` compiles those that are not eager."""
     parts, eager = _numbered(module)
     split = split_module(module, module, lambda node: parts.get(node, 0), keep_original_order=True)
     for name, child in list(split.named_children()):
@@ -33,7 +33,7 @@ def in_parts(module: GraphModule, compiled: Callable[[GraphModule], Module]) -> 
 
 
 def _numbered(module: GraphModule) -> tuple[dict[Node, int], set[int]]:
-    """The part of each node, and which parts are eager. Parts are ordered as the graph is."""
+    """Node -> part, and the numbers of eager parts. Parts are in the graph's order."""
     parts: dict[Node, int] = {}
     eager = {0}
     latest, current = 0, 0

@@ -1,7 +1,7 @@
-"""`compile(..., verify=True)`: native code beside the interpreter, call by call, and the first node that differs.
+"""`compile(..., verify=True)`: compares native code with the interpreter at each call, and finds the first node that differs.
 
-In: a graph of aten operators, what runs it natively, and what makes native code of its parts. Out: a callable with the native
-results, which raises `CompiledResultDiffers` for those that the interpreter does not give. Stage: compiler, for debugging.
+In: a graph of aten operators, its native callable, and a builder that compiles parts of it. Out: a callable with the native
+results, which raises `CompiledResultDiffers` if the interpreter's differ. Stage: compiler, for debugging.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ Build = Callable[[GraphModule], Callable[..., tuple]]
 
 
 class CompiledResultDiffers(RuntimeError):
-    """Native code gave another result than the interpreter. `node` names the first node that differs, "" if none was found."""
+    """Native code gave a different result than the interpreter. `node` names the first node that differs, "" if none was
+    found."""
 
     def __init__(self, message: str, node: str = ""):
         super().__init__(message)
@@ -35,7 +36,7 @@ class CompiledResultDiffers(RuntimeError):
 
 
 class Verified:
-    """Runs a graph both ways. What it writes to its inputs, and what it draws from the generator, happens once."""
+    """Runs a graph both ways. Writes to inputs and draws from the generator take effect once."""
 
     def __init__(self, name: str, module: GraphModule, native: Callable[..., tuple], build: Build):
         self.name = name
@@ -46,7 +47,7 @@ class Verified:
         self._written = list(dict.fromkeys(_written_owners(module.graph)))
 
     def __call__(self, *inputs: object) -> tuple:
-        """The native results; CompiledResultDiffers where they are not the interpreter's."""
+        """The native results; CompiledResultDiffers if they differ from the interpreter's."""
         written = [self._tensor(node, inputs) for node in self._written]
         before = _Snapshot(written)
         with ExcludeKeys(AUTOGRAD_BITS):
@@ -63,8 +64,8 @@ class Verified:
         return results
 
     def _is_rounding(self, inputs: Sequence[object], before: _Snapshot, pairs: list[tuple]) -> bool:
-        """Whether results differ only by what rounding leaves where values cancel, as in gradients that are zero: the graph
-        runs once more, in float64. Graphs that write to their inputs are not looked at so closely."""
+        """Whether results differ only by rounding where values cancel, as in gradients that are zero: the graph runs once more
+        in float64. Graphs that write to their inputs are not checked this way."""
         if self._written:
             return False
         after = default_generator.get_state()
@@ -72,7 +73,7 @@ class Verified:
         try:
             with ExcludeKeys(AUTOGRAD_BITS):
                 exact = _InFloat64(self.module).run(*inputs)
-        except Exception:  # some operators have no float64
+        except Exception:  # some operators have no float64 version
             return False
         finally:
             default_generator.set_state(after)
@@ -108,7 +109,7 @@ class _Snapshot:
         self._state = default_generator.get_state()
 
     def restore(self) -> None:
-        """Everything as it was."""
+        """Restore contents, versions and generator state."""
         default_generator.set_state(self._state)
         for tensor, contents, version in self._kept:
             with ExcludeKeys(AUTOGRAD_BITS):
@@ -136,7 +137,7 @@ def _line(node: Node) -> str:
 
 
 class Search:
-    """Finds the first node from which on native code differs, by bisection: over graphs that end earlier and earlier."""
+    """Finds the first differing node by bisection over prefixes of the graph."""
 
     def __init__(self, module: GraphModule, build: Build, inputs: Sequence[object], before: _Snapshot):
         self.module = module
@@ -151,7 +152,7 @@ class Search:
         self.calls = [node for node in module.graph.nodes if node.op == "call_function" and not _writes_outside(node)]
 
     def first_difference(self) -> tuple[Node, Difference] | None:
-        """The node, and how its value differs; None where no part of the graph differs."""
+        """The node, and how its value differs; None if no prefix of the graph differs."""
         wrong = self._differs(len(self.calls))
         right, end = 0, len(self.calls)
         if wrong is None:
@@ -166,7 +167,7 @@ class Search:
         return wrong
 
     def _differs(self, count: int) -> tuple[Node, Difference] | None:
-        """How the graph of the first `count` calls differs, in what later ones need of it."""
+        """How the prefix of `count` calls differs in the values that later calls use."""
         part, shown = self._part(count)
         if not shown:
             return None
@@ -196,13 +197,13 @@ def _writes_outside(node: Node) -> bool:
 
 
 def _is_shown(node: Node, taken: set[Node]) -> bool:
-    """Whether a node's value is seen outside of the nodes that were taken, as it was when it was made."""
+    """Whether a node's value is used outside the taken nodes, unmodified."""
     is_tensor, written = isinstance(node.meta.get("val"), Tensor), any(map(is_write, node.users.keys() & taken))
     return is_tensor and not written and not node.users.keys() <= taken
 
 
 class _Recording(Interpreter):
-    """Keeps a copy of every value."""
+    """Records a copy of every value."""
 
     def __init__(self, module: GraphModule):
         super().__init__(module, garbage_collect_values=False)
@@ -216,7 +217,7 @@ class _Recording(Interpreter):
 
 
 class _InFloat64(Interpreter):
-    """Calculates in float64 what a graph does in any real dtype."""
+    """Computes in float64 what a graph computes in any real dtype."""
 
     def run_node(self, node: Node) -> object:
         """The node's result."""
@@ -224,7 +225,7 @@ class _InFloat64(Interpreter):
         return result if node.op in ("call_function", "output") else _widened(result)
 
     def call_function(self, target: Callable, args: tuple, kwargs: dict) -> object:
-        """The call, with float64 where it names another real dtype."""
+        """The call with float64 instead of other real dtypes."""
         keywords = {name: _widened(item) for name, item in kwargs.items()}
         return super().call_function(target, tuple(map(_widened, args)), keywords)
 

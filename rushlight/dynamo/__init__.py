@@ -1,4 +1,4 @@
-"""dynamo: Python functions as graphs, captured from their bytecode while they run."""
+"""dynamo captures Python functions as graphs by following their bytecode while they run."""
 
 from rushlight.dynamo.errors import BackendCompilerFailed
 from rushlight.dynamo.frames import FrameCallback, debug_cache_entries, reset

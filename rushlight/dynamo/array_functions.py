@@ -1,7 +1,7 @@
-"""NumPy's functions on tensors: what captured calls of NumPy become.
+"""NumPy's functions on tensors. Captured calls of NumPy become calls of these.
 
-In: tensors in the place of arrays, and numbers. Out: tensors of the values and dtypes that NumPy gives. Stage: nodes of
-captured graphs. What is not here ends the graph, and NumPy itself runs it.
+In: tensors in the place of arrays, and numbers. Out: tensors with the values and dtypes that NumPy gives. Stage: nodes of
+captured graphs. A NumPy function that is missing here breaks the graph, and NumPy itself runs it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _kind(given: Any) -> dtype | None:
 
 
 def _tensor(value: Any, kind: dtype | None = None) -> Tensor:
-    """A tensor of an operand: numbers become those of NumPy's default dtypes, sequences are stacked."""
+    """Convert an operand to a tensor. Numbers get NumPy's default dtypes, sequences are stacked."""
     if isinstance(value, Tensor):
         return value if kind is None else value.to(kind)
     if isinstance(value, list | tuple) and builtins.any(isinstance(item, Tensor | list | tuple) for item in value):
@@ -37,13 +37,13 @@ def _tensor(value: Any, kind: dtype | None = None) -> Tensor:
 
 
 def _described(value: Operand) -> Any:
-    """An operand as `resolve_dtypes` takes it: numbers of Python are weak."""
+    """Convert an operand to the form `resolve_dtypes` takes, in which Python numbers promote weakly."""
     if isinstance(value, Tensor):
         return value.dtype.numpy
     return np.dtype(bool) if isinstance(value, bool) else type(value)
 
 
-# The function of tensors for each ufunc, on operands of the dtypes that NumPy's own loop takes.
+# The tensor function for each ufunc. It gets operands of the dtypes that NumPy's own loop takes.
 _OPERATIONS: dict[str, Callable] = {
     "add": torch.add, "subtract": torch.subtract, "multiply": torch.multiply, "divide": torch.true_divide,
     "floor_divide": torch.floor_divide, "remainder": torch.remainder, "fmod": torch.fmod, "power": torch.pow,
@@ -64,7 +64,7 @@ _OPERATIONS: dict[str, Callable] = {
     "logaddexp2": torch.logaddexp2, "heaviside": torch.heaviside, "gcd": torch.gcd, "lcm": torch.lcm, "matmul": torch.matmul,
     "conjugate": torch.conj_physical,
 }  # fmt: skip
-_ON_TRUTH = {"add": torch.logical_or, "multiply": torch.logical_and, "maximum": torch.logical_or, "minimum": torch.logical_and,
+_ON_BOOLS = {"add": torch.logical_or, "multiply": torch.logical_and, "maximum": torch.logical_or, "minimum": torch.logical_and,
              "absolute": torch.positive}  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def elementwise(name: str, *operands: Operand) -> Tensor:
     given = [_tensor(value, kind) for value, kind in zip(operands, kinds, strict=True)]
     operation = _OPERATIONS[name]
     if builtins.all(kind is torch.bool for kind in kinds):
-        operation = _ON_TRUTH.get(name, operation)
+        operation = _ON_BOOLS.get(name, operation)
     found = operation(*given)
     return found if found.dtype is from_numpy_dtype(result) else found.to(from_numpy_dtype(result))
 
@@ -89,9 +89,9 @@ def _elementwise(name: str) -> Callable:
 
 
 ELEMENTWISE = {name: _elementwise(name) for name in _OPERATIONS}
-"""By name of a ufunc: what stands for it in graphs."""
+"""Ufunc name -> the function that replaces it in graphs."""
 
-globals().update(ELEMENTWISE)  # where generated code finds them
+globals().update(ELEMENTWISE)  # generated code looks the functions up in this module
 
 
 def assigned(self: Tensor, value: Tensor) -> Tensor:
@@ -130,7 +130,7 @@ def _dims(self: Tensor, axis: int | Sequence[int] | None) -> list[int]:
 
 
 def _summed(self: Tensor, kind: dtype | None) -> Tensor:
-    """An operand of a sum or product, in the dtype that NumPy calculates in: at least 64 bits for integers."""
+    """Cast the operand of a sum or product to NumPy's accumulation dtype: integers take at least 64 bits."""
     if kind is None and not (self.dtype.is_floating_point or self.dtype.is_complex):
         kind = torch.uint64 if self.dtype in (torch.uint8, torch.uint16, torch.uint32, torch.uint64) else torch.int64
     return self if kind is None else self.to(kind)
@@ -258,7 +258,7 @@ def sort(a: Any, axis: int | None = -1) -> Tensor:
 
 
 def argsort(a: Any, axis: int | None = -1) -> Tensor:
-    """`np.argsort`, in the order of stable sorts."""
+    """`np.argsort`, always with a stable sort."""
     a = _tensor(a)
     return torch.argsort(a.reshape(-1) if axis is None else a, dim=-1 if axis is None else axis, stable=True)
 
@@ -674,7 +674,7 @@ _FUNCTIONS = {
 
 
 def functions() -> dict[Any, Callable]:
-    """By function of NumPy: what stands for it in graphs."""
+    """NumPy function -> the function that replaces it in graphs."""
     found = {getattr(module, each.__name__): each for module, group in _FUNCTIONS.items() for each in group}
     found |= {np.max: amax, np.min: amin, np.round: around, np.ascontiguousarray: asarray}
     return found | {getattr(np, name): ELEMENTWISE[name] for name in _OPERATIONS}
@@ -688,4 +688,4 @@ METHODS: dict[str, Callable] = {
     "max": amax, "min": amin, "round": around, "conj": ELEMENTWISE["conjugate"], "conjugate": ELEMENTWISE["conjugate"],
     "__abs__": ELEMENTWISE["absolute"],
 }  # fmt: skip
-"""By name: the methods of arrays."""
+"""Name of an ndarray method -> the function that replaces it in graphs."""

@@ -1,7 +1,7 @@
-"""What one capture assumed, for people: each assumption as an expression, and which of them does not hold.
+"""The guards of one capture as text: each assumption is an expression, and `explain` finds the one that fails.
 
-In: expressions over a frame's values, and the objects that they mention by name. Out: their text as a function, and, for values
-that do not fit, the first expression that is not true of them.
+In: expressions over a frame's values, and the objects that they mention by name. Out: their text as a Python function, and the
+first expression that is false for given values.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from rushlight.nn.modules.module import Module
 
 
 class Stated(Protocol):
-    """One assumption: an expression that must be true, an expression for the value that it is about (None for no single one),
-    and why it was made."""
+    """One assumption: an expression that must be true, an expression for the value it tests (None if it tests no single value),
+    and the reason for it."""
 
     @property
     def expression(self) -> str:
-        """What must be true."""
+        """An expression that must be true."""
 
     @property
     def place(self) -> str | None:
-        """Where the value is."""
+        """An expression that reaches the tested value."""
 
     @property
     def reason(self) -> str:
-        """What kind of assumption it is."""
+        """The kind of assumption, for messages."""
 
 
 class Assumed:
@@ -44,11 +44,11 @@ class Assumed:
         self.died: list[Callable[[], None]] = []
 
     def refer(self, value: object, is_weak: bool) -> object:
-        """What `names` has for an object: itself, or a weak reference, whose end ends the assumptions."""
-        return weakref.ref(value, _Farewell(self.died)) if is_weak else value
+        """Return the object itself, or a weak reference whose death invalidates the capture."""
+        return weakref.ref(value, _DeathCallback(self.died)) if is_weak else value
 
     def when_an_object_dies(self, function: Callable[[], None]) -> None:
-        """Have a function called when an object dies to which the guards refer weakly: they will not hold again."""
+        """Call `function` when a weakly referenced object of the guards dies, because the guards cannot hold after that."""
         self.died.append(function)
 
     def text(self) -> str:
@@ -56,13 +56,13 @@ class Assumed:
         return self.function([guard.expression for guard in self.guards])
 
     def function(self, expressions: list[str]) -> str:
-        """The text of a function of the frame's values that says whether all expressions are true."""
+        """The text of a Python function that takes the frame's values and tests all expressions."""
         tests = "\n        and ".join(expressions) or "True"
         parameters = ", ".join((*map(parameter_text, self.parameters), "__globals", "__closure"))
         return f"def guard({parameters}):\n    return (\n        {tests}\n    )\n"
 
     def explain(self, values: dict[str, Any]) -> str:
-        """The first assumption that does not hold for a frame's values, and what was found instead."""
+        """The first assumption that fails for a frame's values, and the value found."""
         values = {parameter_text(name): value for name, value in values.items()}
         for guard in self.guards:
             try:
@@ -77,8 +77,8 @@ class Assumed:
 
 
 def is_referred_to_weakly(value: object) -> bool:
-    """Whether a capture must not keep an object alive: the program's own modules, functions, their code, classes, and tensors
-    that are trained."""
+    """Whether guards must refer to an object weakly: the program's modules, functions, code, classes and trained tensors. A
+    capture must not keep those alive."""
     if isinstance(value, Tensor):
         return value.requires_grad and value.is_leaf
     if isinstance(value, (types.FunctionType, type)):
@@ -86,8 +86,8 @@ def is_referred_to_weakly(value: object) -> bool:
     return isinstance(value, (Module, types.CodeType))
 
 
-class _Farewell:
-    """What a weak reference calls at its object's end: the functions of a list, which is all that it holds."""
+class _DeathCallback:
+    """The callback of a weak reference: it calls the functions of a list. It holds nothing but that list."""
 
     __slots__ = ("functions",)
 

@@ -1,8 +1,8 @@
-"""Capture of one frame: follow it, compile its graph, and write the function that takes its place.
+"""Capture one frame: follow its bytecode, compile the graph, and write the function that replaces the frame.
 
-In: a frame that is about to run, and a backend. Out: a `GuardedCode`, or None where the frame runs as it is. Where
-something cannot be captured, the frame is followed anew up to that instruction; Python runs the instruction, and a resume
-function goes on behind it.
+In: a frame that is about to run, and a backend. Out: a `GuardedCode`, or None where the frame runs in eager. At a graph break
+the frame is followed again from its start up to the breaking instruction; Python runs that instruction, and a resume function
+captures the rest.
 """
 
 from __future__ import annotations
@@ -38,11 +38,13 @@ from rushlight.dynamo.values.contexts import set_grad_enabled
 from rushlight.dynamo.values.exceptions import HandledValue
 from rushlight.dynamo.values.function import CellValue
 
-resume = LazyModule("rushlight.dynamo.resume")  # it needs a library that is long to import
+# Lazy, because resume functions need the `bytecode` package, which is slow to import.
+resume = LazyModule("rushlight.dynamo.resume")
 
 
 class Break:
-    """Where following a frame stops: after how many steps, and why; whether generated code runs the next instruction."""
+    """The place where following a frame stops: after `step` steps, for `reason`. With `runs_next` generated code runs the next
+    instruction."""
 
     def __init__(self, step: int, reason: GraphBreak, runs_next: bool = True) -> None:
         self.step = step
@@ -55,10 +57,11 @@ def capture_frame(
     when_fixed: Callable[[SymbolicFailure], None] = lambda failure: None,
     when_eager: Callable[[GraphBreak], None] = lambda reason: None,
 ) -> GuardedCode | None:  # fmt: skip
-    """Capture a frame; None where there is nothing to gain or no way to go on. Raised where the frame raises an exception.
+    """Capture a frame. Returns None where capturing gains nothing or is impossible. Raises `Raised` where the frame itself
+    raises.
 
-    `open_sizes` says what the capture leaves open. Where that fails for whatever reason, `when_fixed` is told, and nothing is
-    left open. `when_eager` is told why nothing of a frame is captured, if that has a reason.
+    `open_sizes` says which sizes the capture leaves open. If a capture with open sizes fails, `when_fixed` gets the failure and
+    the frame is captured again with all sizes fixed. `when_eager` gets the graph break that keeps all of the frame in eager.
     """
     try:
         return _capture_frame(frame, backend, fullgraph, name, open_sizes, when_eager)
@@ -89,7 +92,7 @@ def _capture_frame(
                 reason.forget_frames()
                 if fullgraph:
                     raise Unsupported(reason.text()) from None
-                stop = _earlier(capture, reason, stop)
+                stop = _earlier_break(capture, reason, stop)
                 if stop is None:
                     when_eager(reason)
                     return None
@@ -101,12 +104,12 @@ def _capture_frame(
                 capture.forget_objects()
 
 
-def _earlier(capture: _Capture, reason: GraphBreak, stop: Break | None) -> Break | None:
-    """Where to stop instead; None where that would be before the first step."""
+def _earlier_break(capture: _Capture, reason: GraphBreak, stop: Break | None) -> Break | None:
+    """An earlier place to stop; None if that would be before the first step."""
     steps = capture.translator.steps
     if isinstance(reason, FrameNeeded):
         return None
-    if stop is not None:  # a value on the stack or in a variable cannot be made again: stop before it was made
+    if stop is not None:  # the stack or a variable holds a value that cannot be rebuilt: stop before the program makes it
         before = [step for step in capture.translator.statements if step < stop.step]
         return Break(before[len(before) // 2], stop.reason, False) if before else None
     for error in capture.translator.handled:
@@ -151,13 +154,13 @@ class _Capture:
         return self._finish_with_break()
 
     def _call_closure(self, cells: list[CellValue]) -> Value:
-        """A call of a function that the library made around one of the program's, as `*args, **kwargs`."""
+        """Call the program's function inside a library wrapper, with the wrapper's `*args, **kwargs`."""
         args, kwargs = map(realized, self.translator.locals.values())
         items = {} if kwargs is None else kwargs.items
         return self.translator.call_closure(self.code, cells, args.items_of(self.translator), items)
 
     def forget_objects(self) -> None:
-        """Let go of the program's objects."""
+        """Drop references to the program's objects."""
         self.session.forget_objects()
         self.translator.forget_objects()
 
@@ -214,16 +217,18 @@ class _Capture:
         return self._build(self.stop.reason)
 
     def _name_variables(self, values: dict[str, str]) -> None:
-        """Give the program's variables their names: what Python runs here may look at its caller's frame."""
+        """Assign values to variables with the program's names, because code that Python runs here may inspect its caller's
+        frame."""
         taken = {*self.writer.parameters, *vars(builtins)}
         for name, text in values.items():
             if name not in taken and name.isidentifier():
                 self.writer.statement(f"{name} = {text}")
 
     def _while_handling(self, error: Value, lines: list[str]) -> list[str]:
-        """The statements as the body of a handler for an exception that this frame handles or has just raised."""
+        """Put statements into the handler of an exception that this frame handles or has just raised."""
         text, raised = self.writer.expression(error), self.translator.raised_at.get(id(error))
-        if raised is not None and raised[1].opname == "RAISE_VARARGS":  # its traceback gets this line, as it would there
+        # Raise on the original line, so that the traceback shows it.
+        if raised is not None and raised[1].opname == "RAISE_VARARGS":
             return ["try:", f"    raise {text}{line_mark(raised[1].line)}", "except BaseException:", *_indented(lines)]
         kept = self.writer.keep(f"{text}.__traceback__, {text}.__context__")
         before = self.writer.lines.pop()
@@ -231,7 +236,7 @@ class _Capture:
         return [before, "try:", f"    raise {text}", "except BaseException:", f"    {again}", *_indented(lines)]
 
     def _keyword_names(self, instruction: Instruction) -> tuple[str, ...]:
-        """The names of a call's keyword arguments: from an instruction before, since 3.13 from the stack."""
+        """The names of a call's keyword arguments. They come from an earlier instruction, since Python 3.13 from the stack."""
         return self.translator.stack[-1].constant() if instruction.opname == "CALL_KW" else self.translator.keyword_names
 
     def _on_stack(self, value: Value) -> str:
@@ -268,7 +273,7 @@ class _Capture:
 
     def _resume(self, index: int, stack: list[str], values: dict[str, str], cells: list[str], error: str = "",
                 live_at: int | None = None, is_plain: bool = False) -> str:  # fmt: skip
-        """The call of the function that goes on at an instruction; with `is_plain` it is left to Python."""
+        """A call of the resume function for an instruction. With `is_plain` the resume function is never captured."""
         passed = self._passed(live_locals(self.code, index if live_at is None else live_at), values, cells)
         kinds = "".join("n" if text == NULL_TEXT else "h" if isinstance(text, HandledText) else "v" for text in stack)
         code = resume.resume_code(self.code, index, kinds, tuple(passed), bool(error), is_plain)
@@ -279,7 +284,7 @@ class _Capture:
         return f"{tail}({', '.join([self._function(code, cells), *args])})"
 
     def _passed(self, live: frozenset[str], values: dict[str, str], cells: list[str]) -> dict[str, str]:
-        """The variables that a resume function takes: in a method that may call `super()`, the receiver first."""
+        """The variables to pass to a resume function. In a method that may call `super()` the receiver comes first."""
         first = resume.receiver_name(self.code)
         kept = {name for name, value in self.translator.locals.items() if not name.startswith("__") and has_finalizer(value)}
         found = {name: values[name] for name in sorted(values) if name in live or name in kept or name == first}
@@ -297,27 +302,27 @@ class _Capture:
         return f"{kind}({writer.name_of(code, f'code_{name}', is_owned=True)}, __globals, {name!r}, None, ({closure}))"
 
     def _check_overlap(self) -> None:
-        """Inputs that are written to must not share memory with others: a backend may reorder what it runs."""
+        """Break the graph if a mutated input may alias another input: a backend may reorder reads and writes."""
         graph = self.session.graph
         inputs = [(source, value) for _, source, value in graph.inputs if isinstance(value, Tensor)]
         tensors = [(source, value) for source, value in inputs if not isinstance(source, NumberTensor)]
         if not graph.writes_inputs() or len(tensors) < 2:
             return
-        if self.session.has_arrays:  # of whose memory others may be parts
+        if self.session.has_arrays:  # other arrays may be views of the same memory
             raise GraphBreak("an array or tensor that is written to, beside other inputs")
         if not storages_differ(*(tensor for _, tensor in tensors)):
             raise GraphBreak("an input that shares memory with another one is written to")
         self.session.guards.different_storages([source for source, _ in tensors])
 
     def _close_sizes(self) -> None:
-        """Guard what has been assumed of open sizes, by the backend, too; nothing more may be."""
+        """Turn the assumptions about open sizes, the backend's included, into guards, and allow no more of them."""
         sizes = self.session.sizes
         sizes.check_required()
         self.session.guards.open_sizes(sizes)
         sizes.environment.freeze()
 
     def _read_symbols(self) -> list[str]:
-        """The statements that read the open sizes which the generated code computes with."""
+        """Statements that read the open sizes used by the generated code."""
         places = self.session.sizes.places()
         made = [source.symbols for _, source, _ in self.session.graph.inputs if isinstance(source, NumberTensor)]
         return [f"__{symbol.name} = {places[symbol]}" for symbol in sorted(self.writer.symbols.union(*made))]
@@ -335,13 +340,13 @@ class _Capture:
             counters["stats"]["calls_captured"] += graph.calls
             compiled = self.backend(module, [tensor for _, _, tensor in graph.inputs])
             graph_name = new_graph_name()
-            self.session.guards.names[graph_name] = _outside_of_capture(compiled)
+            self.session.guards.names[graph_name] = _uncaptured(compiled)
             self._check_overlap()
             inputs = ", ".join(source.expression() for _, source, _ in graph.inputs)
             self._close_sizes()
             first = [f"{'__results = ' if outputs else ''}{graph_name}({inputs})"]
             if self.session.may_be_handled and (getattr(self.backend, "writes_last", False) or not graph.writes_inputs()):
-                first = self._or_as_it_is(first)
+                first = self._with_eager_fallback(first)
             state.grad_enabled = graph_state
         else:
             self._close_sizes()
@@ -361,8 +366,8 @@ class _Capture:
             code, names, check, self.session.guards, text, module, reason, followed, graph_name, self.session.lines
         )
 
-    def _or_as_it_is(self, lines: list[str]) -> list[str]:
-        """The graph's call; where it fails, which a handler of the program may expect, the frame runs as it is instead."""
+    def _with_eager_fallback(self, lines: list[str]) -> list[str]:
+        """Run the frame in eager if the graph's call raises: a handler of the program may expect the exception."""
         code = self.code.replace(
             co_flags=self.code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS),
             co_argcount=len(self.writer.parameters), co_posonlyargcount=0, co_kwonlyargcount=0,
@@ -374,7 +379,8 @@ class _Capture:
         return ["__failed = False", *failed]
 
     def _followed(self, reason: GraphBreak | None) -> Followed | None:
-        """What the capture went by, if it is of the whole frame, leaves no sizes open and holds in other processes, too."""
+        """A record of this capture for reuse in other processes; None unless it covers the whole frame, leaves no sizes open
+        and depends on no facts of this process."""
         if reason is not None or self.session.opens_numbers or self.session.may_be_handled or process_facts.were_seen():
             return None
         return Followed(self.session.guards.tree, tuple(self.session.followed.values()))
@@ -384,10 +390,10 @@ def _indented(lines: list[str]) -> list[str]:
     return [f"    {line}" for line in lines]
 
 
-def _outside_of_capture(compiled: Callable) -> Callable:
-    """`compiled`, whose own frames are no program of the user's."""
+def _uncaptured(compiled: Callable) -> Callable:
+    """Wrap `compiled` so that its own frames are not captured."""
     if type(compiled) is GraphLaunch:
-        return compiled  # which keeps the hook away from them itself
+        return compiled  # GraphLaunch disables the hook itself
 
     def call_graph(*inputs: Any) -> Any:
         return compiled(*inputs)

@@ -1,7 +1,6 @@
-"""Calls of functions that a program marks with `assume_constant_result`: they run while the frame is captured.
+"""Calls of functions that a program marks with `assume_constant_result`: they run during capture.
 
-In: a marked function and tracked arguments that are known completely. Out: the result, which every later run of the captured
-code finds again.
+In: a marked function and tracked arguments whose values are all known. Out: the result, as a constant of the captured code.
 """
 
 from __future__ import annotations
@@ -18,19 +17,20 @@ from rushlight.dynamo.values.objects import ObjectValue
 if TYPE_CHECKING:
     from rushlight.dynamo.values.base import Following
 
-MARK = "_dynamo_marked_constant"  # the attribute that PyTorch sets, and that packages set themselves
+MARK = "_dynamo_marked_constant"  # PyTorch's attribute, which packages also set directly
 
 
 def is_marked(function: FunctionValue) -> bool:
-    """Whether a call of a function is a constant of the captures that meet it."""
+    """Whether a function is marked as returning a constant."""
     return getattr(function.function, MARK, False)
 
 
 def call_at_capture(tx: Following, function: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """The result of a marked function. GraphBreak where an argument is not known; `Raised` where the function raises."""
+    """Call a marked function and track its result. GraphBreak if an argument's value is unknown; `Raised` if the function
+    raises."""
     values = [_known(value) for value in args]
     named = {name: _known(value) for name, value in kwargs.items()}
-    note()  # the result may be another one in another process
+    note()  # another process may get another result
     try:
         result = function.function(*values, **named)
     except Exception as error:
@@ -39,7 +39,7 @@ def call_at_capture(tx: Following, function: FunctionValue, args: list[Value], k
 
 
 def _known(value: Value) -> Any:
-    """The real object behind an argument."""
+    """The real object of an argument."""
     if isinstance(value, ObjectValue) and value.real is not None and not value.written:
         return value.real
     try:

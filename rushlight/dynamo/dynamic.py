@@ -1,9 +1,8 @@
-"""Which sizes and integers a capture leaves open: what users say of tensors, and what changed between captures.
+"""Dynamic shapes: decide which sizes and integers a capture leaves open, from users' marks and from changes between captures.
 
 In: tensors and integers that a frame reaches, with their sources. Out: symbols for the open ones. Stage: capture.
-
-`dynamic=None` opens what differs from an earlier capture of the same function, `True` everything but parameters, `False`
-nothing. Sizes 0 and 1 are always fixed.
+`dynamic=None` opens what changed since an earlier capture of the same function, `True` opens everything but parameters, `False`
+opens nothing. Sizes 0 and 1 are always fixed.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from rushlight.nn.parameter import Buffer, Parameter
 
 
 class ConstraintViolationError(RuntimeError):
-    """A size that the program said to be dynamic is not: the capture would hold for one size only, or not for all allowed."""
+    """A size marked as dynamic was specialized, or the capture does not hold for the whole allowed range."""
 
 
 class SymbolicFailure(Exception):
-    """Something does not work with open sizes; the capture begins anew with all of them fixed."""
+    """Open sizes do not work here; the capture restarts with all sizes fixed."""
 
 
-# What users say of a tensor stands in attributes of it, as PyTorch has them.
+# mark_dynamic and the like store their marks in these attributes of a tensor, as PyTorch does.
 DYNAMIC, MAYBE, STATIC, LIMITS = (
     "_dynamo_dynamic_indices", "_dynamo_weak_dynamic_indices", "_dynamo_static_indices", "_dynamo_dynamic_range",
 )  # fmt: skip
@@ -49,10 +48,10 @@ def _mark(tensor: Tensor, attribute: str, dims: list[int]) -> None:
 
 
 def mark_dynamic(t: Tensor, index: int | Sequence[int], *, min: int | None = None, max: int | None = None) -> None:
-    """Say that sizes of a tensor will vary, within `min` and `max`: its first capture leaves them open already.
+    """Mark dimensions whose sizes vary within `min` and `max`: the first capture already leaves them open.
 
-    A capture that holds for one of the sizes only, or not between the limits, raises ConstraintViolationError. IndexError for
-    a dimension that the tensor does not have, or a negative one.
+    Raises ConstraintViolationError for a capture that specializes such a size or narrows its range, IndexError for a negative
+    or missing dimension.
     """
     dims = _dims_of(t, index, "mark_dynamic")
     _mark(t, DYNAMIC, dims)
@@ -61,17 +60,17 @@ def mark_dynamic(t: Tensor, index: int | Sequence[int], *, min: int | None = Non
 
 
 def maybe_mark_dynamic(t: Tensor, index: int | Sequence[int]) -> None:
-    """The same as a wish: a capture that fixes the size is no error."""
+    """Like `mark_dynamic`, but a capture may fix the size without an error."""
     _mark(t, MAYBE, _dims_of(t, index, "maybe_mark_dynamic"))
 
 
 def mark_static(t: Tensor, index: int | Sequence[int] | None = None) -> None:
-    """Say that sizes of a tensor, all by default, are to be fixed in every capture."""
+    """Mark dimensions (by default all) whose sizes every capture fixes."""
     _mark(t, STATIC, list(range(t.dim())) if index is None else _dims_of(t, index, "mark_static"))
 
 
 class _Seen:
-    """The geometry of the latest tensor at one source, and which of it has changed."""
+    """The latest geometry met at one source, and the dimensions whose size or stride has changed."""
 
     def __init__(
         self, sizes: tuple[int, ...], strides: tuple[int, ...], open_sizes: frozenset[int] = frozenset(),
@@ -83,38 +82,38 @@ class _Seen:
         self.open_strides = open_strides
 
 
-# So many captures of a function may each meet another value of one number before it counts as one that always changes.
-_CHANGES = 2
+# A number that changed this often between captures counts as one that always changes.
+_MIN_CHANGES = 2
 
 
 class History:
-    """What the captures of one function have met, by source."""
+    """Sizes, strides and numbers that the captures of one function met, by source."""
 
     def __init__(self) -> None:
         self.tensors: dict[str, _Seen] = {}
         self.integers: dict[str, tuple[int, bool]] = {}
         self.numbers: dict[str, tuple[float, int]] = {}
-        self.is_unsteady = False  # whether a number keeps changing, though captures hold for one value of it
+        self.is_unsteady = False  # a number keeps changing, though each capture holds for one value of it
 
     def repeat(self, tensors: tuple, integers: tuple, numbers: tuple) -> None:
-        """Note what a first capture met in another process: sizes and strides by place, and values by place."""
+        """Restore the history of a first capture that another process made."""
         self.tensors = {place: _Seen(sizes, strides) for place, sizes, strides in tensors}
         self.integers = {place: (value, False) for place, value in integers}
         self.numbers = {place: (value, 0) for place, value in numbers}
 
     def number(self, place: str, value: float) -> None:
-        """Note an int or float."""
+        """Record an int or float."""
         before, changes = self.numbers.get(place, (value, 0))
         changes += before != value
         self.numbers[place] = value, changes
-        self.is_unsteady |= changes >= _CHANGES
+        self.is_unsteady |= changes >= _MIN_CHANGES
 
     def changes(self, place: str) -> int:
-        """How often a number was another one than at the capture before."""
+        """How often a number differed from the previous capture."""
         return self.numbers[place][1]
 
     def tensor(self, place: str, tensor: Tensor) -> _Seen:
-        """Note a tensor, and say what of its geometry changes."""
+        """Record a tensor, and return its geometry with the changed dimensions."""
         sizes, strides = tensor._impl.sizes, tensor._impl.strides
         seen = self.tensors.get(place)
         if seen is None or len(seen.sizes) != len(sizes):
@@ -126,7 +125,7 @@ class History:
         return made
 
     def integer(self, place: str, value: int) -> bool:
-        """Note an integer, and say whether it changes."""
+        """Record an integer, and return whether it has changed."""
         before, changes = self.integers.get(place, (value, False))
         self.integers[place] = value, changes or before != value
         return self.integers[place][1]
@@ -147,7 +146,7 @@ class SizeOf(Source):
 
 
 class OpenSizes:
-    """The open sizes of one capture, their symbols, and the strides that follow from them."""
+    """The symbols of one capture's open sizes, and the strides derived from them."""
 
     def __init__(self, dynamic: bool | None, history: History) -> None:
         self.dynamic = dynamic
@@ -160,11 +159,11 @@ class OpenSizes:
 
     @property
     def any(self) -> bool:
-        """Whether something is open."""
+        """Whether anything is open."""
         return bool(self.environment.bindings)
 
     def geometry(self, tensor: Tensor, source: Source) -> Geometry | None:
-        """Sizes and strides for the fake of an input, None where all are fixed."""
+        """Sizes and strides for the fake tensor of an input; None if all are fixed."""
         if self.dynamic is False or isinstance(tensor, Parameter | Buffer):
             return None
         seen = self.history.tensor(source.text, tensor)
@@ -206,7 +205,8 @@ class OpenSizes:
         return self.environment.create_symbol(stride, SizeOf(source, "stride", dim), share=False)
 
     def integer(self, value: int, source: Source) -> SymInt | int:
-        """An int from outside: a symbol where it is open. What a module holds is a setting, and open only once it changed."""
+        """A symbol for an int that is open, else the int. An int held by a module is a setting and opens only after it
+        changed."""
         if self.dynamic is False:
             return value
         found = self._integers.get(source.text)
@@ -217,26 +217,26 @@ class OpenSizes:
         return found
 
     def _is_setting(self, source: Source) -> bool:
-        """Whether a value belongs to a module, or to another object that the compiled code holds."""
+        """Whether a value belongs to a module or to another object that compiled code holds."""
         while source.base is not None and source not in self.modules:
             source = source.base
         return isinstance(source, Held) or source in self.modules
 
     def opens_float(self, source: Source) -> bool:
-        """Whether a float from outside, which the history knows, is left open: a parameter at its second value, what objects
-        and modules hold later, since there it is most often a setting of one of several objects."""
-        least = 1 if isinstance(source, Local) else _CHANGES
+        """Whether a recorded float is left open. A parameter opens at its second value. Attributes open later, because they
+        mostly are settings that differ between objects."""
+        least = 1 if isinstance(source, Local) else _MIN_CHANGES
         return self.dynamic is not False and self.history.changes(source.text) >= least
 
     def places(self) -> dict[Var, Source]:
-        """For each symbol, where its value is read."""
+        """Symbol -> the source its value is read from."""
         found: dict[Var, Source] = {}
         for binding in self.environment.bindings:
             found.setdefault(binding.symbol, binding.source)
         return found
 
     def check_required(self) -> None:
-        """ConstraintViolationError where a size that was marked dynamic is fixed, or does not vary between its limits."""
+        """Raise ConstraintViolationError if a size marked as dynamic was fixed or its range narrowed."""
         for place, symbol, limits in self._required:
             fixed = self.environment.simplify(symbol)
             if not fixed.free_variables():
@@ -258,13 +258,13 @@ class OpenSizes:
 
 
 def all_fixed() -> OpenSizes:
-    """For a capture that opens nothing."""
+    """Open nothing."""
     return OpenSizes(False, History())
 
 
 class Assumption(NamedTuple):
-    """Something that must hold of open sizes: a relation of variables, each of which `places` says how to reach, where to look
-    when it does not hold, and the line that needed it. Its text is an expression over the frame's values."""
+    """A relation that must hold of open sizes. `places` gives the source of each variable, `source` the value to show on
+    failure, `location` the line that needed it. The relation's text is an expression over the frame's values."""
 
     relation: Relation
     source: Source
@@ -273,7 +273,7 @@ class Assumption(NamedTuple):
 
 
 def assumptions(sizes: OpenSizes) -> Iterator[Assumption]:
-    """What a capture has assumed of its open sizes."""
+    """All assumptions of a capture about its open sizes."""
     places = sizes.places()
     at = {symbol: Var(source.text, None, symbol.least) for symbol, source in places.items()}
     reached = {at[symbol]: source for symbol, source in places.items()}
@@ -293,6 +293,6 @@ def assumptions(sizes: OpenSizes) -> Iterator[Assumption]:
 
 
 def _equality(source: Source, expression: Expr, reached: dict[Var, Source]) -> Assumption:
-    """That what is read at a place is the value of an expression."""
+    """The assumption that the value at `source` equals an expression."""
     place = Var(source.text, None, None)
     return Assumption(equal(place, expression), source, reached | {place: source})

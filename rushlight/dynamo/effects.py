@@ -1,5 +1,5 @@
-"""Side effects: what the program did to objects that exist outside of it. Generated code does it again, after the graph
-has run."""
+"""Side effects: the program's changes to objects that exist outside the captured frame. Generated code replays them after the
+graph has run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SideEffects:
-    """Changed values in the order of their first change, and global variables that were written."""
+    """Changed values in the order of their first change, and writes to globals and class attributes."""
 
     def __init__(self) -> None:
         self._changed: dict[int, Value] = {}
@@ -26,8 +26,8 @@ class SideEffects:
 
     @contextmanager
     def apart(self) -> Iterator[list[Value]]:
-        """Where the program runs at another time than its surroundings: a change of something from outside is a graph break in
-        the block, and the values that the program made itself and changes there are listed."""
+        """Follow code that runs later, such as a backward pass. In the block, changing an outside object breaks the graph;
+        yields the list of the program's own values changed there."""
         around, self._apart = self._apart, []
         try:
             yield self._apart
@@ -35,7 +35,7 @@ class SideEffects:
             self._apart = around
 
     def mutates(self, value: Value) -> None:
-        """The program changes a value; of those that it made itself nothing need be remembered."""
+        """Record that the program changes a value. Values that the program made need no replay."""
         if value.is_of_library:
             raise GraphBreak("a change of the library's own settings")
         if self._apart is not None:
@@ -49,33 +49,33 @@ class SideEffects:
             raise GraphBreak(f"a change of {what}, which is not its own")
 
     def forget(self) -> None:
-        """Let go of all values."""
+        """Drop all values."""
         self._changed.clear()
         self._globals.clear()
         self._classes.clear()
         self._calls.clear()
 
     def is_changed(self, value: Value) -> bool:
-        """Whether the program changed a value from outside."""
+        """Whether the program changed an outside value."""
         return id(value) in self._changed
 
     def store_global(self, namespace: dict, name: str, value: Value | None) -> None:
-        """The program sets a global variable, or deletes it."""
+        """Record that the program sets a global variable, or with None deletes it."""
         self._check_apart(False, f"the global variable {name!r}")
         self._globals[id(namespace), name] = (namespace, value)
 
     def global_value(self, namespace: dict, name: str) -> tuple[bool, Value | None]:
-        """Whether the program wrote a global variable, and its value now."""
+        """Whether the program wrote a global variable, and its current value."""
         found = self._globals.get((id(namespace), name))
         return (False, None) if found is None else (True, found[1])
 
     def store_class_attribute(self, owner: Value, kind: type, name: str, value: Value) -> None:
-        """The program sets an attribute of the class `kind`, whose tracked value is `owner`."""
+        """Record that the program sets an attribute of the class `kind`, tracked as `owner`."""
         self._check_apart(False, f"attribute {name!r} of class {kind.__name__}")
         self._classes[kind, name] = (owner, value)
 
     def class_attribute(self, kind: type, name: str) -> Value | None:
-        """What a class has under a name because the program wrote it there; None for everything else."""
+        """The value that the program wrote to a class attribute during capture; None if it wrote none."""
         for base in kind.__mro__ if self._classes else ():
             if (base, name) in self._classes:
                 return self._classes[base, name][1]
@@ -84,16 +84,16 @@ class SideEffects:
         return None
 
     def call_later(self, function: Callable, *arguments: object) -> None:
-        """Call a function that the graph does not depend on after it has run, in the order of these requests."""
+        """Call a function after the graph has run; calls keep their order. The graph must not depend on them."""
         self._check_apart(False, "what others see")
         self._calls.append((function, arguments))
 
     def any(self) -> bool:
-        """Whether there is anything to do again."""
+        """Whether there is anything to replay."""
         return bool(self._changed or self._globals or self._classes or self._calls)
 
     def write(self, writer: Writer) -> None:
-        """Add the statements. Values are read before anything is written."""
+        """Append the statements that replay the effects. All values are read before anything is written."""
         lines: list[str] = []
         for value in self._changed.values():
             target = writer.keep(value.source.expression())

@@ -1,4 +1,4 @@
-"""How following a frame can end early."""
+"""The exceptions that end the following of a frame."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
 
 class GraphBreak(Exception):
-    """The program does what cannot be captured; Python has to run it. `hint` says what a user may do about it.
+    """The program does something that cannot be captured, so Python must run it. `hint` tells the user what to do about it.
 
-    `user_stack` are the lines of the program, outermost first, once they are known.
+    `user_stack` holds the program's lines, outermost first, once they are known.
     """
 
     def __init__(self, reason: str, hint: str = "") -> None:
@@ -21,7 +21,7 @@ class GraphBreak(Exception):
         self.user_stack: list[FrameSummary] = []
 
     def forget_frames(self) -> None:
-        """Let go of the frames and exceptions through which this one came: they hold the program's values."""
+        """Drop the traceback and chained exceptions, because their frames hold the program's values."""
         self.__traceback__ = self.__context__ = self.__cause__ = None
 
     def text(self) -> str:
@@ -32,15 +32,15 @@ class GraphBreak(Exception):
 
 
 class FrameNeeded(GraphBreak):
-    """The program looks at its own frame (`locals()`), so that only the frame itself can run it."""
+    """The program inspects its own frame (`locals()`), so only the real frame can run it."""
 
 
 class Restart(Exception):
-    """What was learned makes following the frame worth while once more, from the start."""
+    """Follow the frame again from the start: this attempt learned something that changes the capture."""
 
 
 class BackendCompilerFailed(RuntimeError):
-    """The backend raised an error, which is the cause of this one."""
+    """The backend raised an error; this error's cause is that one."""
 
     def __init__(self, name: str, error: Exception) -> None:
         super().__init__(f"backend={name!r} raised:\n{type(error).__name__}: {error}")
@@ -48,4 +48,4 @@ class BackendCompilerFailed(RuntimeError):
 
 
 class RecompileError(RuntimeError):
-    """A frame would have been captured again, which the program forbids."""
+    """A frame would be captured again although the program forbids it."""

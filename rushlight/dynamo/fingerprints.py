@@ -1,7 +1,7 @@
-"""Fingerprints of code, functions and classes: equal in two processes only where a capture would find them alike.
+"""Fingerprints of code, functions and classes: equal in two processes only if a capture would treat the objects alike.
 
-In: an object of the program or of a library. Out: a text. Of this library's own functions the place is told, not the code: who
-compares fingerprints compares the versions of the library as well.
+In: an object of the program or of a library. Out: a text. The library's own functions are identified by file and line only, so
+a comparison of fingerprints must compare the library's version, too.
 """
 
 from __future__ import annotations
@@ -15,47 +15,48 @@ from typing import Any
 from rushlight.utils.native.cache import digest
 
 _LIBRARY = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_MADE_BY_PYTHON = 1 << 9  # a class's flag
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: the class was made by Python code
 PLAIN_KINDS = (int, float, complex, bool, str, bytes, type(None), type(...))
-"""Of what a value says all that there is."""
+"""Types whose `repr` describes a value completely."""
 
 METHODS = (staticmethod, classmethod, property, cached_property)
-"""What a class has instead of functions."""
+"""Wrappers of functions in a class's namespace."""
 
-# What differs between equal classes, or says nothing of what their instances do.
-_LEFT_OUT = frozenset((
+# Class attributes that differ between equal classes or do not affect instances.
+_IGNORED_ATTRIBUTES = frozenset((
     "__dict__", "__weakref__", "__doc__", "__annotations__", "__static_attributes__", "__firstlineno__", "__annotate__",
     "__annotate_func__", "__annotations_cache__", "_abc_impl", "__dataclass_params__",
 ))  # fmt: skip
 
 
 def name_of(kind: type) -> str:
-    """Where a class is defined."""
+    """The qualified name of a class."""
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def of_code(code: types.CodeType) -> str:
-    """All that code does, and where it stands."""
+    """A digest of everything that code does and of its place in the source."""
     if code.co_filename.startswith(_LIBRARY):
         return f"{code.co_filename}:{code.co_firstlineno} {code.co_qualname}"
     return digest(_code_text(code))
 
 
 def of_function(function: types.FunctionType) -> str:
-    """A function's code and the names of its attributes. Its defaults, globals and cells are looked at where they are used."""
+    """Fingerprint a function by its code and its attributes' names. Defaults, globals and cells are guarded where they are
+    used."""
     return f"{of_code(function.__code__)} {sorted(function.__dict__)}"
 
 
 class Fingerprints:
-    """Those of many objects at one time. Classes may change later."""
+    """Computes fingerprints, and caches those of classes. Use one instance at one time only: classes may change later."""
 
     def __init__(self) -> None:
         self._classes: dict[type, str] = {}
         self._own: dict[type, str] = {}
 
     def of(self, value: Any) -> str:
-        """The fingerprint of any object: of what is neither code, function, class, method nor member of an Enum, its type and
-        name."""
+        """The fingerprint of any object. An object that is not code, a function, class, method or Enum member is described by
+        its type and name."""
         if isinstance(value, types.FunctionType):
             return of_function(value)
         if isinstance(value, types.CodeType):
@@ -69,7 +70,7 @@ class Fingerprints:
         return f"{name_of(type(value))} {getattr(value, '__qualname__', '')}"
 
     def of_class(self, kind: type) -> str:
-        """What a class and its bases have, but for the contents of attributes that are neither methods nor plain values."""
+        """Fingerprint a class with its bases: methods and plain attributes in full, other attributes by type."""
         found = self._classes.get(kind)
         if found is None:
             bases = map(self._own_text, kind.__mro__)
@@ -80,9 +81,9 @@ class Fingerprints:
         text = self._own.get(kind)
         if text is None:
             text = name_of(kind)
-            if kind.__flags__ & _MADE_BY_PYTHON:
+            if kind.__flags__ & _HEAP_TYPE:
                 held = vars(kind)
-                text += str([f"{name}={_member(held[name])}" for name in sorted(held) if name not in _LEFT_OUT])
+                text += str([f"{name}={_member(held[name])}" for name in sorted(held) if name not in _IGNORED_ATTRIBUTES])
             self._own[kind] = text
         return text
 

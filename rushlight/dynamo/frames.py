@@ -1,6 +1,6 @@
-"""What the frame hook asks: a callback that captures frames, within its limits, and keeps what it made.
+"""The frame hook's callback: it captures frames, within their recompile limits, and caches the results.
 
-In: a frame that none of the entries fits. Out: an entry for it, or that it runs as it is.
+In: a frame that no cache entry fits. Out: an entry for it, or the decision to run it in eager.
 """
 
 from __future__ import annotations
@@ -35,33 +35,33 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-capture = LazyModule("rushlight.dynamo.capture")  # captures that were kept do without what makes them
+capture = LazyModule("rushlight.dynamo.capture")  # lazy, because a process that only reuses kept captures does not need it
 
 
 
 class Log(Protocol):
-    """Where the stages of one capture go."""
+    """Receives the stages of one capture."""
 
     def __call__(
         self, stage: str, text: Callable[[], str], subject: Callable[[], object] | None = None, title: str = ""
     ) -> None:  # fmt: skip
-        """A stage made what `text` gives; `subject` gives the object behind it, `title` tells apart those of one name."""
+        """Log a stage: `text` makes its text, `subject` the object behind it. `title` distinguishes logs of the same stage."""
 
 
 
 
 class KeptCaptures(Protocol):
-    """The captures of one frame that are kept for other processes."""
+    """A store of one frame's captures for reuse in other processes."""
 
     def find(self, history: History) -> GuardedCode | None:
-        """One that fits the frame; `history` is told what it met."""
+        """Return a stored capture that fits the frame, and record in `history` what it met."""
 
     def keep(self, history: History, found: GuardedCode) -> None:
-        """Keep the first capture that was made of the frame."""
+        """Store the first capture made of the frame."""
 
 
 class _Codes:
-    """Code objects by identity, none of which it keeps alive. (Equal code objects may be different ones.)"""
+    """A set of weakly referenced code objects, compared by identity (equal code objects may belong to different files)."""
 
     def __init__(self) -> None:
         self._found: dict[int, weakref.ref] = {}
@@ -72,23 +72,23 @@ class _Codes:
             self._found[key] = weakref.ref(code, lambda _: self._found.pop(key, None))
 
     def take(self) -> list[types.CodeType]:
-        """All that are alive; afterwards there are none."""
+        """Return the code objects still alive, and empty the set."""
         found, self._found = self._found, {}
         return [code for reference in list(found.values()) if (code := reference()) is not None]
 
 
-# Capture changes the state of its thread only, but a function that two threads ask for is to be captured once.
+# A capture only changes thread-local state; the lock keeps two threads from capturing the same function twice.
 _lock = threading.RLock()
 _stance = "default"
-_paused = False  # whether a capture keeps from searching for garbage
+_paused = False  # a capture has disabled the garbage collector
 _captured = _Codes()
 
 
 class FrameCallback:
-    """Captures the frames that the hook asks about. What it made serves the functions optimized with it, and no others.
+    """Captures the frames that the hook asks about. Its captures only serve functions optimized with it.
 
-    `fullgraph` makes a graph break an error. A function that was captured `recompile_limit` times, a method that often for one
-    object, runs in eager when none of its guards holds. `dynamic` says which sizes its captures leave open (see `OpenSizes`).
+    `fullgraph` turns a graph break into an error. A function captured `recompile_limit` times (a method: that often for one
+    module) runs in eager when no guard holds. `dynamic` selects the sizes that captures leave open (see `OpenSizes`).
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class FrameCallback:
         self._counts: dict[tuple[int, int], _Count] = {}
 
     def limit(self) -> int:
-        """How often a frame is captured."""
+        """How often a frame may be captured."""
         return self.recompile_limit
 
     def is_dynamic(self) -> bool | None:
@@ -110,19 +110,19 @@ class FrameCallback:
         return True if self.dynamic is None and not RULES.assume_static_by_default else self.dynamic
 
     def begin(self, code: types.CodeType) -> tuple[Backend, Log]:
-        """The backend for one capture, and where its stages are logged."""
+        """The backend and the log for one capture."""
         return self.backend, _no_log
 
     def finished(self, frame: Any, found: GuardedCode) -> None:
-        """Called with what was captured of a frame."""
+        """Called after a frame was captured."""
 
     def kept(self, frame: Any) -> KeptCaptures | None:
-        """Where captures of a frame are kept for other processes. Asked before a first capture."""
+        """The store for a frame's captures, or None. Asked before the first capture."""
 
     def __call__(
         self, frame: Any, cache_entry: CacheEntry | None, frame_state: dict
     ) -> GuardedCode | CacheEntry | bool | None:
-        """What the hook asks: an entry for the frame, None to run it as it is, False to do so from now on."""
+        """Answer the hook: an entry for the frame, None to run it in eager, False to run it in eager from now on."""
         code = frame.f_code
         watched = state.modes or state.batch_levels or state.dual_levels or state.makes_elsewhere or state.asks_function_modes
         if watched or self._count(frame).captures > self.limit():
@@ -133,13 +133,13 @@ class FrameCallback:
         with _lock:
             values = _values_of(frame)
             own = [entry for entry in cache_entries(code) if entry.owner is self]
-            for entry in own:  # another thread may have been here while this one waited
+            for entry in own:  # another thread may have captured the frame while this one waited for the lock
                 if entry.check_fn is None or entry.check_fn(*values.values()):
                     return entry
             return self._new_entry(frame, own, values) if self._may_capture(frame, own, values) else None
 
     def _may_capture(self, frame: Any, own: list[CacheEntry], values: dict) -> bool:
-        """Whether the process's stance lets a frame be captured that no entry fits."""
+        """Whether the current stance allows capturing a frame that no entry fits."""
         if _stance == "fail_on_recompile" and _has_tensors(frame):
             code, failed = frame.f_code, [f"\n    - {entry.guarded_code.guards.explain(values)}" for entry in own]
             raise RuntimeError(
@@ -155,7 +155,7 @@ class FrameCallback:
         return _stance == "default"
 
     def forget(self) -> None:
-        """Remove all that was captured. Takes no lock: the collector may ask for it at any time."""
+        """Remove all captures. Takes no lock, because the garbage collector may call it at any time."""
         for code in self._codes.take():
             for entry in cache_entries(code):
                 if entry.owner is self:
@@ -185,7 +185,7 @@ class FrameCallback:
         counters["frames"]["total"] += 1
         if not RULES.automatic_dynamic_shapes:
             count.history = History()
-        with _garbage_left():
+        with _gc_paused():
             kept = _attempt(code, lambda: self.kept(frame)) if count.captures == 1 else None
             found = None if kept is None else _attempt(code, lambda: kept.find(count.history))
             if found is None:
@@ -208,7 +208,8 @@ class FrameCallback:
         code, receiver = frame.f_code, frame.f_locals.get("self")
         subject = receiver if isinstance(receiver, Module) else code
         count = self._counts.get((id(code), id(subject)))
-        if count is None or count.code() is not code or count.receiver() is not subject:  # of objects that are gone
+        # A recorded object is gone and its id was reused.
+        if count is None or count.code() is not code or count.receiver() is not subject:
             count = self._counts[id(code), id(subject)] = _Count(weakref.ref(code), weakref.ref(subject))
         return count
 
@@ -253,7 +254,7 @@ class FrameCallback:
 
 
 def _attempt(code: types.CodeType, step: Callable[[], T]) -> T | None:
-    """What a step gives that has to do with kept captures; None, after a warning, where it fails."""
+    """Run a step that finds or stores a kept capture. If it fails, warn and return None."""
     try:
         return step()
     except Exception as error:
@@ -269,9 +270,9 @@ def _report(what: str, error: Exception) -> None:
 
 
 @contextlib.contextmanager
-def _garbage_left() -> Iterator[None]:
-    """No search for cyclic garbage meanwhile: a capture makes many objects, most of which stay, and each search would go
-    through all that the program has. Used under the lock."""
+def _gc_paused() -> Iterator[None]:
+    """Disable the garbage collector during a capture: a capture makes many objects that stay, and each collection would
+    traverse the program's whole heap. The caller holds the lock."""
     global _paused
     searching = gc.isenabled()
     _paused = _paused or searching
@@ -280,41 +281,42 @@ def _garbage_left() -> Iterator[None]:
         yield
     finally:
         if searching:
-            _search_again()
+            _resume_gc()
 
 
-def _search_again() -> None:
+def _resume_gc() -> None:
     global _paused
     if _paused:
         gc.enable()
     _paused = False
 
 
-def _in_forked_process() -> None:
-    """A capture in another thread ended with that: nobody would give the lock back here, or search for garbage again."""
+def _reset_after_fork() -> None:
+    """Reset the lock and the garbage collector after a fork: if another thread was capturing, it does not exist in the
+    child."""
     if not _lock._is_owned():
         _lock._at_fork_reinit()
-        _search_again()
+        _resume_gc()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_forked_process)
+    os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 class _Count:
-    """How often a code object was captured, and with which sizes; for a method of a module: with this module."""
+    """The number of captures of a code object and the sizes they met. Methods of modules are counted per module."""
 
     def __init__(self, code: weakref.ref, receiver: weakref.ref) -> None:
         self.code = code
         self.receiver = receiver
         self.captures = 0
-        self.met = False  # in a stance in which the first call runs as it is
+        self.met = False  # the stance "eager_then_compile" has seen the frame's first call
         self.history = History()
 
 
 def _remove(code_reference: weakref.ref, found_reference: weakref.ref, entries=cache_entries, remove=remove_entry) -> None:
-    """Remove an entry that will not hold again, because an object that it was made for is gone; perhaps when the process ends,
-    and this module's names are gone, too."""
+    """Remove an entry that cannot hold again, because an object its guards refer to is gone. The default arguments keep the
+    functions reachable when this runs at interpreter shutdown."""
     code, found = code_reference(), found_reference()
     for entry in entries(code) if code is not None else []:
         if entry.guarded_code is found:
@@ -322,19 +324,19 @@ def _remove(code_reference: weakref.ref, found_reference: weakref.ref, entries=c
 
 
 def _no_log(stage: str, text: Callable[[], str], subject: Callable[[], object] | None = None, title: str = "") -> None:
-    """Nobody reads the stages."""
+    """The default log: discards the stages."""
 
 
 STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile")
 
 
 def stance() -> str:
-    """What compiled functions do now; one of STANCES."""
+    """The current stance of compiled functions, one of STANCES."""
     return _stance
 
 
 def set_stance(name: str) -> None:
-    """Have the compiled functions of all threads do from now on what `name` says."""
+    """Set the stance of compiled functions in all threads."""
     global _stance
     _stance = name
     force_eager(name == "force_eager")
@@ -349,19 +351,19 @@ def _described(code: types.CodeType) -> str:
 
 
 def _values_of(frame: Any) -> dict[str, Any]:
-    """What guards of a frame look at, in the order of their parameters."""
+    """The values that a frame's guards test, in the order of the guard function's parameters."""
     return {**frame.f_locals, "__globals": frame.f_globals, "__closure": frame.closure or None}
 
 
 def reset() -> None:
-    """Forget everything that was captured."""
+    """Forget all captures."""
     with _lock:
         for code in _captured.take():
             reset_code(code)
 
 
 def code_of(function: Callable | types.CodeType) -> types.CodeType:
-    """The code that runs when a function is called; of a compiled function, the code that is captured."""
+    """The code that runs when a function is called. For a compiled function this is the code that gets captured."""
     if isinstance(function, types.CodeType):
         return function
     if is_compiled_wrapper(function):
@@ -373,7 +375,8 @@ def code_of(function: Callable | types.CodeType) -> types.CodeType:
 
 
 def debug_cache_entries(function: Callable | types.CodeType) -> list[CacheEntry]:
-    """The cache entries of a function, the latest first; of a compiled function, its own. TypeError for other callables."""
+    """The cache entries of a function, the latest first. A compiled function lists only its own. TypeError for other
+    callables."""
     owner = function._rushlight_callback if is_compiled_wrapper(function) else None
     entries = [entry for entry in cache_entries(code_of(function)) if entry.check_fn is not None]
     return [entry for entry in entries if owner is None or entry.owner is owner]

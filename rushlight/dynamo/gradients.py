@@ -1,7 +1,7 @@
-"""What a program runs in the backward pass: followed at the place that registers it, into a graph of its own.
+"""Backward code that a program registers (hooks, custom autograd functions): captured into a graph of its own at registration.
 
-In: what follows the program's code, given tracked gradients. Out: a graph over these gradients and values of the whole graph,
-as a callable, and the nodes of those values. GraphBreak where the code does something else than to compute with tensors.
+In: a function that follows the program's code, given tracked gradients. Out: a graph over these gradients and values of the
+whole graph, as a callable, and the nodes of those values. GraphBreak if the code does anything but compute with tensors.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ _ONCE = (
 def capture_backward(
     tx: Translator, what: str, like: Sequence[Tensor], follow: Follow, around: Iterable[Value] = (), own: Value | None = None
 ) -> tuple[CapturedBackward, list[Node]]:
-    """What `follow` does to gradients that look `like` these tensors, and the nodes of the other values that it reads.
+    """Capture what `follow` does to gradients that look `like` these tensors; also return the nodes of the other values it
+    reads.
 
-    `what` is its name in messages. It may change neither the values `around` it nor those of the frames that are followed; but
-    of `own`, it may set the attributes.
+    `what` names the code in messages. The code must not change the values `around` it or those of the followed frames; it may
+    only set attributes of `own`.
     """
     session, builder = tx.session, tx.graph
     recorded, asked, session.asked_grad_mode = state.grad_enabled, session.asked_grad_mode, False
-    state.grad_enabled = False  # as it is in the backward pass
+    state.grad_enabled = False  # the backward pass runs without grad mode
     versions = versions_of(builder)
     try:
         with autocast("cpu", enabled=False), builder.apart(GraphApart()) as graph, tx.effects.apart() as changed:
@@ -79,7 +80,7 @@ def _node(result: Value) -> Node | None:
 
 
 def _reach(roots: Iterable[object], wanted: set[int]) -> bool:
-    """Whether one of the values `wanted`, by their ids, is held by the roots: values, or frames that are followed."""
+    """Whether any value with an id in `wanted` is reachable from the roots, which are values or followed frames."""
     seen: set[int] = set()
     stack = list(roots)
     while stack:

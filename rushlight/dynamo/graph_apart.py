@@ -1,7 +1,7 @@
-"""Graphs of functions that a program gives to others: built while the program's whole graph is, and reading its nodes.
+"""Subgraphs of functions that a program passes to others: built while the whole graph is built, and reading its nodes.
 
-In: nodes of the whole graph, wherever the function reads values from outside. Out: a graph over the function's own inputs and
-those values.
+In: nodes of the whole graph, wherever the function reads outside values. Out: a graph over the function's own inputs and those
+values.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from rushlight.fx.node import Node, map_arg
 
 _VALUES = ("example_value", "val")
 _ZEROS = frozenset({"zeros", "zeros_like", "new_zeros"})
-_OF_THE_SIZE = _ZEROS | {"ones_like", "full_like", "rand_like", "randn_like", "randint_like", "empty_like",
+_READS_ONLY_SIZE = _ZEROS | {"ones_like", "full_like", "rand_like", "randn_like", "randint_like", "empty_like",
                          "new_ones", "new_full", "new_empty", "new_tensor"}  # fmt: skip
 
 
 class GraphApart(Graph):
-    """A graph whose nodes may be given nodes of another one: those become placeholders of it, behind its own inputs."""
+    """A subgraph whose nodes may take nodes of another graph as arguments: these become placeholders behind the graph's own
+    inputs."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,13 +32,13 @@ class GraphApart(Graph):
         self._inputs: set[Node] = set()
 
     def input(self, name: str, fake: Tensor) -> Node:
-        """The placeholder of an input of its own."""
+        """Add a placeholder for an input of the function."""
         made = self._parameter(name, {"example_value": fake, "val": fake})
         self._inputs.add(made)
         return made
 
     def create_node(self, op: str, target: Any, args: tuple | None = None, kwargs: dict | None = None, **options: Any) -> Node:
-        """The same as for any graph, whatever graph the arguments are of."""
+        """Create a node as usual; arguments may belong to another graph."""
         return super().create_node(op, target, map_arg(args or (), self._own), map_arg(kwargs or {}, self._own), **options)
 
     def _own(self, node: Node) -> Node:
@@ -55,7 +56,7 @@ class GraphApart(Graph):
         return self._last
 
     def finish(self, results: tuple[Node | None, ...]) -> list[Node]:
-        """Return these results; the nodes of other graphs that the graph needs for it."""
+        """Set the results, and return the outer nodes that the graph reads."""
         self.output(results)
         self.eliminate_dead_code()
         for placeholder in self.outer.values():
@@ -66,10 +67,10 @@ class GraphApart(Graph):
         return [node for node, placeholder in outer.items() if placeholder.users]
 
     def is_constant(self) -> bool:
-        """Whether a result other than zeros is calculated from no input of its own, or from one's size only."""
+        """Whether any nonzero result depends on no input of the function, or only on an input's size."""
         found = set(self._inputs)
         for node in self.nodes:
-            if _name(node) not in _OF_THE_SIZE and any(used in found for used in node.all_input_nodes):
+            if _name(node) not in _READS_ONLY_SIZE and any(used in found for used in node.all_input_nodes):
                 found.update((node, *(node.all_input_nodes if node.mutates_state() else ())))
         results = [node for node in self.output_node().args[0] if node is not None]
         return any(node not in found and _name(node) not in _ZEROS for node in results)
@@ -80,13 +81,13 @@ def _name(node: Node) -> str:
 
 
 def versions_of(builder: GraphBuilder) -> dict[Node, int]:
-    """How often each tensor of the whole graph was written to."""
+    """The version counter of each tensor in the whole graph."""
     values = ((node, node.meta.get("example_value")) for node in builder.whole.nodes)
     return {node: value._impl.version.value for node, value in values if isinstance(value, Tensor)}
 
 
 def check_writes(nodes: list[Node], versions: dict[Node, int]) -> None:
-    """A graph break where one of the nodes' tensors was written to since."""
+    """Break the graph if a node's tensor was written to since `versions` was taken."""
     for node in nodes:
         value = node.meta["example_value"]
         if isinstance(value, Tensor) and value._impl.version.value != versions.get(node, 0):

@@ -1,4 +1,4 @@
-"""The graph that one capture builds: calls of the library on tensors, as nodes with fake results.
+"""The graph that one capture builds: calls of the library on tensors become nodes with fake results.
 
 In: calls with tracked values. Out: an `fx.Graph` whose placeholders are the tensors that the frame reached, and whose
 attributes are parameters, buffers and tensors that modules own.
@@ -32,7 +32,8 @@ _NOT_IN_NAMES = re.compile(r"\W+")
 
 
 class GraphBuilder:
-    """Nodes, their fake values, and where the inputs come from. Calls become nodes of `graph`: the whole one, or one apart."""
+    """Nodes, their fake values, and the sources of the inputs. Calls become nodes of `graph`: the whole graph, or a
+    subgraph."""
 
     def __init__(self, name_of: Callable[[Source], str], environment: ShapeEnv) -> None:
         self.name_of = name_of
@@ -53,12 +54,12 @@ class GraphBuilder:
         self._has_open_sizes = False
         self._input_names: set[str] = set()
         self._last_placeholder: Node | None = None
-        self._named: set[Node] = set()  # after variables of the program
+        self._named: set[Node] = set()  # nodes already named after a variable of the program
         self.calls = 0
-        self.has_history = False  # whether an input is no leaf, which its fake is
+        self.has_history = False  # an input has autograd history; its fake is a leaf
 
     def input(self, tensor: Tensor, source: Source, geometry: Geometry | None = None) -> Node:
-        """The placeholder of a tensor that the frame passes; `geometry` leaves sizes and strides of it open."""
+        """Add a placeholder for a tensor that the frame reaches. `geometry` has symbols for its open sizes and strides."""
         node = self._placeholder(source)
         node.type = type(tensor)
         self.inputs.append((node, source, tensor))
@@ -69,7 +70,7 @@ class GraphBuilder:
         return self._track(node, tensor)
 
     def integer_input(self, number: SymInt, source: Source) -> None:
-        """The placeholder of an open integer that the frame passes."""
+        """Add a placeholder for an open integer that the frame reaches."""
         self._has_open_sizes = True
         node = self._placeholder(source)
         node.meta["example_value"] = node.meta["val"] = number
@@ -93,7 +94,7 @@ class GraphBuilder:
         return name
 
     def attribute(self, tensor: Tensor, name: str, source: Source | None = None) -> Node:
-        """The `get_attr` node of a tensor that belongs to the graph; `source` says how the program reaches it."""
+        """Add a `get_attr` node for a tensor that the graph owns; `source` says how the program reaches it."""
         name = name.replace(".", "_").strip("_")
         if not name.isidentifier():
             name = _NOT_IN_NAMES.sub("_", name).strip("_")
@@ -117,7 +118,7 @@ class GraphBuilder:
         return node
 
     def tensor_value(self, node: Node, fake: Tensor, source: Source | None = None, real: Tensor | None = None) -> TensorValue:
-        """The tracked value of a tensor: one for each, so that `x.add_(1) is x`."""
+        """The tracked value of a tensor. Each tensor has exactly one, so that `x.add_(1) is x`."""
         made = self._value_of.get(id(fake))
         if made is None:
             made = self._value_of[id(fake)] = TensorValue(node, fake, source, Tensor if real is None else type(real))
@@ -127,20 +128,20 @@ class GraphBuilder:
         return made
 
     def name_after(self, node: Node, variable: str) -> None:
-        """Name a call after the first of the program's variables that its result is assigned to."""
+        """Name a call's node after the first variable of the program that its result is assigned to."""
         if node.op.startswith("call_") and node not in self._named:
             self._named.add(node)
             node._rename(variable)
 
     def replace_value(self, value: TensorValue, by: TensorValue) -> None:
-        """Let a tensor that the program made be what another node computes."""
+        """Make a tensor of the program stand for the result of another node."""
         value.graph_node, value.fake = by.graph_node, by.fake
         self._value_of[id(by.fake)] = value
         self._keep.append(by.fake)
 
     @contextmanager
     def apart(self, graph: G) -> Iterator[G]:
-        """Have calls in the block become nodes of another graph, which may be given nodes of the whole one."""
+        """In the block, add calls to a subgraph, which may refer to nodes of the whole graph."""
         around, self.graph = self.graph, graph
         try:
             yield graph
@@ -148,11 +149,11 @@ class GraphBuilder:
             self.graph = around
 
     def known(self, tensor: Tensor) -> Node | None:
-        """The node of a tensor that was met before."""
+        """The node of a tensor that is already in the graph."""
         return self._node_of.get(id(tensor))
 
     def real(self, node: Node) -> Tensor | None:
-        """The tensor behind an input or attribute of the graph."""
+        """The real tensor of an input or attribute."""
         if node.op == "get_attr":
             return self.attributes.get(node.target)
         return next((value for own, _, value in self.inputs if own is node and isinstance(value, Tensor)), None)
@@ -161,10 +162,10 @@ class GraphBuilder:
         self, op: str, target: Any, args: tuple, kwargs: dict[str, Any], stack_trace: str,
         modules: dict[str, tuple[str, type]],
     ) -> tuple[Node, Any]:  # fmt: skip
-        """Add a node, run it on fake tensors, and return both node and result. `stack_trace` are the lines that it stands for,
-        `modules` those around them (see `fx.Tracer.create_node`).
+        """Add a node, run it on fake tensors, and return both node and result. `stack_trace` holds the program's lines that
+        make the call, `modules` the modules around it (see `fx.Tracer.create_node`).
 
-        A graph break where the call needs values; what the call itself raises goes through.
+        GraphBreak if the call needs real values; errors that the call itself raises pass through.
         """
         node = self.graph.create_node(op, target, args, kwargs)
         node.stack_trace = stack_trace
@@ -184,7 +185,7 @@ class GraphBuilder:
         return node, result
 
     def _first_result(self, node: Node, key: tuple | None) -> Any:
-        """Run a node, note what it does beside its result, and remember the result under `key` if that is all."""
+        """Run a node, record its side effects, and if it has none cache the result under `key`."""
         inputs = [value for used in node.all_input_nodes if isinstance(value := used.meta["example_value"], Tensor)]
         versions = [value._impl.version.value for value in inputs]
         random_calls = self.fakes.random_calls
@@ -196,7 +197,7 @@ class GraphBuilder:
         except BaseException:
             self.graph.erase_node(node)
             raise
-        # Tensors made in inference mode count no writes, but what writes to its argument returns it.
+        # Inference tensors have no version counter, but an operator that writes to its argument returns it.
         if versions != [value._impl.version.value for value in inputs] or any(result is value for value in inputs):
             node.meta["writes_arguments"] = True
         if self.fakes.random_calls != random_calls:
@@ -206,7 +207,7 @@ class GraphBuilder:
         return result
 
     def _follow(self, node: Node) -> Any:
-        """Run a node on fake tensors; where it needs values that the graph may compute, with symbols for them."""
+        """Run a node on fake tensors. If it needs real values that the graph may compute, use symbols for them."""
         try:
             return self._supposing(node)
         except DataDependentError:
@@ -217,7 +218,7 @@ class GraphBuilder:
         return self.unknowns.follow(node, self._supposing, self._real_input)
 
     def _supposing(self, node: Node) -> Any:
-        """Run a node. What it supposes of numbers that the graph computes is checked behind it."""
+        """Run a node. Its assumptions about numbers that the graph computes are collected, and checked by nodes behind it."""
         environment = self.environment
         if not environment.unknown and self.fakes.of_values is None:
             return self.run(node)
@@ -228,13 +229,13 @@ class GraphBuilder:
             environment.suppose = None
 
     def check(self, relation: Relation, message: str, error: type[Exception] = RuntimeError) -> None:
-        """A node that raises `error` unless a relation of numbers holds which the graph computes."""
+        """Add a node that raises `error` unless a relation between numbers holds that the graph computes."""
         value = self.environment.integer(relation.expression)
         known = self.symbols.node_of(value) if type(value) is SymInt else value
         self.add(check_relation, (known, relation.kind, message, error), None)
 
     def add_item(self, node: Node) -> Node:
-        """The node of the number in a tensor of one element, a float."""
+        """Add a node for `item()` of a one-element float tensor."""
         made = self.graph.create_node("call_method", "item", (node,))
         made.meta["of_values"] = True
         made.meta["example_value"] = made.meta["val"] = self.unknowns.number(made, self._real_input)
@@ -243,7 +244,7 @@ class GraphBuilder:
         return made
 
     def add(self, function: Callable, args: tuple, result: Any) -> Node:
-        """A node of a function of numbers that are known when the graph runs."""
+        """Add a node for a function of numbers that are known only when the graph runs."""
         node = self.graph.create_node("call_function", function, args)
         node.meta["example_value"] = node.meta["val"] = result
         return node
@@ -253,7 +254,7 @@ class GraphBuilder:
         return next((value for own, _, value in self.inputs if own is node), None) if real is None else real
 
     def place_text(self, place: tuple[str, int, str]) -> str:
-        """A file, line and function as a traceback prints them."""
+        """A file, line and function in the format of a traceback."""
         text = self._place_texts.get(place)
         if text is None:
             file, number, function = place
@@ -263,7 +264,7 @@ class GraphBuilder:
         return text
 
     def run(self, node: Node) -> Any:
-        """What a node computes, on fake tensors."""
+        """Run a node's call on fake tensors."""
         args, kwargs = _given(node.args), _given(node.kwargs)
         with self.fakes:
             if node.op == "call_method":
@@ -271,11 +272,11 @@ class GraphBuilder:
             return node.target(*args, **kwargs)
 
     def writes_inputs(self) -> bool:
-        """Whether operations write to the elements of inputs."""
+        """Whether any call mutates an input."""
         return any(node.meta["val"]._impl.version.value != version for node, version in self.versions.items())
 
     def finish(self, outputs: list[Node], name: str) -> GraphModule:
-        """The module that computes the outputs, without what nothing needs."""
+        """The module that computes the outputs; dead nodes and unused inputs are removed."""
         self.graph.output(tuple(outputs))
         self.graph.eliminate_dead_code()
         for node, _, _ in list(self.inputs):
@@ -288,7 +289,7 @@ class GraphBuilder:
 
 
 def _given(value: Any) -> Any:
-    """What a call is given for a node's argument: fake results for nodes, plain lists and dicts for immutable ones."""
+    """A node's argument as its call takes it: fake results replace nodes, plain lists and dicts replace immutable ones."""
     if isinstance(value, Node):
         return value.meta["example_value"]
     if not isinstance(value, CONTAINERS):

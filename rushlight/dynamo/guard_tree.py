@@ -1,7 +1,7 @@
-"""Native guards: checks of values, put together as the tree that csrc/guard_tree.c walks.
+"""Native guards: checks of values, arranged as the tree that csrc/guard_tree.c walks.
 
-In: checks (a source, what kind of check, what is expected) and relations between sources, with the objects that expressions
-mention by name. Out: what a `GuardTree` is made of, which takes the frame's values.
+In: checks (a source, the kind of check, the expected value) and relations between sources, with the objects that expressions
+mention by name. Out: the arguments of a `GuardTree`, which tests the frame's values.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from rushlight.core.symbolic.relations import EQUAL as EQUAL_TO_ZERO
 from rushlight.dynamo.dynamic import Assumption, SizeOf
 from rushlight.dynamo.sources import CLOSURE, GLOBALS, ITEM, VALUE, Named, Source, parameter_text
 
-# Kinds of check, as csrc/guards.h numbers them.
+# Kinds of check, numbered as in csrc/guards.h.
 IS_TYPE, SAME, EQUAL, LENGTH, KEYS, EMPTY, LACKS, NO_ATTRIBUTE, TENSOR, THREAD, HAS = range(11)
-# Kinds of relation, as csrc/guard_tree.c numbers them.
+# Kinds of relation, numbered as in csrc/guard_tree.c.
 SAME_OBJECTS, DIFFERENT_OBJECTS, DIFFERENT_STORAGES = range(3)
-# Kinds of relation between sizes, in the order of csrc/size_program.h; how an int is read, as csrc/guard_sizes.h numbers it.
+# Kinds of size relation, in the order of csrc/size_program.h. NUMBER_VALUE is a reader of csrc/guard_sizes.h: the int itself.
 SIZE_RELATIONS = (EQUAL_TO_ZERO, DIFFERENT, NOT_NEGATIVE)
 NUMBER_VALUE = 2
 
@@ -31,14 +31,14 @@ def has_native_form(assumption: Assumption) -> bool:
     return to_postfix(assumption.relation.expression, dict.fromkeys(variables, 0)) is not None
 
 
-# One check of the value at a source: its kind, and what is expected, which may be given as a weak reference to it.
+# One check: the source of the value, the kind of check, and the expected value or a weak reference to it.
 Check = tuple[Source, int, object]
-# What is assumed of several values together: the kind of relation, and where they are.
+# A relation between several values: its kind, and their sources.
 Relation = tuple[int, tuple[Source, ...]]
 
 
 class Node:
-    """A value, and how it is reached from the one above."""
+    """A value in the tree, and how it is reached from its parent."""
 
     __slots__ = ("access", "key", "slot", "checks", "children")
 
@@ -50,14 +50,14 @@ class Node:
         self.children: dict[tuple, Node] = {}
 
     def check(self, kind: int, expected: object) -> None:
-        """Add a check, once where that is said twice: type and value of a number are one check."""
+        """Add a check unless it is there already: guards on type and value of a number share one check."""
         for known, wanted in self.checks:
             if known == kind and wanted is expected:
                 return
         self.checks += ((kind, expected),)
 
     def item(self, key: str) -> Node:
-        """The value of a dict that has this key."""
+        """The child for a dict's value under this key."""
         place = ITEM, str, key
         node = self.children.get(place)
         if node is None:
@@ -65,7 +65,7 @@ class Node:
         return node
 
     def flatten(self, nodes: list[tuple]) -> None:
-        """Add the node and its descendants, each with the number of the first node behind them."""
+        """Append the node and its descendants in preorder, each with the index of the first node after its subtree."""
         place = len(nodes)
         nodes.append(())
         for child in self.children.values():
@@ -77,13 +77,14 @@ class Node:
 
 
 class TreeBuilder:
-    """Makes one tree. `names` are the objects that held sources mention, some of them as weak references."""
+    """Builds one guard tree. `names` are the objects that held sources mention, some of them as weak references."""
 
     def __init__(self, parameters: tuple[str, ...], names: dict[str, Any]) -> None:
         self.names = names
         self._values = {name: index for index, name in enumerate((*map(parameter_text, parameters), GLOBALS, CLOSURE))}
         self._roots: dict[tuple, Node] = {}
-        self._children: dict[int, tuple[Source, dict[tuple, Node]]] = {}  # by the ids of sources, which are kept alive
+        # Keyed by id(source); the tuple keeps the source alive.
+        self._children: dict[int, tuple[Source, dict[tuple, Node]]] = {}
         self._slots = 0
 
     def check(self, source: Source, kind: int, expected: object) -> None:
@@ -94,8 +95,8 @@ class TreeBuilder:
         self, relations: Iterable[Relation], rest: Callable | None, sizes: Sequence[Assumption] = (),
         exact: Callable | None = None,
     ) -> tuple:  # fmt: skip
-        """What a `GuardTree` is made of. `rest`, a function of the frame's values, tests what has no native check, and `exact`
-        says the same as `sizes`, for numbers that do not fit 64 bits."""
+        """The arguments of a `GuardTree`. `rest` is a Python function that tests the guards without a native check. `exact`
+        repeats `sizes` in Python, for numbers beyond 64 bits."""
         found = tuple((kind, tuple(map(self._slot, sources))) for kind, sources in relations)
         on_sizes = (*self._on_sizes(sizes), exact) if sizes else None
         nodes: list[tuple] = []
@@ -104,7 +105,7 @@ class TreeBuilder:
         return len(self._values), self._slots, tuple(nodes), found, rest, on_sizes
 
     def _on_sizes(self, assumptions: Sequence[Assumption]) -> tuple[tuple, tuple]:
-        """The numbers that assumptions are about, and what must hold of them."""
+        """The numbers that size assumptions read, and the conditions on them."""
         numbers: dict[Var, tuple] = {}
         conditions = []
         for assumption in assumptions:
@@ -122,7 +123,7 @@ class TreeBuilder:
         return NUMBER_VALUE, self._slot(source), 0
 
     def node(self, source: Source) -> Node:
-        """The value at a source: the same one for equal sources."""
+        """The tree's node for a source. Equal sources share a node."""
         base, key = source.base, source.key
         siblings = self._roots if base is None else self._below(base)
         place = (source.access, type(key), key if type(key) is not Named else key.name)  # 1 and True are different keys

@@ -1,4 +1,4 @@
-"""What a capture makes: the code that runs in a frame's place, and when it does."""
+"""The result of a capture: the code that replaces a frame, and the guards that say when it may run."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class Unsupported(RuntimeError):
-    """With `fullgraph`, the error for a program that cannot be captured as one graph."""
+    """With `fullgraph`: the program cannot be captured as one graph."""
 
 
 class Followed(NamedTuple):
-    """What a capture of a whole frame went by, for those who keep it for other processes: what its `GuardTree` was made of, and
-    the code that it followed, with the function for one that is not made by the program."""
+    """The record of a whole-frame capture, for storing it: the arguments of its `GuardTree`, and the code objects that were
+    followed, each with its function if the program did not make that at run time."""
 
     tree: tuple
     codes: tuple[tuple[types.CodeType, types.FunctionType | None], ...]
@@ -33,20 +33,20 @@ _NAME = re.compile(r"__compiled_fn_\d+")
 
 
 def new_graph_name() -> str:
-    """The name of a graph in the code that calls it, which no other graph of this process has."""
+    """A new name for a graph in the code that calls it, unique in this process."""
     return f"__compiled_fn_{next(_numbers)}"
 
 
 def renamed(code: types.CodeType, source: str) -> tuple[types.CodeType, str, str]:
-    """Code of another process with its text, where the graph is called by a name of this process, and that name."""
+    """Rename the graph in code, and its text, that came from another process. Returns both and the new name."""
     name = new_graph_name()
     names = tuple(name if _NAME.fullmatch(each) else each for each in code.co_names)
     return code.replace(co_names=names), _NAME.sub(name, source), name
 
 
 class GuardedCode:
-    """What runs in a frame's place, and when. `source` is the text of `code`, in which the graph, if there is one, is called
-    `graph_name`. `lines` are those of each file that the capture followed; none of a capture that another process made."""
+    """The code that replaces a frame, and its guards. `source` is the text of `code`; it calls the graph by `graph_name`.
+    `lines` maps each file to the lines that the capture followed; it is empty for a capture that another process made."""
 
     def __init__(
         self, code: types.CodeType, globals: dict[str, Any], check_fn: Callable[..., bool], guards: Assumed | None = None,
@@ -65,6 +65,6 @@ class GuardedCode:
         self.lines = lines
 
     def text(self) -> str:
-        """The source, and, as comments, the bytecode that it became."""
+        """The source, followed by its bytecode as comments."""
         instructions = dis.Bytecode(self.code).dis().splitlines()
         return "\n".join([self.source, *(f"# {line}".rstrip() for line in instructions)])

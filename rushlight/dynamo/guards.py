@@ -1,7 +1,7 @@
-"""Guards: what one capture assumed of the frame, as readable Python that is checked before its code runs again.
+"""Guards: the assumptions of one capture about the frame, as readable Python that is checked before its code runs again.
 
-In: assumptions, in the order in which they were made. Out: what tells whether all hold for a frame's values, their text, and,
-for one that does not hold, which it was and the value found.
+In: assumptions, in the order in which they are made. Out: a check of a frame's values, its text, and an explanation of the
+first failing guard with the value found.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ from rushlight.fx.symbolic_sizes import Geometry
 _ILLEGAL = re.compile(r"\W")
 
 
-_HERE = "\0"  # stands, in the form of an expression, for the text of the guard's source
+_SOURCE = "\0"  # placeholder in a guard's form for the text of its source
 
 
 class Guard:
-    """One assumption: an expression that must be true, where its value comes from, and whether native code tests it."""
+    """One assumption: an expression that must be true, the source of its value, and whether native code tests it."""
 
     __slots__ = ("form", "source", "reason", "is_native")
 
@@ -67,36 +67,36 @@ class Guard:
 
     @property
     def expression(self) -> str:
-        """The expression. It is written when somebody reads it: native code does without."""
-        return self.form if self.source is None else self.form.replace(_HERE, self.source.text)
+        """The expression. It is only built for readers; native checks do not need it."""
+        return self.form if self.source is None else self.form.replace(_SOURCE, self.source.text)
 
     @property
     def place(self) -> str | None:
-        """An expression for the value that it is about."""
+        """An expression that reaches the tested value."""
         return None if self.source is None else self.source.expression()
 
 
 class Guards(Assumed):
-    """The assumptions of one capture, while they are made. `tree` is what the `GuardTree` was made of, once it is."""
+    """The guards of one capture while it runs. `tree` holds the arguments of the `GuardTree` once that is built."""
 
     def __init__(self, parameters: tuple[str, ...]) -> None:
         super().__init__(parameters)
         self.guards: list[Guard] = []
         self.tree: tuple = ()
-        self._said: set[object] = set()  # expressions, or forms and what they are said of
+        self._said: set[object] = set()  # duplicates: expressions, or (node, form) of native guards
         self._relations: list[Relation] = []
         self._sizes: dict[str, Assumption] = {}
         self._tree = TreeBuilder(parameters, self.names)
         self._texts: dict[int, tuple[object, str]] = {}
 
     def add(self, expression: str, source: Source | None, reason: str) -> None:
-        """Assume that `expression` is true, which is tested in Python; said twice it is tested once."""
+        """Add a guard that Python tests. Duplicates are dropped."""
         if expression not in self._said:
             self._said.add(expression)
             self.guards.append(Guard(expression, source, reason, False))
 
     def _add_native(self, form: str, source: Source | None, reason: str, check: Check) -> None:
-        """The same for what native code tests by `check`. In the form of the expression, `_HERE` stands for the source."""
+        """Add a guard that native code tests by `check`. In its form `_SOURCE` stands for the source."""
         place, kind, expected = check
         node = self._tree.node(place)
         said = node, form
@@ -106,16 +106,16 @@ class Guards(Assumed):
             node.check(kind, expected)
 
     def _relate(self, expression: str, source: Source | None, reason: str, relation: Relation) -> None:
-        """The same for what native code tests of several values together."""
+        """Add a guard that native code tests on several values together."""
         if expression not in self._said:
             self._said.add(expression)
             self.guards.append(Guard(expression, source, reason, True))
             self._relations.append(relation)
 
     def name(self, value: object, hint: str, is_owned: bool = False) -> str:
-        """An expression under which others may mention an object: a name, or the call of a weak reference of that name.
+        """An expression for an object that generated code mentions: a name, or the call of a weak reference with that name.
 
-        With `is_owned` the capture made the object, and keeps it.
+        With `is_owned` the capture made the object and keeps it alive.
         """
         known = self._texts.get(id(value))
         if known is not None:
@@ -129,27 +129,27 @@ class Guards(Assumed):
         return text
 
     def _expected(self, text: str) -> object:
-        """The object, or weak reference, behind a text of `name`."""
+        """The object, or weak reference, that a text of `name` refers to."""
         return self.names[text.removesuffix("()")]
 
     def finish(self) -> None:
-        """No more is assumed: let go of what was kept for the capture only."""
+        """End the capture: drop what only adding guards needs."""
         self._texts.clear()
         self._said.clear()
         self._tree = None
         self.tree = ()
 
-    # The kinds of assumption
+    # One method for each kind of assumption
 
     def same_type(self, source: Source, value: object) -> None:
-        """The type is exactly that of `value`."""
+        """Guard that the type is exactly that of `value`."""
         kind = type(value)
         name = kind.__name__ if getattr(builtins, kind.__name__, None) is kind else self.name(kind, kind.__name__)
         expected = kind if name == kind.__name__ else self._expected(name)
-        self._add_native(f"type({_HERE}) is {name}", source, "type", (source, IS_TYPE, expected))
+        self._add_native(f"type({_SOURCE}) is {name}", source, "type", (source, IS_TYPE, expected))
 
     def same_object(self, source: Source, value: object) -> None:
-        """The very object."""
+        """Guard that it is the same object."""
         if isinstance(source, Held):
             return
         if value is None or value is True or value is False or value is ...:
@@ -158,10 +158,10 @@ class Guards(Assumed):
             hint = getattr(value, "__name__", type(value).__name__)
             text = self.name(value, hint if isinstance(hint, str) and hint.isidentifier() else "object")
             expected = self._expected(text)
-        self._add_native(f"{_HERE} is {text}", source, "identity", (self._own(source, value), SAME, expected))
+        self._add_native(f"{_SOURCE} is {text}", source, "identity", (self._own(source, value), SAME, expected))
 
     def _own(self, source: Source, value: object) -> Source:
-        """A quicker way to an attribute of an object that the guards hold, where it is the instance's own."""
+        """A faster source for an instance's own attribute: its item in the `__dict__` of an object that the guards hold."""
         if type(source) is not Attribute or type(source.base) is not Held:
             return source
         held = self._expected(source.base.text)
@@ -171,7 +171,7 @@ class Guards(Assumed):
         return Item(OwnDict(source.base), source.key) if is_own else source
 
     def same_value(self, source: Source, value: object) -> None:
-        """The same type and value; NaN is equal to itself and -0.0 differs from 0.0."""
+        """Guard type and value; NaN equals itself, and -0.0 differs from 0.0."""
         if value is None or isinstance(value, bool):
             return self.same_object(source, value)
         if type(value) not in (int, float, complex, str, bytes):
@@ -180,52 +180,52 @@ class Guards(Assumed):
                 return self.add(f"repr({source}) == {repr(value)!r}", source, "value")
             return self.add(f"{source} == {self.name(value, 'value')}", source, "value")
         check = (self._own(source, value), EQUAL, value)
-        self._add_native(f"type({_HERE}) is {type(value).__name__}", source, "type", check)
+        self._add_native(f"type({_SOURCE}) is {type(value).__name__}", source, "type", check)
         if isinstance(value, float | complex):
-            self._add_native(f"repr({_HERE}) == {repr(value)!r}", source, "value", check)
+            self._add_native(f"repr({_SOURCE}) == {repr(value)!r}", source, "value", check)
         else:
-            self._add_native(f"{_HERE} == {value!r}", source, "value", check)
+            self._add_native(f"{_SOURCE} == {value!r}", source, "value", check)
 
     def same_length(self, source: Source, value: Any) -> None:
-        """As many items."""
-        self._add_native(f"len({_HERE}) == {len(value)}", source, "length", (source, LENGTH, len(value)))
+        """Guard the number of items."""
+        self._add_native(f"len({_SOURCE}) == {len(value)}", source, "length", (source, LENGTH, len(value)))
 
     def same_items(self, source: Source, values: list, reason: str, kind: type = set) -> None:
-        """The same keys of a dict, or items of a set, in the same order; 1, 1.0 and True differ."""
+        """Guard a dict's keys or a set's items, in their order; 1, 1.0 and True differ."""
         wanted = [weakref.ref(value) if is_referred_to_weakly(value) else value for value in values]
         if all(type(value) is str for value in values):
-            form = f"list({_HERE}) == {values!r}"
+            form = f"list({_SOURCE}) == {values!r}"
         else:
-            form = f"{self.name(equal_items, 'equal_items')}({_HERE}, {self.name(wanted, reason)})"
+            form = f"{self.name(equal_items, 'equal_items')}({_SOURCE}, {self.name(wanted, reason)})"
         if kind in (dict, defaultdict):
             self._add_native(form, source, reason, (source, KEYS, tuple(wanted)))
         else:
-            self.add(form.replace(_HERE, source.text), source, reason)
+            self.add(form.replace(_SOURCE, source.text), source, reason)
 
     def same_place(self, source: Source, other: Source) -> None:
-        """One object in two places."""
+        """Guard that two sources reach one object."""
         relation = (SAME_OBJECTS, (source, other))
         self._relate(f"{source} is {other}", source, "the same object in two places", relation)
 
     def empty(self, source: Source, reason: str) -> None:
-        """A container without items, or another false value."""
-        self._add_native(f"not {_HERE}", source, reason, (source, EMPTY, None))
+        """Guard that a container is empty, or another value false."""
+        self._add_native(f"not {_SOURCE}", source, reason, (source, EMPTY, None))
 
     def no_attribute(self, source: Source, name: str) -> None:
-        """No attribute of that name."""
-        self._add_native(f"not hasattr({_HERE}, {name!r})", source, "no such attribute", (source, NO_ATTRIBUTE, name))
+        """Guard that there is no attribute of that name."""
+        self._add_native(f"not hasattr({_SOURCE}, {name!r})", source, "no such attribute", (source, NO_ATTRIBUTE, name))
 
     def no_own_attribute(self, source: Source, name: str) -> None:
-        """No attribute of that name that is the instance's own."""
-        self._add_native(f"{name!r} not in {_HERE}.__dict__", source, "no such attribute", (OwnDict(source), LACKS, name))
+        """Guard that the instance's `__dict__` has no attribute of that name."""
+        self._add_native(f"{name!r} not in {_SOURCE}.__dict__", source, "no such attribute", (OwnDict(source), LACKS, name))
 
     def has_key(self, source: Source, key: object, is_there: bool) -> None:
-        """Whether a dict has a key."""
+        """Guard whether a dict has a key."""
         check = (source, HAS if is_there else LACKS, key)
-        self._add_native(f"{key!r} {'in' if is_there else 'not in'} {_HERE}", source, "whether there is a key", check)
+        self._add_native(f"{key!r} {'in' if is_there else 'not in'} {_SOURCE}", source, "whether there is a key", check)
 
     def globals_of(self, function: Source, namespace: dict, is_own: bool) -> None:
-        """A function's globals; `is_own` for those of the frame itself."""
+        """Guard a function's globals; `is_own` if they are the frame's own."""
         place = Attribute(function, "__globals__")
         if is_own:
             self.same_place(place, Local(GLOBALS))
@@ -233,7 +233,7 @@ class Guards(Assumed):
             self.same_object(place, namespace)
 
     def no_hooks(self, module: Source, groups: tuple[str, ...]) -> None:
-        """A module's dicts of hooks are empty."""
+        """Guard that a module's dicts of hooks are empty."""
         own = self._tree.node(OwnDict(module))
         said = own, groups
         if groups and said not in self._said:
@@ -243,13 +243,13 @@ class Guards(Assumed):
                 own.item(group).check(EMPTY, None)
 
     def tensor(self, source: Source, value: Tensor, geometry: Geometry | None = None) -> None:
-        """Type, dtype, device, sizes, strides and requires_grad; `geometry` has symbols for sizes and strides left open."""
+        """Guard type, dtype, device, sizes, strides and requires_grad; `geometry` has symbols for open sizes and strides."""
         self.same_type(source, value)
         facts = tensor_facts(value, geometry)
         self._add_native(self._tensor_form(facts), source, "tensor", (source, TENSOR, facts))
 
     def open_sizes(self, sizes: OpenSizes) -> None:
-        """What was assumed of the sizes and integers that the capture leaves open."""
+        """Guard the assumptions about sizes and integers that the capture leaves open."""
         for assumption in assumptions(sizes):
             text, place = str(assumption.relation), f", for {assumption.location}" if assumption.location else ""
             if text not in self._said:
@@ -262,14 +262,14 @@ class Guards(Assumed):
         sizes, strides, dtype, device, requires_grad = facts
         matches = self.name(tensor_matches, "tensor")
         dtype, device = self.name(dtype, dtype.name), self.name(device, "device")
-        return f"{matches}({_HERE}, {sizes}, {strides}, {dtype}, {device}, {requires_grad})"
+        return f"{matches}({_SOURCE}, {sizes}, {strides}, {dtype}, {device}, {requires_grad})"
 
     def member(self, owner: Source, source: Item, own: Item, value: object) -> Held:
-        """The very parameter, buffer or submodule of a module `owner`; a tensor that looks as it did. `own` is the quicker way
-        to the same place as `source`. Returned is the source under which the generated code holds it."""
+        """Guard that module `owner` keeps a parameter, buffer or submodule, and that a tensor keeps its metadata. `own` is a
+        faster source for the same place as `source`. Returns the source under which generated code holds the member."""
         name = source.key
         held = Held(self.name(value, name if name.isidentifier() else "member"))
-        form = f"{_HERE}.{source.base.key}[{name!r}] is {held.text}"
+        form = f"{_SOURCE}.{source.base.key}[{name!r}] is {held.text}"
         self._add_native(form, owner, "the same member of a module", (own, SAME, self._expected(held.text)))
         if isinstance(value, Tensor):
             facts = tensor_facts(value)
@@ -278,17 +278,17 @@ class Guards(Assumed):
         return held
 
     def parts(self, source: Source, own: Source, value: Tensor) -> None:
-        """The very tensors that one which the graph holds as a constant is made of."""
+        """Guard the inner tensors of a tensor subclass that the graph holds as a constant."""
         if not is_constant_of_graphs(type(value)):
             return
         for name, part in vars(value).items():
             if isinstance(part, Tensor):
                 text = self.name(part, name)
                 check = (Attribute(own, name), SAME, self._expected(text))
-                self._add_native(f"{_HERE}.{name} is {text}", source, "what a tensor is made of", check)
+                self._add_native(f"{_SOURCE}.{name} is {text}", source, "what a tensor is made of", check)
 
     def class_member(self, kind: type, name: str, found: object) -> None:
-        """What a class, or one of its bases, holds under a name."""
+        """Guard what a class or one of its bases holds under a name."""
         text = self.name(kind, kind.__name__ if kind.__name__.isidentifier() else "class")
         held = self.name(found, found.__name__ if isinstance(found, types.FunctionType) else "member")
         if isinstance(found, types.FunctionType) and type(kind) is type and name.isidentifier():
@@ -299,21 +299,21 @@ class Guards(Assumed):
         self._add_native(expression, None, f"the class {kind.__name__}", check)
 
     def different_objects(self, sources: list[Source]) -> None:
-        """No two of the values are one object."""
+        """Guard that all values are different objects."""
         if len(sources) > 1:
             listed = ", ".join(f"id({source})" for source in sources)
             relation = (DIFFERENT_OBJECTS, tuple(sources))
             self._relate(f"len({{{listed}}}) == {len(sources)}", None, "aliasing", relation)
 
     def different_storages(self, sources: list[Source]) -> None:
-        """No two of the tensors share memory."""
+        """Guard that no two tensors share memory."""
         listed = ", ".join(map(str, sources))
         relation = (DIFFERENT_STORAGES, tuple(sources))
         check = self.name(storages_differ, "storages_differ")
         self._relate(f"{check}({listed})", None, "inputs do not share memory", relation)
 
     def ambient(self) -> None:
-        """Grad mode, autocast and default dtype of the thread."""
+        """Guard the thread's grad mode, autocast and default dtype."""
         found, thread = ambient_state(), Held(self.name(state, "thread"))
         now = f"{self.name(ambient_state, 'ambient')}()"
         default = Item(Held(self.name(dtypes._default, "default_dtype")), 0)
@@ -324,10 +324,10 @@ class Guards(Assumed):
         else:
             self.add(text, Held(now), reason)
 
-    # What comes out
+    # Results
 
     def build(self) -> GuardTree:
-        """What answers as the function of `text` does, over the frame's values."""
+        """The check of a frame's values; it gives the same answer as the function of `text`."""
         tests = [guard.expression for guard in self.guards if not guard.is_native]
         rest = self._in_python(tests) if tests else None
         exact = self._in_python(list(self._sizes)) if self._sizes else None
@@ -342,11 +342,11 @@ class Guards(Assumed):
 
 @functools.cache
 def _no_hooks_form(groups: tuple[str, ...]) -> str:
-    return f"not ({' or '.join(f'{_HERE}.{group}' for group in groups)})"
+    return f"not ({' or '.join(f'{_SOURCE}.{group}' for group in groups)})"
 
 
 def tensor_facts(value: Tensor, geometry: Geometry | None = None) -> tuple:
-    """Sizes, strides, dtype, device and requires_grad of a tensor; None for sizes and strides that are left open."""
+    """Sizes, strides, dtype, device and requires_grad of a tensor; None for open sizes and strides."""
     impl = value._impl
     sizes, strides = impl.sizes, impl.strides
     if geometry is not None:
@@ -359,7 +359,7 @@ def _if_fixed(number: SymInt | int) -> int | None:
 
 
 def tensor_matches(value: Tensor, sizes: tuple, strides: tuple, dtype: object, device: object, requires_grad: bool) -> bool:
-    """Whether a tensor looks as it did; None stands for any size or stride."""
+    """Whether a tensor has the guarded metadata; None matches any size or stride."""
     impl = value._impl
     return (
         _same_numbers(impl.sizes, sizes)
@@ -381,8 +381,8 @@ def storages_differ(*tensors: Tensor) -> bool:
 
 
 def equal_items(values: Iterable, wanted: list) -> bool:
-    """Whether iterating yields values of the same types and equal to the wanted ones; the very tensors among them. Weak
-    references stand for what they refer to."""
+    """Whether iterating yields values with the wanted types and values; tensors are compared by identity. Weak references in
+    `wanted` stand for their referents."""
     found = list(values)
     wanted = [item() if isinstance(item, weakref.ref) else item for item in wanted]
     return len(found) == len(wanted) and all(
@@ -392,7 +392,7 @@ def equal_items(values: Iterable, wanted: list) -> bool:
 
 
 class Modes(NamedTuple):
-    """What the thread's state makes operators do."""
+    """The thread's state that changes what operators do."""
 
     grad: bool
     inference: bool
@@ -405,7 +405,7 @@ class Modes(NamedTuple):
 
 
 def ambient_state() -> Modes:
-    """The modes as they are now."""
+    """The current modes."""
     cast = state.autocast
     active = cast if cast is not None and cast.enabled else None
     return Modes(state.grad_enabled, state.inference, dtypes.get_default_dtype(), active)

@@ -1,4 +1,5 @@
-"""What captures do at calls of certain functions: tables that others fill, before anything is captured or while it is."""
+"""Handlers: tables that say how captures follow calls of certain functions. Other modules fill them, at import or during a
+capture."""
 
 from __future__ import annotations
 
@@ -6,17 +7,17 @@ from collections.abc import Callable, Hashable
 from types import CodeType
 
 HANDLERS: dict[Hashable, Callable] = {}
-"""By function: what follows a call of it, given the translator and the tracked arguments."""
+"""Function -> handler of its calls, which takes the translator and the tracked arguments."""
 
 METHODS: dict[str, Callable] = {}
-"""By name of a tensor's method, the same for a call of it."""
+"""Name of a tensor method -> handler of its calls."""
 
 CLOSURES: dict[CodeType, Callable] = {}
-"""By code of functions that the library makes around the program's own: what follows a call, given the translator, the values
-of the variables that they close over, by name, and the tracked arguments as a list and a dict."""
+"""Code of a library wrapper around the program's function -> handler of its calls. The handler takes the translator, the
+closure's values by name, and the tracked arguments as a list and a dict."""
 
 ALLOWED_IN_GRAPH: dict[int, Callable] = {}
-"""Functions of a program, by their ids, whose calls become nodes as they are."""
+"""id() -> function of the program whose calls become graph nodes without being followed."""
 
 SUBSTITUTED: list[Callable] = []
-"""Functions in whose place a program has others followed."""
+"""Functions for which a program registered substitutes to follow instead."""

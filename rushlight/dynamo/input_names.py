@@ -1,7 +1,7 @@
-"""Names of a graph's inputs, as PyTorch gives them.
+"""Names of a graph's inputs, in PyTorch's format.
 
-In: the source of a tensor. Out: the way to it in PyTorch's notation, `L['x']`, `G['table']` or
-`L['self']._modules['linear']._parameters['weight']`, and a name made of it: `L_x_`, `G_table_`,
+In: the source of a tensor. Out: its path in PyTorch's notation, `L['x']`, `G['table']` or
+`L['self']._modules['linear']._parameters['weight']`, and a name made from it: `L_x_`, `G_table_`,
 `L_self_modules_linear_parameters_weight_`. Stage: dynamo, capture.
 """
 
@@ -20,7 +20,7 @@ _SEPARATORS = re.compile(r"[^a-zA-Z0-9]+")
 
 
 class InputNames:
-    """The names of what one frame reaches."""
+    """The names of the values that one frame reaches."""
 
     def __init__(self, frame: Any) -> None:
         self._free = frame.f_code.co_freevars
@@ -28,7 +28,7 @@ class InputNames:
         self._members: dict[str, Source] = {}
 
     def add_member(self, held: Source, place: Source) -> None:
-        """Say where a module's member is found that generated code holds by a name of its own."""
+        """Record where a module's member comes from that generated code holds under its own name."""
         self._members[held.text] = place
 
     def name(self, source: Source) -> str:
@@ -37,7 +37,7 @@ class InputNames:
         return name if name[:1].isalpha() else f"L_{name.lstrip('_')}"
 
     def path(self, source: Source) -> str:
-        """The way to a value."""
+        """The path to a value."""
         place = self._members.get(source.text)
         if place is not None:
             return self.path(place)
@@ -49,7 +49,7 @@ class InputNames:
         return self.path(source.base) + source.form.removeprefix("{}").format(*_keys(source))
 
     def _beginning(self, source: Source) -> str | None:
-        """The text of a source with which a way begins: a parameter, a variable of the closure, a global."""
+        """The start of a path: a parameter, a closure variable or a global; None for other sources."""
         if self._called is not None:
             found = self._called.path(source)
             if found is not None:
@@ -68,13 +68,13 @@ def _keys(source: Source) -> tuple[Any, ...]:
 
 
 class _Called:
-    """A frame that only calls a model: its arguments are named as the parameters of the model."""
+    """Names for the inputs of a frame that only calls a model: its arguments are named like the model's parameters."""
 
     def __init__(self, model: Callable) -> None:
         self._positional, self._named, self._rest, self._options = [], set(), "args", "kwargs"
         try:
             parameters = inspect.signature(model.forward if isinstance(model, Module) else model).parameters.values()
-        except (TypeError, ValueError):  # of a builtin
+        except (TypeError, ValueError):  # builtins have no signature
             parameters = ()
         for each in parameters:
             if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD):
@@ -87,7 +87,7 @@ class _Called:
                 self._options = each.name
 
     def path(self, source: Source) -> str | None:
-        """The text of a parameter of the model, or of the model; None for anything else."""
+        """The path of the model or of one of its parameters; None for anything else."""
         if isinstance(source, Content) and source.base == FreeVariable(0):
             return "L['self']"
         if not isinstance(source, Item):

@@ -1,7 +1,7 @@
-"""Instructions: the bytecode of a code object as a list that can be followed by index.
+"""Instructions: the bytecode of a code object as a list that is followed by index.
 
-In: a code object of CPython 3.11 to 3.13. Out: instructions with resolved arguments, jump targets and handlers as indices. The
-only file of this stage that knows how the interpreters' versions differ in reading; `resume` knows how they differ in writing.
+In: a code object of CPython 3.11 to 3.13. Out: instructions with resolved arguments; jump targets and handlers are indices.
+Only this file knows how the Python versions differ in reading bytecode; `resume` knows how they differ in writing it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ PYTHON = sys.version_info[:2]
 
 
 class Handler:
-    """Where an exception goes: the handler's instruction, the stack depth there, and whether the failing offset is pushed."""
+    """An exception handler: its first instruction, the stack depth there, and whether the offset of the failing instruction is
+    pushed."""
 
     __slots__ = ("target", "depth", "push_lasti")
 
@@ -27,7 +28,7 @@ class Handler:
 
 
 class Instruction:
-    """One instruction. `target` is the index of a jump's target; `argval` is the argument as `dis` resolves it."""
+    """One instruction. `target` is the index that a jump goes to; `argval` is the argument as `dis` resolves it."""
 
     __slots__ = ("opname", "arg", "argval", "offset", "line", "target", "handler")
 
@@ -52,14 +53,14 @@ _HAS_ARGUMENT = frozenset(dis.hasarg if PYTHON >= (3, 12) else range(dis.HAVE_AR
 _CONSTANTS, _NAMES, _JUMPS = frozenset(dis.hasconst), frozenset(dis.hasname), frozenset(dis.hasjrel)
 _VARIABLES, _COMPARISONS = frozenset(dis.haslocal + dis.hasfree), frozenset(dis.hascompare)
 _BACKWARD = frozenset(number for name, number in dis.opmap.items() if "JUMP_BACKWARD" in name)
-# How many bits of an argument say something else than which name, or which comparison, is meant.
+# Low bits of an argument that are flags; the bits above select the name or the comparison.
 _NAME_BITS = {"LOAD_GLOBAL": 1} if PYTHON < (3, 12) else {"LOAD_GLOBAL": 1, "LOAD_ATTR": 1, "LOAD_SUPER_ATTR": 2}
 _COMPARISON_BITS = {(3, 11): 0, (3, 12): 4}.get(PYTHON, 5)
 _ON_TWO_VARIABLES = frozenset({"LOAD_FAST_LOAD_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST"})
 
 
 def _read(code: CodeType) -> list[tuple[int, int, int | None]]:
-    """Offset, number and argument of each instruction. (`dis` takes five times as long, mostly for texts.)"""
+    """Offset, opcode and argument of each instruction. (`dis` takes five times as long, mostly to format texts.)"""
     found, raw, high = [], code.co_code, 0
     for offset in range(0, len(raw), 2):
         number = raw[offset]
@@ -72,7 +73,7 @@ def _read(code: CodeType) -> list[tuple[int, int, int | None]]:
 
 
 def _resolved(code: CodeType, offset: int, number: int, argument: int | None) -> Any:
-    """What an argument means: a constant, a name, or the offset of a jump's target."""
+    """Resolve an argument to a constant, a name, or the offset of a jump's target."""
     name = dis.opname[number]
     if argument is None:
         return None
@@ -90,7 +91,7 @@ def _resolved(code: CodeType, offset: int, number: int, argument: int | None) ->
 
 
 def _behind(raw: bytes, offset: int) -> int:
-    """The offset behind an instruction and its caches."""
+    """The offset after an instruction and its inline caches."""
     offset += 2
     while offset < len(raw) and raw[offset] == _CACHE:
         offset += 2
@@ -136,14 +137,14 @@ def parameter_names(code: CodeType) -> tuple[str, ...]:
 
 
 def live_locals(code: CodeType, index: int) -> frozenset[str]:
-    """The local variables that may be read at or after an instruction before they are written."""
+    """The local variables that are live before an instruction: it or a later one may read them before writing them."""
     live, names = _live_sets(code)[index], code.co_varnames
     return frozenset(name for position, name in enumerate(names) if live >> position & 1)
 
 
 @lru_cache(maxsize=2048)
 def _live_sets(code: CodeType) -> tuple[int, ...]:
-    """For each instruction the variables that are live before it, as bits by their number: a fixed point, found backwards."""
+    """The variables live before each instruction, as bit sets: a backward data-flow fixed point."""
     instructions = decode(code)
     bit_of = {name: 1 << position for position, name in enumerate(code.co_varnames)}
     accesses = [tuple(sum(bit_of.get(name, 0) for name in names) for names in _accesses(item)) for item in instructions]
@@ -157,7 +158,7 @@ def _live_sets(code: CodeType) -> tuple[int, ...]:
             if instruction.target is not None:
                 after |= live[instruction.target]
             found = reads | after & ~writes
-            if instruction.handler is not None:  # which may be reached before anything is written
+            if instruction.handler is not None:  # the handler may run before the write happens
                 found |= live[instruction.handler.target]
             is_changing |= found != live[index]
             live[index] = found

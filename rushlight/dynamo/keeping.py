@@ -1,7 +1,7 @@
-"""Captures as plain data, for other processes: the other side of `kept_frames`.
+"""Keep captures for other processes: write a capture as plain data, which `kept_frames` reads.
 
-In: a capture of a whole frame. Out: its description, or `CannotKeep` where the capture went by an object that nobody could find
-again in another process, or tell from others there.
+In: a capture of a whole frame. Out: its description, or `CannotKeep` if the capture depends on an object that another process
+could not find or identify.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from rushlight.nn.modules.module import Module
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.packet import Namespace, OpOverloadPacket
 
-# Objects that have one place, which they do not tell.
+# Objects with a fixed place that they do not name themselves.
 _PLACES = {id(value): ("types", name) for name, value in vars(types).items() if isinstance(value, type)} | {
     id(state): ("rushlight.core.thread_state", "state"), id(dtypes._default): ("rushlight.core.dtype", "_default"),
     id(call_hooks): ("rushlight.nn.modules.global_hooks", "call_hooks"),
@@ -41,12 +41,12 @@ _PLACES = {id(value): ("types", name) for name, value in vars(types).items() if 
 
 
 class CannotKeep(Exception):
-    """A capture that holds in its own process only."""
+    """The capture only holds in its own process."""
 
 
 def describe(code: types.CodeType, found: GuardedCode, history: History) -> Kept:
-    """What `kept_frames.find` reads, of the first capture of a function with this code. CannotKeep for captures with resume
-    functions, with guards in Python, and with objects of kinds that are not known here."""
+    """Describe the first capture of a function with this code, for `kept_frames.find`. CannotKeep for captures with resume
+    functions, with guards in Python, and with objects of kinds that this module does not know."""
     if found.followed is None or history.is_unsteady:
         raise CannotKeep("not a whole frame of fixed sizes")
     return _Describer(code, found).kept(history)
@@ -67,7 +67,7 @@ class _Describer:
         if self.rest is not None or self.sizes is not None:
             raise CannotKeep("guards in Python")
         bindings = self._in_order(self._places())
-        names = {name: self._bound(name) for name, *_ in bindings}  # in the order in which memory is numbered again
+        names = {name: self._bound(name) for name, *_ in bindings}  # bindings first: the reader numbers storages in this order
         names |= {name: self._by_name(name) for name in self.given if name not in names}
         found, (nodes, unfinished) = self.found, self._nodes()
         stated = [(guard.expression, guard.place, guard.reason, guard.is_native) for guard in found.guards.guards]
@@ -87,7 +87,7 @@ class _Describer:
         return BOUND, is_weak, kept.ELSE, self.prints.of(value)
 
     def _by_name(self, name: str) -> tuple:
-        """The description of an object that is the same wherever it is found."""
+        """Describe an object that every process finds under the same name."""
         value, is_weak = self.objects[name], isinstance(self.given[name], weakref.ref)
         if _is_plain(value):
             return PLAIN, False, value
@@ -122,12 +122,12 @@ class _Describer:
                 return module, name, self.prints.of(value)
         raise CannotKeep(f"an object of {type(value).__qualname__}")
 
-    # Where objects are found again
+    # Places of objects
 
     def _places(self) -> dict[str, list[tuple]]:
-        """For each object that is looked up by place, where it is: all ways that the guards have to it."""
+        """Object name -> all paths by which the guards reach it, for objects that are looked up by place."""
         found: dict[str, list[tuple]] = {}
-        above: list[tuple[int, tuple]] = []  # the nodes on the way: where each ends, and how it is reached
+        above: list[tuple[int, tuple]] = []  # the ancestors: the index where each subtree ends, and the path to it
         for index, (access, key, after, _, checks) in enumerate(self.nodes):
             while above and above[-1][0] <= index:
                 above.pop()
@@ -148,7 +148,7 @@ class _Describer:
         return found
 
     def _in_order(self, places: dict[str, list[tuple]]) -> tuple:
-        """The ways, each behind those to what it begins with."""
+        """Order the paths so that each comes after the object it starts from."""
         waiting, bindings = dict(places), []
         while waiting:
             ready = {}
@@ -172,7 +172,7 @@ class _Describer:
         return {target: names[id(tensor)] for target, tensor in tensors.items()}
 
     def _codes(self) -> tuple:
-        """The functions that were followed and whose code no fingerprint tells yet."""
+        """The followed functions whose code no other fingerprint covers."""
         known: set[int] = set()
         for value in (self.code, *self.objects.values()):
             code = value.__code__ if isinstance(value, types.FunctionType) else value
@@ -191,7 +191,7 @@ class _Describer:
     # Guards
 
     def _nodes(self) -> tuple[tuple, tuple[int, ...]]:
-        """The nodes, and the numbers of those that are to be finished."""
+        """The guard tree's nodes, and the indices of those that mention objects and must be completed by the reader."""
         nodes, unfinished = [], []
         for index, (access, key, after, slot, checks) in enumerate(self.nodes):
             written = tuple(map(self._check, checks))
@@ -234,7 +234,7 @@ def _object(value: Any) -> Any:
 
 
 def _is_looked_up(value: Any, given: Any) -> bool:
-    """Whether an object is looked up where the guards found it: what belongs to the program."""
+    """Whether an object belongs to the program and is therefore looked up where the guards found it."""
     return isinstance(value, (Tensor, *METHODS)) or isinstance(given, weakref.ref)
 
 

@@ -1,11 +1,9 @@
-"""Captures that another process made: found to fit a frame of this one, or not.
+"""Reuse captures that another process made, if they fit a frame of this one.
 
-In: what `keeping.describe` made of a capture, and a frame's values. Out: the same capture for the objects of this process, if
-they look as those did. Each object of the program that the capture knew by identity is looked up where its guards had found it;
-all others are looked up by name. Functions, code and classes have to have the fingerprints that they had. After that the guards
-themselves are asked.
-
-Nothing here imports what captures frames: a program whose captures were all kept does without.
+In: the description that `keeping.describe` made of a capture, and a frame's values. Out: the same capture bound to the objects
+of this process. The program's objects that the capture knew by identity are looked up where its guards found them, all others
+by name. Functions, code and classes must have the recorded fingerprints. Finally the guards themselves must hold.
+Nothing here imports the code that captures frames: a program whose captures were all kept does not load it.
 """
 
 from __future__ import annotations
@@ -31,21 +29,21 @@ from rushlight.dynamo.sources import ATTRIBUTE, CELL, HELD, ITEM, KEY_AT, MEMBER
 from rushlight.dynamo.stability import look_up
 from rushlight.nn.modules.module import Module
 
-# How an object that has a name is found again. The rest of a description says more.
+# How an object with a name is found again; the description's other fields depend on it.
 BOUND, PATH, MODULE, GLOBALS_OF, DTYPE, DEVICE, PLAIN, MODES = range(8)
-# What may be looked up where the guards found it.
+# Kinds of object that are looked up where the guards found them.
 A_MODULE, A_TENSOR, ELSE = range(3)
 
 
 class Kept(NamedTuple):
     """A capture as plain data.
 
-    `names` are descriptions of objects, by name: (how, whether it is referred to weakly, details). `bindings` say in their
-    order where those are that are looked up by place: (name, how to begin, from what, steps). `nodes` and `relations` make
-    the guard tree; `unfinished` are the numbers of the nodes that mention objects: names stand there for those that begin a
-    way, and (kind, how it is written, what is written) for checks. `attributes` are the names of the graph's tensors, by the
-    graph's own names for them. `codes` are places and fingerprints of functions that were followed and have no name, `seen`
-    the sizes and numbers that were met, and `stated` the guards' texts, packed.
+    `names` maps names to descriptions of objects: (how to find it, whether it is referred to weakly, details). `bindings`
+    lists, in order, the objects looked up by place: (name, kind of start, start, steps). `nodes` and `relations` make the guard
+    tree. `unfinished` holds the indices of nodes that mention objects: their key is a name, and their checks are (kind,
+    encoding, encoded value). `attributes` maps the graph's attribute names to names of tensors. `codes` holds places and
+    fingerprints of followed functions without a name, `seen` the sizes and numbers that were met, and `stated` the compressed
+    texts of the guards.
     """
 
     code: bytes
@@ -64,11 +62,11 @@ class Kept(NamedTuple):
 
 
 class Differs(Exception):
-    """An object of this process is not like the one that was captured."""
+    """An object of this process does not match the captured one."""
 
 
 class Found(NamedTuple):
-    """A capture that fits: its code and the text of it, guards, the check of them, and the tensors of its graph."""
+    """A capture that fits: its code and text, guards and their check, and the graph's tensors."""
 
     code: types.CodeType
     source: str
@@ -78,13 +76,13 @@ class Found(NamedTuple):
     attributes: dict[str, Tensor]
 
     def guarded(self, graph: Any, run: Callable) -> GuardedCode:
-        """The whole, with what runs its graph."""
+        """Complete the capture with `run`, which runs its graph."""
         code, source, name = renamed(self.code, self.source)
         return GuardedCode(code, {**self.globals, name: run}, self.check, self.guards, source, graph, graph_name=name)
 
 
 class _Stated(NamedTuple):
-    """An assumption, as `assumed.Stated` says."""
+    """An assumption (see `assumed.Stated`)."""
 
     expression: str
     place: str | None
@@ -93,7 +91,7 @@ class _Stated(NamedTuple):
 
 
 class KeptGuards(Assumed):
-    """The assumptions of a kept capture. Their texts, and the objects that only these mention, are read when somebody asks."""
+    """The guards of a kept capture. Their texts, and objects that only these mention, are loaded on first use."""
 
     def __init__(self, kept: Kept, names: dict[str, Any], died: list[Callable[[], None]]) -> None:
         self.parameters = kept.parameters
@@ -109,7 +107,7 @@ class KeptGuards(Assumed):
 
     @functools.cached_property
     def names(self) -> dict[str, Any]:
-        """The objects that the expressions mention, without those that have changed since the capture was found."""
+        """The objects that the expressions mention, except those that have changed since."""
         found, prints = dict(self._known), Fingerprints()
         for name, given in self._others.items():
             with contextlib.suppress(Differs, LookupError, AttributeError):
@@ -118,15 +116,15 @@ class KeptGuards(Assumed):
 
 
 def find(kept: Kept, frame: Any) -> Found | None:
-    """What a kept capture is in this process; None where something differs."""
+    """Bind a kept capture to this process; None if anything differs."""
     try:
         return _Finder(kept, frame).found()
-    except Exception:  # a way to an object is gone; what the program's own attributes raise is not known
+    except Exception:  # a path to an object is gone, or an attribute of the program raised
         return None
 
 
 def by_description(prints: Fingerprints, how: int, is_weak: bool, *details: Any) -> Any:
-    """An object that is not looked up by place; Differs where there is none that looks the same."""
+    """An object that is looked up by name. Raises Differs if it does not match."""
     if how == PATH:
         module, name, fingerprint = details
         value = at_path(module, name)
@@ -147,7 +145,7 @@ def by_description(prints: Fingerprints, how: int, is_weak: bool, *details: Any)
 
 
 def at_path(module: str, name: str) -> Any:
-    """What a module has under a dotted name. Modules of this library are imported for it."""
+    """The object at a dotted name in a module. Modules of this library are imported if needed."""
     owner = sys.modules.get(module) or (import_module(module) if module.startswith("rushlight.") else None)
     if owner is None:
         raise Differs(f"no module {module}")
@@ -155,7 +153,7 @@ def at_path(module: str, name: str) -> Any:
 
 
 class _Finder:
-    """Looks up one capture."""
+    """Binds one kept capture to a frame."""
 
     def __init__(self, kept: Kept, frame: Any) -> None:
         self.kept = kept
@@ -168,7 +166,7 @@ class _Finder:
         self.assumed = Assumed(kept.parameters)
 
     def found(self) -> Found:
-        """The capture, for objects that look as they did; Differs, or the error of a way that is gone, for others."""
+        """The capture, bound to objects that match. Raises Differs, or the error of a path that is gone."""
         kept = self.kept
         for name, begin, start, steps in kept.bindings:
             self._bind(name, self._reach(begin, start, steps))
@@ -247,12 +245,12 @@ class _Finder:
         return kind, (sizes, strides, from_name(dtype), device(place), requires_grad)
 
 
-# How what a check expects is written down.
+# Encodings of the value that a check expects.
 AS_IT_IS, BY_NAME, BUILTIN, OF_DTYPE, FACTS = range(5)
 
 
 def tensor_looks(value: Tensor, storages: dict) -> tuple:
-    """What a tensor has that its guards do not look at: type, own attributes, where it lies in which memory, and history."""
+    """The properties of a tensor that its guards do not test: type, own attributes, storage, offset, history."""
     impl = value._impl
     number = storages.setdefault(impl.storage, len(storages))
     attributes = tuple(sorted(value.__dict__))

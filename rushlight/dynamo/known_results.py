@@ -1,7 +1,7 @@
-"""Results of calls on fake tensors, remembered within one capture: the layers of a model make the same calls again and again.
+"""Known results: a cache of fake results within one capture, because a model's layers repeat the same calls.
 
-In: a node whose call is to be followed. Out: a fake like the one that the same call gave before on fakes that looked the same,
-or nothing. Only results in memory of their own that have no history are remembered; they are told by sizes, strides and types.
+In: a node whose call is to be followed. Out: a fake like the result of an equal call before, or nothing. Only new, history-free
+tensors are cached; the key is the arguments' sizes, strides and types.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _CONSTANTS = (type(None), bool, int, str, dtype, device)
 
 
 class _Unknown(Exception):
-    """An argument that says nothing that a result could be found by."""
+    """No cache key can be made from an argument."""
 
 
 class KnownResults:
-    """What calls of the library's functions gave."""
+    """A cache of the results of library calls."""
 
     def __init__(self) -> None:
         self._found: dict[tuple, tuple] = {}
-        self._others: set[Callable] = set()  # functions that gave something that is not remembered
+        self._others: set[Callable] = set()  # functions with a result that cannot be cached
 
     def key_of(self, node: Node) -> tuple | None:
-        """Under what the result of a call is remembered; None where it is not."""
+        """The cache key of a call; None if its result is not cached."""
         target = node.target
         if node.op != "call_function" or target in self._others or not _is_own(target) or state.grad_enabled:
             return None
@@ -46,7 +46,7 @@ class KnownResults:
         return target, arguments, state.inference, state.include, state.exclude, get_default_dtype()
 
     def find(self, key: tuple | None) -> Tensor | None:
-        """A fake like the one that was remembered."""
+        """A new fake like the cached one."""
         found = self._found.get(key)
         if found is None:
             return None
@@ -57,7 +57,7 @@ class KnownResults:
         return wrap(impl)
 
     def keep(self, key: tuple, result: Any, inputs: Iterable[Tensor]) -> None:
-        """Remember what a call gave that wrote to nothing and drew no random numbers."""
+        """Cache the result of a call that wrote to nothing and drew no random numbers."""
         if type(result) is Tensor and _is_plain(result._impl, inputs):
             impl = result._impl
             self._found[key] = (
@@ -69,7 +69,7 @@ class KnownResults:
 
 
 def _is_own(target: Callable) -> bool:
-    """Whether a function is the library's, or an operator of Python."""
+    """Whether a function belongs to the library or is a Python operator."""
     return own_module(target).partition(".")[0] in ("rushlight", "_operator")
 
 
@@ -79,14 +79,14 @@ def _is_plain(impl: TensorImpl, inputs: Iterable[Tensor]) -> bool:
 
 
 def _looks(value: Any) -> Any:
-    """What a result depends on of an argument. _Unknown where that cannot be said."""
+    """The properties of an argument that its call's result depends on. Raises _Unknown if these are not known."""
     kind = type(value)
     if kind is Node:
         return _tensor_looks(value.meta["example_value"])
     if kind in _CONSTANTS:
         return kind, value
     if kind is float:
-        return kind, repr(value)  # tells zeros apart
+        return kind, repr(value)  # repr tells -0.0 from 0.0
     if isinstance(value, (tuple, list)):
         return kind, *map(_looks, value)
     raise _Unknown

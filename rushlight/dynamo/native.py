@@ -1,7 +1,7 @@
-"""Instructions as Python text: what the generated code runs itself where the graph breaks.
+"""Instructions as Python text, for the generated code to run where the graph breaks.
 
-In: an instruction and expressions for the stack. Out: lines of Python, what they leave on the stack, and where the frame
-goes on.
+In: an instruction and expressions for the stack. Out: lines of Python, the stack after them, and the instructions at which the
+frame continues.
 """
 
 from __future__ import annotations
@@ -15,19 +15,18 @@ NULL_TEXT = "NULL"
 
 
 class HandledText(str):
-    """The text of what the stack keeps below an exception that is being handled."""
+    """The text of the stack entry below an exception that is being handled."""
 
 
 END = "__end"
-# What numbers begin with: `-1 ** 2` and `1.real` would be read in another way.
+# Texts that begin with these get parentheses: `-1 ** 2` and `1.real` would parse differently.
 _NUMBERS = frozenset("-0123456789")
 
 
 class Native:
-    """How to run an instruction.
+    """The Python form of an instruction.
 
-    `lines` may bind `__r` and are followed by one of `ways`: (condition text or None for otherwise, next instruction,
-    stack after).
+    `lines` may bind `__r`. One of `ways` follows: (condition text or None for otherwise, next instruction, stack after).
     """
 
     def __init__(self, lines: list[str], ways: Sequence[tuple[str | None, int, list[str]]] = ()) -> None:
@@ -36,7 +35,7 @@ class Native:
 
 
 def native(instruction: Instruction, index: int, stack: list[str], keyword_names: tuple[str, ...]) -> Native | None:
-    """The instruction at `index` as text; None where there is no such form."""
+    """The instruction at `index` as Python text; None if it has no such form."""
     name = instruction.opname
     stack = [f"({text})" if text[:1] in _NUMBERS else text for text in stack]
     rest, following = stack, index + 1
@@ -45,7 +44,7 @@ def native(instruction: Instruction, index: int, stack: list[str], keyword_names
     jump = _conditional(instruction, following, stack)
     if jump is not None:
         return jump
-    if name == "DELETE_FAST":  # what goes on is not given the variable
+    if name == "DELETE_FAST":  # the resume function simply does not get the variable
         return Native([], [(None, following, stack)])
     if name == "FOR_ITER":
         return _for_iter(instruction, following, stack)

@@ -1,6 +1,6 @@
-"""What differs from process to process and a capture may have looked at: hashes of texts, the order of sets, and addresses.
+"""Facts that differ between processes and that a capture may depend on: hashes of texts, the order of sets, addresses.
 
-What a capture made of these holds for its own process. Noted by thread.
+A capture that saw one only holds in its own process. Recorded per thread.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
-_FIXED = (int, float, complex, bool)  # whose hashes are the same in all processes
+_STABLE_HASH = (int, float, complex, bool)  # hash() of these does not depend on PYTHONHASHSEED
 
 
 class _Seen(threading.local):
@@ -19,27 +19,27 @@ _seen = _Seen()
 
 
 def forget() -> None:
-    """A capture begins."""
+    """Reset at the beginning of a capture."""
     _seen.any = False
 
 
 def note() -> None:
-    """The capture looked at something of this process."""
+    """Record that the capture depends on this process."""
     _seen.any = True
 
 
 def note_order(items: Iterable) -> None:
-    """The capture looked at the order of a set."""
-    if not all(type(item) in _FIXED for item in items):
+    """Record that the capture saw the order of a set."""
+    if not all(type(item) in _STABLE_HASH for item in items):
         note()
 
 
 def note_text(text: object) -> None:
-    """The capture has made a value, which may be a text with an address."""
+    """Record a value of the capture if it is a text with an address."""
     if type(text) is str and " at 0x" in text:
         note()
 
 
 def were_seen() -> bool:
-    """Whether the capture looked at anything of this process."""
+    """Whether the capture depends on this process."""
     return _seen.any

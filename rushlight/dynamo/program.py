@@ -1,7 +1,7 @@
-"""The function that takes a frame's place, written as Python text.
+"""The function that replaces a frame, written as Python text.
 
-In: the captured graph, values to make, effects, and how the frame goes on. Out: source text, and a code object with the
-names that it mentions. Text rather than bytecode: it reads as what happens, and it is the same for all versions of Python.
+In: the captured graph, values to build, effects, and how the frame continues. Out: source text, and a code object with the
+objects that it names. Text rather than bytecode, because it is readable and the same for all Python versions.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _LITERALS = (int, str, bytes, bool, type(None))
 
 
 class ProgramWriter:
-    """Collects the statements of one generated function, which mentions objects by the names that its guards give them."""
+    """Collects the statements of one generated function. Objects are mentioned by the names that the guards give them."""
 
     def __init__(
         self, guards: Guards, module_globals: dict, effects: SideEffects, node_of: Callable[[SymInt], Any]
     ) -> None:
-        """`node_of` gives the graph's node of an integer that the graph calculates."""
+        """`node_of` returns the graph's node of an integer that the graph computes."""
         self.node_of = node_of
         self.parameters = guards.parameters
         self.is_changed = effects.is_changed
@@ -51,7 +51,7 @@ class ProgramWriter:
     # Texts
 
     def expression(self, value: Value) -> str:
-        """An expression for a value: how it was reached, or how it is made. A mutable value is made once."""
+        """An expression that reaches or builds a value. A mutable value is built once."""
         found = self._made.get(id(value))
         if found is not None:
             return found
@@ -80,7 +80,7 @@ class ProgramWriter:
         return self.name_of(value, type(value).__name__)
 
     def symbolic(self, number: SymInt) -> str:
-        """An open integer, computed from the sizes of inputs, which are read at the function's beginning."""
+        """An open integer, computed from the input sizes that the function reads at its start."""
         expression = number.expr
         self.symbols.update(expression.free_variables())
         return f"({expression.substitute({symbol: Var(f'__{symbol.name}') for symbol in expression.free_variables()})})"
@@ -94,7 +94,7 @@ class ProgramWriter:
         return self.literal(value)
 
     def begin(self, value: Value, text: str) -> str:
-        """Make an object before what it holds, which may hold the object; returns its name."""
+        """Create an object before its contents, which may refer to it; return its name."""
         name = self._made[id(value)] = self.keep(text)
         return name
 
@@ -103,14 +103,14 @@ class ProgramWriter:
         return "__globals" if namespace is self.module_globals else self.name_of(namespace, "globals")
 
     def output(self, value: Any) -> str:
-        """The result of the graph for a tensor."""
+        """The graph's result for a tensor."""
         text = self.result(value.graph_node)
         if value.is_inference and not self.is_in_inference_mode:
             return f"{self.name_of(as_inference, 'as_inference')}({text})"
         return text
 
     def result(self, node: Any) -> str:
-        """What the graph gives for a node."""
+        """The graph's result for a node."""
         if node not in self.outputs:
             self.outputs.append(node)
         return f"__results[{self.outputs.index(node)}]"
@@ -118,7 +118,7 @@ class ProgramWriter:
     # Statements
 
     def keep(self, text: str) -> str:
-        """Assign an expression to a variable of its own, and return the variable's name."""
+        """Assign an expression to a new variable, and return the variable's name."""
         name = f"__v{self._temporaries}"
         self._temporaries += 1
         self.statement(f"{name} = {text}")
@@ -129,14 +129,14 @@ class ProgramWriter:
         self.lines.append(line)
 
     def text(self, name: str, first: list[str]) -> str:
-        """The function's source, `first` being the lines before all others."""
+        """The function's source; the lines of `first` come before all others."""
         body = [*first, *self.lines] or ["pass"]
         parameters = ", ".join((*map(parameter_text, self.parameters), "__globals", "__closure"))
         return f"def {name}({parameters}):\n" + "".join(f"    {line}\n" for line in body)
 
 
 def as_inference(tensor: Tensor) -> Tensor:
-    """A result of a region of inference mode, which a backend may have made outside of it."""
+    """Mark a result of inference mode as an inference tensor: a backend may have made it outside that mode."""
     impl = tensor._impl
     if not impl.inference:
         impl.inference, impl.key_set = True, impl.key_set & ~AUTOGRAD_BITS
@@ -144,7 +144,7 @@ def as_inference(tensor: Tensor) -> Tensor:
 
 
 def line_mark(line: int | None) -> str:
-    """What follows a statement that belongs to a line of its own of the original's file."""
+    """A comment that assigns a statement to its own line of the original file."""
     return "" if line is None else f"  # line {line}"
 
 
@@ -154,8 +154,8 @@ def _marked_lines(text: str) -> dict[int, int]:
 
 
 def compile_function(text: str, original: types.CodeType, line: int) -> types.CodeType:
-    """The code object of a generated function: named like the original, its lines the given one of the original's file, except
-    for statements that are marked with another one."""
+    """Compile a generated function. It is named like the original, and its statements have the given line of the original file,
+    except those with a `line_mark`."""
     tree, marked = ast.parse(text), _marked_lines(text)
     for node in ast.walk(tree):
         if hasattr(node, "lineno"):

@@ -1,6 +1,6 @@
-"""Regions of a program in which frames are captured, or are not: functions that switch the hook around a call.
+"""Regions in which frames are captured, or are not: functions that switch the frame hook around a call.
 
-In: a callback and a function. Out: the function, whose calls (and those that it makes) go through the callback.
+In: a callback and a function. Out: a function whose call runs with the callback as frame hook.
 """
 
 from __future__ import annotations
@@ -18,21 +18,20 @@ from rushlight.dynamo.instructions import parameter_names
 
 _PACKAGE = __name__.partition(".")[0]
 _MODULES = f"{_PACKAGE}.nn.modules"
-# Where files of the standard library lie, and installed packages. (`sysconfig` takes long to import.)
+# Folders of the standard library and of installed packages. (`sysconfig` is slow to import.)
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 _INSTALLED = tuple(folder + os.sep for folder in site.getsitepackages())
 # Packages whose functions do no tensor arithmetic: following them gains nothing.
 _NOT_FOLLOWED = ("numpy", "scipy", "_pytest", "pluggy", "pytest", "hypothesis", "bytecode", "coverage", "torch",
                  "ml_dtypes")  # fmt: skip
 CALL_MODEL = "call_model"
-"""The name of functions that only call a model: what they are about is the model."""
+"""The name of functions that only call a model; reports name the model instead."""
 
 
 def is_left_alone(code: types.CodeType, namespace: dict[str, Any]) -> bool:
-    """Whether frames of a code object, with these globals, run as they are: those of comprehensions, of this library, and of
-    what does no tensor arithmetic."""
+    """Whether frames of a code object run in eager: comprehensions, this library, and packages without tensor arithmetic."""
     if not all(name.isidentifier() for name in parameter_names(code)):
-        return True  # a comprehension, whose frame goes on with an iterator that nobody else sees
+        return True  # a comprehension: its frame shares an iterator that a resume function could not take over
     module, path = namespace.get("__name__") or "", code.co_filename
     if module.partition(".")[0] == _PACKAGE:
         return not module.startswith(_MODULES) and code.co_name != CALL_MODEL
@@ -43,7 +42,7 @@ def is_left_alone(code: types.CodeType, namespace: dict[str, Any]) -> bool:
 
 
 def followable(model: Callable) -> Callable:
-    """`model`, or a Python function that calls it where the hook would not see its own frame."""
+    """`model`, or a Python function that calls it if the hook would not see the model's own frame."""
     function = model.__func__ if isinstance(model, types.MethodType) else model
     if isinstance(function, types.FunctionType) and not is_left_alone(function.__code__, function.__globals__):
         return model
@@ -58,12 +57,12 @@ _CALL_MODEL = next(code for code in followable.__code__.co_consts if isinstance(
 
 
 def only_calls_model(code: types.CodeType) -> bool:
-    """Whether this is the code of a function that `followable` made, whose closure is the model."""
+    """Whether this is the code of the function that `followable` makes; its closure holds the model."""
     return code is _CALL_MODEL
 
 
 def optimize(callback: Callable) -> Callable[[Callable], Callable]:
-    """A decorator that has `callback` asked about the function's frames and those below them."""
+    """A decorator that installs `callback` as the frame hook for calls of the function."""
 
     def decorate(function: Callable) -> Callable:
         followed = followable(function)
@@ -84,11 +83,11 @@ def optimize(callback: Callable) -> Callable[[Callable], Callable]:
 
 
 _wrappers: weakref.WeakSet[Callable] = weakref.WeakSet()
-_forced = False  # whether compiled functions run as they are
+_forced = False  # compiled functions run in eager
 
 
 def force_eager(forced: bool) -> None:
-    """Let compiled functions, present and future ones, run as they are, or let them run compiled again."""
+    """Make all compiled functions, present and future, run in eager, or undo that."""
     global _forced
     _forced = forced
     for run in list(_wrappers):
@@ -96,7 +95,7 @@ def force_eager(forced: bool) -> None:
 
 
 def _switch(run: Callable) -> None:
-    """A compiled function's call reads its callback from its closure; without one there is no hook."""
+    """Set the callback in a compiled function's closure; None disables the hook."""
     run.__closure__[run.__code__.co_freevars.index("callback")].cell_contents = None if _forced else run._rushlight_callback
 
 
@@ -107,7 +106,7 @@ _WRAPPER = next(
 
 
 def is_compiled_wrapper(function: object) -> bool:
-    """Whether a function is what `optimize` returned. Others may have its attributes, which `functools.wraps` copies."""
+    """Whether `optimize` returned this function. Its attributes do not tell, because `functools.wraps` copies them."""
     return getattr(function, "__code__", None) is _WRAPPER
 
 
@@ -118,7 +117,7 @@ def _look_like(wrapper: Callable, function: Callable) -> None:
 
 
 def disable(function: Callable, recursive: bool = True) -> Callable:
-    """`function`, which is never captured, nor, if `recursive`, what it calls."""
+    """Wrap `function` so that it is never captured; with `recursive`, neither are its callees."""
     if not recursive:
         skip_code(function.__code__)
 

@@ -1,8 +1,8 @@
-"""Resume functions: the rest of a function's code from one instruction on.
+"""Resume functions: the rest of a function's code, starting at one instruction.
 
-In: a code object, an instruction, and what is on the stack there. Out: a code object that takes the stack and the local
-variables as parameters, puts the stack in place and jumps. The only file that assembles bytecode; the `bytecode` package
-knows how.
+In: a code object, an instruction, and the kinds of the stack entries there. Out: a code object that takes the stack and the
+local variables as parameters, rebuilds the stack and jumps to the instruction. The only file that assembles bytecode, with the
+`bytecode` package.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _ON_TWO_LOCALS = {
 
 @dataclass
 class _Origin:
-    """What a resume function's code was made of: its instruction `begin + i` is `places[i]` of `code`.
+    """The origin of a resume function: instruction `begin + i` of it is instruction `places[i]` of `code`.
 
-    The second half of an instruction that was split has None for its place.
+    The second half of a split instruction has None as its place.
     """
 
     code: CodeType
@@ -41,15 +41,16 @@ class _Origin:
     made: weakref.ref[CodeType]
 
 
-# Resume functions by the identity of their code, for as long as that lives: equal codes may belong to different files.
+# id(code) of a resume function -> its origin, while the code lives. Not keyed by equality: equal codes may belong to different
+# files.
 _origins: dict[int, _Origin] = {}
 
 
 def resume_code(code: CodeType, index: int, stack: str, local_names: tuple[str, ...], raising: bool = False,
                 is_plain: bool = False) -> CodeType:  # fmt: skip
-    """The code from instruction `index` on: the same object for the same place of the same function.
+    """The code from instruction `index` on; the same place of the same function gives the same object.
 
-    `code` may be a resume function itself: then its original is resumed, so that a loop comes back to the same function.
+    If `code` is a resume function itself, its original is resumed, so that a loop returns to the same resume function.
     """
     origin = _origins.get(id(code))
     if origin is not None and index >= origin.begin:
@@ -64,10 +65,10 @@ def _resume_code(original: tuple[CodeType, str], index: int, stack: str, local_n
                  is_plain: bool) -> CodeType:  # fmt: skip
     """The code of a file from instruction `index` on.
 
-    `stack` has a letter for each entry, from the bottom: "v" a value, "n" NULL, "h" what stands below a handled exception,
-    which is being handled again. The parameters are `local_names`, then the values of the stack; with `raising` a last one,
-    an exception, is raised there instead of running the instruction. Cell variables become free variables, after the
-    original's own. `is_plain` makes a code object of its own for callers that never have it captured.
+    `stack` has a letter for each entry, from the bottom: "v" a value, "n" NULL, "h" the entry below a handled exception, whose
+    handling is restored. The parameters are `local_names`, then the values of the stack; with `raising` a last one, an
+    exception, which is raised instead of running the instruction. Cell variables become free variables, after the original's
+    own. `is_plain` makes a separate code object, for callers that never capture it.
     """
     code, _ = original
     body = _body_of(original)
@@ -88,16 +89,16 @@ def _resume_code(original: tuple[CodeType, str], index: int, stack: str, local_n
     made.freevars, made.cellvars = freevars, []
     made.flags = body.flags & ~0x0C
     made.docstring = None if PYTHON < (3, 13) else made.docstring
-    # The stack depths are known; what would be computed does not know of the way in.
+    # Pass the known stack depths: computing them would miss the new entry.
     concrete = made.to_concrete_bytecode(compute_exception_stack_depths=False)
-    _share_places(concrete, cells)
+    _redirect_cells(concrete, cells)
     found = concrete.to_code(stacksize=code.co_stacksize + len(stack) + 2, compute_exception_stack_depths=False)
     _remember(found, code, sum(isinstance(item, Instr) for item in before), places)
     return found
 
 
-def _share_places(concrete: ConcreteBytecode, cells: tuple[str, ...]) -> None:
-    """Let instructions on local variables that are cells mean the places of the free variables that these became."""
+def _redirect_cells(concrete: ConcreteBytecode, cells: tuple[str, ...]) -> None:
+    """Point instructions on local variables that are cells to the free variables that replaced these."""
     for item in concrete:
         if isinstance(item, ConcreteInstr) and item.name in _ON_LOCALS and item.name not in _ON_TWO_LOCALS:
             name = concrete.varnames[item.arg]
@@ -116,7 +117,7 @@ def _remember(made: CodeType, code: CodeType, begin: int, places: list[int | Non
 
 @lru_cache(maxsize=64)
 def _body_of(original: tuple[CodeType, str]) -> Bytecode:
-    """The body, whose handlers' stack depths are those of the code's exception table, which reading does not keep."""
+    """The body as `bytecode` reads it. Its handlers get their stack depths from the exception table, which `bytecode` drops."""
     code, _ = original
     body, position, begun = Bytecode.from_code(code), 0, []
     for item in body:
@@ -134,12 +135,12 @@ def _load(position: int, kind: str) -> list[Instr]:
     if kind == "n":
         return [Instr("PUSH_NULL")]
     name = f"{STACK_PARAMETER}{position}"
-    moved = [Instr("LOAD_FAST", name), Instr("DELETE_FAST", name)]  # so that nothing is kept for longer than on the stack
+    moved = [Instr("LOAD_FAST", name), Instr("DELETE_FAST", name)]  # the parameter must not outlive the stack entry
     return moved if kind == "v" else [*moved, Instr("PUSH_EXC_INFO"), Instr("POP_TOP")]
 
 
 def _body_with_label(body: Bytecode, index: int, target: Label, cells: tuple[str, ...]) -> tuple[list, list[int | None]]:
-    """The body, with the label before an instruction; and for each of its instructions which one of `body` it is."""
+    """The body with the label before an instruction, and the index in `body` of each instruction."""
     found: list = []
     places: list[int | None] = []
     position, has_begun = 0, False
@@ -157,9 +158,10 @@ def _body_with_label(body: Bytecode, index: int, target: Label, cells: tuple[str
 
 
 def _for_cells(item: Instr, cells: tuple[str, ...]) -> list[Instr]:
-    """An instruction on a cell variable as one on the free variable; where it is on two local variables, as two instructions.
+    """Turn an instruction on a cell variable into one on the free variable. An instruction on two local variables is split into
+    two.
 
-    Cells are loaded like local variables since 3.13, and comprehensions put others in their places since 3.12.
+    CPython loads cells like local variables since 3.13, and comprehensions replace cells with locals since 3.12.
     """
     if item.name in _ON_TWO_LOCALS:
         pairs = zip(_ON_TWO_LOCALS[item.name], item.arg, strict=True)
@@ -201,5 +203,5 @@ def _handler_at(body: Bytecode, index: int) -> TryBegin | None:
 
 
 def receiver_name(code: CodeType) -> str | None:
-    """The parameter that has to stay the first one, because `super()` without arguments looks there."""
+    """The parameter that must stay first, because `super()` without arguments reads it."""
     return code.co_varnames[0] if "__class__" in code.co_freevars and code.co_argcount else None

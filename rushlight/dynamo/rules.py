@@ -1,6 +1,6 @@
-"""What a program says of all captures of the process, and how many there were.
+"""Process-wide rules of capture, and counters of what happened.
 
-`RULES` are read whenever a frame is captured; `counters` count what happened, under the names that PyTorch gives.
+`RULES` are read whenever a frame is captured; `counters` have PyTorch's names.
 """
 
 from __future__ import annotations
@@ -11,31 +11,31 @@ from dataclasses import dataclass
 
 @dataclass
 class Rules:
-    """Settings of capture that are not those of one compiled function."""
+    """Settings for all captures of the process."""
 
     automatic_dynamic_shapes: bool = True
-    """Leave sizes open that differ from those of an earlier capture, where `compile` was not told."""
+    """Open sizes that changed since an earlier capture, unless `compile` was told otherwise."""
 
     assume_static_by_default: bool = True
-    """Fix sizes that are met for the first time; False opens all, as `dynamic=True` does."""
+    """Fix sizes that are met for the first time; False opens all, like `dynamic=True`."""
 
     capture_scalar_outputs: bool = False
-    """Keep what `item()` and its like give in the graph, as numbers that are known when it runs."""
+    """Keep the results of `item()` and the like in the graph, as numbers that are known when it runs."""
 
     capture_dynamic_output_shape_ops: bool = False
-    """Keep operators in the graph whose results are as large as values say, such as `nonzero`."""
+    """Keep operators in the graph whose result sizes depend on data, such as `nonzero`."""
 
     trace_numpy: bool = True
-    """Follow functions of NumPy, as operations on tensors."""
+    """Capture NumPy functions as tensor operations."""
 
     suppress_errors: bool = False
-    """Run a frame in eager, with a warning, where a backend fails; not with `fullgraph`."""
+    """Run a frame in eager, with a warning, if the backend fails. `fullgraph` ignores this."""
 
     error_on_recompile: bool = False
-    """Raise RecompileError where a frame would be captured again."""
+    """Raise RecompileError instead of capturing a frame again."""
 
     disable: bool = False
-    """Capture nothing; what was captured is used."""
+    """Capture nothing new; existing captures are still used."""
 
 
 RULES = Rules()

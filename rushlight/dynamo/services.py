@@ -1,6 +1,6 @@
-"""What tracked values ask of the frame that is followed: other values, keys, iterators, modes.
+"""Services of the followed frame for tracked values: other values, keys, iterators, modes.
 
-In: tracked values and real objects with their sources. Out: tracked values, with what they assume guarded in the session.
+In: tracked values and real objects with their sources. Out: tracked values; their assumptions are guarded in the session.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from rushlight.dynamo.values.sequences import SequenceValue
 from rushlight.dynamo.values.tensor import TensorValue, wrap_result
 
 _METHODS = (types.FunctionType, staticmethod, classmethod)
-_LASTING = (types.FunctionType, type, types.ModuleType, types.BuiltinFunctionType)
+_CONSTANT_KINDS = (types.FunctionType, type, types.ModuleType, types.BuiltinFunctionType)
 
 
 class Services:
-    """What every followed frame does for values. The frame is a `Translator`, whose `session` this uses, with its graph, the
-    assumptions made and the changes to objects from outside."""
+    """The operations that every followed frame offers to values. `Translator` inherits them; they use its session's graph,
+    guards and side effects."""
 
     session: Session
     graph: GraphBuilder
@@ -49,7 +49,7 @@ class Services:
 
     @property
     def python(self) -> tuple[int, int]:
-        """The version of Python, whose errors' texts differ."""
+        """The Python version; the texts of its errors differ."""
         return PYTHON
 
     def wrap(self, value: Any, source: Source | None) -> Value:
@@ -57,14 +57,14 @@ class Services:
         return self.session.wrap(self, value, source)
 
     def later(self, value: Any, source: Source | None) -> Value:
-        """The same, guarded when something looks at it."""
+        """A lazy tracked value, guarded when something first uses it."""
         return self.session.later(self, value, source)
 
     def wrap_constant(self, value: Any) -> Value:
-        """The tracked value of an object that the frame always finds the same."""
+        """The tracked value of an object that is the same on every run."""
         if is_constant_value(value):
             return constant_of(value)
-        if isinstance(value, _LASTING) or builtin.is_builtin(value):
+        if isinstance(value, _CONSTANT_KINDS) or builtin.is_builtin(value):
             return self.wrap(value, None)
         return self.wrap(value, self.session.hold(value))
 
@@ -98,7 +98,7 @@ class Services:
         return self.wrap(found, Attribute(owner.source or self.held(owner.module), name))
 
     def class_member(self, kind: type, name: str, found: Any) -> Value | None:
-        """The function of a method of any kind that a class has, guarded to stay there; None for what is no method."""
+        """The function of a class's method, guarded to stay there; None for an attribute that is no method."""
         if not isinstance(found, _METHODS):
             return None
         known = self.session.methods.get((id(kind), name))
@@ -109,25 +109,25 @@ class Services:
         return known[1]
 
     def guard_member(self, kind: type, name: str, found: Any) -> None:
-        """Assume that a class keeps what it has under a name."""
+        """Guard that a class keeps its attribute of this name."""
         owner = next(base for base in kind.__mro__ if name in base.__dict__)
         if is_stable(owner):
             return
         self.guards.class_member(kind, name, found)
 
     def method_of(self, owner: Value, function: Value) -> Value:
-        """A method with its object."""
+        """Bind a method to its object."""
         return BoundMethodValue(owner, function)
 
     def tensor_value(self, node: Any, source: Source | None, kind: type) -> Value:
-        """The tracked value of a tensor with a node."""
+        """The tracked value of a tensor node."""
         made = wrap_result(self, node, node.meta["example_value"])
         made.source = source
         made.kind = kind
         return made
 
     def wrap_cell(self, cell: types.CellType, source: Source, name: str) -> CellValue:
-        """A real cell."""
+        """The tracked value of a real cell."""
         known = self.session.known(cell)
         if known is not None:
             self.session.same_place(known, cell, source)
@@ -142,7 +142,7 @@ class Services:
         return made
 
     def held(self, value: Any) -> Held:
-        """A source for an object that generated code keeps."""
+        """A source for an object that generated code holds."""
         return self.session.hold(value)
 
     def class_source(self, kind: type) -> Source:
@@ -150,13 +150,13 @@ class Services:
         return self.session.hold(kind)
 
     def bound_method(self, owner: Value, name: str) -> Value:
-        """A method of a value of a built-in type; AttributeError where its type has none of that name."""
+        """A method of a value with a built-in type; AttributeError if the type has none of that name."""
         if not hasattr(owner.python_type(), name):
             raise raised(AttributeError(f"'{owner.python_type().__name__}' object has no attribute '{name}'"))
         return NamedMethodValue(owner, name)
 
     def key(self, value: Value) -> Any:
-        """A value as key of a dict or item of a set."""
+        """The key that a value makes in a dict or set."""
         if not value.is_constant():
             held = self.held_object(value)
             if held is not None:
@@ -179,13 +179,13 @@ class Services:
         return type(value) is ObjectValue and is_hashed_by_identity(value.kind)
 
     def identity(self, value: Value) -> Value:
-        """`id(value)` of an object that only the running program has."""
+        """`id(value)`, for an object that the captured program made."""
         if not self._is_told_by_identity(value):
             raise GraphBreak(f"the id of {value}")
         return IdValue(identity_of(value))
 
     def held_object(self, value: Value) -> Any:
-        """The module, parameter or buffer itself for one that is guarded by its identity, as which it may be a key; or None."""
+        """The real module, parameter or buffer if the value is guarded by identity and so may be a key; else None."""
         if isinstance(value, ModuleValue) and is_hashed_by_identity(value.kind):
             return value.real
         if isinstance(value, TensorValue) and isinstance(value.source, Held):
@@ -193,8 +193,8 @@ class Services:
         return self._parameter_from_outside(value) if isinstance(value, TensorValue) else None
 
     def _parameter_from_outside(self, value: TensorValue) -> Tensor | None:
-        """A tensor that the program trains, or that a module holds, from now on guarded by its identity, too; None for others,
-        which come and go."""
+        """The real tensor if it is a trained leaf or belongs to a module, now guarded by identity, too. None for other tensors,
+        which change from call to call."""
         real = self.graph.real(value.graph_node) if value.source is not None else None
         if real is None or not (real.requires_grad and real.is_leaf or _is_of_module(value.source)):
             return None
@@ -240,11 +240,11 @@ class Services:
         return found
 
     def lazily(self, values: Value) -> Iterator[Value]:
-        """The values that iterating yields, taken when they are needed."""
+        """Iterate over a value lazily."""
         return self.drain(iterate(self, values))
 
     def drain(self, iterator: Value) -> Iterator[Value]:
-        """All further values of an iterator."""
+        """The remaining values of an iterator."""
         if isinstance(iterator, IteratorValue):
             yield from iterator.items
             return
@@ -252,8 +252,8 @@ class Services:
             yield found
 
     def leave_to_python(self, reason: str, hint: str) -> NoReturn:
-        """End the graph before the call that is being followed, and keep the functions on the way, and all that the last one
-        calls, from being captured by themselves; the captured frame itself, where it calls none, runs as it is from now on."""
+        """Break the graph before the call being followed, and never capture the functions on the way to it, nor any callee of
+        the innermost one. If the captured frame itself makes the call, it runs in eager from now on."""
         frame = self
         while frame.parent is not None:
             skip_code(frame.code, frame is self)
@@ -261,7 +261,7 @@ class Services:
         raise (FrameNeeded if frame is self else GraphBreak)(reason, hint)
 
     def set_grad_mode(self, enabled: bool) -> None:
-        """Switch the grad mode from here on, in the graph and for what follows."""
+        """Switch grad mode in the graph and for the rest of the capture."""
         self.session.asked_grad_mode = True
         if state.grad_enabled == enabled:
             return

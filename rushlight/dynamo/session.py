@@ -1,4 +1,4 @@
-"""What all translators of one capture share: the graph, guards, effects, and the tracked values of real objects."""
+"""The state shared by all translators of one capture: the graph, guards, effects, and the tracked values of real objects."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ if TYPE_CHECKING:
     from rushlight.dynamo.values.base import Following
 
 _GRAD_KINDS = (no_grad, enable_grad)
-# What is guarded by what it is like, not by identity, where it comes from outside.
-_BY_LIKENESS = (TensorValue, SequenceValue, DictValue, SetValue, ObjectValue, OpaqueValue)
+# Outside values of these kinds are guarded by their properties, not by identity.
+_GUARDED_BY_PROPERTIES = (TensorValue, SequenceValue, DictValue, SetValue, ObjectValue, OpaqueValue)
 
 
 class Session:
@@ -91,18 +91,18 @@ class Session:
         self.cells: list[Source] = []
         self.generators: list[Value] = []
         self.open_modes: list[RegionValue] = []
-        self.build_part: Callable | None = None  # compiles a graph that belongs to a node, when that first runs
-        self.maps = 0  # how many calls of vmap are being followed
+        self.build_part: Callable | None = None  # compiles a subgraph that a node calls, when it first runs
+        self.maps = 0  # depth of vmap calls being followed
         self.steps = self.steps_before_call = 0
-        self.has_tensor_keys = False  # whether a dict or set from outside has tensors for keys
-        self.has_arrays = False  # whether arrays of NumPy are inputs
-        self.may_be_handled = False  # whether a handler of the program is there for what an operation of the graph may raise
-        self.asked_grad_mode = False  # whether the program asked whether gradients are recorded, or switched that
+        self.has_tensor_keys = False  # a dict or set from outside has tensors as keys
+        self.has_arrays = False  # NumPy arrays are inputs
+        self.may_be_handled = False  # a handler of the program may catch what an operation of the graph raises
+        self.asked_grad_mode = False  # the program read or switched grad mode
         self.active: Following | None = None
         sizes.environment.locate = self._location
         self.lines: dict[str, set[int | None]] = {}  # lines followed, by file
         self.followed: dict[int, tuple[types.CodeType, types.FunctionType | None]] = {}
-        self.methods: dict[tuple[int, str], tuple[type, Value]] = {}  # the methods of classes, which are kept alive
+        self.methods: dict[tuple[int, str], tuple[type, Value]] = {}  # (class, name) -> (class kept alive, method)
         self._known: dict[int, Value] = {}
         self._integers: dict[str, SymbolicValue] = {}
         self._floats: dict[str, OpenFloatValue] = {}
@@ -110,14 +110,14 @@ class Session:
         self._keep: list[Any] = []
 
     def _location(self) -> str:
-        """The line that is followed."""
+        """The line being followed."""
         line = self.active.user_stack()[-1] if self.active is not None else None
         return "" if line is None else f"{line.filename}:{line.lineno} in {line.name}: {line.line}"
 
     # Real objects as tracked values
 
     def wrap(self, tx: Following, value: Any, source: Source | None) -> Value:
-        """The tracked value of a real object: the same one for the same object. What is assumed of it is guarded."""
+        """The tracked value of a real object; the same object gives the same value. Guards what is assumed of it."""
         known = self._known.get(id(value))
         if known is not None:
             self.same_place(known, value, source)
@@ -125,36 +125,36 @@ class Session:
         made = self._make(tx, value, source)
         if not isinstance(made, ConstantValue):
             self.remember(value, made)
-            if _may_be_another(made):
+            if _may_alias(made):
                 self.distinct.append(made.source)
         return made
 
     def later(self, tx: Following, value: Any, source: Source | None) -> Value:
-        """The same for when something looks at the value: until then nothing is guarded."""
+        """A lazy tracked value: nothing is guarded until something uses it."""
         if source is None:
             return self.wrap(tx, value, None)
         return PendingValue(lambda: self.wrap(tx, value, source), source, type(value))
 
     def remember(self, value: Any, made: Value) -> None:
-        """Have `wrap` answer with this tracked value for an object."""
+        """Make `wrap` return this tracked value for an object."""
         self._known[id(value)] = made
         self._keep.append(value)
 
     def forget_objects(self) -> None:
-        """Let go of the program's objects, which the cycles among the records of a capture would keep until a collection."""
+        """Drop the program's objects: reference cycles in a capture's records would keep them until a garbage collection."""
         self._keep.clear()
         self._known.clear()
         self.methods.clear()
         self.effects.forget()
         self.active = None
-        self.sizes.environment.locate = str  # which says nothing, and holds nothing
+        self.sizes.environment.locate = str  # a function that returns "" and holds nothing
 
     def known(self, value: Any) -> Value | None:
-        """The tracked value of an object that was met before."""
+        """The tracked value of an object that was wrapped before."""
         return self._known.get(id(value))
 
     def same_place(self, known: Value, value: Any, source: Source | None) -> None:
-        """Guard that an object is found at another place, too."""
+        """Guard that an object is also found at another source."""
         if source is None or source == known.source:
             return
         if known.source is None:
@@ -215,7 +215,7 @@ class Session:
         return self.graph.tensor_value(node, node.meta["example_value"], source, value)
 
     def _array(self, value: np.ndarray, source: Source | None) -> ArrayValue:
-        """An array, by the tensor that lies over it."""
+        """Track an array as the tensor that shares its memory."""
         place = source or self.hold(value)
         self.guards.same_type(place, value)
         over = Asked(place, self.guards.name(from_numpy, "from_numpy"))
@@ -239,7 +239,7 @@ class Session:
         return made
 
     def number_tensor(self, number: Any, kind: dtype, source: NumberTensor) -> TensorValue:
-        """Open numbers as an input of the graph: for a single one, a tensor without dimensions."""
+        """A graph input for open numbers. A single number becomes a 0-d tensor."""
         made = self._number_tensors.get(source.text)
         if made is None:
             node = self.graph.input(tensor(number, dtype=kind), source)
@@ -248,7 +248,7 @@ class Session:
 
     @property
     def opens_numbers(self) -> bool:
-        """Whether some size or number is left open."""
+        """Whether any size or number is open."""
         return self.sizes.any or bool(self._floats) or bool(self.sizes.environment.unknown)
 
     def _callable(self, tx: Following, value: Any, source: Source | None) -> Value | None:
@@ -372,11 +372,11 @@ class Session:
         return DictValue(items, type(value), source, factory, lambda: self.guards.same_items(source, keys, "keys", type(value)))
 
     def is_key(self, value: Any) -> bool:
-        """Whether an object may be a key of a followed dict."""
+        """Whether an object may be a key of a tracked dict."""
         return is_key(value)
 
     def key_text(self, key: Any) -> Any:
-        """A key as it stands in expressions: itself, or a name for it."""
+        """A key in the form for expressions: itself, or a name for it."""
         return key if type(key) in (str, int, bool, type(None)) else Named(self.guards.name(key, "key"))
 
     def _module(self, value: Module, source: Source | None) -> ModuleValue:
@@ -432,28 +432,27 @@ class Session:
         return made
 
     def hold(self, value: Any) -> Held:
-        """A source for an object that the generated code keeps itself."""
+        """A source for an object that the generated code holds."""
         return Held(self.guards.name(value, "held"))
 
 
-def _may_be_another(made: Value) -> bool:
-    """Whether a value may be, in another call, an object that it is not in this one: it comes from outside, and no identity
-    is guarded."""
+def _may_alias(made: Value) -> bool:
+    """Whether the value may alias others in a later call: it comes from outside, and its identity is not guarded."""
     if isinstance(made, FunctionValue):
         return made.by_code
-    return made.source is not None and isinstance(made, _BY_LIKENESS) and not isinstance(made, ModuleValue)
+    return made.source is not None and isinstance(made, _GUARDED_BY_PROPERTIES) and not isinstance(made, ModuleValue)
 
 
 _BY_IDENTITY = (object.__hash__, object.__eq__, type.__hash__, type.__eq__)
 
 
 def is_hashed_by_identity(kind: type) -> bool:
-    """Whether objects of a class are one key only if they are one object."""
+    """Whether objects of a class are equal as keys only if they are identical."""
     return kind.__hash__ in _BY_IDENTITY and kind.__eq__ in _BY_IDENTITY
 
 
 def is_key(value: Any) -> bool:
-    """Whether an object may be a key of a followed dict: its hash and equality run no code of the program."""
+    """Whether an object may be a key of a tracked dict: its hash and equality run no code of the program."""
     if type(value) is tuple:
         return all(is_key(item) and not isinstance(item, Tensor) for item in value)
     if isinstance(value, type) and is_hashed_by_identity(type(value)):

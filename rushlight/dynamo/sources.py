@@ -1,7 +1,7 @@
-"""Sources: how a value was reached from the frame. Guards test there, and generated code reads from there.
+"""Sources: paths from the frame to values. Guards test the value at a source, and generated code reads it from there.
 
-In: the way the symbolic interpreter took to a value. Out: a Python expression over the frame's parameters, `__globals` (the
-function's globals) and `__closure` (its cells); and the same way in steps, for native guards.
+In: the path that the symbolic interpreter took to a value. Out: a Python expression over the frame's parameters, `__globals`
+(the function's globals) and `__closure` (its cells); and the same path in steps, for native guards.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ import builtins
 
 from rushlight.core.algebra import Var
 
-# How a step leads from the value before to the next, as csrc/guard_tree.c numbers them.
+# Kinds of step from one value to the next, numbered as in csrc/guard_tree.c.
 VALUE, HELD, ATTRIBUTE, OWN, ITEM, TYPE, CELL, MEMBER, KEY_AT, CALL = range(10)
 
 GLOBALS, CLOSURE = "__globals", "__closure"
 
 
 class Source:
-    """A step from another source (`base`, None at the beginning) to a value. `form` has places for the text of the base and for
-    the key.
+    """A step from another source (`base`, None at the start) to a value. `form` formats the text of the base and the key.
 
     Sources with the same text are equal: they reach the same value.
     """
@@ -34,7 +33,7 @@ class Source:
 
     @property
     def text(self) -> str:
-        """The whole way as an expression. Most sources are never asked for it."""
+        """The whole path as an expression, built on first use."""
         if self._text is None:
             self._text = self.form.format(self.base.text, self.key)
         return self._text
@@ -44,7 +43,7 @@ class Source:
         return self.text
 
     def label(self) -> str:
-        """What an input of the graph is named after."""
+        """The text that an input of the graph is named after."""
         return self.expression()
 
     def __str__(self) -> str:
@@ -61,7 +60,7 @@ class Source:
 
 
 def parameter_text(name: str) -> str:
-    """A parameter's name in generated code, where it must not hide a builtin that the code needs."""
+    """A parameter's name in generated code, renamed if it would hide a builtin that the code needs."""
     return f"__of_{name}" if hasattr(builtins, name) else name
 
 
@@ -76,7 +75,8 @@ class Local(Source):
 
 
 class Held(Source):
-    """An object that the generated code holds, by an expression for it: a name, or the call of a weak reference."""
+    """An object that the generated code holds under a name. The expression is the name, or a call of a weak reference with that
+    name."""
 
     __slots__ = ()
     access = HELD
@@ -99,7 +99,7 @@ class Attribute(Source):
 
 
 class Content(Source):
-    """What a cell holds."""
+    """The content of a cell."""
 
     __slots__ = ()
     access = CELL
@@ -107,7 +107,7 @@ class Content(Source):
 
 
 class OwnDict(Source):
-    """The dict of an instance's own attributes."""
+    """An instance's `__dict__`."""
 
     __slots__ = ()
     access = OWN
@@ -132,7 +132,7 @@ class Global(Item):
 
 
 class PlainItem(Item):
-    """An item of an object whose class rests on a built-in container, as that container, `kind`, finds it."""
+    """An item of an object whose class inherits from a built-in container, read by the method of that container `kind`."""
 
     __slots__ = ()
 
@@ -168,7 +168,7 @@ class Kind(Source):
 
 
 class Asked(Source):
-    """What a function gives for a value; `key` names the function."""
+    """The result of a function of a value; `key` names the function."""
 
     __slots__ = ()
     access = CALL
@@ -179,7 +179,7 @@ class Asked(Source):
 
 
 class NumberTensor(Source):
-    """Open numbers (`key` is their text) as a tensor, which generated code makes by the expression `text` of size symbols."""
+    """Open numbers (`key` is their text) as a tensor. Generated code builds it by the expression `text` over size symbols."""
 
     __slots__ = ("symbols",)
 
@@ -192,7 +192,7 @@ class NumberTensor(Source):
 
 
 class Member(Source):
-    """What a class, or the first of its bases that has it, holds under a name."""
+    """The attribute of a class in its method resolution order, without descriptors."""
 
     __slots__ = ()
     access = MEMBER
@@ -200,7 +200,7 @@ class Member(Source):
 
 
 class Named:
-    """A dict's key that is mentioned by a name in expressions."""
+    """A dict's key that expressions mention by a name."""
 
     __slots__ = ("name",)
 

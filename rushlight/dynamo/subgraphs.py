@@ -1,7 +1,7 @@
-"""Functions of the program that are followed into graphs of their own: those that it gives to transforms and control flow.
+"""Subgraphs: functions that the program passes to transforms and control flow, captured into graphs of their own.
 
-In: a tracked function and its arguments. Out: a GraphModule over its own inputs and the values that it reads from outside, and
-its result as tracked values of that graph. GraphBreak where it does anything else than to compute with tensors.
+In: a tracked function and its arguments. Out: a GraphModule over its own inputs and the outside values that it reads, and its
+result as tracked values of that graph. GraphBreak if the function does anything but compute with tensors.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from rushlight.fx.node import Node
 
 
 class Tree:
-    """A tracked value taken apart into its tensors, and put together again with others in their places.
+    """A pytree of tracked values: flattens a value into its tensors, and rebuilds it with others.
 
-    `skeleton` is the same as a plain Python value, with fake tensors for the tensors.
+    `skeleton` is the value as plain Python, with fake tensors as leaves.
     """
 
     def __init__(self, value: Value) -> None:
@@ -51,7 +51,7 @@ class Tree:
         raise GraphBreak(f"{value} among what a function takes or gives whose calls are transformed")
 
     def rebuilt(self, tensors: Sequence[Value]) -> Value:
-        """The value with these in the places of its tensors."""
+        """The value with its tensors replaced by these."""
         given = iter(tensors)
 
         def build(value: Value) -> Value:
@@ -68,7 +68,7 @@ class Tree:
 
 
 class Subgraph(NamedTuple):
-    """A followed function: its graph, the nodes that it reads from outside, and its result."""
+    """A captured function: its graph, the outer nodes that it reads, and its result."""
 
     module: GraphModule
     outer: list[Node]
@@ -78,13 +78,13 @@ class Subgraph(NamedTuple):
 def follow(
     tx: Translator, what: str, function: Value, fakes: Sequence[Tensor], call: Callable[[list[Value]], Value]
 ) -> Subgraph:
-    """Follow `call`, which is given tracked tensors like `fakes`, into a graph of its own. `what` is its name in messages."""
+    """Capture `call` into a subgraph; its inputs are tracked tensors like `fakes`. `what` names it in messages."""
     builder = tx.graph
     versions = versions_of(builder)
-    with _named(what), tx.effects.apart() as changed, builder.apart(GraphApart()) as graph, _grad_mode_kept():
+    with _named(what), tx.effects.apart() as changed, builder.apart(GraphApart()) as graph, _require_unchanged_grad_mode():
         inputs = [builder.tensor_value(graph.input(f"input_{index}", fake), fake) for index, fake in enumerate(fakes)]
         result = Tree(call(inputs))
-        del changed  # values that the function made itself
+        del changed  # the function's own values may change freely
         kept = [*graph.outer, *(value.graph_node for value in inputs)]
         check_writes(kept, versions | builder.versions | {value.graph_node: 0 for value in inputs})
         outer = graph.finish(tuple([value.graph_node for value in result.tensors]))
@@ -104,7 +104,7 @@ def _named(what: str) -> Any:
 
 
 @contextmanager
-def _grad_mode_kept() -> Any:
+def _require_unchanged_grad_mode() -> Any:
     before = state.grad_enabled
     yield
     if state.grad_enabled is not before:
@@ -114,14 +114,14 @@ def _grad_mode_kept() -> Any:
 def call_transform(
     tx: Translator, target: Callable, inputs: Sequence[TensorValue], graph: Subgraph
 ) -> list[Value]:
-    """The results of a node that calls `target` with tensors and what the graph reads from outside."""
+    """Add a node that calls `target` with tensors and the outer values that the graph reads; returns its results."""
     nodes = tuple([value.node(tx) for value in inputs])
     node, results = tx.add_call("call_function", target, (nodes, tuple(graph.outer)), {})
     return wrap_result(tx, node, results).items_of(tx)
 
 
 def constant_or(value: Value | None, default: Any) -> Any:
-    """An option of a transform, which has to be known."""
+    """The plain value of a transform's option, which must be known."""
     return default if value is None else Tree(value).skeleton
 
 

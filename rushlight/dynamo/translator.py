@@ -1,7 +1,7 @@
-"""The symbolic interpreter: follows the instructions of a frame on tracked values, and of the functions that it calls.
+"""The symbolic interpreter: follows the bytecode of a frame, and of the functions that it calls, on tracked values.
 
 In: a code object and tracked values for its parameters. Out: the tracked result, with graph, guards and effects in the session.
-`opcodes` says what each instruction does.
+`opcodes` defines each instruction.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ if TYPE_CHECKING:
 
     from rushlight.fx.node import Node
 
-traceback = LazyModule("traceback")  # for what cannot be captured
+traceback = LazyModule("traceback")  # only needed for graph breaks
 
-_DEEPEST = 100
-_LONGEST_MATCH = 24  # instructions by which an `except` finds whether it is meant
-_MOST_STEPS = 300_000
+_MAX_DEPTH = 100
+_MAX_MATCH = 24  # an `except` clause tests the exception's type within this many instructions
+_MAX_STEPS = 300_000
 _GENERATOR = 0x20
 _ASYNC = 0x80 | 0x200
 
 
-# What the end of an `except` block does before it passes another exception on.
-_CLEANING = frozenset({"COPY", "POP_EXCEPT", "LOAD_CONST", "STORE_FAST", "DELETE_FAST"})
+# Instructions at the end of an `except` block, before it re-raises an exception.
+_CLEANUP = frozenset({"COPY", "POP_EXCEPT", "LOAD_CONST", "STORE_FAST", "DELETE_FAST"})
 
 
 class Returned(Exception):
@@ -72,7 +72,7 @@ class Yielded(Exception):
 
 
 class Translator(Services):
-    """One frame that is followed: its stack, local variables and cells. `parent` is the frame that called it."""
+    """One followed frame: its stack, local variables and cells. `parent` is the frame that called it."""
 
     def __init__(self, session: Session, code: types.CodeType, module_globals: dict, parent: Translator | None = None) -> None:
         self.session = session
@@ -101,7 +101,8 @@ class Translator(Services):
     # Calls
 
     def call_in_graph(self, op: str, target: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """A call of the library as a node. GraphBreak where it makes a leaf, of which a graph's outputs would be none."""
+        """Add a node for a call of the library. GraphBreak if it creates a leaf that requires grad: a graph's outputs cannot be
+        leaves."""
         leaf = kwargs.get("requires_grad")
         if leaf is not None and leaf.is_constant() and leaf.constant():
             raise GraphBreak("a new tensor that requires grad", "make it outside of the compiled part")
@@ -115,7 +116,7 @@ class Translator(Services):
         return wrap_result(self, *self.add_call(op, target, values, named))
 
     def add_call(self, op: str, target: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[Node, Any]:
-        """The node of a call whose arguments are nodes and plain values, and the fake result."""
+        """Add a node for a call whose arguments are nodes and plain values; returns it with the fake result."""
         if not self.session.may_be_handled:
             self.session.may_be_handled = self._has_handler()
         try:
@@ -123,7 +124,7 @@ class Translator(Services):
         except (GraphBreak, UnknownSizeError):
             raise
         except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AttributeError) as error:
-            if self.session.sizes.any:  # perhaps with open sizes only
+            if self.session.sizes.any:  # it may fail only because sizes are open
                 raise SymbolicFailure(f"{type(error).__name__}: {error}") from error
             if self.graph.has_history and isinstance(error, RuntimeError):
                 raise GraphBreak(f"an operation that may fail only because fakes have no history: {error}") from None
@@ -147,8 +148,8 @@ class Translator(Services):
         if disabled:
             reason = "is left out by torch.compiler.disable" if disabled is True else f"runs as it is: {disabled}"
             raise GraphBreak(f"{function} {reason}")
-        if self.session.depth >= _DEEPEST:
-            raise GraphBreak(f"calls are nested more than {_DEEPEST} deep")
+        if self.session.depth >= _MAX_DEPTH:
+            raise GraphBreak(f"calls are nested more than {_MAX_DEPTH} deep")
         self.session.followed[id(function.code)] = function.code, function.function
         child = Translator(self.session, function.code, function.globals, self)
         if args and isinstance(args[0], ModuleValue) and args[0].source is not None:
@@ -159,13 +160,13 @@ class Translator(Services):
         return child.run()
 
     def call_closure(self, code: types.CodeType, cells: list[CellValue], args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """A call of a function that the library made around one of the program's."""
+        """Call the program's function inside a library wrapper."""
         names = code.co_freevars
         closed = {name: cell.load(name) for name, cell in zip(names, cells, strict=True) if cell.content is not None}
         return CLOSURES[code](self, closed, args, kwargs)
 
     def start(self, arguments: dict[str, Value], free_cells: list[CellValue]) -> None:
-        """Put the arguments and cells in place."""
+        """Set the arguments and cells."""
         self.locals = arguments
         self.free_cells = free_cells
         self.cells = dict(zip(self.code.co_freevars, free_cells, strict=True))
@@ -180,7 +181,7 @@ class Translator(Services):
         return SuperValue(cell.load("__class__").constant(), owner)
 
     def hides_cells(self) -> bool:
-        """Whether a comprehension has put another variable in the place of one of an outer function."""
+        """Whether a comprehension's variable currently replaces one of an outer function."""
         names = self.code.co_freevars
         if set(names) & set(self.code.co_cellvars):
             return True
@@ -189,7 +190,7 @@ class Translator(Services):
     # Running
 
     def run(self) -> Value:
-        """Follow the frame to its end, and return what it returns."""
+        """Follow the frame to its end and return its result."""
         self.session.depth += 1
         caller, self.session.active = self.session.active, self
         try:
@@ -202,10 +203,10 @@ class Translator(Services):
             self.session.active = caller
 
     def go_on(self, sent: Value | None, error: Raised | None, is_result: bool) -> Value | None:
-        """Follow a generator to its next `yield`; None where it returns `result`.
+        """Follow a generator to its next `yield`; returns None if it ends, with its result in `result`.
 
-        `sent` becomes the value of the `yield` where it is suspended, None where it has not begun; `error` is raised there.
-        With `is_result`, `sent` is the value of its `yield from`.
+        `sent` becomes the value of the current `yield`, None if the generator has not begun; `error` is raised there. With
+        `is_result`, `sent` is the value of its `yield from`.
         """
         if error is not None:
             self._handle(self.instructions[self.position - 1], error)
@@ -223,11 +224,12 @@ class Translator(Services):
             return None
 
     def is_guarded(self) -> bool:
-        """Whether a suspended generator is inside of a try or with block of the program's; since 3.12 there are others."""
+        """Whether a suspended generator is inside a try or with block of the program. (Since 3.12 CPython adds handlers of its
+        own.)"""
         handler = self.instructions[self.position - 1].handler
         while handler is not None:
             index = handler.target
-            while self.instructions[index].opname in _CLEANING:
+            while self.instructions[index].opname in _CLEANUP:
                 index += 1
             if self.instructions[index].opname not in ("CLEANUP_THROW", "RERAISE"):
                 break
@@ -235,7 +237,7 @@ class Translator(Services):
         return handler is not None and self.instructions[handler.target].opname != "CALL_INTRINSIC_1"
 
     def _has_handler(self) -> bool:
-        """Whether this frame, or one that called it, is inside of a block that may end an exception."""
+        """Whether this frame or a caller is inside a block that may catch an exception."""
         handler = self.instructions[self.position - 1].handler
         while handler is not None:
             if self._may_end_exception(handler):
@@ -244,8 +246,8 @@ class Translator(Services):
         return self.parent is not None and self.parent._has_handler()
 
     def _may_end_exception(self, handler: Handler) -> bool:
-        """Whether a handler is that of an `except`, or of a `with` whose manager is the program's; not one of a `finally`."""
-        names = [instruction.opname for instruction in self.instructions[handler.target : handler.target + _LONGEST_MATCH]]
+        """Whether a handler belongs to an `except`, or to a `with` on a manager of the program, rather than to a `finally`."""
+        names = [instruction.opname for instruction in self.instructions[handler.target : handler.target + _MAX_MATCH]]
         if "WITH_EXCEPT_START" in names[:2]:
             return isinstance(self.stack[handler.depth - 1], BoundMethodValue)
         if names[:2] == ["PUSH_EXC_INFO", "POP_TOP"]:
@@ -267,12 +269,12 @@ class Translator(Services):
         self.jump(send.target)
 
     def forget_objects(self) -> None:
-        """Let go of all values."""
+        """Drop all values."""
         for values in (self.stack, self.locals, self.cells, self.free_cells, self.handled, self.raised_at):
             values.clear()
 
     def step(self) -> None:
-        """Follow one instruction; an exception that it raises goes to the handler, if there is one."""
+        """Follow one instruction; if it raises, continue at its handler."""
         position, session = self.position, self.session
         instruction, handler = self.instructions[position], self.handlers[position]
         self.position = position + 1
@@ -280,7 +282,7 @@ class Translator(Services):
         self.lines.add(instruction.line)
         if self.parent is None:
             self._count_step()
-        if session.steps > _MOST_STEPS:
+        if session.steps > _MAX_STEPS:
             self._stop_following()
         if handler is None:
             raise GraphBreak(f"{opcodes.BREAKS[instruction.opname]} (instruction {instruction.opname})")
@@ -297,17 +299,18 @@ class Translator(Services):
             raise reason from None
 
     def _count_step(self) -> None:
-        """Note a step of the frame that is captured, and whether a statement begins with it."""
+        """Count a step of the captured frame, and record it if a statement begins there."""
         if not self.stack and self.steps:
             self.statements.append(self.steps)
         self.steps += 1
         self.session.steps_before_call = self.session.steps
 
     def _stop_following(self) -> None:
-        """Leave a frame to Python in which loops take too long to follow; where a single call does, only that call."""
-        reason = f"more than {_MOST_STEPS} instructions were followed, because all loops are unrolled"
+        """Break the graph after too many steps. If a single call took most of them, Python only runs that call, else the whole
+        frame."""
+        reason = f"more than {_MAX_STEPS} instructions were followed, because all loops are unrolled"
         hint = "loop less, or inside of a function under torch.compiler.disable"
-        if self.session.steps - self.session.steps_before_call > _MOST_STEPS // 2:
+        if self.session.steps - self.session.steps_before_call > _MAX_STEPS // 2:
             raise GraphBreak(reason, hint)
         code = self.outermost().code
         place = f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
@@ -316,7 +319,7 @@ class Translator(Services):
         raise FrameNeeded(reason, hint)
 
     def outermost(self) -> Translator:
-        """The frame that is captured, into which the calls of all others are followed."""
+        """The captured frame at the bottom of the followed calls."""
         return self if self.parent is None else self.parent.outermost()
 
     def _handle(self, instruction: Instruction, error: Raised) -> None:
@@ -331,22 +334,22 @@ class Translator(Services):
         self.position = handler.target
 
     def is_raised_by_python(self, error: Value) -> bool:
-        """Whether an exception that is handled is to be raised by Python: one that the program made, or a call passed on."""
+        """Whether Python must raise a handled exception itself: the program made it, or a call passed it on."""
         if id(error) not in self.raised_at:
             return False
         name = self.raised_at[id(error)][1].opname
         return isinstance(error, ExceptionValue) or name not in ("RAISE_VARARGS", "RERAISE")
 
     def returned(self, value: Value) -> Returned:
-        """What ends the frame with a result."""
+        """The exception that ends the frame with a result."""
         return Returned(value)
 
     def yielded(self, value: Value) -> Yielded:
-        """What suspends the frame with a value."""
+        """The exception that suspends the frame with a value."""
         return Yielded(value)
 
     def popn(self, count: int) -> list[Value]:
-        """Take the `count` values on top of the stack, in the order in which they were pushed."""
+        """Pop the top `count` values, in the order in which they were pushed."""
         if not count:
             return []
         taken = self.stack[-count:]
@@ -354,7 +357,7 @@ class Translator(Services):
         return taken
 
     def jump(self, index: int) -> None:
-        """Go on at an instruction."""
+        """Continue at an instruction."""
         self.position = index
 
     def load_global(self, name: str) -> Value:
@@ -384,11 +387,11 @@ class Translator(Services):
         return self.wrap_constant(builtins[name])
 
     def user_stack(self) -> list[FrameSummary]:
-        """The lines of the program that are being followed, outermost first."""
+        """The program's lines being followed, outermost first."""
         return [traceback.FrameSummary(*place, lookup_line=False) for place in self.user_places()]
 
     def user_places(self) -> list[tuple[str, int, str]]:
-        """Their files, numbers and functions."""
+        """File, line and function of each followed frame, outermost first."""
         found = []
         frame: Translator | None = self
         while frame is not None:
@@ -401,7 +404,8 @@ class Translator(Services):
         return code.co_filename, self.instructions[max(self.position - 1, 0)].line or code.co_firstlineno, code.co_name
 
     def stack_trace(self) -> str:
-        """The same as a traceback would print them. Callers stay where they are meanwhile, but for those of a generator."""
+        """The followed lines in the format of a traceback. The callers' part is cached, except for generators, whose caller
+        changes."""
         if self._callers is None or self.code.co_flags & _GENERATOR:
             self._callers = "" if self.parent is None else self.parent.stack_trace()
         return self._callers + self.graph.place_text(self._place())
@@ -409,7 +413,8 @@ class Translator(Services):
 
 @contextmanager
 def restored_grad_mode() -> Iterator[None]:
-    """Leave grad mode and autocast settings as they were found. Hooks on saved tensors do not see what is only captured."""
+    """Restore grad mode and autocast settings afterwards. Disables saved-tensor hooks meanwhile, which must not see fake
+    tensors."""
     before, hooks = state.grad_enabled, state.saved_tensor_hooks
     cast, keys = state.autocast, (state.inference, state.include, state.exclude)
     state.saved_tensor_hooks = ()

@@ -1,7 +1,7 @@
-"""Operators whose results depend on values, followed without running the program: for graphs that are written for later.
+"""Data-dependent operators, followed without running the program: for exported graphs.
 
-In: an operator that needs values, as fake tensors meet it. Out: its fake result, with a new symbol for each number that the
-values decide. `unknown_values` does the same where there are real inputs, which say what the symbols are.
+In: an operator that needs a fake tensor's values. Out: its fake result, with a new symbol for each number that the values
+decide. `unknown_values` does the same where real inputs provide example values of the symbols.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from rushlight.dynamo.unknown_values import FAKE_RESULTS
 from rushlight.fx.fake_tensor import DataDependentError, FakeTensorMode
 from rushlight.ops.dispatcher import OpOverload
 
-_EXAMPLE = 2  # what each unknown number is taken to be where a question has no other answer; such answers are in `supposed`
-_MOST_MASKS = 64
+_EXAMPLE = 2  # hint of each unknown number, used where nothing proves an answer; `supposed` records such answers
+_MAX_MASKS = 64  # an index has at most this many boolean masks: one for each dimension
 
 
 class UnknownSizes:
-    """Follows operators that need values in one capture. `supposed` is what was taken to hold of their numbers."""
+    """Follows data-dependent operators in one capture. `supposed` records the assumptions about their numbers."""
 
     def __init__(self, environment: ShapeEnv) -> None:
         self.environment = environment
@@ -29,7 +29,7 @@ class UnknownSizes:
 
     @contextmanager
     def following(self, fakes: FakeTensorMode) -> Iterator[None]:
-        """A block in which a mode's fake tensors are followed through such operators."""
+        """In the block, fake tensors of a mode go through data-dependent operators."""
         fakes.of_values, self.environment.suppose = self._result, self.supposed.append
         try:
             yield
@@ -41,4 +41,4 @@ class UnknownSizes:
         if rule is None:
             raise DataDependentError(f"{op} needs the values of a tensor, which are not known while a program is captured")
         self.calls += 1
-        return rule(self.environment, [_EXAMPLE] * _MOST_MASKS, *op.normalize(args, kwargs))
+        return rule(self.environment, [_EXAMPLE] * _MAX_MASKS, *op.normalize(args, kwargs))

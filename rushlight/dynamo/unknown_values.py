@@ -1,7 +1,7 @@
-"""Operators whose results depend on values, followed without them: sizes and integers that are known when the graph runs.
+"""Data-dependent operators: their sizes and integers are known only when the graph runs.
 
 In: a node that needs values (`nonzero`, `x[mask]`, `item()`). Out: its fake result, with a new symbol for each number that the
-values decide. The example says what the symbols are in it: the graph so far runs once, on copies of the real inputs.
+values decide. For hints of these symbols the graph so far runs once, on copies of the real inputs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _THREAD_STATE = ("include", "exclude", "modes", "autocast", "grad_enabled", "inf
 
 
 class UnknownValues:
-    """Follows nodes that need values. `real_input`, in its methods, gives what is behind a placeholder or attribute."""
+    """Follows nodes that need values. In its methods, `real_input` returns the real value of a placeholder or attribute."""
 
     def __init__(self, environment: ShapeEnv, fakes: FakeTensorMode) -> None:
         self.environment = environment
@@ -40,7 +40,7 @@ class UnknownValues:
         self._real: dict[Node, Any] = {}
 
     def follow(self, node: Node, run: Callable[[Node], Any], real_input: Callable[[Node], Any]) -> Any:
-        """The fake result of a node, which `run` calculates. DataDependentError where it needs what has no symbol."""
+        """The fake result of a node, computed by `run`. DataDependentError if an operator needs values that have no symbol."""
         counts = self._counts_in(node, real_input)
         self.fakes.of_values = functools.partial(self._result, counts)
         self.fakes.new_size = self._new_size
@@ -53,12 +53,12 @@ class UnknownValues:
         return result
 
     def number(self, node: Node, real_input: Callable[[Node], Any]) -> int | float:
-        """What a node that calculates a number gives in the example."""
+        """The number that a node computes for the example inputs."""
         self._run_before(node, real_input)
         return self._run(node, real_input)
 
     def _counts_in(self, node: Node, real_input: Callable[[Node], Any]) -> Iterator[list[int]]:
-        """What the values decide in each operator of a node, in the example."""
+        """For each data-dependent operator of a node, the numbers that the example's values decide."""
         self._run_before(node, real_input)
         recorder = _Recorder()
         with recorder:
@@ -81,13 +81,13 @@ class UnknownValues:
             function = node.target
             if node.op == "call_method":
                 function, *args = getattr(args[0], node.target), *args[1:]
-            with _undisturbed():
+            with _restored_thread_state():
                 made = function(*args, **kwargs)
         self._real[node] = made
         return made
 
     def _new_size(self, least: int, most: int | None) -> SymInt:
-        """A size that a rule of users asks for: the real result says what it is in the example."""
+        """A size symbol that a user's fake rule asks for; its hint is set from the real result."""
         size = self.environment.create_unknown(max(least, 2), least)
         if most is not None:
             self.environment.learn(at_least(as_expr(most), size.expr))
@@ -112,8 +112,8 @@ class UnknownValues:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
-    """A block that leaves the state of the thread and of the random numbers as they were."""
+def _restored_thread_state() -> Iterator[None]:
+    """In the block, changes of the thread's state and of the random number generator are undone at the end."""
     before = {name: getattr(state, name) for name in _THREAD_STATE}
     numbers = default_generator.get_state()
     state.modes = [mode for mode in state.modes if isinstance(mode, _Recorder)]
@@ -127,7 +127,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 class _Recorder(DispatchMode):
-    """Notes, for each operator that needs values, the numbers that these decide."""
+    """Records, for each data-dependent operator, the numbers that the values decide."""
 
     def __init__(self) -> None:
         self.counts: list[list[int]] = []
@@ -159,7 +159,7 @@ def _nonzero(environment: ShapeEnv, counts: list[int], self: Tensor) -> Tensor:
 
 
 def _index(environment: ShapeEnv, counts: list[int], self: Tensor, indices: list) -> Tensor:
-    """A mask stands for as many lists of indices as it has dimensions."""
+    """A mask acts like as many index lists as it has dimensions."""
     lists, found = [], iter(counts)
     for index in indices:
         if _is_mask(index):
@@ -219,12 +219,13 @@ FAKE_RESULTS: dict[str, Callable] = {
 }  # fmt: skip
 
 
-_HELD = {"==": lambda value: value == 0, "!=": lambda value: value != 0, ">=": lambda value: value >= 0}
+_TESTS = {"==": lambda value: value == 0, "!=": lambda value: value != 0, ">=": lambda value: value >= 0}
 
 
 def check_relation(value: int, kind: str, message: str, error: type[Exception]) -> None:
-    """`error` with `message` unless `value kind 0`: what a graph supposed of numbers that it calculates."""
-    if not _HELD[kind](value):
+    """Raise `error` with `message` unless `value kind 0`. A graph calls this to check an assumption about a number it
+    computes."""
+    if not _TESTS[kind](value):
         raise error(message)
 
 
@@ -232,7 +233,7 @@ check_relation._is_impure = True
 
 
 def message_of(relation: Relation) -> str:
-    """What is said where a relation that was supposed does not hold."""
+    """The message for an assumed relation that does not hold at run time."""
     return f"Runtime assertion failed for expression {relation}: the graph was captured for values that satisfy it"
 
 

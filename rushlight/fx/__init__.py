@@ -29,7 +29,7 @@ __all__ = [
     "symbolic_trace",
     "wrap",
 ]
-# Making and rewriting graphs by hand, and running them node by node: what compiles graphs does without.
+# Tools to make and rewrite graphs by hand and to run them node by node. They are imported lazily: compiling a graph needs none.
 __getattr__, __dir__ = lazy_names(globals(), {
     "rushlight.fx.codegen_hooks": ("CodeGen",),
     "rushlight.fx.interpreter": ("Interpreter",),

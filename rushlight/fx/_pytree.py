@@ -1,4 +1,4 @@
-"""`torch.fx._pytree`: what the code of graphs imports whose arguments are nested."""
+"""`torch.fx._pytree`: helpers that the generated code of graphs with nested arguments imports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["tree_flatten_spec"]
 
 
 def tree_flatten_spec(pytree: Any, spec: TreeSpec) -> list[Any]:
-    """The leaves of nested containers of a structure. ValueError: they are of another one."""
+    """Flatten nested containers that must have the structure `spec`; ValueError if they have another."""
     leaves, found = tree_flatten(pytree)
     if found != spec:
         raise ValueError(f"the arguments are nested as {found}, and the graph expects {spec}")

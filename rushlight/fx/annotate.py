@@ -10,7 +10,8 @@ __all__ = ["annotate"]
 
 
 def annotate(val: Any, type: Any) -> Any:  # noqa: A002 - torch's name
-    """`val`, whose node has this type from now on where it is a proxy. RuntimeError where it has another type."""
+    """Set the type of a proxy's node, and return `val`; other values are returned unchanged. RuntimeError if it has a type
+    already."""
     if isinstance(val, Proxy):
         if val.node.type:
             raise RuntimeError(f"Tried to annotate a value that already had a type on it! Existing type is {val.node.type}")

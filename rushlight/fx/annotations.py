@@ -1,4 +1,5 @@
-"""What the verbose source of a graph says beside the code: types such as `f32[4, 4]` and the user's lines.
+"""Annotations in the verbose source of a graph: types such as `f32[4, 4]`, and the user's lines.
+
 
 In: a node's `meta["val"]` (anything with `dtype` and `shape`, or containers of such) and `meta["stack_trace"]`.
 Out: an annotation and a comment.
@@ -57,8 +58,10 @@ def source_comment(node: Node) -> str:
 
 
 def innermost_frame(stack_trace: str | None) -> tuple[str, str, str | None, str] | None:
-    """The last frame of a formatted stack outside of this package, or the last one if all are in it: path, line number,
-    function (or None) and source line (or "")."""
+    """Return the last frame of a formatted stack that is outside of this package, or the last one if all are inside: path, line
+
+    number, function (or None) and source line (or "").
+    """
     lines, last = (stack_trace or "").splitlines(), None
     for index in range(len(lines) - 1, -1, -1):
         match = _FRAME.match(lines[index])

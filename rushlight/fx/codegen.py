@@ -56,7 +56,7 @@ def generate(
 
 
 def last_uses(graph: NodeGraph) -> dict[Node, list[Node]]:
-    """For each node, the nodes whose value nothing needs after it, in the order of its arguments."""
+    """For each node, find the nodes whose values no later node needs, in the order of its arguments."""
     seen: set[Node] = set()
     released: dict[Node, list[Node]] = {}
     for user in reversed(graph.nodes):
@@ -127,7 +127,7 @@ class _Writer:
             return f"{target}[{index}] = {item}" + (f";  {node.name} = None" if node.users else "")
         symbol = _IN_PLACE.get(node.target) if node.op == "call_function" else None
         if symbol and len(node.args) == 2:
-            # Bound to the new name first: `a += b` on an immutable value must not change what `a` means later on.
+            # Bound to the new name first: `a += b` on an immutable value must not change the value of `a`.
             return f"{node.name} = {self.value(node.args[0])};  {node.name} {symbol} {self.value(node.args[1])}"
         return f"{node.name}{self.annotate(node)} = {self._expression(node)}"
 
@@ -165,7 +165,8 @@ class _Writer:
         return None
 
     def _owner(self, value: Any) -> str:
-        """A value where operators bind tightly: `-2 ** x` is not `(-2) ** x`, and `1.real` is no attribute."""
+        """Return the source of a value as the operand of `**`, `.` or `[]`: `-2 ** x` is not `(-2) ** x`, and `1.real` is a
+        syntax error."""
         text = self.value(value)
         return f"({text})" if isinstance(value, (int, float, complex)) and not isinstance(value, bool) else text
 

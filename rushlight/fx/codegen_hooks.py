@@ -1,6 +1,7 @@
-"""CodeGen: how the function that a graph becomes takes its inputs and returns its results.
+"""CodeGen: how a graph's generated function takes its inputs and returns its results.
 
-In: the parameters and results that the graph has. Out: the function's first lines and its return statement. A subclass, given
+
+In: the graph's parameters and results. Out: the function's first lines and its return statement. A subclass, passed
 to `Graph.set_codegen`, changes the calling convention of a GraphModule without a change of its nodes.
 """
 
@@ -10,14 +11,16 @@ from typing import Any
 
 
 class CodeGen:
-    """The plain convention: a parameter per placeholder, and the output's value as it is."""
+    """The default convention: a parameter per placeholder, and the output's value unchanged."""
 
     def __init__(self) -> None:
         self._body_transformer = None
         self._func_name = "forward"
 
     def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
-        """The function's head: from `def` to what has to run before the first node, without a newline at the end.
+        """Return the head of the function: from `def` to the code that has to run before the first node, without a final
+        newline.
+
 
         `free_vars` are the parameters with their annotations and defaults.
         """
@@ -30,11 +33,11 @@ class CodeGen:
         return f"return {output_args!r}"
 
     def process_inputs(self, *args: Any) -> Any:
-        """The graph's inputs from the arguments of a call: what `Interpreter.run` does first."""
+        """Convert the arguments of a call to the graph's inputs; `Interpreter.run` does this first."""
         return args
 
     def process_outputs(self, outputs: Any) -> Any:
-        """What a call returns, from the graph's results: what `Interpreter.run` does last."""
+        """Convert the graph's results to the value that a call returns; `Interpreter.run` does this last."""
         return outputs
 
     def additional_globals(self) -> list[tuple[str, Any]]:

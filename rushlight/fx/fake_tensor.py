@@ -1,7 +1,8 @@
 """Fake tensors: tensors with sizes, strides, dtype and device but no data.
 
-`FakeTensorMode` turns every operator call into its Meta kernel, so that a program can be followed at no cost. A fake tensor
-is an ordinary handle whose TensorImpl claims the CPU and dispatches to Meta.
+
+`FakeTensorMode` redirects every operator call to its Meta kernel, so that a program can be traced without computing. A fake
+tensor is an ordinary handle whose TensorImpl reports device CPU and dispatches to Meta.
 """
 
 from __future__ import annotations
@@ -22,19 +23,21 @@ __all__ = ["DataDependentError", "FakeTensorMode", "is_fake", "needs_values"]
 
 
 class FakeTensorMode(DispatchMode):
-    """Under this mode operators compute shapes only. Real tensors that take part are faked, sharing where they share."""
+    """Under this mode operators compute shapes only. Real tensor arguments become fakes; if they share memory, so do the
+    fakes."""
 
     def __init__(self):
         self._fakes: dict[TensorImpl, Tensor] = {}
         self._storages: dict[StorageImpl, StorageImpl] = {}
-        self.random_calls = 0  # how many operators that draw random numbers were called
-        self.of_values: Callable | None = None  # gives the fake results of operators that need values
+        self.random_calls = 0  # calls of operators that draw random numbers
+        self.of_values: Callable | None = None  # computes fake results of operators that depend on values
         self.new_size: Callable | None = None  # makes a size that depends on values, given its limits
 
     def from_tensor(self, tensor: Tensor, geometry: tuple[tuple, tuple] | None = None) -> Tensor:
-        """The fake of a real tensor, the same at each call; a fake tensor is returned as it is.
+        """Return the fake of a real tensor, the same at each call; a fake tensor is returned unchanged.
 
-        `geometry` gives the sizes and strides that the fake is to have instead of the tensor's: symbolic ones.
+
+        `geometry` are symbolic sizes and strides to give the fake in place of the tensor's own.
         """
         impl = tensor._impl
         if impl.fake:
@@ -63,7 +66,7 @@ class FakeTensorMode(DispatchMode):
         if self.of_values is not None and needs_values(op, args):
             with self:
                 return self.of_values(op, args, kwargs)
-        if needs_values(op, args) and op._opname not in _WITH_REASONS:
+        if needs_values(op, args) and op._opname not in _META_KERNEL_EXPLAINS:
             raise DataDependentError(
                 f"{op} needs the values of a tensor, which are not known while a program is captured. "
                 "Keep the value in a tensor, or leave this part out of the compiled function."
@@ -77,7 +80,7 @@ class FakeTensorMode(DispatchMode):
             return _map_tensors(_claim_cpu, op(*args, **kwargs))
 
     def _by_rule(self, rule: Callable, args: list, kwargs: dict):
-        """What a rule of users gives, which may call any operators."""
+        """Run a custom operator's Meta kernel, which may call any operators."""
         outer, state.fakes = state.fakes, self
         try:
             with ExcludeKeys(AUTOGRAD_BITS), self:
@@ -90,14 +93,15 @@ class FakeTensorMode(DispatchMode):
 
 
 def needs_values(op: OpOverload, args: Sequence) -> bool:
-    """Whether the result, or its size, depends on values."""
+    """Return whether an operator's result, or its size, depends on the values of its arguments."""
     if op._opname == "index":
         return any(isinstance(index, Tensor) and index.dtype in (bool_, uint8) for index in args[1])
-    return op._opname in _OF_VALUES
+    return op._opname in _NEEDS_VALUES
 
 
-_WITH_REASONS = frozenset({"_unique2", "unique_dim", "unique_consecutive", "nms"})  # whose Meta kernels say why
-_OF_VALUES = _WITH_REASONS | {"_local_scalar_dense", "equal", "nonzero"}
+# Their Meta kernels raise errors that say why.
+_META_KERNEL_EXPLAINS = frozenset({"_unique2", "unique_dim", "unique_consecutive", "nms"})
+_NEEDS_VALUES = _META_KERNEL_EXPLAINS | {"_local_scalar_dense", "equal", "nonzero"}
 
 
 def _map_tensors(function, value):

@@ -1,7 +1,8 @@
-"""How a graph is pickled: as flat records, because a linked list of nodes would recurse once per node.
+"""How a graph is pickled: as flat records, because pickling a linked list would recurse once per node.
+
 
 In: a graph. Out: a list of records (op, name, target, args, kwargs, type, meta) in which nodes are numbers.
-Only plain facts of meta, such as the stack trace, are kept.
+Of meta only plain values, such as the stack trace, are kept.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _KEPT_META = (str, int, float, bool, type(None))
 
 
 class NodeNumber(int):
-    """Stands for the node at this position of the graph."""
+    """The number of a node in the graph's order; it replaces the node in a record."""
 
 
 def pack_nodes(graph: Graph) -> list[tuple]:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from rushlight.core.pytree import REGISTERED, Container
 
-# What arguments may be nested in.
+# The containers that may nest arguments.
 CONTAINERS = (tuple, list, dict, slice)
 _ADVICE = (
     "'{0}' object does not support mutation. To change the args or kwargs of a node, make a new copy and assign it: "
@@ -68,7 +68,7 @@ def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
 
 
 def map_tuple(original: tuple, items: list) -> tuple:
-    """The items as a tuple of the same kind, where that may hold them."""
+    """Return the items as a tuple of the same type, if that type may hold them."""
     if type(original) is tuple:
         return tuple(items)
     # A tuple subclass such as Size keeps its type only while its elements stay what they were.

@@ -11,19 +11,19 @@ _ILLEGAL = re.compile(r"[^0-9a-zA-Z_]+")
 _SUFFIX = re.compile(r"(.*)_(\d+)")
 _CAPITAL_AFTER_SMALL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
-# Names that generated code binds itself, besides Python's own.
+# Names that generated code itself uses, and Python's own.
 RESERVED = frozenset({"self", "torch", "device", "inf", "nan", *keyword.kwlist, *dir(builtins)})
 
 
 class Namespace:
-    """Hands out identifiers that are legal, not reserved and not given before."""
+    """Creates identifiers that are legal, not reserved and not used before."""
 
     def __init__(self) -> None:
         self._used: set[str] = set()
         self._last_suffix: dict[str, int] = {}
 
     def create_name(self, candidate: str) -> str:
-        """An identifier like `candidate`; a number is appended (or raised) if that one is not free."""
+        """Return `candidate` as an identifier; if it is not free, a number is appended (or its number is raised)."""
         if not (candidate.isascii() and candidate.isidentifier()):
             candidate = _ILLEGAL.sub("_", candidate) or "_unnamed"
         if candidate[0].isdigit():
@@ -40,7 +40,7 @@ class Namespace:
         return candidate
 
     def reserve(self, name: str) -> None:
-        """Mark a name as given."""
+        """Mark a name as used."""
         self._used.add(name)
 
 

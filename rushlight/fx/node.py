@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from rushlight.fx.namespace import Namespace
 
 Target = Callable[..., Any] | str
-"""What a node calls: a function, or the name of a method, module or attribute."""
+"""The target of a node: a function, or the name of a method, module or attribute."""
 Argument = Any
-"""What a node's arguments are made of: nodes, plain values, and tuples, lists, dicts and slices of them."""
+"""An argument of a node: a node, a plain value, or a tuple, list, dict or slice of arguments."""
 
 OPCODES = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
 
-# Python functions whose effect is not their result.
+# Python functions that have effects besides their result.
 _SIDE_EFFECTS = {
     print, setattr, delattr, operator.setitem, operator.delitem, operator.iadd, operator.isub, operator.imul,
     operator.itruediv, operator.ifloordiv, operator.imod, operator.ipow, operator.imatmul, operator.iand,
@@ -34,7 +34,7 @@ _SIDE_EFFECTS = {
 
 
 class NodeGraph(Protocol):
-    """A graph, as its nodes, their checks and the printing of code know it."""
+    """The interface of a graph that its nodes, the checks and the code generator use."""
 
     owning_module: Any
     _namespace: Namespace
@@ -112,7 +112,7 @@ class Node:
         return list(self._input_nodes)
 
     def _rename(self, candidate: str) -> None:
-        """Have the node be called `candidate`, or like it if that name is taken. The name that it had is not given again."""
+        """Rename the node to `candidate`, or to a similar name if that is taken. The old name is not used again."""
         if candidate != self.name:
             self.name = self.graph._namespace.create_name(candidate)
 
@@ -222,7 +222,8 @@ class Node:
         self._prev._next, self._next._prev = self._next, self._prev
 
     def is_impure(self, impure_random: bool = True) -> bool:
-        """Whether removing the node, were its value unused, could change what the program does.
+        """Return whether removing the node, if its value were unused, could change what the program does.
+
 
         True for placeholders and the output, for operators that change their arguments, for in-place methods
         and, unless `impure_random` is False, for operators that advance a random number generator.
@@ -234,7 +235,7 @@ class Node:
         return self.mutates_state()
 
     def mutates_state(self) -> bool:
-        """Whether running the node may change a value that other nodes see, or the outside world."""
+        """Return whether running the node may change a value that other nodes see, or the outside world."""
         if self.op == "call_function":
             is_marked = self.meta.get("writes_arguments", False) or getattr(self.target, "_is_impure", False)
             return is_marked or mutates_arguments(self.target) or self.target in _SIDE_EFFECTS
@@ -308,6 +309,6 @@ def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
 
 
 def has_side_effect(fn: Callable) -> Callable:
-    """Have calls of `fn` count as impure, so that dead code elimination keeps them. Returns `fn`: a decorator."""
+    """Mark `fn` as impure, so that dead code elimination keeps its calls. Returns `fn`, so it can be a decorator."""
     _SIDE_EFFECTS.add(fn)
     return fn

@@ -1,4 +1,5 @@
-"""A GraphModule as a Python package on disk, which runs without its graph.
+"""Write a GraphModule as a Python package on disk, which runs without its graph.
+
 
 In: a module and a folder. Out: `module.py` with the generated `forward`, `__init__.py`, the state dict, and pickled submodules.
 """
@@ -36,7 +37,7 @@ class {name}(torch.nn.Module):
 
 
 def write_package(module: Any, folder: Path, name: str) -> None:
-    """Write the files. RuntimeError where the code calls something that a file cannot name."""
+    """Write the files. RuntimeError if the code calls something that no import statement reaches."""
     if not name.isidentifier():
         raise ValueError(f"to_folder: the module's name must be a Python identifier, got {name!r}")
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,8 @@
-"""A GraphModule in a package: its code becomes a module of the package, and is traced again when it is loaded.
+"""Save a GraphModule in a package: its code becomes a module of the package, and is traced again when it is loaded.
 
-In: a module and the package's exporter; or the importer, the module's state and the name of its code. Out: what a pickle says
-of the module; or the module. PyTorch's packages hold graph modules in the same form.
+
+In: a module and the package's exporter; or the importer, the module's state and the name of its code. Out: a value for
+`__reduce__`; or the module. PyTorch's packages hold graph modules in the same form.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from rushlight.nn.modules.module import Module
 objects = LazyModule("rushlight.serialization.objects")
 
 _CLASS_NAME, _META = "_graphmodule_cls_name", "meta"
-_OF_PYTORCH = frozenset((
+_PYTORCH_ATTRIBUTES = frozenset((
     _CLASS_NAME, _META, "_code", "_lineno_map", "_prologue_start", "_tracer_cls", "_tracer_extras", "_replace_hooks",
     "_create_node_hooks", "_erase_node_hooks", "_deepcopy_hooks", "shape_env", "_graphmodule_graph_node_meta_stack_trace",
 ))  # fmt: skip
-"""What PyTorch's graph modules have beside the attributes of modules and those of the user."""
+"""Attributes of PyTorch's graph modules that are neither attributes of `nn.Module` nor the user's."""
 _IMPORTS = "import torch\nfrom math import inf, nan\nfrom torch import device\n"
 
 
 class Exporter(Protocol):
-    """What is asked of a package's exporter."""
+    """The methods of a package's exporter that are used here."""
 
     def get_unique_id(self) -> str: ...
 
@@ -34,20 +35,21 @@ class Exporter(Protocol):
 
 
 class Importer(Protocol):
-    """What is asked of a package's importer."""
+    """The methods of a package's importer that are used here."""
 
     def import_module(self, name: str) -> ModuleType: ...
 
 
 class _KeepsModules(Tracer):
-    """Calls of submodules stay calls."""
+    """A tracer that records every call of a submodule as one node."""
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
         return True
 
 
 def to_package(module: GraphModule, exporter: Exporter) -> tuple:
-    """A function and arguments that make the module again, with its code in the package.
+    """Return a function and arguments that make the module again, with its code in the package.
+
 
     RuntimeError: the code calls something that no import statement reaches.
     """
@@ -59,10 +61,10 @@ def to_package(module: GraphModule, exporter: Exporter) -> tuple:
 
 
 def from_package(importer: Importer, state: dict[str, Any], name: str) -> GraphModule:
-    """The module of a state, whose `forward` is a function of a module of the package."""
+    """Rebuild a module from its state; its `forward` is a function in a module of the package."""
     forward = importer.import_module(name).forward
     holder = type("GraphModule", (Module,), {"forward": forward})()
-    holder.__dict__.update({key: value for key, value in state.items() if key not in _OF_PYTORCH})
+    holder.__dict__.update({key: value for key, value in state.items() if key not in _PYTORCH_ATTRIBUTES})
     made = GraphModule(holder, _KeepsModules().trace(holder), state.get(_CLASS_NAME, "GraphModule"))
     made.meta.update(state.get(_META) or {})
     for key, value in holder.__dict__.items():
@@ -83,5 +85,5 @@ def _imports(names: dict[str, Any]) -> str:
 
 
 def _module_of(value: Any, name: str) -> str:
-    """Where an import statement finds a value; this library's own under the name that PyTorch has for it."""
+    """Return the module from which a value can be imported; this library's own modules under PyTorch's names."""
     return objects.module_of(value, name).replace("__builtin__", "builtins")

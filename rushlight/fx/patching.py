@@ -1,6 +1,7 @@
-"""What tracing replaces for its duration: the call of modules, and functions that programs asked to have recorded.
+"""What tracing patches while it runs: calls of modules, and functions that programs asked to have recorded.
 
-Replacements are visible to all threads; they act only in the thread that traces, and one trace at a time makes them.
+
+All threads see the patches, but they act only in the thread that traces. Only one trace at a time may patch.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from rushlight.nn.modules.module import Module
 
 _tracing = threading.RLock()
 _MISSING = object()
-# (globals of the module that asked, name): functions that are recorded rather than followed.
+# Functions that are recorded, not traced into, by (id of the globals of the module that called `wrap`, name).
 _wrapped: dict[tuple[int, str], dict] = {}
 
 
 def wrap(fn_or_name: Callable | str) -> Callable | str:
-    """Have calls of a function of this module recorded as one node when it is called with traced values.
+    """Record calls of a function as one node when it is called with proxies in this module.
+
 
     Call it at module level with the function's name (`torch.fx.wrap("len")`), or decorate the function. Returns its argument.
     """
@@ -35,7 +37,7 @@ def wrap(fn_or_name: Callable | str) -> Callable | str:
 
 
 def wrapped_functions() -> Iterator[tuple[dict, str, Callable]]:
-    """(globals, name, function) of everything that `wrap` was told of."""
+    """Yield (globals, name, function) of all functions that `wrap` was called with."""
     for (_, name), names in list(_wrapped.items()):
         builtin = names["__builtins__"]
         builtin = builtin if isinstance(builtin, dict) else vars(builtin)
@@ -44,8 +46,8 @@ def wrapped_functions() -> Iterator[tuple[dict, str, Callable]]:
             yield names, name, function
 
 
-def places_of(function: Callable, names: dict) -> list[str]:
-    """The names under which code with these globals finds a function."""
+def names_of_function(function: Callable, names: dict) -> list[str]:
+    """Return the names by which code with these globals finds a function."""
     found = [name for name, value in names.items() if value is function]
     name = getattr(function, "__name__", "")
     return found or ([name] if getattr(builtins, name, None) is function and name not in names else [])
@@ -82,9 +84,10 @@ class Patches:
 
 
 def patched_modules(patches: Patches, thread: int, call_module: Callable, module_attribute: Callable) -> None:
-    """Send this thread's module calls to `call_module(module, forward, args, kwargs)`.
+    """Redirect this thread's module calls to `call_module(module, forward, args, kwargs)`.
 
-    What the thread reads from modules passes through `module_attribute(value)`.
+
+    Parameters, buffers and submodules that the thread reads from modules pass through `module_attribute(value)`.
     """
     original, original_getattr = Module.__call__, Module.__getattr__
 

@@ -1,7 +1,8 @@
-"""Proxy: stands for a value while a program is traced; what is done with it becomes nodes of a graph.
+"""Proxy: stands for a value while a program is traced; operations on it become nodes of a graph.
 
-In: operations on proxies by the traced Python code. Out: nodes, made by the tracer that owns the graph. A proxy knows no value,
-so what needs one (a branch, a loop, `len`) raises `TraceError`.
+
+In: operations on proxies by the traced Python code. Out: nodes, made by the tracer that owns the graph. A proxy has no value,
+so operations that need one (a branch, a loop, `len`) raise `TraceError`.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Proxy:
         )
 
     def keys(self) -> Any:
-        """What `**proxy` unpacks; the tracer decides (an error by default)."""
+        """Called by `**proxy`; the tracer decides (an error by default)."""
         return self.tracer.keys(self)
 
     @classmethod
@@ -78,7 +79,7 @@ class Proxy:
 
 
 class Attribute(Proxy):
-    """`proxy.attr`: a method when it is called, otherwise an attribute, whose node is made when it is needed."""
+    """`proxy.attr`: a method if it is called, otherwise an attribute, whose node is made when it is needed."""
 
     def __init__(self, root: Proxy, attr: str) -> None:
         self.root = root
@@ -136,11 +137,11 @@ class ParameterProxy(Proxy):
 
 
 class TracerBase:
-    """Makes nodes for what is done with proxies. Subclasses decide what becomes a node."""
+    """Makes nodes for operations on proxies. Subclasses decide which operations become nodes."""
 
     graph: Graph
     check_mutable_operations = False
-    """Whether a call that writes to its arguments is an error, since passes that know only pure graphs would get it wrong."""
+    """Whether a call that writes to its arguments is an error, since passes for functional graphs would mishandle it."""
 
     def create_node(self, kind: str, target: Any, args: tuple, kwargs: dict, name: str | None = None,
                     type_expr: Any = None) -> Node:  # fmt: skip
@@ -161,7 +162,7 @@ class TracerBase:
         return self.proxy(node)
 
     def create_arg(self, value: Any) -> Any:
-        """What stands for a value in a node's arguments: nodes for proxies, nested values item by item."""
+        """Convert a value to an argument of a node: nodes for proxies, nested values item by item."""
         if isinstance(value, Proxy):
             return value.node
         if hasattr(type(value), "__fx_create_arg__"):
@@ -185,11 +186,11 @@ class TracerBase:
         return {key: self.create_arg(item) for key, item in value.items()}
 
     def to_bool(self, value: Proxy) -> bool:
-        """Called where the program needs a truth value."""
+        """Called when the program needs a truth value."""
         raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
 
     def iter(self, value: Proxy) -> Iterator:
-        """Called where the program iterates over a value, except to unpack a known number of items."""
+        """Called when the program iterates over a value, except to unpack a known number of items."""
         raise TraceError(
             "Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or as a *args or **kwargs "
             "function argument: unpack a fixed number of items, or make the function a leaf by torch.fx.wrap."
@@ -201,7 +202,7 @@ class TracerBase:
 
 
 class GraphAppendingTracer(TracerBase):
-    """Adds nodes to a graph that is there: `Proxy(node, GraphAppendingTracer(graph))` lets Python write into it."""
+    """Adds nodes to an existing graph: Python code can write into it through `Proxy(node, GraphAppendingTracer(graph))`."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -219,7 +220,7 @@ class Scope:
 
 
 class ScopeContextManager:
-    """Has `scope` be like `current_scope` in the block, and what it was after it."""
+    """Sets `scope` to the values of `current_scope` in the block, and restores it after."""
 
     def __init__(self, scope: Scope, current_scope: Scope) -> None:
         self._before = Scope(scope.module_path, scope.module_type)
@@ -234,13 +235,13 @@ class ScopeContextManager:
 
 
 def _user_stack() -> str:
-    """The frames outside this package, as a traceback prints them."""
+    """Return the frames outside this package, formatted like a traceback."""
     frames = [frame for frame in traceback.extract_stack() if not frame.filename.startswith(PACKAGE_FOLDER)]
     return "".join(traceback.format_list(frames[-3:]))
 
 
 def find_tracer(values: object) -> TracerBase:
-    """The tracer of the first proxy in nested arguments; RuntimeError where there is none, or proxies of two tracers."""
+    """Return the tracer of the first proxy in nested arguments; RuntimeError if there is none, or proxies of two tracers."""
     found: TracerBase | None = None
     for proxy in proxies_in(values):
         if found is not None and proxy.tracer is not found and not _write_to_one_graph(found, proxy.tracer):
@@ -256,7 +257,7 @@ def _write_to_one_graph(one: TracerBase, other: TracerBase) -> bool:
 
 
 def proxies_in(values: object) -> Iterator[Proxy]:
-    """The proxies in nested lists, tuples, dicts and slices."""
+    """Yield the proxies in nested lists, tuples, dicts and slices."""
     if isinstance(values, Proxy):
         yield values
     elif isinstance(values, list | tuple):
@@ -269,7 +270,7 @@ def proxies_in(values: object) -> Iterator[Proxy]:
 
 
 def _unpacked_count(frame: FrameType) -> int | None:
-    """How many values the instruction that iterates now unpacks (`a, b = proxy`); None for other iterations."""
+    """Return how many values the current instruction unpacks (`a, b = proxy`); None for other iterations."""
     for instruction in dis.get_instructions(frame.f_code):
         if instruction.offset == frame.f_lasti:
             return instruction.argval if instruction.opname == "UNPACK_SEQUENCE" else None
@@ -306,12 +307,12 @@ for _name, _function in _FUNCTIONS.items():
 for _name in _BINARY:
     setattr(Proxy, f"__r{_name}__", _recording_reflected(_FUNCTIONS[_name]))
 Proxy.__setitem__ = _setitem
-# `__eq__` took it away; proxies are told apart by identity.
+# Defining `__eq__` removed it; proxies hash by identity.
 Proxy.__hash__ = object.__hash__
 
 
 def _check_pure(target: Any) -> None:
-    """RuntimeError for a function, or the name of a method, that writes to its arguments."""
+    """Raise RuntimeError for a function, or the name of a method, that writes to its arguments."""
     name = target if isinstance(target, str) else getattr(target, "__name__", "")
     is_in_place = name.endswith("_") and not name.endswith("__")
     if mutates_arguments(target) or is_in_place and (isinstance(target, str) or vars(TORCH).get(name) is target):

@@ -41,7 +41,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class Origin(NamedTuple):
-    """Where nodes come from: the user's line, as in a traceback, and the modules around it (see `Tracer.create_node`)."""
+    """The origin of nodes: the user's line, as in a traceback, and the enclosing modules (see `Tracer.create_node`)."""
 
     line: str = ""
     modules: dict[str, tuple[str, type]] | None = None
@@ -69,18 +69,18 @@ class ProxyMode(DispatchMode):
         return self.origin.line or user_frame(sys._getframe(1))
 
     def _mark(self, node: Node) -> None:
-        """Say where a new node comes from."""
+        """Record the origin of a new node."""
         node.meta["stack_trace"] = self._locate()
         if self.origin.modules:
             node.meta["nn_module_stack"] = self.origin.modules
 
     def track(self, tensor: Tensor, node: Node) -> None:
-        """Say that `node` produces `tensor`."""
+        """Record that `node` produces `tensor`."""
         self.nodes[tensor._impl] = node
         node.meta["val"] = tensor
 
     def new_input(self, value: Tensor | SymInt, geometry: Geometry | None, name: str) -> Tensor | SymInt:
-        """What the program gets for a further input of the graph: a fake tensor, or the symbolic integer itself."""
+        """Add an input to the graph; return the fake tensor or symbolic integer that the program gets for it."""
         fake = value if type(value) is SymInt else self.fakes.from_tensor(value, geometry)
         node = self.graph.placeholder(name)
         node.meta["val"] = fake
@@ -91,13 +91,13 @@ class ProxyMode(DispatchMode):
 
     def __torch_dispatch__(self, op: OpOverload, types: tuple, args: tuple, kwargs: dict):
         held = constants_of_graphs((*args, *kwargs.values()))
-        if held:  # what they do with the tensors that they are made of is recorded
+        if held:  # records the operations on the tensors that they consist of
             with self:
                 return held[0].__torch_dispatch__(op, held, args, kwargs)
         if op._schema.name in ("detach", "alias") and self.argument(args[0]).op == "call_function":
-            return self._same_value(args[0])  # of an input it is another tensor, which does not require grad
+            return self._same_value(args[0])  # for an input it is another tensor, which does not require grad
         if op._schema.name == "lift_fresh":
-            op = _CLONE  # a tensor literal is made anew by every call of the program
+            op = _CLONE  # every call of the program makes a tensor literal anew
         for rules in (CAPTURE_RULES, self.decompositions):
             if op in rules:
                 with self:
@@ -142,7 +142,7 @@ class ProxyMode(DispatchMode):
         return result
 
     def _bind_unknown(self, result: Tensor, node: Node) -> None:
-        """Say where sizes that values decide are found."""
+        """Record where to read sizes that depend on values."""
         if any(type(size) is SymInt and size.is_unknown for size in result._impl.sizes):
             self.symbols.bind(result, node)
 
@@ -160,7 +160,7 @@ class ProxyMode(DispatchMode):
                 self._record_items(item, value)
 
     def argument(self, value: object) -> object:
-        """What stands for `value` in a node's arguments: a node for a tensor or a symbolic integer, anything else itself."""
+        """Convert `value` to an argument of a node: a node for a tensor or a symbolic integer, any other value unchanged."""
         if type(value) is SymInt:
             return self.symbols.node_of(value)
         if not isinstance(value, Tensor):
@@ -169,8 +169,11 @@ class ProxyMode(DispatchMode):
         return self._constant(value) if node is None else node
 
     def _same_memory(self, impl: TensorImpl) -> Node | None:
-        """The node of what a tensor is another handle of: `.data` makes one without calling an operator. That of an input or
-        a parameter is written down as what it is, another tensor, which does not require grad."""
+        """Find the node of a tensor with the same memory, sizes and strides: `.data` makes one without calling an operator.
+
+
+        For `.data` of an input or parameter, a `detach` node is added: it is another tensor, which does not require grad.
+        """
         others = self.nodes if impl.fake else {} if impl in self.names else self.names
         place = (impl.dtype, impl.storage_offset, impl.sizes, impl.strides)
         for other in reversed(others):
@@ -214,12 +217,12 @@ def _map(function: Callable, value: object) -> object:
 
 
 def is_library(code: CodeType) -> bool:
-    """Whether code belongs to this package."""
+    """Return whether code belongs to this package."""
     return code.co_filename.startswith(_PACKAGE)
 
 
 def user_frame(frame: FrameType | None) -> str:
-    """The innermost frame outside the package, as a line of a traceback and its code."""
+    """Return the innermost frame outside the package, as a line of a traceback and its code."""
     while frame is not None and is_library(frame.f_code):
         frame = frame.f_back
     if frame is None:
@@ -229,25 +232,25 @@ def user_frame(frame: FrameType | None) -> str:
 
 
 class ModuleRunner(Interpreter):
-    """Runs a GraphModule's nodes, and says which line of the user's program each comes from."""
+    """Runs a GraphModule's nodes, and gives the new nodes the user's source lines of the old ones."""
 
     def __init__(self, module: GraphModule, mode: ProxyMode):
         super().__init__(module)
         self.mode = mode
 
     def run_node(self, node: Node) -> object:
-        """The node's result."""
+        """Run a node, and return its result."""
         self.mode.origin = origin_of(node)
         return super().run_node(node)
 
 
 def origin_of(node: Node) -> Origin:
-    """What a node says of where it comes from."""
+    """Return the origin that a node's meta records."""
     return Origin(innermost_user_line(node.stack_trace or ""), node.meta.get("nn_module_stack"))
 
 
 def innermost_user_line(stack_trace: str) -> str:
-    """Of frames in a traceback's form, outermost first, the last one outside the package."""
+    """Return the last frame outside the package in a formatted stack trace."""
     frames = [frame for frame in re.split(r"^  (?=File )", stack_trace, flags=re.MULTILINE) if frame.startswith("File ")]
     return next((frame.rstrip() for frame in reversed(frames) if not frame.startswith(f'File "{_PACKAGE}')), "")
 
@@ -264,7 +267,7 @@ class Capture:
     constants: dict[str, Tensor] = field(default_factory=dict)
 
     def unflatten(self, outputs: tuple) -> object:
-        """The result in the function's own structure."""
+        """Return the result in the function's own structure."""
         return tree_unflatten(outputs, self.output_spec)
 
 
@@ -282,13 +285,15 @@ def capture(
 ) -> Capture:
     """Record `function(*args, **kwargs)`: the tensors among the arguments' leaves become inputs, in order.
 
-    `open_leaves` says, leaf by leaf, what is to be left open: symbolic sizes and strides for a tensor, a SymInt in place of
-    an int, which becomes an input then, or None.
-    `names` gives the qualified names of tensors that may be met inside, `input_names` those of the inputs, leaf by leaf, and
-    `decompositions` functions that are recorded in the place of operators, unless they return NotImplemented. With
-    `every_leaf`, the graph takes what is no tensor, too, and does nothing with it. Whatever Python decides while it runs is
-    decided once. DataDependentError when it asks for a value, unless `following`, a context, gives such operators results. A
-    GraphModule is run node by node, so that the new nodes know the user's lines that theirs come from.
+
+    `open_leaves` says for each leaf what to leave symbolic: sizes and strides of a tensor, a SymInt in place of an int, which
+    then becomes an input, or None. `names` has the qualified names of tensors that the function may use, `input_names` those of
+    the inputs, leaf by leaf. `decompositions` are functions that are recorded in place of operators, unless they return
+    NotImplemented. With `every_leaf`, leaves that are not tensors become unused inputs.
+
+    Python's control flow is followed once. DataDependentError if the function asks for a value, unless `following`, a context
+    manager, gives such operators results. A GraphModule is run node by node, so that the new nodes get the user's source lines
+    of the old ones.
     """
     leaves, spec = tree_flatten((args, kwargs or {}))
     graph, fakes = Graph(), FakeTensorMode()
@@ -315,7 +320,7 @@ def capture(
 
 
 def _input(mode: ProxyMode, leaf: object, opened: Geometry | SymInt | None, name: str, every_leaf: bool) -> object:
-    """What the program gets for a leaf of its arguments."""
+    """Return the program's value for a leaf of its arguments."""
     if type(opened) is SymInt:
         return mode.new_input(opened, None, name)
     if not isinstance(leaf, Tensor):
@@ -333,12 +338,13 @@ def make_fx(
     function: Callable, tracing_mode: str = "fake", decompositions: Mapping[OpOverload, Callable] | None = None,
     names: Callable[[tuple, dict], list[str]] | None = None,
 ) -> Callable[..., GraphModule]:  # fmt: skip
-    """A function that, called like `function`, returns the GraphModule of aten operators that `function` runs there.
+    """Return a function that, called like `function`, returns the GraphModule of aten operators that `function` runs.
 
-    The module takes the arguments' leaves and returns what `function` returns; of values other than tensors it uses those that
-    it was recorded with. With `tracing_mode="symbolic"` sizes are left open, and ints: the module then serves others, as far as
-    the guards of `module.shape_env` admit. "real" and "fake" are one. `decompositions` are functions to record in the place of
-    operators; `names` gives, for the arguments, what their leaves are called. ValueError for another mode.
+
+    The module takes the arguments' leaves and returns what `function` returns; values other than tensors are fixed as recorded.
+    With `tracing_mode="symbolic"` sizes and ints are left symbolic: the module then serves other sizes, as far as the guards of
+    `module.shape_env` admit. "real" and "fake" mean the same. `decompositions` are functions to record in place of
+    operators; `names` returns, for the arguments, the names of their leaves. ValueError for another mode.
     """
     if tracing_mode not in TRACING_MODES:
         raise ValueError(f"Unexpected tracing type: {tracing_mode}, expected one of {', '.join(TRACING_MODES)}")
@@ -360,7 +366,7 @@ def make_fx(
 
 
 def _open_all(environment: ShapeEnv, leaves: list) -> list:
-    """What is open where all sizes and ints are."""
+    """Make all sizes and ints of the leaves symbolic."""
     return [_opened(environment, leaf, f"arg{index}_1") for index, leaf in enumerate(leaves)]
 
 

@@ -1,7 +1,8 @@
-"""ProxyableClassMeta: classes whose construction is recorded where a traced program makes objects of them.
+"""ProxyableClassMeta: record the construction of objects in a traced program.
 
-In: calls of such a class. Out: one node for each call with proxies among its arguments; objects made from plain values become
-nodes when they are arguments of one.
+
+In: calls of a class with this metaclass. Out: one node for each call with proxies among its arguments; objects made from plain
+values become nodes when they are arguments of one.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class ProxyableClassMeta(type):
 
 @contextmanager
 def noting_constructions() -> Iterator[None]:
-    """Remember, in this thread, from which arguments objects of such classes are made in the block."""
+    """Record, in this thread, the arguments of objects of such classes that are made in the block."""
     before, _constructions.noted = _constructions.noted, {}
     try:
         yield
@@ -46,6 +47,6 @@ def noting_constructions() -> Iterator[None]:
 
 
 def construction_of(value: Any) -> tuple[tuple, dict] | None:
-    """The arguments that an object was made from in the block of `noting_constructions`; None for any other object."""
+    """Return the arguments that an object was made from in the block of `noting_constructions`; None for any other object."""
     found = (_constructions.noted or {}).get(id(value))
     return None if found is None else found[1:]

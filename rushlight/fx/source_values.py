@@ -1,4 +1,4 @@
-"""Arguments as Python source. In: a constant, node or container. Out: an expression that evaluates to it."""
+"""Write arguments as Python source. In: a constant, node or container. Out: an expression that evaluates to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LITERALS = (str, int, float, bool, NoneType, bytes, range, type(Ellipsis))
 
 
 def format_value(value: Any, global_name: Callable[[Any], str]) -> str:
-    """The source of `value`; `global_name` names what has no literal form (functions, types, other objects)."""
+    """Return the source of `value`; `global_name` names values without a literal form (functions, types, other objects)."""
     if isinstance(value, Node):
         return value.name
     if isinstance(value, tuple):
@@ -56,7 +56,7 @@ def _format_leaf(value: Any, global_name: Callable[[Any], str]) -> str:
 
 
 def attribute_path(root: str, path: str) -> str:
-    """The source that reads a dotted path: `self.encoder.weight`, or `getattr(self.layers, "0")`."""
+    """Return the source that reads a dotted path: `self.encoder.weight`, or `getattr(self.layers, "0")`."""
     source = root
     for atom in path.split("."):
         source = f"{source}.{atom}" if atom.isidentifier() else f"getattr({source}, {json.dumps(atom, ensure_ascii=False)})"

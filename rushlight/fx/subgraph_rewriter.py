@@ -1,4 +1,5 @@
-"""replace_pattern: find every place where a graph does what a pattern does, and put a replacement there.
+"""replace_pattern: find the subgraphs that match a pattern, and replace them.
+
 
 In: a GraphModule, a pattern and a replacement (functions, modules or graphs). Out: the module, changed in place, and the
 matches.
@@ -113,7 +114,7 @@ def _check_same_interface(wanted: Graph, made: Graph) -> None:
 
 
 def _provide(gm: GraphModule, replacement: Any, target: str) -> None:
-    """Give `gm` the submodule or attribute that the replacement names, where it lacks it."""
+    """Give `gm` the submodule or attribute that the replacement names, if it lacks it."""
     try:
         gm.get_submodule(target)
         return
@@ -136,7 +137,7 @@ def _provide(gm: GraphModule, replacement: Any, target: str) -> None:
 
 
 def _replace(graph: Graph, pattern: Graph, made: Graph, match: InternalMatch, replaced: dict[Node, Any]) -> list[Node]:
-    """Insert the replacement after the match's last node, use its results, and erase the match. Returns the new nodes."""
+    """Insert the replacement after the match's last node, use its results, and erase the match. Return the new nodes."""
     for old in _inputs(pattern):
         found = match.nodes_map.get(old)
         match.nodes_map[old] = replaced.get(found, found) if isinstance(found, Node) else found

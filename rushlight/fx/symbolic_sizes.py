@@ -1,7 +1,8 @@
-"""Symbolic sizes in graphs: which geometry a fake input gets, and the nodes that stand for symbolic integers.
+"""Symbolic sizes in graphs: the symbolic geometry of fake inputs, and the nodes that compute symbolic integers.
 
-In: example tensors and the sizes that a graph is to leave open; SymInts met while a program runs. Out: sizes and strides for
-fake tensors; nodes that compute the integers from the graph's inputs.
+
+In: example tensors and the sizes that a graph is to leave symbolic; SymInts met while a program runs. Out: sizes and strides
+for fake tensors; nodes that compute the integers from the graph's inputs.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Geometry = tuple[tuple[Value, ...], tuple[Value, ...]]
 
 
 def open_sizes(environment: ShapeEnv, impl: TensorImpl, dims: Collection[int], source: str) -> Geometry:
-    """Sizes and strides of a tensor with symbols for the sizes of `dims`; the strides follow from the sizes where they can."""
+    """Make symbols for the sizes of `dims` of a tensor; express the strides by the sizes if possible."""
     sizes = tuple([
         environment.create_symbol(size, f"{source}.size({dim})") if dim in dims else size
         for dim, size in enumerate(impl.sizes)
@@ -31,9 +32,10 @@ def open_sizes(environment: ShapeEnv, impl: TensorImpl, dims: Collection[int], s
 
 
 def symbolic_strides(impl: TensorImpl, sizes: Sequence[Value], otherwise: Callable[[int, int], Value]) -> tuple[Value, ...]:
-    """The strides as expressions of symbolic sizes: each is the extent of the dimension that lies just inside it.
+    """Express strides by symbolic sizes: each is the extent of the dimension that lies just inside it in memory.
 
-    `otherwise(dim, stride)` gives the stride of a dimension that lies on no other one: 0 and 1 excepted, which stay.
+
+    Strides 0 and 1 stay. `otherwise(dim, stride)` returns the stride of any other dimension without a dimension just inside it.
     """
     found: dict[int, Value] = {}
     for dim in sorted(range(len(sizes)), key=lambda dim: (impl.strides[dim], -dim)):
@@ -48,10 +50,12 @@ def symbolic_strides(impl: TensorImpl, sizes: Sequence[Value], otherwise: Callab
 
 
 class SymbolNodes:
-    """The nodes of one graph that stand for symbolic integers, each expression once.
+    """The nodes of one graph for symbolic integers, one for each expression.
 
-    A symbol is read from an input at the top of the graph, or is an input itself; arithmetic stands where it is first needed.
-    `trace` gives the user's line at hand, as a line of a traceback.
+
+    A symbol is read from an input at the top of the graph, or is an input itself; arithmetic is inserted where it is first
+    needed.
+    `trace` returns the current user's line, as a line of a traceback.
     """
 
     def __init__(self, graph: Graph, trace: Callable[[], str] = lambda: ""):
@@ -62,7 +66,7 @@ class SymbolNodes:
         self._last_read: Node | None = None
 
     def bind(self, value: object, placeholder: Node) -> None:
-        """Say that a placeholder holds `value`: a SymInt, or a fake tensor whose sizes and strides tell symbols."""
+        """Record that a placeholder holds `value`: a SymInt, or a fake tensor with symbols among its sizes and strides."""
         if type(value) is SymInt:
             self._nodes.setdefault(value.expr, placeholder)
         elif isinstance(value, Tensor):
@@ -72,11 +76,11 @@ class SymbolNodes:
                         self._origins.setdefault(item.expr, (placeholder, reader, dim))
 
     def has_symbols_of(self, expression: Expr) -> bool:
-        """Whether nodes tell the symbols of an expression."""
+        """Return whether the graph has nodes from which all symbols of an expression can be read."""
         return all(symbol in self._nodes or symbol in self._origins for symbol in expression.free_variables())
 
     def node_of(self, value: SymInt) -> Node | int:
-        """What stands for `value` in a node's arguments: an int where it turned out to be fixed."""
+        """Convert `value` to an argument of a node: an int if it is fixed now."""
         expression = value.environment.simplify(value.expr)
         plain = value.environment.integer(expression)
         return self._node(expression, value.environment) if type(plain) is SymInt else plain
@@ -105,7 +109,7 @@ class SymbolNodes:
         if symbol not in self._origins:
             raise RuntimeError(f"the size {symbol} is that of no input of this graph: a value of another capture reached it")
         placeholder, reader, dim = self._origins[symbol]
-        if placeholder.op not in ("placeholder", "get_attr"):  # a value that the graph calculates
+        if placeholder.op not in ("placeholder", "get_attr"):  # a value that the graph computes
             with self.graph.inserting_after(placeholder):
                 return self._call(aten(f"{reader}.int"), placeholder, dim)
         place = [node for node in self.graph.nodes if node.op == "placeholder" or node is self._last_read][-1]
@@ -114,7 +118,7 @@ class SymbolNodes:
         return self._last_read
 
     def _sum(self, expression: Sum, environment: ShapeEnv) -> Node:
-        """Terms with a positive coefficient first, so that less is negated."""
+        """Add nodes for a sum, terms with a positive coefficient first: this needs fewer negations."""
         result: Node | None = None
         for term, scale in sorted(expression.terms, key=lambda item: item[1] < 0):
             node = self._node(term, environment)
@@ -144,7 +148,7 @@ class SymbolNodes:
 
 
 def name_symbols(graph: Graph) -> None:
-    """Put nodes in the place of SymInts among the arguments of nodes, which a pass may have left there."""
+    """Replace SymInts among the arguments of nodes, which a pass may have left there, by nodes."""
     symbols = SymbolNodes(graph)
     for node in graph.nodes:
         if node.op == "placeholder":

@@ -1,7 +1,8 @@
-"""symbolic_trace: run a program on proxies, and record what it does as a graph.
+"""symbolic_trace: run a program on proxies, and record its operations as a graph.
+
 
 In: a module or function. Out: a `Graph` (`Tracer.trace`) or `GraphModule` (`symbolic_trace`) of the library functions,
-methods and leaf modules that it calls. Python's control flow is followed once; where it depends on a traced value,
+methods and leaf modules that it calls. Python's control flow is followed once; if it depends on a traced value,
 `TraceError` is raised.
 """
 
@@ -32,7 +33,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
-from rushlight.fx.patching import Patches, patched_modules, places_of, wrapped_functions
+from rushlight.fx.patching import Patches, names_of_function, patched_modules, wrapped_functions
 from rushlight.fx.proxy import ParameterProxy, Proxy, TracerBase, proxies_in
 from rushlight.fx.proxyable_classes import ProxyableClassMeta, construction_of, noting_constructions
 from rushlight.nn.modules.container import ModuleDict, ModuleList, Sequential
@@ -52,7 +53,7 @@ class _Placeholder:
 
 
 PH = _Placeholder()
-# What may be an argument of a node.
+# The types that may be arguments of a node.
 _ARGUMENTS = (
     Node, Proxy, Tensor, str, bytes, bool, int, float, complex, NoneType, EllipsisType, Enum, list, tuple, dict, slice, range,
     dtype, device, layout, memory_format, Generator, OpOverload, SymInt, np.generic,
@@ -62,8 +63,9 @@ _ARGUMENTS = (
 class Tracer(TracerBase):
     """Traces a module or function.
 
+
     Modules of the library itself are leaves, recorded as `call_module`; `is_leaf_module` decides. Calls of the functions in
-    `autowrap_modules` (`math`) and `autowrap_functions`, and of those named by `wrap`, are recorded where a proxy is among
+    `autowrap_modules` (`math`) and `autowrap_functions`, and of those passed to `wrap`, are recorded if a proxy is among
     their arguments. With `param_shapes_constant`, the shapes of parameters are known while tracing.
     """
 
@@ -86,7 +88,7 @@ class Tracer(TracerBase):
     # What subclasses override
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
-        """Whether a call of `m` becomes one node: so for the library's own modules, other than containers."""
+        """Return whether a call of `m` becomes one node. It does for the library's own modules, other than containers."""
         return own_module(type(m)).startswith(f"{_PACKAGE}.nn") and not isinstance(m, Sequential | ModuleList | ModuleDict)
 
     def call_module(self, m: Module, forward: Callable, args: tuple, kwargs: dict) -> Any:
@@ -97,14 +99,14 @@ class Tracer(TracerBase):
         return forward(*args, **kwargs)
 
     def path_of_module(self, mod: Module) -> str:
-        """The dotted name of a submodule of the root; NameError where it is none."""
+        """Return the dotted name of a submodule of the root; NameError if it is none."""
         name = self._module_names.get(id(mod))
         if name is None:
             raise NameError(f"module is not installed as a submodule: {type(mod).__name__}")
         return name
 
     def create_arg(self, value: Any) -> Any:
-        """As the base class does; parameters, buffers and other tensors of the root become `get_attr` nodes."""
+        """Convert a value like the base class; parameters, buffers and other tensors of the root become `get_attr` nodes."""
         if isinstance(value, Tensor):
             return self.create_node("get_attr", self._name_of_tensor(value), (), {})
         if isinstance(value, Module) and id(value) in self._module_names:
@@ -141,7 +143,7 @@ class Tracer(TracerBase):
         return name
 
     def get_fresh_qualname(self, prefix: str) -> str:
-        """`prefix` with the first number that makes it no attribute of the root."""
+        """Return `prefix` with the first number that makes it a new attribute name of the root."""
         number = 0
         while hasattr(self.root, f"{prefix}{number}"):
             number += 1
@@ -150,11 +152,13 @@ class Tracer(TracerBase):
     # Tracing
 
     def trace(self, root: Module | Callable, concrete_args: dict[str, Any] | tuple | None = None) -> Graph:
-        """The graph of a module's `forward` (the method that `traced_func_name` names), or of a function.
+        """Trace a module's `forward` (the method that `traced_func_name` names), or a function, to a graph.
 
-        `concrete_args` fixes arguments by name, or, in a tuple, by position; in nested values, `PH` marks what stays open. The
-        graph takes all arguments still, and raises AssertionError for other values than these. Values of a tuple beyond the
-        parameters are arguments that `*args` takes. TraceError where the program's control flow depends on an input.
+
+        `concrete_args` fixes arguments by name, or, in a tuple, by position; in nested values, `PH` marks what stays an input.
+        The
+        graph still takes all arguments, and raises AssertionError if fixed ones have other values. Values of a tuple beyond the
+        parameters are arguments that `*args` takes. TraceError if the program's control flow depends on an input.
         """
         if isinstance(root, Module) and hasattr(root, self.traced_func_name):  # a GraphModule has it from now on
             function = getattr(type(root), self.traced_func_name, getattr(root, self.traced_func_name))
@@ -217,7 +221,7 @@ class Tracer(TracerBase):
         return self._fixed(concrete[parameter.name], given, parameter.name)
 
     def _fixed(self, value: Any, given: Proxy, name: str) -> Any:
-        """What the program sees of an argument that is fixed; the graph makes sure that it is given that."""
+        """Return the program's value for a fixed argument; add an assertion to the graph that it is given that value."""
         if value is PH:
             return given
         if isinstance(value, dict):
@@ -244,7 +248,7 @@ class Tracer(TracerBase):
             for names, name, original in wrapped_functions():
                 patches.item(names, name, self._recorded(original))
                 for generated in self._generated_namespaces():
-                    for place in places_of(original, generated):
+                    for place in names_of_function(original, generated):
                         patches.item(generated, place, self._recorded(original))
             for names in (getattr(inspect.unwrap(function), "__globals__", {}), *map(vars, self._autowrap_modules)):
                 for name, value in list(names.items()):
@@ -253,7 +257,7 @@ class Tracer(TracerBase):
             yield
 
     def _call_inside(self, module: Module, forward: Callable, args: tuple, kwargs: dict) -> Any:
-        """`call_module`, whose nodes know that they belong to the module."""
+        """Call `call_module`, and record the module in the meta of the new nodes."""
         before, path = self.module_stack, self._module_names.get(id(module))
         if path:
             self.module_stack = {**before, path: (path, type(module))}
@@ -264,7 +268,7 @@ class Tracer(TracerBase):
 
     def create_node(self, kind: str, target: Any, args: tuple, kwargs: dict, name: str | None = None,
                     type_expr: Any = None) -> Node:  # fmt: skip
-        """Add a node to the graph; its `meta["nn_module_stack"]` has the modules around it, (path, type) by path."""
+        """Add a node to the graph; its `meta["nn_module_stack"]` has the enclosing modules, (path, type) by path."""
         node = super().create_node(kind, target, args, kwargs, name, type_expr)
         if self.module_stack:
             node.meta["nn_module_stack"] = self.module_stack
@@ -278,12 +282,12 @@ class Tracer(TracerBase):
         return made
 
     def _generated_namespaces(self) -> list[dict]:
-        """The globals of the code of GraphModules, which name functions in their own way."""
+        """Return the globals of the generated code of GraphModules, which have their own names for functions."""
         graphs = [module for module in self.root.modules() if isinstance(module, GraphModule)]
         return [graph.forward.__func__.__globals__ for graph in graphs]
 
     def _recorded(self, original: Callable) -> Callable:
-        """`original`, recorded as one node where a proxy is among its arguments."""
+        """Wrap `original` so that a call with a proxy among its arguments is recorded as one node."""
 
         @functools.wraps(original)
         def recorded(*args: Any, **kwargs: Any) -> Any:
@@ -295,7 +299,7 @@ class Tracer(TracerBase):
 
 
 def _tensors_of(root: Module) -> Iterator[tuple[int, str]]:
-    """The tensors that a module and its submodules hold, as (id, dotted name), the first name of each."""
+    """Yield the tensors that a module and its submodules hold, as (id, dotted name), with the first name of each."""
     seen: set[int] = set()
     for prefix, module in root.named_modules():
         held = {**vars(module), **module._buffers, **module._parameters}
@@ -312,7 +316,7 @@ def _parameter_count(function: FunctionType) -> int:
 
 
 def _plain_parameters(function: Callable, wanted: FunctionType) -> Callable:
-    """`function`, taking all its parameters by position: `*args` and `**kwargs` as one value each."""
+    """Return `function` with all its parameters positional: `*args` and `**kwargs` take one value each."""
     code = wanted.__code__
     if function is not wanted or _parameter_count(wanted) == code.co_argcount:
         return function
@@ -327,7 +331,7 @@ def _return_annotation(function: Callable) -> Any:
 
 
 def symbolic_trace(root: Module | Callable, concrete_args: dict[str, Any] | tuple | None = None) -> GraphModule:
-    """A GraphModule that does what `root` did when it was traced: see `Tracer.trace`."""
+    """Return a GraphModule that computes what `root` computed when it was traced: see `Tracer.trace`."""
     tracer = Tracer()
     graph = tracer.trace(root, concrete_args)
     name = type(root).__name__ if isinstance(root, Module) else getattr(root, "__name__", "GraphModule")

@@ -14,7 +14,7 @@ from rushlight.fx.tracer import Tracer
 
 
 class _ModuleKeepingTracer(Tracer):
-    """Every module is a leaf: a transformer sees the modules that the graph calls as they are."""
+    """Every module is a leaf: a transformer keeps the calls of modules as they are."""
 
     def __init__(self, module: GraphModule, graph: Graph) -> None:
         super().__init__()
@@ -28,9 +28,10 @@ class _ModuleKeepingTracer(Tracer):
 
 
 class Transformer(Interpreter):
-    """Runs `module`'s graph on proxies; override `call_function` and its like to emit other nodes.
+    """Runs `module`'s graph on proxies; override `call_function` and the other methods to emit other nodes.
 
-    `transform()` gives the new GraphModule.
+
+    `transform()` returns the new GraphModule.
     """
 
     def __init__(self, module: GraphModule) -> None:

@@ -1,1 +1,1 @@
-"""Inductor: aten graphs to the loops IR, fused kernels, one memory plan, C++ text, and native code."""
+"""Inductor: lowers aten graphs to the loops IR, fuses kernels, plans memory, writes C++ and builds native code."""

@@ -1,7 +1,7 @@
-"""Built libraries as one file, to be moved to another machine.
+"""Artifacts: built libraries packed into one file for another machine.
 
-In: the libraries that this process built or loaded. Out: bytes; and back into the cache of another process. Every library
-carries the hash of its content, and names the processor's instructions that it may use.
+In: the libraries that this process built or loaded. Out: bytes, and the way back into another process's cache. Each library
+carries the hash of its content and the list of processor instructions that it may use.
 
 Trust: the bytes hold native code, which runs when a program that needs it is compiled. Load them only from where you would
 install software from. Damaged, truncated or forged bytes are refused as a whole; nothing in them chooses a path, and no more
@@ -31,12 +31,12 @@ _KEY = re.compile(r"[0-9a-f]{40}")
 
 
 class ArtifactError(ValueError):
-    """Bytes that are no artifacts, or not whole."""
+    """The bytes are no artifacts, or damaged."""
 
 
 @dataclass(frozen=True)
 class CacheInfo:
-    """What was saved or loaded: names of artifacts, by kind."""
+    """The names of saved or loaded artifacts, by kind."""
 
     artifacts: dict[str, list[str]] = field(default_factory=dict)
 
@@ -46,14 +46,14 @@ class CacheInfo:
         return self.artifacts.get("inductor", [])
 
     def empty(self) -> bool:
-        """Whether there are none."""
+        """Whether there are no artifacts."""
         return not any(self.artifacts.values())
 
 
 def save_cache_artifacts() -> tuple[bytes, CacheInfo] | None:
-    """All programs that this process compiled or loaded, as one string of bytes, and their names; None if there are none.
+    """Pack all programs that this process compiled or loaded; returns the bytes and the names, or None if there are none.
 
-    Programs that have left the cache meanwhile are left out.
+    Programs that were evicted from the cache are left out.
     """
     entries, blobs = [], []
     for key, library in sorted(used_libraries().items()):
@@ -71,10 +71,11 @@ def save_cache_artifacts() -> tuple[bytes, CacheInfo] | None:
 
 
 def load_cache_artifacts(serialized_artifacts: bytes) -> CacheInfo | None:
-    """Put what `save_cache_artifacts` gave into this user's cache, and return the names of what was taken.
+    """Unpack the result of `save_cache_artifacts` into this user's cache; returns the names.
 
-    None, after a warning, when the bytes are damaged, or were made for another machine type, for a processor with instructions
-    that this one lacks, or by another version of Rushlight; TypeError for anything but bytes. Programs then compile as usual.
+    Returns None, after a warning, if the bytes are damaged, or were made for another machine type, for a processor with
+    instructions that this one lacks, or by another version of Rushlight; programs then compile as usual. TypeError for anything
+    but bytes.
     """
     if not isinstance(serialized_artifacts, bytes | bytearray | memoryview):
         raise TypeError(f"load_cache_artifacts expects bytes, got {type(serialized_artifacts).__name__}")
@@ -94,7 +95,7 @@ def load_cache_artifacts(serialized_artifacts: bytes) -> CacheInfo | None:
 
 
 def _read_header(data: bytes) -> tuple[dict, int]:
-    """The header, and where the content begins. The whole is checked against its hash first."""
+    """The header, and the offset of the content. The hash of all bytes is checked first."""
     fixed = len(_MAGIC) + _LENGTH.size
     if not data.startswith(_MAGIC) or len(data) < fixed + _HASH_BYTES:
         raise ArtifactError("the bytes were not made by save_cache_artifacts of this version")

@@ -1,7 +1,7 @@
-"""Choosing between ways to run a template by timing them on this machine, for `mode="max-autotune"`.
+"""Autotuning: time several ways to run a template on this machine, for `mode="max-autotune"`.
 
-In: a lowered graph of known sizes. Out: the same with the fastest kind and parameters in each template. What won is kept in
-the cache folder under the template's shape, the number of threads and the processor, and not timed again.
+In: a lowered graph of known sizes. Out: the same graph with the fastest kind and parameters in each template. The cache folder
+keeps winners, keyed by the template's shape, the number of threads and the processor.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ from rushlight.utils.native import cache
 if TYPE_CHECKING:
     from rushlight.inductor.compile_fx import Observer
 
-ROUNDS = 30  # in which each candidate has its turn
-BUDGET = 1.0  # seconds after which no further round begins
-ADVANTAGE = 0.98  # of the first candidate's time that another must stay below to be preferred
+ROUNDS = 30  # each round times every candidate once
+BUDGET = 1.0  # seconds after which no new round starts
+ADVANTAGE = 0.98  # another candidate wins only below this fraction of the first one's time
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A way to run a template: its kind, and parameters besides those that it has."""
+    """A way to run a template: its kind, and additional parameters."""
 
     label: str
     kind: str
     parameters: tuple[tuple[str, int], ...] = ()
 
     def apply(self, template: TemplateBuffer) -> None:
-        """Have the template run this way."""
+        """Make the template run this way."""
         template.kind = self.kind
         template.parameters = {**template.parameters, **dict(self.parameters)}
 
 
 def tune(lowered: LoweredGraph, threads: int, observe: Observer) -> None:
-    """Set the fastest candidate in every template of a graph whose sizes are all known; leave other graphs as they are."""
+    """Set the fastest candidate in each template, if all sizes are known."""
     if lowered.symbols:
         return
     buffers = {buffer.name: buffer for buffer in lowered.buffers}
@@ -66,7 +66,7 @@ def tune(lowered: LoweredGraph, threads: int, observe: Observer) -> None:
 
 
 def candidates_of(template: TemplateBuffer) -> list[Candidate]:
-    """The ways to run a template, the one that lowering chose first."""
+    """The ways to run a template. The choice of lowering comes first."""
     if template.kind == "gemm" and template.operands["a"].strides[1] == 1:
         return _passes_of_rows(template)
     if template.kind in ("direct_convolution", "winograd"):
@@ -87,7 +87,7 @@ def _passes_of_rows(template: TemplateBuffer) -> list[Candidate]:
 def choose(
     template: TemplateBuffer, candidates: list[Candidate], buffers: dict[str, Buffer], threads: int
 ) -> tuple[Candidate, dict[str, float]]:
-    """The candidate that the store names; else the fastest one, and the seconds of all. The store then names it."""
+    """The winner that the cache names, else the fastest candidate with the times of all, which the cache then remembers."""
     path = _place(template, buffers, threads)
     known = {candidate.label: candidate for candidate in candidates}
     stored = None if path is None else cache.read(path)
@@ -103,7 +103,7 @@ def choose(
 
 
 def _place(template: TemplateBuffer, buffers: dict[str, Buffer], threads: int) -> Path | None:
-    """The file that names the winner; None where the cache folder cannot be used."""
+    """The cache file for a template's winner; None if the cache folder is unusable."""
     operands = [
         (name, buffers[operand.buffer].layout.dtype.name, operand.strides) for name, operand in template.operands.items()
     ]
@@ -118,9 +118,9 @@ def _place(template: TemplateBuffer, buffers: dict[str, Buffer], threads: int) -
 def measure(
     template: TemplateBuffer, candidates: list[Candidate], buffers: dict[str, Buffer], threads: int
 ) -> dict[str, float]:
-    """The shortest time of a call for each candidate, in seconds. They take turns, so that noise meets all alike."""
+    """The shortest time of each candidate's calls, in seconds. Candidates alternate, so that noise affects all alike."""
     trials = {candidate.label: _trial(template, candidate, buffers, threads) for candidate in candidates}
-    for run in [*trials.values(), *trials.values()]:  # the second call packs what is packed once
+    for run in [*trials.values(), *trials.values()]:  # packing of constants happens in the second call
         run()
     best = dict.fromkeys(trials, float("inf"))
     end = time.perf_counter() + BUDGET
@@ -135,7 +135,7 @@ def measure(
 
 
 def _trial(template: TemplateBuffer, candidate: Candidate, buffers: dict[str, Buffer], threads: int) -> Callable[[], tuple]:
-    """A call of a program that holds the template alone, on zeros."""
+    """A call of a program with only this template, on zeros."""
     alone = TemplateBuffer(
         template.name, template.layout, kind=template.kind, operands=template.operands, parameters=template.parameters,
         rows=template.rows, columns=template.columns, origin=template.origin,

@@ -1,6 +1,6 @@
-"""C++ text to a loaded library, through the cache.
+"""Build C++ text to a loaded library, through the cache.
 
-In: a program's text. Out: a `Library`. The text is compiled as one translation unit, or as several side by side.
+In: a program's text. Out: a `Library`. The text is compiled as one translation unit, or as several in parallel.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ FLAGS = (
     "-ffp-contract=fast", "-fno-plt", "-Wno-psabi", "-fno-exceptions", "-fno-rtti",
 )  # fmt: skip
 DEBUG_FLAGS = ("-std=c++17", "-g", "-O0", "-march=native", "-fopenmp", "-fPIC", "-Wno-psabi", "-fno-exceptions", "-fno-rtti")
-# Generated code needs only these libraries. Naming them spares the linker the C++ library, and nine tenths of its time.
+# Generated code needs only these libraries. Without libstdc++ the linker takes a tenth of the time.
 LEAN_LINK = ("-nostdlib", "-Wl,-z,defs", "-lgomp", "-lm", "-lgcc", "-lc")
 MOST_UNITS = 4
 _COMMENT = r"(?m)^[ \t]*//.*\n|[ \t]*//.*"
 
 
 class Library(NamedTuple):
-    """A loaded program: addresses of its functions, and the arena's size in bytes.
+    """A loaded program: the addresses of its functions, and the arena's size in bytes.
 
-    Where that depends on size symbols, `arena_bytes_for` gives it for an array of their values, and `arena_bytes` is 0. `times`
-    is the address of the nanoseconds that each kernel took, in a program that was written to measure them.
+    If the arena depends on size symbols, `arena_bytes_for` computes its size from an array of their values, and `arena_bytes`
+    is 0. `times` is the address of the kernels' nanosecond counters, in a program written to measure itself.
     """
 
     path: Path
@@ -59,33 +59,34 @@ _lock = threading.Lock()
 
 
 def used_libraries() -> dict[str, Path]:
-    """The libraries that this process built or loaded, by their portable keys."""
+    """The libraries that this process built or loaded, by portable key."""
     with _lock:
         return dict(_used)
 
 
 @functools.cache
 def headers_digest() -> str:
-    """A name for the content of the native headers."""
+    """A digest of the native headers."""
     return prebuilt.digest_of_headers(INCLUDE)
 
 
 def portable_key(source: str, flags: tuple[str, ...]) -> str:
-    """The name of a program, whatever compiler builds it for whatever processor, and whatever its comments say: an edit above
-    the user's lines that they name changes no code."""
+    """The cache key of a program, independent of compiler and processor. Comments are ignored: they name the user's source
+    lines, which move when code above them is edited."""
     return cache.digest(re.sub(_COMMENT, "", source), " ".join(flags), headers_digest())
 
 
 def local_key(portable: str, compiler: str = "") -> str:
-    """The name of a program's library for this processor; without a compiler, of one that artifacts brought."""
+    """The cache key of a program's library for this processor, and for this compiler; without one, for libraries from
+    artifacts."""
     return cache.digest(portable, compiler, " ".join(instructions()))
 
 
 def build(source: str, debug: bool = False) -> Library:
-    """The library of a program's source: from the cache, or compiled now.
+    """The library of a program: from the cache, or compiled now.
 
-    CompilerMissing, or BuildError with what the compiler said. Where the cache folder cannot be used, a warning says so,
-    and a folder that lasts as long as the process takes its place.
+    CompilerMissing, or BuildError with the compiler's output. If the cache folder is unusable, a warning says so, and a
+    temporary folder of the process replaces it.
     """
     portable = portable_key(source, flags_for(debug))
     compiler, keys = _keys(portable)
@@ -93,17 +94,17 @@ def build(source: str, debug: bool = False) -> Library:
 
 
 def find(portable: str) -> Library | None:
-    """The library of the program that `portable_key` named so, if the cache has it."""
+    """The cached library of the program with this `portable_key`, if there is one."""
     found = cache.find(_keys(portable)[1], _load)
     return None if found is None else _noted(portable, found)
 
 
 def _keys(portable: str) -> tuple[Command | CompilerMissing, tuple[str, ...]]:
-    """The compiler, or why there is none, and the names under which a library may be in the cache."""
+    """The compiler, or the reason why there is none, and the cache keys under which the library may be found."""
     try:
         compiler = toolchain.compiler()
         return compiler, (local_key(portable, toolchain.identity(compiler)), local_key(portable))
-    except CompilerMissing as error:  # what artifacts brought needs none
+    except CompilerMissing as error:  # libraries from artifacts need no compiler
         return error, (local_key(portable),)
 
 
@@ -124,18 +125,18 @@ def _vector_width() -> tuple[str, ...]:
 
 
 def _units() -> int:
-    """How many translation units to compile side by side: one more than processors, since they are never equally long."""
+    """The number of translation units to compile in parallel: one more than processors, because units take unequal time."""
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(MOST_UNITS, processors + 1) if processors > 1 else 1
 
 
 def _archive(compiler: Command) -> Path | None:
-    """The kernels that need not be compiled again, which were compiled by GCC."""
+    """The archive of prebuilt kernels, which GCC compiled."""
     return None if toolchain.is_clang(compiler) else prebuilt.archive(instructions(), headers_digest())
 
 
 def _compile(compiler: Command | CompilerMissing, debug: bool, source: Path, folder: Path, output: Path) -> None:
-    """Write `source`, as one unit or several, into the library `output`, which takes from an archive what it has."""
+    """Compile `source`, as one unit or several, into the library `output`, and link prebuilt kernels from the archive."""
     if isinstance(compiler, CompilerMissing):
         raise compiler
     flags, archive = _accepted(flags_for(debug), compiler), None if debug else _archive(compiler)
@@ -150,14 +151,14 @@ def _compile(compiler: Command | CompilerMissing, debug: bool, source: Path, fol
 
 
 def _accepted(flags: tuple[str, ...], compiler: Command) -> tuple[str, ...]:
-    """Flags for a compiler that may have no OpenMP: kernels run on one thread then."""
+    """The flags that a compiler accepts: without OpenMP kernels run on one thread."""
     if not toolchain.has_openmp(compiler):
         flags = tuple(flag for flag in flags if flag != "-fopenmp")
     return (*flags, *toolchain.ZIG_FLAGS) if toolchain.is_zig(compiler) else flags
 
 
 def _objects(compiler: Command, flags: tuple[str, ...], texts: list[str], source: Path, folder: Path) -> list[str]:
-    """Compile the units of `source` side by side, after precompiled headers where they serve."""
+    """Compile the units of `source` in parallel, with precompiled headers if possible."""
     flags = (*flags, f"-I{INCLUDE}")
     headers = precompiled.arguments(compiler, flags, source, folder, headers_digest()) if "-g" not in flags else ()
     files = [folder / f"{number}.cpp" for number in range(len(texts))]
@@ -187,12 +188,12 @@ def _link(compiler: Command, inputs: list[str], source: Path, folder: Path, outp
         return toolchain.run([[*link, *lean, "-lm"]], str(source), folder)
     try:
         toolchain.run([[*link, *LEAN_LINK, *toolchain.fast_linker(compiler)]], str(source), folder)
-    except BuildError:  # another compiler may need libraries that we do not know
+    except BuildError:  # another compiler may need more libraries
         toolchain.run([link], str(source), folder)
 
 
 def _load(path: Path) -> tuple[int, int | None, int | None, int, Callable | None, int | None]:
-    """The fields of a `Library` from `entry` to `times`; OSError when it cannot be loaded."""
+    """Load a library; returns the fields of `Library` from `entry` to `times`. OSError if it cannot be loaded."""
     try:
         loaded = ctypes.CDLL(str(path))
     except OSError as error:

@@ -1,7 +1,7 @@
-"""The driver of inductor: a GraphModule of aten operators to a callable over flat tensors.
+"""The driver of inductor: compiles a GraphModule of aten operators to a callable over flat tensors.
 
-A graph whose plan was kept runs from it; what else is needed is imported only for the others. `observe(stage, text)` is called
-with the stages "loops", "fusion", "memory", "code", "library" and "module".
+A graph with a kept plan runs from that plan; the compiler's modules are imported only for other graphs. `observe(stage, text)`
+is called with the stages "loops", "fusion", "memory", "code", "library" and "module".
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Details = Callable[[], "tuple[LoweredGraph, Program]"]
 
 
 class Observer(Protocol):
-    """Who is shown the stages."""
+    """Receives the stages of a compilation."""
 
     def __call__(
         self, stage: str, text: Callable[[], str], subject: Callable[[], object] | None = None, title: str = ""
     ) -> None:  # fmt: skip
-        """A stage made what `text` gives; `subject` gives the object behind it, `title` says of which part."""
+        """Log a stage: `text` makes its text, `subject` the object behind it, `title` names the part of the program."""
 
 
 
@@ -41,10 +41,10 @@ interpreter, pieces = map(LazyModule, ("rushlight.fx.interpreter", "rushlight.in
 
 
 def compile_fx(module: GraphModule, options: Options, observe: Observer) -> Callable[..., tuple]:
-    """The callable that runs `module` natively: flat tensors, and integers where sizes are inputs, in; a tuple out.
+    """Compile `module` to a native callable: flat tensors, and ints where sizes are inputs, in; a tuple out.
 
-    Symbolic sizes of the inputs' fakes stay open: the code takes their values at each call. CompilerMissing and BuildError
-    when no native code can be made; UnsupportedSize where symbolic sizes are in the way, so that fixed ones may help.
+    Symbolic sizes of the fake inputs stay open: the code reads them at each call. CompilerMissing and BuildError if no native
+    code can be made; UnsupportedSize if symbolic sizes are the obstacle, so that the caller may retry with fixed ones.
     """
     if seeds := seed_nodes(module):
         return seeded(compile_fx(as_last_inputs(module, seeds), options, observe))
@@ -68,8 +68,8 @@ STAGES = ("loops", "fusion", "memory", "code", "module")
 def show(
     observe: Observer, details: Details, part: str, library: Library | None = None, stages: tuple[str, ...] = STAGES
 ) -> None:  # fmt: skip
-    """Let an observer see the stages of a part of a program, which are made again if a kept plan spared them: the lowered graph
-    ("loops"), then what is in its program."""
+    """Show an observer the stages of a part of a program: the lowered graph ("loops"), then the program's parts. Stages that a
+    kept plan skipped are computed on demand."""
     for stage in stages:
         subject = lambda stage=stage: details()[stage != "loops"]  # noqa: E731
         observe(stage, lambda stage=stage: pieces.text_of(stage, *details()), subject, part)
@@ -78,25 +78,25 @@ def show(
 
 
 def show_library(observe: Observer, library: Library, part: str) -> None:
-    """Let an observer see a library, the program of a part."""
+    """Show an observer the library of a part."""
     observe("library", lambda: f"{'loaded' if library.from_cache else 'built'} {library.path}", lambda: library, part)
 
 
 def part_of(module: GraphModule) -> str:
-    """Which part of a program a graph is, in training "forward" or "backward"; empty for a whole one."""
+    """The part of a program that a graph is: "forward" or "backward" in training, else empty."""
     return module.meta.get("part", "")
 
 
 def runner(
     kind: type[CompiledGraph], module: GraphModule, plan: Plan, library: Library, details: Details
 ) -> Callable[..., tuple]:
-    """What runs a library by its plan."""
+    """A callable that runs a library by its plan."""
     constants = {given.target: getattr(module, given.target) for given in plan.constants}
     return kind(plan, library, constants, interpreter_of(module), details).callable()
 
 
 def interpreter_of(module: GraphModule) -> Callable[..., tuple]:
-    """The graph run node by node, in eager."""
+    """A function that runs the graph node by node in eager."""
 
     def reference(*tensors: Tensor) -> tuple:
         return interpreter.Interpreter(module).run(*tensors)

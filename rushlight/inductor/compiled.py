@@ -1,4 +1,4 @@
-"""A built program as a Python callable: checks, pointers, outputs, one native call."""
+"""A built program as a Python callable: checks inputs, collects pointers, allocates outputs, and makes one native call."""
 
 from __future__ import annotations
 
@@ -32,33 +32,31 @@ pieces = LazyModule("rushlight.inductor.pieces")
 
 
 class ConstantChanged(RuntimeError):
-    """A parameter has another size, stride or dtype than the graph was compiled for."""
+    """A parameter's size, stride or dtype has changed since compilation."""
 
 
 class _Prepared(NamedTuple):
-    """Constants as one call sees them. A call holds on to the record, so that a change meanwhile frees nothing it reads."""
+    """The constants' pointers for a call. Each call holds the record, so that a concurrent change frees no memory it reads."""
 
-    state: list[tuple[int, StorageImpl, int]]  # version, storage and its generation, of each constant
+    state: list[tuple[int, StorageImpl, int]]  # for each constant: version, storage, the storage's generation
     pointers: list[int]
-    memory: list[StorageImpl]  # of what was made of the constants
+    memory: list[StorageImpl]  # folded and packed constants
 
 
 class _Folded(NamedTuple):
-    """What loops made of constants of this state."""
+    """The results of loops over constants in this state."""
 
     state: list[tuple[int, StorageImpl, int]]
     memory: list[StorageImpl]
 
 
 class CompiledGraph:
-    """Runs a program. Its constants are packed when a second call meets them unchanged.
+    """Runs a program. Constants are packed when a second call finds them unchanged.
 
-    A call that meets them for the first time packs each into memory that all of them share, just before it is read. So a
-    model that is called once, or between two steps of training, takes no memory for its packed weights, nor the time of
-    touching that memory first.
-
-    `reference` runs the same graph in eager. It takes over when native code meets an index out of range, and raises the
-    error that eager raises. `details` are what the graph was made of, for those who look at its kernels.
+    The first call after a change packs each constant just before its use, into a buffer that all constants share. A model that
+    is called once, or between two training steps, thus neither allocates nor touches memory for all its packed weights.
+    `reference` runs the same graph in eager. It takes over when native code finds an index out of range, and raises eager's
+    error. `details` returns the lowered graph and program, for inspection of the kernels.
     """
 
     def __init__(
@@ -69,7 +67,7 @@ class CompiledGraph:
         self.library = library
         self.reference = reference
         self.details = details
-        self.number = -1  # `enlist` gives it one
+        self.number = -1  # set by `enlist`
         self.constants = [constants[given.target] for given in plan.constants]
         self.by_name = {given.name: tensor for given, tensor in zip(plan.constants, self.constants, strict=True)}
         self.expected = [(given.size, given.stride, given.dtype) for given in plan.inputs]
@@ -88,14 +86,14 @@ class CompiledGraph:
         return pieces.text_of("module", *self.details())
 
     def divert(self, recorder: Observer | None) -> None:
-        """Have a recorder measure all calls, or none."""
+        """Make a recorder measure all calls; None stops that."""
         self._recorder = recorder
         if self._launch is not None:
             self._launch.divert(recorder is not None)
 
     def callable(self) -> Callable[..., tuple]:
-        """What to call with inputs: native code as far as possible, which does the same as the graph itself. Inputs that the
-        graph writes to count as written to after each call."""
+        """The callable for inputs: a native launch if possible, else this graph. Inputs that the graph mutates get a new
+        version after each call."""
         general = noting_writes(self, self.reference, self.written) if self.written else self
         sizes = self.sizes()
         if sizes is not None:
@@ -104,7 +102,7 @@ class CompiledGraph:
         return self._launch or general
 
     def sizes(self) -> Sizes | None:
-        """What native calls are told of sizes; None where they cannot be told."""
+        """The sizes for native calls; None if they cannot be expressed."""
         return KnownSizes(self.plan)
 
     def __call__(self, *tensors: Tensor) -> tuple:
@@ -122,7 +120,7 @@ class CompiledGraph:
         return tuple(self._output(view, made, tensors) for view in self.plan.views)
 
     def _run(self, pointers: list[int], sizes: dict[Var, int]) -> int:
-        """Run the program; anything but 0 where it failed."""
+        """Run the program; a nonzero result means failure."""
         recorder = self._recorder
         if recorder is None:
             return _C.launch(self.library.entry, pointers)
@@ -150,7 +148,7 @@ class CompiledGraph:
                 )
 
     def _prepare(self) -> _Prepared:
-        """The constants as a call is to see them: with packed forms, or with memory in which this call packs them."""
+        """The constants for a call: packed, or with the buffer into which this call packs them."""
         impls = [tensor._impl for tensor in self.constants]
         state_now = [(impl.version.value, impl.storage, impl.storage.generation) for impl in impls]
         prepared = self._prepared
@@ -158,7 +156,7 @@ class CompiledGraph:
             return prepared
         with self._lock:
             prepared, folded = self._prepared, self._folded
-            if prepared is not None and prepared.state == state_now:  # by another thread meanwhile
+            if prepared is not None and prepared.state == state_now:  # another thread has prepared them
                 return prepared
             is_new = folded is None or folded.state != state_now
             if is_new:
@@ -183,21 +181,21 @@ class CompiledGraph:
                 raise RuntimeError(f"{given.target} has a storage of {nbytes} bytes, too small for its size")
 
     def _fold(self) -> list[StorageImpl]:
-        """The results of loops over constants."""
+        """Run the loops over constants and return their results."""
         memory = [allocate(nbytes) for nbytes in self.plan.folded]
         if memory:
             _C.launch(self.library.fold, self._addresses(memory))
         return memory
 
     def _unpacked(self, folded: _Folded) -> _Prepared:
-        """For one call, which packs each operand into the same memory."""
+        """Pointers for one call, which packs each operand into the same buffer."""
         panels = allocate(self.plan.panel_bytes)
         pointers = [*self._addresses(folded.memory), *[0] * len(self.plan.packed), panels.data_ptr]
         return _Prepared(folded.state, pointers, [*folded.memory, panels])
 
     def _pack(self, folded: _Folded) -> _Prepared:
-        """For all calls until a constant changes. Operands lie in one block: a large one is made of large pages, and reading
-        weights that are smaller than such a page would miss their addresses more often than their contents."""
+        """Pack all operands, for all calls until a constant changes. They share one block, because a large block gets huge
+        pages: reading small weights from many pages costs more TLB misses than cache misses."""
         pointers = self._addresses(folded.memory)
         if not self.plan.packed:
             return _Prepared(folded.state, pointers, folded.memory)

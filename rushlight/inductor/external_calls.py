@@ -1,7 +1,7 @@
-"""Calls of Python functions out of structured programs: operators that have no native form inside of loops that have one.
+"""Calls of Python functions from structured programs: for operators without native code inside native loops.
 
-In: the functions, and the types of what they take and give. Out: an address that a program calls with a function's number and
-an array: tensors' addresses and numbers, then the addresses where the results have to go. An error makes the program stop.
+In: the functions, and the types of their arguments and results. Out: an address that a program calls with a function's number
+and an array of slots: tensor addresses and numbers, then addresses for the results. An error stops the program.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_void_p)
 
 
 class ExternalCalls:
-    """The functions of one program; `address` is what the program calls."""
+    """The functions of one program; it calls `address`."""
 
     def __init__(self, calls: Sequence[External]):
         self._calls = calls
@@ -34,7 +34,7 @@ class ExternalCalls:
     def _call(self, number: int, slots: int) -> int:
         try:
             self._run(number, slots)
-        except BaseException:  # whatever it is, the interpreter meets it again
+        except BaseException:  # the interpreter will run into the same error
             return 1
         return 0
 
@@ -55,7 +55,7 @@ class ExternalCalls:
 
 
 def _taken(value: object, kind: object) -> object:
-    """A number, or a tensor with what lies at an address."""
+    """A number, or a tensor copied from an address."""
     if not isinstance(kind, TensorOf):
         return value != 0 if kind is BOOL else value
     tensor = room(kind, contiguous_strides(kind.size))
@@ -64,7 +64,7 @@ def _taken(value: object, kind: object) -> object:
 
 
 def room(kind: TensorOf, strides: tuple[int, ...]) -> Tensor:
-    """Memory for a tensor."""
+    """Allocate a tensor."""
     impl = TensorImpl(allocate(kind.nbytes), kind.size, strides, 0, kind.dtype, CPU, CPU_KEYS)
     impl.inference = state.inference
     return wrap(impl)

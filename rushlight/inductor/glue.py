@@ -1,7 +1,7 @@
-"""Cut graphs as one Python function: compiled pieces and eager kernels, in order, as a line of text for each node.
+"""Split graphs as one Python function: compiled pieces and eager kernels in order, one line of text per node.
 
-In: a module whose graph calls submodules, and what runs in place of each. Out: a `Glue`, which is called with flat inputs and
-prints as its text. Stage: inductor, calling.
+In: a module whose graph calls submodules, and the function that replaces each. Out: a `Glue`, which is called with flat inputs
+and prints as its text. Stage: inductor, calling.
 
     def run(arg0_1):
         compiled_0, = run_compiled_0(arg0_1)
@@ -26,7 +26,8 @@ from rushlight.fx.node import Node
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What runs in a submodule's place: it takes the arguments at `positions`, and gives a tuple even of one result."""
+    """The function that replaces a submodule. It takes the arguments at `positions` and always returns a tuple; `is_tuple` says
+    whether the submodule did."""
 
     run: Callable[..., tuple]
     positions: Sequence[int]
@@ -34,12 +35,12 @@ class Piece:
 
 
 class Glue:
-    """Runs a cut graph. An error carries a note that names the node, as the interpreter's do."""
+    """Runs a split graph. An error gets a note that names the node, like the interpreter's errors."""
 
     def __init__(self, module: GraphModule, pieces: Mapping[str, Piece]):
         writer = _Writer(module, pieces)
         self.text, self._nodes = writer.write()
-        names = {"__name__": __name__, **writer.names}  # of the library, whose frames no capture follows
+        names = {"__name__": __name__, **writer.names}  # a library name, so that captures do not follow its frames
         exec(compile(self.text, "<a cut graph>", "exec"), names)
         self._run = names["run"]
 
@@ -63,7 +64,7 @@ class Glue:
 
 
 class _Writer:
-    """Collects the lines of the function, and what its names stand for."""
+    """Collects the function's lines and the objects that they name."""
 
     def __init__(self, module: GraphModule, pieces: Mapping[str, Piece]):
         self.module = module
@@ -76,7 +77,7 @@ class _Writer:
         self._released = last_uses(module.graph)
 
     def write(self) -> tuple[str, dict[int, Node]]:
-        """The text, and the node of each of its lines."""
+        """The text, and line number -> node."""
         inputs = [node.name for node in self.module.graph.nodes if node.op == "placeholder"]
         lines, nodes = [f"def run({', '.join(inputs)}):"], {}
         for node in self.module.graph.nodes:
@@ -130,7 +131,7 @@ class _Writer:
         return Interpreter(self.module).fetch_attr(node.target)
 
     def _name(self, wanted: str, value: Any) -> str:
-        """A global name for an object, like the one that is wanted."""
+        """A global name for an object, similar to the wanted one."""
         known = self._named.get(id(value))
         if known is not None:
             return known

@@ -1,7 +1,7 @@
-"""GraphLowering: an fx graph of aten operators, node by node, into buffers of the loops IR.
+"""GraphLowering: lowers an fx graph of aten operators, node by node, to buffers of the loops IR.
 
-In: a GraphModule whose nodes carry fake values in `meta["val"]`. Out: a `LoweredGraph`: buffers in order, inputs,
-constants, and how each output is a view of a buffer.
+In: a GraphModule whose nodes carry fake values in `meta["val"]`. Out: a `LoweredGraph`: buffers in order, inputs, constants,
+and each output as a view of a buffer.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SELECT = aten("select.int")
 
 @dataclass(slots=True)
 class LoweredGraph:
-    """A graph in the loops IR. `symbols` are the sizes that differ from call to call."""
+    """A graph in the loops IR. `symbols` are the sizes that vary between calls."""
 
     buffers: list[Buffer]
     inputs: list[InputBuffer]
@@ -55,7 +55,7 @@ class LoweredGraph:
 
 
 class GraphLowering:
-    """Lowers one GraphModule. Each node's box is kept under its name until the outputs are made."""
+    """Lowers one GraphModule; `boxes` maps each node to its lowered value."""
 
     def __init__(self, module: GraphModule):
         self.module = module
@@ -66,9 +66,9 @@ class GraphLowering:
         self._owners: dict[str, StorageImpl] = {}
 
     def run(self) -> LoweredGraph:
-        """Lower every node; NotImplementedError when an operator has no rule, UnsupportedSize where it needs a known size.
+        """Lower every node. NotImplementedError if an operator has no rule, UnsupportedSize if it needs a known size.
 
-        Where lowering finds that sizes must be equal, it begins again: what was made before tells them apart.
+        If lowering learns that two sizes are equal, it starts again, because buffers made before still distinguish them.
         """
         while True:
             version = self._version()
@@ -81,7 +81,7 @@ class GraphLowering:
         return GraphBuilder(taken=[node.name for node in self.module.graph.nodes if node.op in ("placeholder", "get_attr")])
 
     def _version(self) -> int:
-        """How often sizes have been found equal."""
+        """How often sizes were found equal."""
         values = (node.meta["val"] for node in self.module.graph.nodes if node.op == "placeholder")
         environment = environment_of(list(values))
         return 0 if environment is None else environment.version
@@ -149,7 +149,7 @@ class GraphLowering:
         return result
 
     def _typed(self, value: object, result: object) -> object:
-        """A rule's result in the operator's dtype: rules calculate in what promotion gives, which may be another one."""
+        """Cast a rule's result to the operator's dtype: rules compute in the dtype of type promotion, which may differ."""
         if isinstance(result, tuple):
             return tuple(map(self._typed, value, result))
         if isinstance(result, ComplexBox):
@@ -166,14 +166,14 @@ class GraphLowering:
         return TensorBox(StorageBox(None, buffer), value.shape, value.dtype)
 
     def _realize_shared(self, node: Node, result: object) -> None:
-        """Compute what several nodes use once; cheap index arithmetic and constants are repeated instead."""
+        """Compute a value with several users once. Index arithmetic and constants are cheap and get repeated."""
         for each in result if isinstance(result, tuple) else (result,):
             for box in (each.real, each.imag) if isinstance(each, ComplexBox) else (each,):
                 if isinstance(box, TensorBox) and not box.is_realized and _reads_memory(box):
                     self.builder.realize(box)
 
     def _outputs(self, values: tuple) -> list[OutputView]:
-        """The outputs. Those that share memory in eager share it here, with eager's strides."""
+        """The outputs. Outputs that share memory in eager share it here, with eager's strides."""
         nodes = dict.fromkeys(value for value in values if isinstance(value, Node) and not _is_number(value))
         viewers = Counter(_storage(node) for node in nodes)
         made = {node: self._output(node, viewers[_storage(node)] > 1) for node in nodes}
@@ -190,7 +190,7 @@ class GraphLowering:
         if not fake.numel():
             return OutputView(self.builder.copy(box).storage.buffer.name, size, stride, 0)
         root = self._root[_storage(node)]
-        same_elements = root.meta["val"].dtype is fake.dtype  # complex numbers may be seen as pairs of reals
+        same_elements = root.meta["val"].dtype is fake.dtype  # a complex tensor may be viewed as pairs of reals
         if root.op == "call_function" and same_elements and (shared or not _is_dense(fake)):
             whole, base = self._in_layout(root), root.meta["val"]
             offset = as_size(whole.offset + as_size(fake.storage_offset()) - as_size(base.storage_offset()))
@@ -199,7 +199,7 @@ class GraphLowering:
         return OutputView(found.buffer, size, stride if same_elements and _is_dense(fake) else found.strides, found.offset)
 
     def _in_layout(self, node: Node) -> Operand:
-        """Where the elements of a node lie in memory with the strides of its fake value, after a copy if need be."""
+        """A buffer with a node's elements and the strides of its fake value; copies if necessary."""
         found = self._placed.get(node)
         if found is None:
             found = self._placed[node] = self._find_or_copy(node, as_sizes(node.meta["val"].stride()))
@@ -212,7 +212,7 @@ class GraphLowering:
         size = as_sizes(box.size)
         if not box.is_realized and not same_strides(size, row_major(size), stride):
             self.builder.origin, self.builder.lines = box.storage.data.origin, box.storage.lines
-            return self._copy_with(box, stride)  # calculated where it is to lie
+            return self._copy_with(box, stride)  # compute it in its final layout
         found = self.builder.operand(box, box.size)
         is_own = found is not None and self._holds(found.buffer, box.dtype) and not self.builder.is_folded(found.buffer)
         if is_own and same_strides(size, found.strides, stride):
@@ -222,26 +222,26 @@ class GraphLowering:
         return self._copy_with(box, stride)
 
     def _complex_copy(self, box: ComplexBox, stride: tuple[Size, ...]) -> Operand:
-        """The memory of a complex tensor with these strides, or row-major where those leave gaps."""
+        """A complex tensor in memory with these strides, or row-major if they leave gaps."""
         size = as_sizes(box.size)
         order = _outermost_first(size, stride)
         return Operand(into_memory(self.builder, box, order), 0, _strides_in_order(size, order))
 
     def _holds(self, name: str, kind: dtype) -> bool:
-        """Whether a buffer's elements are of a dtype: pairs of reals may lie in one of complex numbers."""
+        """Whether a buffer has this dtype: pairs of reals may be stored in a complex one."""
         return next(buffer for buffer in self.builder.buffers if buffer.name == name).layout.dtype is kind
 
     def _copy_with(self, box: TensorBox, stride: tuple[Size, ...]) -> Operand:
-        """A copy of a box with these strides."""
+        """A copy with these strides."""
         order = _outermost_first(as_sizes(box.size), stride)
         moved = box.view([box.size[dim] for dim in order], lambda index: _unpermute(index, order))
         copied = self.builder.copy(moved).view(box.size, lambda index: [index[dim] for dim in order])
         return self.builder.operand(copied, box.size)
 
-    # Inputs that are written to
+    # Mutated inputs
 
     def _write_backs(self, nodes: list[Node]) -> list[WriteBack]:
-        """The buffers, each in its input's layout, whose values replace those of inputs."""
+        """The values to write back to inputs, each in a buffer with its input's layout."""
         made: list[WriteBack] = []
         viewers = Counter(_storage(node) for node in self.module.graph.nodes if node.op in ("placeholder", "get_attr")
                           and isinstance(node.meta["val"], Tensor))  # fmt: skip
@@ -253,7 +253,7 @@ class GraphLowering:
         return made
 
     def _in_layout_of(self, source: Node, target: Node, taken: set[str]) -> str:
-        """A buffer that holds nothing but a node's value, in the layout of an input."""
+        """A buffer that holds only a node's value, in an input's layout."""
         box, stride = self.boxes[source], as_sizes(target.meta["val"].stride())
         found, size = self.builder.operand(box, box.size), as_sizes(box.size)
         if found is not None and found.offset == 0 and same_strides(size, found.strides, stride) and found.buffer not in taken:
@@ -265,7 +265,7 @@ class GraphLowering:
 
 
 def _storages(value: object) -> list[StorageBox]:
-    """What the boxes stand on that are among a rule's arguments or results."""
+    """The storages of all boxes in a rule's arguments or results."""
     if isinstance(value, ComplexBox):
         return _storages([value.real, value.imag])
     if isinstance(value, list | tuple | dict):
@@ -278,7 +278,7 @@ def _storage(node: Node) -> StorageImpl:
 
 
 def _is_dense(value: Tensor) -> bool:
-    """Whether a tensor's elements fill a block of memory, each in a place of its own."""
+    """Whether a tensor's elements fill a block of memory without overlap."""
     size, stride = as_sizes(value.shape), as_sizes(value.stride())
     if not all(isinstance(number, int) for number in (*size, *stride)):
         return _innermost_first(size, stride) is not None
@@ -291,7 +291,8 @@ def _is_dense(value: Tensor) -> bool:
 
 
 def _outermost_first(size: tuple[Size, ...], stride: tuple[Size, ...]) -> list[int]:
-    """The dimensions in the order in which a row-major tensor has these strides; UnsupportedSize where that is unclear."""
+    """The dimensions in the order in which a row-major tensor would have these strides; UnsupportedSize if it depends on
+    sizes."""
     if all(isinstance(step, int) for step in stride):
         return sorted(range(len(stride)), key=lambda dim: (-stride[dim], dim))
     order = _innermost_first(size, stride)
@@ -301,7 +302,8 @@ def _outermost_first(size: tuple[Size, ...], stride: tuple[Size, ...]) -> list[i
 
 
 def _innermost_first(size: tuple[Size, ...], stride: tuple[Size, ...]) -> list[int] | None:
-    """The dimensions of symbolic strides, each stepping over all that come before it; None where they do not lie so."""
+    """The dimensions by increasing symbolic stride, each stride spanning the dimensions before it; None if there is no such
+    order."""
     order = [dim for dim, extent in enumerate(size) if extent == 1]
     left = [dim for dim, extent in enumerate(size) if extent != 1]
     expected: Size = 1
@@ -316,7 +318,7 @@ def _innermost_first(size: tuple[Size, ...], stride: tuple[Size, ...]) -> list[i
 
 
 def _number(value: SymInt | int) -> SymInt | int:
-    """A size as lowering rules see it: an int where it is known by now."""
+    """A size for lowering rules: an int if it is known by now."""
     return as_size(value) if isinstance(as_size(value), int) else value
 
 
@@ -325,7 +327,7 @@ def _is_number(value: object) -> bool:
 
 
 def _check_sizes(node: Node, box: object) -> None:
-    """UnsupportedSize unless the box has the fake tensor's sizes, where they are symbolic."""
+    """UnsupportedSize unless the box has the sizes of the fake tensor, if these are symbolic."""
     shape = tuple(node.meta["val"].shape)
     if not isinstance(box, TensorBox) or not any(isinstance(size, SymInt) for size in (*shape, *box.size)):
         return
@@ -335,7 +337,7 @@ def _check_sizes(node: Node, box: object) -> None:
 
 
 def _strides_in_order(size: Sequence[Size], order: Sequence[int]) -> tuple[Size, ...]:
-    """The strides of a tensor without gaps whose dimensions lie in this order, the outermost first."""
+    """The strides of a dense tensor with this order of dimensions, the outermost first."""
     steps = row_major([size[dim] for dim in order])
     return tuple(steps[order.index(dim)] for dim in range(len(size)))
 
@@ -348,7 +350,7 @@ def _unpermute(index, order):
 
 
 def _takes_apart(users: Collection[Node]) -> bool:
-    """Whether each user selects another place along one dimension, so that no element is used twice."""
+    """Whether each user selects another index of the same dimension, so that every element is used once."""
     places = [user.args[1:] for user in users if user.target is SELECT and not user.kwargs]
     known = all(isinstance(number, int) and number >= 0 for place in places for number in place)
     apart = len(set(places)) == len(places) == len(users) and len({dim for dim, _ in places}) == 1
@@ -364,13 +366,13 @@ def _layout(value: Tensor) -> FixedLayout:
 
 
 def source_line(node: Node) -> tuple[str, ...]:
-    """`path:line in function: code` of the user's line that a node comes from, if it is known.
+    """The user's source line of a node as `path:line in function: code`, if it is known.
 
-    It may stand in a comment of C++ text, which a backslash at its end would continue on the next line.
+    Trailing backslashes are stripped, because a C++ comment with one would continue on the next line.
     """
     frame = innermost_frame(node.stack_trace)
     if frame is None:
         return ()
     path, line, function, code = frame
     text = f"{path}:{line} in {function}: {code}".rstrip("\\ \t\v\f")
-    return (text.encode("utf-8", "backslashreplace").decode(),)  # a path may hold bytes that are no text
+    return (text.encode("utf-8", "backslashreplace").decode(),)  # a path may contain undecodable bytes

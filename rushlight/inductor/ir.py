@@ -1,9 +1,8 @@
-"""The loops IR: data only.
+"""The loops IR: plain data.
 
 A *value* is an expression tree over loads, constants, index expressions and named scalar functions. A *loop* (Pointwise or
-Reduction) gives a value for each point of its ranges. A *buffer* is memory with a layout: an input, a constant, the
-result of a loop (ComputedBuffer) or of a hand-written template (TemplateBuffer).
-
+Reduction) has a value for each point of its ranges. A *buffer* is memory with a layout: an input, a constant, the result of a
+loop (ComputedBuffer) or of a hand-written template (TemplateBuffer).
 In: made by lowering. Out: grouped by the scheduler, written out by codegen. Everything prints.
 """
 
@@ -35,7 +34,7 @@ class Constant(Value):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Load(Value):
-    """The element of a buffer at `index`, counted in elements from the buffer's start."""
+    """The element at `index` of a buffer, counted in elements from its start."""
 
     buffer: str
     index: Expr
@@ -50,8 +49,7 @@ class IndexValue(Value):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RandomWord(IndexValue):
-    """Element `index` of a stream of random words, which a seed and an offset name: as an integer ("bits") or in [0, 1)
-    ("uniform")."""
+    """Element `index` of the random stream given by seed and offset: an integer ("bits") or a number in [0, 1) ("uniform")."""
 
     name: str
     seed: Load
@@ -60,7 +58,7 @@ class RandomWord(IndexValue):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Call(Value):
-    """A scalar function of other values, by its name in `rl::`; casts are named `cast`."""
+    """A scalar function of other values, named as in `rl::`; casts are named `cast`."""
 
     name: str
     arguments: tuple[Value, ...]
@@ -68,9 +66,9 @@ class Call(Value):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Indirect(Value):
-    """`body`, in which `variable` stands for the integer `index`.
+    """`body` with `variable` bound to the integer `index`.
 
-    The index must lie in [0, size); where it may not, execution reports an index error, and reads element 0.
+    The index must lie in [0, size). If it does not, execution reports an index error and reads element 0.
     """
 
     variable: Var
@@ -82,7 +80,7 @@ class Indirect(Value):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Masked(Value):
-    """`body` where `mask` holds, `other` elsewhere; `body` is not evaluated (its loads not done) where it does not."""
+    """`body` where `mask` holds, else `other`. `body` is only evaluated, loads included, where the mask holds."""
 
     mask: Value
     body: Value
@@ -91,8 +89,8 @@ class Masked(Value):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Search(Value):
-    """How many of `count` sorted elements, `step` apart from where `row` loads, come before `value`: those that are less, and,
-    if `right`, equal ones."""
+    """The number of elements in a sorted row that come before `value`: the smaller ones, and with `right` the equal ones. The
+    row has `count` elements, `step` apart, and begins at the place that `row` loads."""
 
     value: Value
     row: Load
@@ -101,16 +99,16 @@ class Search(Value):
     right: bool
 
 
-REPORTING = ("nonzero_divisor", "required")  # functions that may find what only eager can answer
+REPORTING = ("nonzero_divisor", "required")  # functions that may hand the call over to eager
 
 
 def may_report(node: Value) -> bool:
-    """Whether calculating a node, without what it is made of, may find that only eager can answer, with an error for most."""
+    """Whether a node itself, apart from its operands, may hand the call over to eager, mostly to raise an error."""
     return isinstance(node, Indirect | Search) or (isinstance(node, Call) and node.name in REPORTING)
 
 
 def children(value: Value) -> tuple[Value, ...]:
-    """The values that `value` is made of."""
+    """The operands of `value`."""
     if isinstance(value, Call):
         return value.arguments
     if isinstance(value, Indirect):
@@ -123,7 +121,7 @@ def children(value: Value) -> tuple[Value, ...]:
 
 
 def walk(value: Value) -> Iterator[Value]:
-    """`value` and everything below it, each shared node once."""
+    """`value` and all its operands; shared nodes come once."""
     seen: set[int] = set()
     stack = [value]
     while stack:
@@ -136,7 +134,7 @@ def walk(value: Value) -> Iterator[Value]:
 
 
 def substitute(value: Value, replacements: dict[Var, Expr]) -> Value:
-    """`value` with loop variables replaced in every index; shared nodes stay shared."""
+    """`value` with loop variables replaced in all indices; shared nodes stay shared."""
     memo: dict[int, Value] = {}
 
     def rewrite(node: Value) -> Value:
@@ -167,7 +165,7 @@ def substitute(value: Value, replacements: dict[Var, Expr]) -> Value:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Loop:
-    """Base of loops: `body` at each point of `variables`, whose extents are `ranges`."""
+    """Base of loops: `body` is evaluated at each point of `variables`, whose extents are `ranges`."""
 
     dtype: dtype
     ranges: tuple[Size, ...]
@@ -181,11 +179,11 @@ class Loop:
         return product(self.ranges)
 
     def values(self) -> tuple[Value, ...]:
-        """All values that the loop is made of."""
+        """All values of the loop."""
         return (self.body,)
 
     def text_parts(self) -> tuple[str, str, list[str]]:
-        """For printing: the parameters of its body, the lines that come before it, and the fields after it."""
+        """The printed form: the body's parameters, the lines before it, and the fields after it."""
         indices = ", ".join(variable.name for variable in self.variables) or "_"
         return "index", f"{indices} = index", [f"ranges={list(self.ranges)}"]
 
@@ -205,7 +203,7 @@ class Reduction(Loop):
 
     @property
     def reduction_numel(self) -> Size:
-        """How many values each result combines."""
+        """The number of values combined in each result."""
         return product(self.reduction_ranges)
 
     def text_parts(self) -> tuple[str, str, list[str]]:
@@ -220,7 +218,7 @@ class Reduction(Loop):
 
 @dataclass(frozen=True, slots=True)
 class FixedLayout:
-    """Where the elements of a buffer lie."""
+    """Sizes, strides and dtype of a buffer."""
 
     dtype: dtype
     size: tuple[Size, ...]
@@ -243,7 +241,7 @@ def contiguous_layout(kind: dtype, size: tuple[Size, ...]) -> FixedLayout:
 
 @dataclass(eq=False, slots=True)
 class Buffer:
-    """Memory with a name. `lines` are the user's source lines that it comes from, `origins` the names of the graph's nodes."""
+    """Named memory. `lines` are the user's source lines behind it, `origins` the names of the graph's nodes."""
 
     name: str
     layout: FixedLayout
@@ -251,7 +249,7 @@ class Buffer:
     origins: tuple[str, ...] = ()
 
     def reads(self) -> set[str]:
-        """The names of the buffers that computing this one needs."""
+        """The names of the buffers that this one is computed from."""
         return set()
 
 
@@ -262,7 +260,7 @@ class InputBuffer(Buffer):
 
 @dataclass(eq=False, slots=True)
 class ConstantBuffer(Buffer):
-    """A parameter or another tensor that is known at compile time."""
+    """A parameter or another tensor known at compile time."""
 
     target: str = ""
 
@@ -282,7 +280,7 @@ class ComputedBuffer(Buffer):
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A template's view of a buffer: an element offset, and a stride per dimension of the template."""
+    """A template's view of a buffer: an element offset, and a stride for each dimension of the template."""
 
     buffer: str
     offset: Size
@@ -293,8 +291,8 @@ class Operand:
 class TemplateBuffer(Buffer):
     """The result of a hand-written kernel: `kind` names it, `operands` are its inputs, `parameters` its constants.
 
-    Its results form a matrix of `rows` x `columns` (row-major over the layout), to which epilogues apply. `score` is what
-    attention makes of each of its scores, which it loads from the buffer `parameters["scores"]`.
+    The result is a matrix of `rows` x `columns` (row-major over the layout), to which epilogues apply. `score` is a function
+    applied to each attention score, which it loads from the buffer `parameters["scores"]`.
     """
 
     kind: str = ""
@@ -368,7 +366,7 @@ def _indent(text: str, levels: int) -> str:
 
 
 def buffer_text(buffer: Buffer) -> str:
-    """A buffer in inductor's notation, with the source lines it comes from."""
+    """A buffer in inductor's notation, with its source lines."""
     comments = "".join(f"# {line}\n" for line in buffer.lines)
     head = f"{type(buffer).__name__}(name='{buffer.name}', layout={buffer.layout}"
     if isinstance(buffer, ComputedBuffer):

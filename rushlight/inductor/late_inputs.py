@@ -1,8 +1,8 @@
-"""Nodes of a graph that become its last inputs: what each call is to be given besides the program's own.
+"""Nodes that become the last inputs of a graph: values that each call gets in addition to the program's own.
 
-In: a graph, and nodes of it that take no arguments. Out: the same graph over more inputs. Two kinds are here: a seed for
-random numbers, which each call draws from the default generator, and constants that the graph writes to, since what a
-constant holds is looked at once. Stage: inductor, before the graph is cut.
+In: a graph, and nodes of it without arguments. Out: the same graph with more inputs. There are two kinds: the seed for random
+numbers, which each call draws from the default generator; and constants that the graph mutates, because code assumes that
+constants do not change. Stage: inductor, before the graph is split.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SEED = aten("_philox_seed")
 
 
 def as_last_inputs(module: GraphModule, nodes: Sequence[Node]) -> GraphModule:
-    """A copy of the graph whose last inputs are in the place of `nodes`."""
+    """A copy of the graph in which inputs at the end replace `nodes`."""
     graph, copied = Graph(), {}
     for node in module.graph.nodes:
         if node.op == "placeholder":
@@ -37,12 +37,12 @@ def as_last_inputs(module: GraphModule, nodes: Sequence[Node]) -> GraphModule:
 
 
 def seed_nodes(module: GraphModule) -> list[Node]:
-    """The nodes that stand for the seed of a call; none in a graph that draws no random numbers."""
+    """The nodes that stand for a call's seed; empty if the graph draws no random numbers."""
     return [node for node in module.graph.nodes if node.target is SEED]
 
 
 def seeded(run: Callable[..., tuple]) -> Callable[..., tuple]:
-    """`run`, called with a new seed after its other inputs."""
+    """Wrap `run` so that each call appends a new seed to its inputs."""
     if type(run) is GraphLaunch:
         run.supply_last(SEED)
         return run
@@ -54,7 +54,7 @@ def seeded(run: Callable[..., tuple]) -> Callable[..., tuple]:
 
 
 def written_constants(module: GraphModule) -> list[Node]:
-    """The constants that a graph writes to, each of which is one node."""
+    """The constants that a graph mutates and that only one node refers to."""
     written = (node.args[0] for node in module.graph.nodes if node.target is aten("copy_"))
     found = dict.fromkeys(node for node in written if node.op == "get_attr")
     names = [node.target for node in module.graph.nodes if node.op == "get_attr"]
@@ -62,7 +62,7 @@ def written_constants(module: GraphModule) -> list[Node]:
 
 
 def given_constants(run: Callable[..., tuple], constants: Sequence[Tensor]) -> Callable[..., tuple]:
-    """`run`, called with these tensors after its other inputs."""
+    """Wrap `run` so that each call appends these tensors to its inputs."""
 
     def with_constants(*inputs: Tensor | int) -> tuple:
         return run(*inputs, *constants)

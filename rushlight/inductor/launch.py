@@ -1,9 +1,8 @@
-"""Compiled graphs as native callables: one step in C from tensors to tensors.
+"""Native launches of compiled graphs: one step in C from tensors to tensors.
 
-In: a plan, and its sizes, known (`KnownSizes`) or open (`open_launch.py`). Out: a `GraphLaunch`, which checks inputs, takes
-memory, runs the entry and makes the results, and which leaves whatever is not as compiled for to a Python callable. What it is
-told prints. Stage: inductor, calling.
-
+In: a plan with known sizes (`KnownSizes`) or open ones (`open_launch.py`). Out: a `GraphLaunch`, which checks inputs, allocates
+memory, runs the program and makes the results. Inputs that the graph was not compiled for go to a Python callable. Its
+arguments print. Stage: inductor, calling.
     input 0: torch.float32[2, 8] by [8, 1]
     memory 0: 64 bytes
     result 0: torch.float32[8, 2] by [1, 8] at 0 of memory 0
@@ -28,21 +27,21 @@ from rushlight.ops.registry import aten
 if TYPE_CHECKING:
     from rushlight.inductor.sizes import Size
 
-# The kinds of results, as csrc/graph_description.h numbers them.
+# Kinds of results, numbered as in csrc/graph_description.h.
 MADE, INPUT, OBJECT, NUMBER, ALIAS = range(5)
 
-Code = int | tuple[int, ...]  # a number, or postfix code for it
+Code = int | tuple[int, ...]  # a number, or postfix code that computes it
 
 
 class NoNativeForm(Exception):
-    """A size that native code cannot calculate."""
+    """Native code cannot compute this size."""
 
 
 class Sizes(Protocol):
-    """How a GraphLaunch is told sizes.
+    """The sizes of a GraphLaunch.
 
-    `positions` are those of the plan's inputs among all inputs, and `inputs`, `symbols`, `work` and `arena_bytes_for` what the
-    native callable takes under these names.
+    `positions` maps the plan's inputs to their positions among all inputs. `inputs`, `symbols`, `work` and `arena_bytes_for`
+    are GraphLaunch's arguments of these names.
     """
 
     positions: dict[str, int]
@@ -52,14 +51,14 @@ class Sizes(Protocol):
     arena_bytes_for: int | None
 
     def code(self, size: Size) -> Code:
-        """A size as native code reads it; NoNativeForm where it cannot."""
+        """A size in the form for native code; NoNativeForm if there is none."""
 
     def lines(self) -> list[str]:
-        """As text: the inputs, and what is read off them."""
+        """The inputs, and the numbers read from them, as text."""
 
 
 class KnownSizes:
-    """Sizes of a plan in which all are known: they stand for themselves."""
+    """The sizes of a plan without symbols: plain numbers."""
 
     symbols = arena_bytes_for = None
 
@@ -81,10 +80,10 @@ def make_launch(
     plan: Plan, sizes: Sizes, library: Library | None, constants: Mapping[str, Tensor], general: Callable[..., tuple],
     reference: Callable[..., tuple], written: Sequence[int] = (),
 ) -> GraphLaunch | None:  # fmt: skip
-    """The native callable for a plan; None where a size has no native form. Without a library, a graph of views.
+    """The native callable for a plan; None if a size has no native form. Without a library, the graph only makes views.
 
-    `general` takes over where inputs are not as compiled for, `reference` where an index is out of range. `written` are the
-    inputs that the graph writes to.
+    `general` handles inputs that the graph was not compiled for, `reference` an index out of range. `written` are the inputs
+    that the graph mutates.
     """
     try:
         results = tuple(_result(view, plan, sizes, constants) for view in plan.views)
@@ -99,7 +98,7 @@ def make_launch(
 
 
 def _result(view: OutputView, plan: Plan, sizes: Sizes, constants: Mapping[str, Tensor]) -> tuple:
-    """A result as GraphLaunch is told it."""
+    """A result in the form that GraphLaunch takes."""
     if not view.buffer:
         return (NUMBER, sizes.code(view.value)) if isinstance(view.value, Expr) else (OBJECT, view.value)
     layout = tuple(map(sizes.code, view.size)), tuple(map(sizes.code, view.stride)), sizes.code(view.offset)
@@ -112,7 +111,7 @@ def _result(view: OutputView, plan: Plan, sizes: Sizes, constants: Mapping[str, 
 
 
 def launch_text(plan: Plan, sizes: Sizes) -> str:
-    """What a GraphLaunch is told."""
+    """The arguments of a GraphLaunch as text."""
     made = [f"memory {number}: {nbytes} bytes" for number, nbytes in enumerate(plan.outputs.values())]
     results = [f"result {number}: {_result_text(view, plan, sizes)}" for number, view in enumerate(plan.views)]
     return "\n".join([*sizes.lines(), *made, *results]) + "\n"
@@ -135,7 +134,7 @@ def numbers_text(numbers: Sequence[Size]) -> str:
 
 
 def input_text(kind: dtype, size: Sequence[Size], stride: Sequence[Size]) -> str:
-    """A tensor among the inputs."""
+    """A tensor input as text."""
     return f"{kind}{numbers_text(size)} by {numbers_text(stride)}"
 
 
@@ -147,7 +146,7 @@ def reach(size: tuple[int, ...], stride: tuple[int, ...], kind: dtype) -> int:
 
 
 def bytes_needed(impl: TensorImpl) -> int:
-    """How many bytes a tensor's storage must have."""
+    """The number of bytes that a tensor's storage must have."""
     return impl.storage_offset * impl.dtype.itemsize + reach(impl.sizes, impl.strides, impl.dtype)
 
 

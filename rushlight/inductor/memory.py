@@ -1,7 +1,7 @@
-"""Memory planning: every buffer that lives between kernels gets an offset in one arena, reused once its last reader ran.
+"""Memory planning: every buffer that lives between kernels gets an offset in one arena, reused after its last reader.
 
-Where sizes are symbolic, blocks that do not live at once share *slots*; a slot is as long as the largest of its blocks, and
-native code finds out at each call where the slots begin.
+With symbolic sizes, blocks with disjoint lifetimes share *slots*. A slot is as long as the largest of its blocks; native code
+computes the slots' offsets at each call.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rushlight.inductor.sizes import Size, evaluate
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """A block needed from group `first` to group `last`, both included. `nbytes` is its size."""
+    """A block of `nbytes` that is needed from group `first` to group `last`, both included."""
 
     name: str
     nbytes: Size
@@ -26,7 +26,7 @@ class Lifetime:
 
 @dataclass(frozen=True, slots=True)
 class ArenaPlan:
-    """Offsets in bytes by name, and the arena's size."""
+    """The offset of each block in bytes, and the arena's size."""
 
     offsets: dict[str, int]
     nbytes: int
@@ -43,7 +43,7 @@ class ArenaPlan:
 
 
 def plan(lifetimes: list[Lifetime]) -> ArenaPlan:
-    """Place the blocks, largest first, each at the lowest offset free throughout its lifetime."""
+    """Place blocks, largest first, each at the lowest offset that is free throughout its lifetime."""
     placed: list[tuple[int, int, Lifetime]] = []
     offsets: dict[str, int] = {}
     for block in sorted(lifetimes, key=lambda item: (-item.nbytes, item.first, item.name)):
@@ -69,17 +69,17 @@ def _lowest_gap(busy: list[tuple[int, int]], size: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A part of the arena for the blocks named, `sizes` being their different sizes in bytes."""
+    """A part of the arena that several blocks share."""
 
     blocks: tuple[Lifetime, ...]
 
     @property
     def sizes(self) -> list[Size]:
-        """How many bytes its blocks need, each number once."""
+        """The distinct sizes of its blocks in bytes."""
         return list(dict.fromkeys(block.nbytes for block in self.blocks))
 
     def is_free(self, block: Lifetime) -> bool:
-        """Whether none of its blocks is needed while `block` is."""
+        """Whether no block of the slot lives at the same time as `block`."""
         return all(other.last < block.first or block.last < other.first for other in self.blocks)
 
 
@@ -98,12 +98,12 @@ class SlotPlan:
 
 
 def plan_slots(lifetimes: list[Lifetime], hints: Mapping[Var, int]) -> SlotPlan:
-    """Put each block, largest first by the hints, into the free slot that is nearest in size, or into a new one."""
+    """Assign blocks, largest first by the hints, each to the free slot nearest in size, or to a new one."""
     slots: list[Slot] = []
     for block in sorted(lifetimes, key=lambda item: (-evaluate(item.nbytes, hints), item.first, item.name)):
         free = [position for position, slot in enumerate(slots) if slot.is_free(block)]
         if free:
-            # Slots come in the order of their largest block; one of the very same size never grows.
+            # Slots are ordered by their largest block. A slot that has a block of this very size need not grow.
             chosen = next((position for position in free if block.nbytes in slots[position].sizes), free[-1])
             slots[chosen] = Slot((*slots[chosen].blocks, block))
         else:

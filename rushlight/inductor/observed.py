@@ -1,7 +1,7 @@
-"""Which compiled graphs there are, and what observes their calls at present.
+"""The registry of compiled graphs, and the observer of their calls.
 
-In: the graphs that are made, and at most one observer at a time. Out: every graph, also one made later, has been told to divert
-its calls to the observer. Stage: inductor, calling.
+In: graphs as they are made, and at most one active observer. Out: every graph, also a later one, diverts its calls to the
+observer. Stage: inductor, calling.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Observed(Protocol):
-    """A compiled graph, as observers know it."""
+    """A compiled graph, as observers see it."""
 
     number: int
     library: Library
@@ -27,11 +27,11 @@ class Observed(Protocol):
         """The lowered graph and its program."""
 
     def divert(self, observer: Observer | None) -> None:
-        """Have calls ask the observer which code to run."""
+        """Make calls ask the observer for the code to run."""
 
 
 class Observer(Protocol):
-    """What calls of graphs are diverted to. One that `gives_way` sees no calls while another one observes."""
+    """Receives the diverted calls. An observer that `gives_way` is suspended while another one observes."""
 
     gives_way: bool
 
@@ -44,13 +44,13 @@ class Observer(Protocol):
 
 _numbers = itertools.count()
 _graphs: weakref.WeakSet[Observed] = weakref.WeakSet()
-_lock = threading.RLock()  # what a collection ends meanwhile may make graphs
+_lock = threading.RLock()  # reentrant: a garbage collection inside the lock may make graphs
 _observer: Observer | None = None
-_waiting: Observer | None = None  # it gave way
+_waiting: Observer | None = None  # the suspended observer
 
 
 def enlist(graph: Observed) -> None:
-    """Let observers know of a graph, which is given the next number."""
+    """Register a graph under the next number."""
     with _lock:
         graph.number = next(_numbers)
         _graphs.add(graph)
@@ -59,18 +59,18 @@ def enlist(graph: Observed) -> None:
 
 
 def next_number() -> int:
-    """A number that graphs made from now on are above of."""
+    """A number below those of all graphs made from now on."""
     return next(_numbers)
 
 
 def made_since(number: int) -> list[Observed]:
-    """The graphs above a number that are alive, in order."""
+    """The living graphs with greater numbers, in order."""
     with _lock:
         return sorted((graph for graph in _graphs if graph.number > number), key=lambda graph: graph.number)
 
 
 def observe(observer: Observer) -> bool:
-    """Divert all calls to `observer`; False, and nothing done, while another one is there that does not give way."""
+    """Divert all calls to `observer`. Returns False, without effect, if another observer is active that does not give way."""
     global _waiting
     with _lock:
         if _observer is not None and (not _observer.gives_way or observer.gives_way):
@@ -81,7 +81,7 @@ def observe(observer: Observer) -> bool:
 
 
 def leave_alone(observer: Observer) -> None:
-    """Divert calls to `observer` no more; to the one that gave way to it, if there is one."""
+    """Stop diverting calls to `observer`, and resume the observer that it suspended, if any."""
     global _waiting
     with _lock:
         if observer is _waiting:

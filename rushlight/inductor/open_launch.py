@@ -1,8 +1,7 @@
-"""Open sizes for native calls: where they are found in the inputs, what must hold of them, and code for what follows.
+"""Open sizes of native launches: where they are read from the inputs, what must hold of them, and code that depends on them.
 
-In: `SizeSymbols` and a program. Out: `OpenSizes`, which a `GraphLaunch` is made of. csrc/graph_plan.c works out everything at
-the first call with other sizes than the call before. Stage: inductor, calling. As text:
-
+In: `SizeSymbols` and a program. Out: `OpenSizes`, the size arguments of a `GraphLaunch`. csrc/graph_plan.c evaluates them at
+the first call with new sizes. Stage: inductor, calling. As text:
     input 0: torch.float32[s0, 8] by [8, 1]
     s0 = i0.sizes[0]
     s0 >= 2
@@ -30,14 +29,14 @@ from rushlight.inductor.planning import LONG_WORK, work_of
 from rushlight.inductor.size_symbols import SizeSymbols, TensorInput
 from rushlight.inductor.sizes import Size
 
-LARGEST = 1 << 60  # what generated code counts stays far from the limits of its integers
+LARGEST = 1 << 60  # bounds all counts of generated code, far from the limits of 64-bit integers
 
-# As csrc/size_program.h numbers relations to zero.
+# Relations to zero, numbered as in csrc/size_program.h.
 _RELATIONS = (EQUAL, DIFFERENT, NOT_NEGATIVE)
 
 
 class OpenSizes:
-    """How a GraphLaunch is told the sizes of a graph in which some are open. NoNativeForm where it cannot be told."""
+    """The sizes of a GraphLaunch with symbols. NoNativeForm if a size cannot be expressed."""
 
     def __init__(self, symbols: SizeSymbols, program: Program, plan: Plan, library: Library | None = None):
         self._symbols = symbols
@@ -59,14 +58,14 @@ class OpenSizes:
         self.arena_bytes_for = None if sizing is None else ctypes.cast(sizing, ctypes.c_void_p).value
 
     def code(self, size: Size) -> Code:
-        """A number, or postfix code over the numbers that are read off the inputs, and the symbols."""
+        """A number, or postfix code over the numbers read from the inputs and the symbols."""
         found = size if isinstance(size, int) else to_postfix(size, self._numbers)
         if found is None or isinstance(size, int) and abs(size) > LARGEST:
             raise NoNativeForm(str(size))
         return found
 
     def conditions(self) -> Iterator[Relation]:
-        """What must hold of inputs and symbols, apart from what defines these."""
+        """The conditions on inputs and symbols, apart from the symbols' definitions."""
         symbols = self._symbols
         yield from symbols.relations
         for symbol in symbols.definitions:
@@ -82,7 +81,7 @@ class OpenSizes:
                 yield Relation(NOT_NEGATIVE, LARGEST - count)
 
     def lines(self) -> list[str]:
-        """The inputs, the symbols, what must hold, and when a run counts as long."""
+        """The inputs, symbols and conditions, and when a run counts as long."""
         lines = [f"input {position}: {_input_text(given)}" for position, given in enumerate(self._symbols.inputs)]
         lines += [f"{symbol} = {value}" for symbol, value in self._symbols.definitions.items()]
         lines += map(str, self.conditions())
@@ -90,12 +89,12 @@ class OpenSizes:
 
 
 def counts_of(program: Program) -> list[Size]:
-    """What a program with open sizes counts: bytes of its blocks in the arena, and steps of its loops."""
+    """The counts in a program with open sizes: bytes of arena blocks, and loop iterations."""
     return [block.nbytes for slot in program.arena.slots for block in slot.blocks] + [group.numel for group in program.groups]
 
 
 def _is_known(given: TensorInput | Size) -> bool:
-    """Whether sizes and strides of an input are known, and all matter."""
+    """Whether all sizes and strides of an input are known and checked."""
     if not isinstance(given, TensorInput):
         return False
     return len(given.stepped) == len(given.size) and all(isinstance(number, int) for number in (*given.size, *given.stride))

@@ -1,4 +1,4 @@
-"""What compilation depends on besides the graph."""
+"""Options: all that a compilation depends on besides the graph."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 
 class Options(NamedTuple):
-    """What compilation depends on besides the graph: the number of threads, None where each call says it, whether to build for
-    a debugger, whether to time several ways to run a template, and whether the program looks at the clock after each kernel."""
+    """`threads`: their number, None if each call chooses it. `debug`: build for a debugger. `autotune`: time several ways to
+    run a template. `timed`: read the clock after each kernel."""
 
     threads: int | None
     debug: bool = False

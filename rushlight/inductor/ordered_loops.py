@@ -1,7 +1,7 @@
-"""Loops of the IR whose points act one after the other: scatters, which write where an index says, scans and sorts.
+"""Ordered loops of the IR, whose points act one after the other: scatters, scans and sorts.
 
-Data only, like `ir`. Each is a kernel of its own: what makes its values is part of it, what follows is not. Two points of a
-scatter may meet in one place; then they act in row-major order, as in eager, so that results do not depend on threads.
+Data only, like `ir`. Each is a kernel of its own: producers are fused into it, consumers are not. Two points of a scatter may
+write to one place; they act in row-major order, as in eager, so that results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from rushlight.inductor.sizes import Size
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Position:
-    """A coordinate that is read from memory: `variable` stands for it, and it must lie in [0, size), counted from the end
-    where `wrap` holds and it is negative."""
+    """A coordinate read from memory. `variable` is bound to it. It must lie in [0, size); with `wrap` a negative one counts
+    from the end."""
 
     variable: Var
     value: Value
@@ -29,10 +29,10 @@ class Position:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Scatter(Loop):
-    """The results of `base`, into which each point of the ranges puts `body` at `place`, an index of `positions`' variables
-    and of the loop's, by `mode`: "store", "sum", "prod", "max" or "min".
+    """The results of `base`, into which each point of the ranges combines `body` by `mode`: "store", "sum", "prod", "max" or
+    "min". `place` is the target's index in terms of the variables of `positions` and of the loop.
 
-    Points that differ in a variable of `apart` never meet.
+    Points that differ in a variable of `apart` never write to the same place.
     """
 
     base: Pointwise
@@ -62,7 +62,7 @@ def _body(unpack: str, value: Value) -> list[str]:
 @dataclass(frozen=True, eq=False, slots=True)
 class Scan(Loop):
     """At each point, `scan_type` ("sum", "prod", "max", "logsumexp", "argmax", ...) over the bodies of the points up to it
-    along dimension `dim`. "argmax" and "argmin" give the last place of the extremum so far."""
+    along dimension `dim`. "argmax" and "argmin" give the last index of the extremum so far."""
 
     dim: int
     scan_type: str
@@ -74,8 +74,8 @@ class Scan(Loop):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Sort(Loop):
-    """The first `kept` of the bodies of each row, the points along the last dimension, in order. NaN counts as greater than
-    every number; equal ones stay in the order in which they come."""
+    """The first `kept` values of each row (the last dimension) in sorted order. NaN sorts as greater than every number; the
+    sort is stable."""
 
     kept: Size
     descending: bool
@@ -87,4 +87,5 @@ class Sort(Loop):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SortedPlaces(Loop):
-    """Where in its row each result of a sort, the only thing that the body reads, comes from. It is made with that sort."""
+    """The index in its row that each result of a sort comes from. The kernel of that sort computes it; the body only loads the
+    sort's result."""

@@ -1,7 +1,7 @@
-"""Whence buffers come: the nodes of the graph and the user's lines behind each.
+"""Origins of buffers: the graph's nodes and the user's lines that they come from.
 
-In: what a node was lowered from and to. Out: the boxes and buffers that were made know the node, and those behind the loops
-that became part of them. Stage: inductor, lowering.
+In: the arguments and results of a node's lowering. Out: origins on the boxes and buffers that were made, including those of
+inlined loops. Stage: inductor, lowering.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def note(name: str, lines: tuple[str, ...], given: list[StorageBox], made: list[StorageBox], added: Iterable[Buffer]) -> None:
-    """Tell what a node of that name and those lines made, boxes and `added` buffers, where it comes from: from the node and,
-    but for templates, from the loops among what it was `given` that no buffer holds, which are part of it."""
+    """Record the origin of the boxes and buffers that lowering a node has made. Origins are the node and, except for templates,
+    those of arguments without a buffer, because such loops are inlined."""
     inlined = [storage for storage in given if storage.buffer is None]
     behind = union(*(storage.origins for storage in inlined), (name,)), union(*(storage.lines for storage in inlined), lines)
     loops = [storage for storage in made if storage.buffer is None] + [b for b in added if isinstance(b, ComputedBuffer)]
@@ -30,16 +30,16 @@ def note(name: str, lines: tuple[str, ...], given: list[StorageBox], made: list[
 
 
 def origins_of(buffer: ComputedBuffer | TemplateBuffer) -> tuple[str, ...]:
-    """The nodes of the graph behind a buffer that is calculated, in order."""
+    """The graph's nodes that a computed buffer comes from, in order."""
     return buffer.origins or (buffer.data.origin if isinstance(buffer, ComputedBuffer) else buffer.origin,)
 
 
 def union(*parts: Iterable[str]) -> tuple[str, ...]:
-    """Each string once, in order."""
+    """The distinct strings of all parts, in order."""
     return tuple(dict.fromkeys(each for part in parts for each in part))
 
 
 def joined(buffer: Buffer, others: Iterable[Buffer]) -> dict[str, tuple[str, ...]]:
-    """The origins and lines of a buffer that does the work of others, too, as fields."""
+    """The origins and lines of a buffer that replaces others, as fields."""
     every = [*others, buffer]
     return {"origins": union(*(each.origins for each in every)), "lines": union(*(each.lines for each in every))}

@@ -1,8 +1,8 @@
-"""Inputs of which a graph writes to a part: the new elements are stored there, and the others are not touched.
+"""Partial writes to inputs: new elements are stored into the input, the others are not touched.
 
-In: graphs in which `copy_` puts into an input what slices scattered into its old value make, one inside the other, as
-functionalization leaves `cache[:, :, n : n + 1] = x`. Out: which nodes are such a value, and a scatter in their place, which
-may lie where the input does (`write_backs.changed_in_place`). Stage: inductor, lowering.
+In: graphs in which `copy_` writes nested slice scatters of an input's old value back to it, as functionalization leaves
+`cache[:, :, n : n + 1] = x`. Out: which nodes are such a value, and a Scatter that replaces them, which may run in place
+(`write_backs.changed_in_place`). Stage: inductor, lowering.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from rushlight.inductor.tensor_box import TensorBox
 from rushlight.inductor.write_backs import is_write_back
 from rushlight.ops.registry import aten
 
-# Each view, and what puts new contents of it into what it views.
+# Scatter operator -> the view whose elements it replaces.
 VIEWS = {aten("slice_scatter"): aten("slice.Tensor"), aten("select_scatter"): aten("select.int")}
 
 
 @dataclass(frozen=True, slots=True)
 class PartialWrite:
-    """`source` replaces the elements of `root` that the views of `scatters` show, the outermost first."""
+    """`source` replaces the elements of `root` selected by the views of `scatters`, the outermost first."""
 
     root: Node
     source: Node
@@ -34,12 +34,12 @@ class PartialWrite:
 
 
 def partial_writes(nodes: Iterable[Node]) -> dict[Node, PartialWrite]:
-    """What parts of inputs become, by the node that is the whole input's new value."""
+    """Node of an input's new value -> the partial write that makes it."""
     calculated, writes = set(), []
     for node in nodes:
         if is_write_back(node):
             writes.append(node)
-        elif not writes:  # behind them are only views of the new values
+        elif not writes:  # only views of the new values follow the first write
             calculated.add(node)
     found = (_partial_write(*node.args[:2], calculated) for node in writes)
     return {write.scatters[0]: write for write in found if write is not None}
@@ -64,7 +64,7 @@ def _shows(node: Node, scatter: Node) -> bool:
 
 
 def _only_scattered_into(node: Node, scatters: list[Node], calculated: set[Node]) -> bool:
-    """Whether nothing reads a node's old value but scatters, and views that only they read."""
+    """Whether a node's old value is only read by scatters, and by views that only scatters read."""
     return all(
         user in scatters or user.target in VIEWS.values() and _only_scattered_into(user, scatters, calculated)
         for user in node.users
@@ -74,7 +74,7 @@ def _only_scattered_into(node: Node, scatters: list[Node], calculated: set[Node]
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """From a view's coordinates to those of what it views: `first` along `dim`, or from there on by steps."""
+    """Maps a view's coordinates to those of its base: select index `first` of `dim`, or a slice from `first` by `step`."""
 
     dim: int
     first: Size
@@ -87,7 +87,7 @@ class _Way:
 
 
 def lower_partial_write(graph, write: PartialWrite, boxes: dict[Node, object]) -> TensorBox:
-    """The scatter of the source's elements into the root."""
+    """A Scatter of the source's elements into the root."""
     base, source = boxes[write.root], boxes[write.source]
     ways = [_way(scatter, boxes) for scatter in write.scatters]
 

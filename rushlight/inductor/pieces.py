@@ -1,7 +1,7 @@
-"""Graphs that no kept plan fits: cut around what stays eager, lowered, written and built.
+"""Compile a graph without a kept plan: split it around eager nodes, lower, write and build the pieces.
 
-In: a GraphModule of aten operators. Out: a callable over flat tensors. Nodes without native rules stay eager: each piece
-between them is compiled and called on its own. Stage: inductor, the whole way from a graph to its library.
+In: a GraphModule of aten operators. Out: a callable over flat tensors. Nodes without native rules stay eager; each piece
+between them is compiled separately. Stage: inductor, the whole way from a graph to its library.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from rushlight.inductor.write_backs import is_write_back
 
 
 def compile_anew(module: GraphModule, options: Options, observe: Observer, key: str | None) -> Callable[..., tuple]:
-    """The callable that runs `module`, whose plan is kept under `key` if it is one piece."""
+    """Compile `module`; if it is a single piece, keep its plan under `key`."""
     unsupported = [node for node in module.graph.nodes if node.op == "call_function" and not _is_compiled(node)]
     if all(map(is_write_back, unsupported)):
         return _compile_piece(module, options, observe, key)
@@ -47,12 +47,12 @@ def compile_anew(module: GraphModule, options: Options, observe: Observer, key: 
 
 
 def _is_compiled(node: Node) -> bool:
-    """Whether a node becomes native code: not where an eager kernel is there and better."""
+    """Whether a node becomes native code: it is supported, and no eager kernel is better."""
     return is_supported(node) and not is_better_in_eager(node)
 
 
 def _compile_call(pieces: GraphModule, node: Node, options: Options, observe: Observer) -> Piece:
-    """What runs in place of the submodule that `node` calls; arguments that are attributes become its constants."""
+    """Compile the submodule that `node` calls. Arguments that are attributes become its constants."""
     part = pieces.get_submodule(node.target)
     placeholders = [inner for inner in part.graph.nodes if inner.op == "placeholder"]
     positions = []
@@ -80,13 +80,13 @@ def _make_constant(part: GraphModule, placeholder: Node, tensor: Tensor, name: s
 
 
 def lower(module: GraphModule, options: Options, observe: Observer) -> tuple[LoweredGraph, Program]:
-    """A graph in the loops IR, and its program."""
+    """Lower a graph and write its program."""
     lowered = lower_graph(module, options, observe)
     return lowered, ProgramWriter(lowered, options.threads).write()
 
 
 def lower_graph(module: GraphModule, options: Options, observe: Observer) -> LoweredGraph:
-    """A graph in the loops IR."""
+    """Lower a graph to the loops IR, fuse attention, and autotune if asked to."""
     lowered = fuse_attention(GraphLowering(module).run())
     if options.autotune:
         tune(lowered, options.threads, observe)
@@ -94,7 +94,7 @@ def lower_graph(module: GraphModule, options: Options, observe: Observer) -> Low
 
 
 def text_of(stage: str, lowered: LoweredGraph, program: Program | None) -> str:
-    """What a stage made: "loops", which needs no program, "fusion", "memory", "code" or "module"."""
+    """The text of a stage: "loops", which needs no program, "fusion", "memory", "code" or "module"."""
     if stage == "loops":
         return str(lowered)
     if stage == "fusion":
@@ -112,7 +112,7 @@ def _compile_piece(module: GraphModule, options: Options, observe: Observer, key
     def details() -> tuple[LoweredGraph, Program]:
         return lowered, program
 
-    if not program.groups:  # only views: nothing to calculate
+    if not program.groups:  # the graph only makes views
         show(observe, details, part, stages=("fusion", "memory"))
         return _views(module, lowered, program)
     show(observe, details, part, stages=("fusion", "memory", "code"))
@@ -127,7 +127,7 @@ def _compile_piece(module: GraphModule, options: Options, observe: Observer, key
 
 
 def _views(module: GraphModule, lowered: LoweredGraph, program: Program) -> Callable[..., tuple]:
-    """What runs a graph in which there is nothing to calculate."""
+    """A callable for a graph that only makes views."""
     plan, reference = plan_of(lowered, program), interpreter_of(module)
     general = _checked(reference, lowered.symbols) if lowered.symbols else reference
     if lowered.writes:
@@ -141,7 +141,7 @@ def _views(module: GraphModule, lowered: LoweredGraph, program: Program) -> Call
 
 
 def _checked(reference: Callable[..., tuple], symbols: SizeSymbols) -> Callable[..., tuple]:
-    """`reference` for inputs of the sizes that the graph was captured for."""
+    """Wrap `reference` to check the inputs' sizes."""
     bind = make_binder(symbols)
 
     def run(*inputs: Tensor | int) -> tuple:

@@ -1,7 +1,6 @@
-"""What calls of a compiled graph need besides its native code: inputs, constants, memory, and how results lie in it.
+"""Plans: all that calls of a compiled graph need besides native code: inputs, constants, memory, and the layout of results.
 
-In: the text of a plan that was kept, or a `Plan`. Out: the other one; text only where all sizes are known.
-Stage: inductor, calling.
+In: a kept plan's text, or a `Plan`. Out: the other one. Only plans of known sizes have a text. Stage: inductor, calling.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from rushlight.inductor.sizes import Size
 
 
 class OutputView(NamedTuple):
-    """A graph output: a strided view of a buffer, or a plain Python value. `is_whole`: an input or constant as it is."""
+    """A graph output: a strided view of a buffer, or a plain Python value. `is_whole`: the input or constant itself."""
 
     buffer: str
     size: tuple[Size, ...]
@@ -25,7 +24,7 @@ class OutputView(NamedTuple):
 
 
 class Given(NamedTuple):
-    """A tensor that a graph reads: an input, or a constant, which is the module's attribute `target`."""
+    """A tensor that a graph reads: an input, or a constant with the module's attribute name `target`."""
 
     name: str
     size: tuple[Size, ...]
@@ -35,10 +34,8 @@ class Given(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """`folded` and `packed` are the bytes of what is made of constants, `outputs` those of the memory that results lie in.
-
-    `panel_bytes` is the memory that a run needs which packs constants itself, and `passing_bytes` what packing them needs.
-    """
+    """`folded`, `packed` and `outputs` hold sizes in bytes: of folded constants, of packed constants, and of the results'
+    memory. `panel_bytes` is the memory for a run that packs constants itself, `passing_bytes` the scratch memory of packing."""
 
     inputs: tuple[Given, ...]
     constants: tuple[Given, ...]
@@ -54,7 +51,7 @@ class Plan(NamedTuple):
 
     @property
     def kept(self) -> int:
-        """How many of the program's slots stay the same from call to call: constants, what is made of them, and `panels`."""
+        """The number of program slots that stay the same between calls: constants, folded and packed ones, and `panels`."""
         return len(self.constants) + len(self.folded) + len(self.packed) + bool(self.packed)
 
 
@@ -64,7 +61,7 @@ _PLAIN = (type(None), bool, int, float, str)
 
 
 def to_text(plan: Plan) -> str | None:
-    """The plan as text; None where results hold values that no text says."""
+    """The plan as text; None if results hold values that have no text."""
     if not all(type(view.value) in _PLAIN for view in plan.views):
         return None
     return json.dumps([
@@ -76,7 +73,7 @@ def to_text(plan: Plan) -> str | None:
 
 
 def from_text(text: str) -> Plan:
-    """What `to_text` wrote."""
+    """Read the text of `to_text`."""
     inputs, constants, folded, packed, passing_bytes, panel_bytes, outputs, kinds, views, written, is_long = json.loads(text)
     return Plan(
         inputs=tuple(_read(given) for given in inputs),
@@ -97,7 +94,7 @@ def from_text(text: str) -> Plan:
 
 
 def with_targets(text: str, targets: dict[str, str]) -> str:
-    """The text of the same plan for a module in which constants are attributes of other names."""
+    """The text of a plan with other attribute names for the constants."""
     inputs, constants, *rest = json.loads(text)
     return json.dumps([inputs, [[*given, targets[target]] for *given, target in constants], *rest])
 

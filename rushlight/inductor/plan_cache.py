@@ -1,9 +1,9 @@
-"""Plans of graphs that were compiled before, so that another process need not lower them again.
+"""The plan cache: plans of compiled graphs, so that another process need not lower them again.
 
-In: a graph of aten operators of fixed sizes, and options. Out: its plan and library from the cache, or nothing. An entry is
-found by all that lowering looks at: nodes, their arguments, what is known of their values, the options, the processor, and
-the version of this compiler, which is told by the times and sizes of its files. Graphs of other operators may have keys of
-their own for the same plans. Stage: inductor, calling.
+In: a graph of aten operators with fixed sizes, and options. Out: its plan and library from the cache, or nothing. The key
+covers all inputs of lowering: nodes, their arguments and fake values, the options, the processor, and this compiler's version
+(the times and sizes of its files). Graphs of other operators may have their own keys for the same plans. Stage: inductor,
+calling.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from rushlight.inductor.options import Options
 
 _LIBRARY = str(Path(__file__).parents[1])
-# Folders with what decides about the text of a program.
+# Folders whose code determines a program's text.
 _SOURCES = ("inductor", "core", "ops/meta")
 
 
 class Unknown(ValueError):
-    """Something in a graph has no text that tells it from others."""
+    """A part of a graph has no text that identifies it."""
 
 
 def key_of(module: GraphModule, options: Options) -> str | None:
-    """The name of a graph's plan; None for one that is to be lowered each time."""
+    """The cache key of a graph's plan; None if the graph must be lowered each time."""
     if options.debug or options.autotune or options.timed:
         return None
     storages: dict[StorageImpl, int] = {}
@@ -45,12 +45,12 @@ def key_of(module: GraphModule, options: Options) -> str | None:
 
 
 def digest(text: str, options: Options, folders: tuple[str, ...]) -> str:
-    """The name of the plan of a graph that `text` describes, if the files of some folders of the library decide about it."""
+    """A cache key for a graph described by `text`, if only the code in these folders of the library determines its plan."""
     return cache.digest(text, str(options.threads), " ".join(instructions()), cache.version_of(_LIBRARY, folders))
 
 
 def load(key: str) -> tuple[Plan, Library] | None:
-    """The plan of that name and its library, where the cache has both."""
+    """The plan and library under a key, if the cache has both."""
     found = _read(key)
     if found is None:
         return None
@@ -60,7 +60,7 @@ def load(key: str) -> tuple[Plan, Library] | None:
 
 
 def keep(key: str, plan: Plan, program: str) -> None:
-    """Put a plan into the cache; `program` names its library."""
+    """Keep a plan; `program` is the key of its library."""
     text = to_text(plan)
     if text is not None:
         _write(key, text, program)
@@ -73,8 +73,8 @@ def _write(key: str, text: str, program: str) -> None:
 
 
 def keep_also(key: str, other: str, targets: dict[str, str]) -> bool:
-    """Keep a plan under another key as well, for a graph in which the attributes that are its constants have other names.
-    Whether there is such a plan."""
+    """Keep a plan under another key as well, for a graph with other attribute names for the constants. Returns whether there is
+    such a plan."""
     found = _read(key)
     if found is not None:
         program, text = found
@@ -83,7 +83,7 @@ def keep_also(key: str, other: str, targets: dict[str, str]) -> bool:
 
 
 def _read(key: str) -> tuple[str, str] | None:
-    """The name of an entry's library, and the text of its plan."""
+    """An entry's library key, and its plan's text."""
     path = path_of(key, "plan")
     content = None if path is None else cache.read(path)
     if content is None:
@@ -93,10 +93,10 @@ def _read(key: str) -> tuple[str, str] | None:
 
 
 def path_of(key: str, kind: str) -> Path | None:
-    """The file of a kind that is found by a key; None where there is no folder for it."""
+    """The cache file of a kind for a key; None without a usable folder."""
     try:
         return cache.open_folder(cache.default_folder()) / f"{key}.{kind}"
-    except OSError:  # the library has said so
+    except OSError:  # `cache.open_folder` has warned already
         return None
 
 
@@ -112,7 +112,7 @@ _INTEGERS = frozenset({int})
 
 
 def argument_text(value: object) -> str:
-    """An argument of a node as text, in which names of nodes stand without quotes. Unknown where there is none."""
+    """A node's argument as text, with nodes by name. Unknown if it has no text."""
     if isinstance(value, _PLAIN):
         return repr(value)
     if isinstance(value, _SEQUENCES):
@@ -127,7 +127,7 @@ def argument_text(value: object) -> str:
 
 
 def describe(value: object, storages: dict[StorageImpl, int]) -> str:
-    """What is known of a node's value; tensors that share memory have the same number. Unknown for open sizes."""
+    """A node's fake value as text; tensors that share memory get the same number. Unknown for open sizes."""
     if isinstance(value, Tensor):
         impl = value._impl
         sizes = (*impl.sizes, *impl.strides, impl.storage_offset)

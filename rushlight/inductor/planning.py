@@ -1,6 +1,6 @@
-"""The plan of a compiled graph: see `plan`.
+"""Make the `Plan` of a compiled graph.
 
-In: a lowered graph and its program. Out: a `Plan`. Stage: inductor, calling.
+In: a lowered graph and its program. Out: a `Plan` (see `plan`). Stage: inductor, calling.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rushlight.inductor.graph import LoweredGraph
     from rushlight.inductor.ir import Buffer
 
-# Steps of loops from which on other threads get the interpreter meanwhile: letting go of it costs what some thousand take.
+# Release the GIL for kernels of at least this many iterations: releasing it costs as much as a few thousand.
 LONG_WORK = 20_000
 
 
@@ -48,7 +48,7 @@ def _bytes_of(buffer: Buffer) -> Size:
 
 
 def work_of(program: Program) -> Size | None:
-    """How many steps a program takes; None where templates make it many."""
+    """The number of loop iterations in a program; None if it has templates, which make it large."""
     groups = [group for group in program.groups if not group.constant]
     if any(group.template is not None for group in groups):
         return None
@@ -56,6 +56,6 @@ def work_of(program: Program) -> Size | None:
 
 
 def _is_long(program: Program) -> bool:
-    """Whether a program of fixed sizes runs so long that other threads should go on meanwhile."""
+    """Whether a program of known sizes runs long enough to release the GIL."""
     work = work_of(program)
     return not isinstance(work, int) or work > LONG_WORK

@@ -1,4 +1,4 @@
-"""What code for this processor may use. Keys of the cache depend on it, since its folder may be shared between machines."""
+"""Instruction sets of this processor. Cache keys include them, because machines may share a cache folder."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import platform
 
 import rushlight._C as _C
 
-# What `-march=native` may make the compiler use on x86, by its names in /proc/cpuinfo. Other flags there say nothing about
-# code.
+# Instructions on x86 that `-march=native` may enable, by their names in /proc/cpuinfo. Other flags there do not affect code.
 _INSTRUCTION_FLAGS = frozenset(
     "sse3 pni ssse3 sse4_1 sse4_2 sse4a popcnt cx16 movbe aes pclmulqdq f16c rdrnd rdrand fma fma4 xop tbm abm lzcnt bmi1 bmi2 "
     "avx avx2 avx_vnni avx_ifma avx512f avx512dq avx512ifma avx512cd avx512bw avx512vl avx512vbmi avx512_vbmi2 avx512_vnni "

@@ -1,7 +1,7 @@
-"""Measuring the kernels of compiled graphs while they run.
+"""Kernel profiling: measures the kernels of compiled graphs while they run.
 
-In: the graphs that are called while a `Recorder` is active. Out: per kernel its calls, time, and the bytes and floating-point
-operations that it cannot do without. Such a graph runs as a program of the same kernels that looks at the clock after each; it
+In: the graphs that are called while a `Recorder` is active. Out: for each kernel its calls, time, and minimal bytes and
+floating-point operations. A measured graph runs as a second program with the same kernels, which reads the clock after each; it
 is built at the first call. Stage: inductor, calling.
 """
 
@@ -28,7 +28,7 @@ work = LazyModule("rushlight.inductor.work")
 
 @dataclass
 class KernelTimes:
-    """One kernel of one program, and the sums over its calls. `lines` are the user's, as `path:line in function: code`."""
+    """The totals of one kernel of one program. `lines` are the user's, as `path:line in function: code`."""
 
     name: str
     operators: tuple[str, ...]
@@ -45,14 +45,14 @@ class KernelTimes:
 
 @dataclass
 class _Timed:
-    """A program that measures itself. `counted` is what its kernels had taken when that was last looked at."""
+    """A program that measures itself. `counted` holds the kernels' counters at the last reading."""
 
     library: Library
     times: ctypes.Array
     counted: list[int] = field(default_factory=list)
 
     def passed(self) -> list[int]:
-        """The nanoseconds of each kernel since this was last asked."""
+        """The nanoseconds of each kernel since the last reading."""
         now = list(self.times)
         spent = [after - before for after, before in zip(now, self.counted, strict=True)]
         self.counted = now
@@ -68,13 +68,13 @@ class Recorder:
     gives_way = False
 
     def __init__(self):
-        self._timed: dict[str, _Timed | None] = {}  # by source: graphs of one text share their library
-        self._work: dict[tuple[int, tuple[tuple[Var, int], ...]], list[tuple[int, int]]] = {}
-        self._of_graphs: dict[int, tuple[str, list[KernelTimes]]] = {}  # by number, with the source
+        self._timed: dict[str, _Timed | None] = {}  # by source: graphs with equal sources share a library
+        self._work: dict[tuple[int, tuple[tuple[Var, int], ...]], list[tuple[int, int]]] = {}  # (graph, sizes) -> bytes, flops
+        self._of_graphs: dict[int, tuple[str, list[KernelTimes]]] = {}  # graph number -> (source, kernels)
 
     @property
     def kernels(self) -> list[KernelTimes]:
-        """The kernels that ran; graphs of one text share theirs."""
+        """The kernels that ran; graphs with equal sources share them."""
         with _lock:
             merged: dict[str, list[KernelTimes]] = {}
             for source, kernels in self._of_graphs.values():
@@ -83,21 +83,21 @@ class Recorder:
             return [kernel for kernels in merged.values() for kernel in kernels if kernel.calls]
 
     def kernels_of(self, number: int) -> list[KernelTimes]:
-        """The kernels of the graph of that number in the order of their calls; none if it has not run or is not measured."""
+        """The kernels of a graph in call order; empty if it has not run or is not measured."""
         with _lock:
             return self._of_graphs.get(number, ("", []))[1]
 
     def start(self) -> None:
-        """Begin; RuntimeError while another recorder is active."""
+        """Start recording; RuntimeError if another recorder is active."""
         if not observed.observe(self):
             raise RuntimeError("profile: kernels are being measured already; leave the other `with` block first")
 
     def stop(self) -> None:
-        """End."""
+        """Stop recording."""
         observed.leave_alone(self)
 
     def entry_for(self, graph: Observed) -> int:
-        """The address to call for one run of a graph; that of the graph itself where no program can measure it."""
+        """The address to call for one run of a graph; the graph's own if no measuring program can be built."""
         with _lock:
             timed = self._program(graph)
             return graph.library.entry if timed is None else timed.library.entry
@@ -134,7 +134,7 @@ class Recorder:
         return found
 
     def took(self, kernels: Sequence[KernelTimes], nanoseconds: Sequence[int]) -> None:
-        """A graph has run, whose kernels took that long, one after the other."""
+        """Called after each run with the kernels' times."""
 
     def _program(self, graph: Observed) -> _Timed | None:
         _, program = graph.details()
@@ -144,7 +144,7 @@ class Recorder:
 
 
 def _build(program: Program, library: Library) -> _Timed | None:
-    """The program of a graph, built anew unless its library measures itself already."""
+    """The self-measuring program of a graph: its own library if that measures, else a new one."""
     try:
         library = library if library.times is not None else build(program.timed_source())
     except (BuildError, CompilerMissing) as error:

@@ -1,9 +1,9 @@
-"""The scheduler: buffers into groups, each of which becomes one kernel.
+"""The scheduler: fuses buffers into groups, each of which becomes one kernel.
 
-In: buffers in order. Out: a list of `Group`s in an order that respects all reads. A group is either a template with
-pointwise epilogues, or loops over common rows: its *domain* is (rows, columns), and every member gives a value per element
-or a value per row. Members read one another only at the same element or row, so values pass in registers or in a row. Recurrent
-layers that do not need one another are a group of several templates, none of which has epilogues.
+In: buffers in order. Out: a list of `Group`s in an order that respects all reads. A group is a template with pointwise
+epilogues, or loops over common rows: its *domain* is (rows, columns), and every member has a value per element or per row.
+Members read one another only at the same element or row, so values pass in registers or in a row buffer. Independent recurrent
+layers form a group of several templates without epilogues.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ EPILOGUE_TEMPLATES = (
     "block_gemm", "block_rows", "byte_layer",
 )  # fmt: skip
 MAX_GROUP_MEMBERS = 64
-FOLDED_ELEMENTS = 1 << 26  # of a loop over parameters that is calculated once and kept, at most
+MAX_FOLDED_ELEMENTS = 1 << 26  # larger loops over parameters are not folded, to save memory
 
 
 @dataclass(eq=False)
 class Group:
-    """Members that one kernel computes. `domain` is None while only elementwise loops over `numel` elements are in it.
-    `apart` says why the first member is not in a group before.
+    """Members that one kernel computes. `domain` is None while the group only has elementwise loops over `numel` elements.
+    `apart` says why the first member was not fused into an earlier group.
 
-    Sizes are compared as expressions: those that agree for the example only are not fused.
+    Sizes are compared as expressions: sizes that are equal only for the example are not fused.
     """
 
     members: list[Buffer]
@@ -58,7 +58,7 @@ class Group:
 
     @property
     def template(self) -> TemplateBuffer | None:
-        """The template that leads the group, if one does."""
+        """The group's template, its first member, if there is one."""
         first = self.members[0]
         return first if isinstance(first, TemplateBuffer) else None
 
@@ -68,11 +68,11 @@ class Group:
         return {member.name for member in self.members}
 
     def reads(self) -> set[str]:
-        """Buffers from outside that the group reads."""
+        """The buffers outside the group that it reads."""
         return set().union(*(member.reads() for member in self.members)) - self.names
 
     def origins(self) -> tuple[str, ...]:
-        """The nodes of the graph that it calculates."""
+        """The graph's nodes that it computes."""
         return union(*map(origins_of, self.members))
 
     def lines(self) -> tuple[str, ...]:
@@ -98,7 +98,7 @@ def row_variables(domain: tuple[Size, Size]) -> tuple[Var, Var]:
 
 
 def body_in_domain(member: ComputedBuffer, domain: tuple[Size, Size]) -> Value:
-    """A member's body with its variables expressed by the row x and column r of the domain."""
+    """A member's body in terms of the domain's row x and column r."""
     loop, (x, r) = member.data, row_variables(domain)
     if isinstance(loop, Reduction):
         replacements = dict(zip(loop.variables, unflatten_index(x, loop.ranges), strict=True))
@@ -127,7 +127,7 @@ def schedule(buffers: list[Buffer], outputs: set[str]) -> list[Group]:
     computed = _needed(buffers, outputs)
     constant = constants_among(buffers) - outputs
     groups: list[Group] = []
-    homes: dict[bool, dict[str, Group]] = {False: {}, True: {}}  # what is constant joins only what is, too
+    homes: dict[bool, dict[str, Group]] = {False: {}, True: {}}  # constant loops only fuse with each other
     for buffer in computed:
         home = homes[buffer.name in constant]
         group = joined = _fuse_into_producer(buffer, home)
@@ -144,7 +144,7 @@ def schedule(buffers: list[Buffer], outputs: set[str]) -> list[Group]:
 
 
 def constants_among(buffers: list[Buffer]) -> set[str]:
-    """The loops that read nothing but parameters and one another, and can be calculated when those are packed."""
+    """The loops that only depend on parameters, so that they can be folded: computed when parameters are packed."""
     known = {buffer.name for buffer in buffers if isinstance(buffer, ConstantBuffer)}
     found: set[str] = set()
     for buffer in buffers:
@@ -154,17 +154,17 @@ def constants_among(buffers: list[Buffer]) -> set[str]:
 
 
 def is_foldable(buffer: Buffer, is_constant: Callable[[str], bool]) -> bool:
-    """Whether a buffer is an elementwise loop over constants alone, and no open sizes, that is small enough to be kept."""
+    """Whether a buffer is an elementwise loop over constants alone, without open sizes, and small enough to keep."""
     if not isinstance(buffer, ComputedBuffer) or not isinstance(buffer.data, Pointwise) or not buffer.reads():
         return False
     numel = buffer.layout.numel
-    if not isinstance(numel, int) or not 0 < numel <= FOLDED_ELEMENTS or not all(map(is_constant, buffer.reads())):
+    if not isinstance(numel, int) or not 0 < numel <= MAX_FOLDED_ELEMENTS or not all(map(is_constant, buffer.reads())):
         return False
     return not any(may_report(value) or _names_open_sizes(value) for value in walk(buffer.data.body))
 
 
 def _names_open_sizes(value: Value) -> bool:
-    """Whether a value, apart from those below it, is made with size symbols."""
+    """Whether a value itself, apart from its operands, contains size symbols."""
     named = (getattr(value, name, None) for name in ("index", "size", "step", "count"))
     return any(is_symbol(variable) for size in named if isinstance(size, Expr) for variable in size.free_variables())
 
@@ -189,7 +189,7 @@ def _new_group(buffer: Buffer, order: int) -> Group:
 
 
 def _fuse_into_producer(buffer: Buffer, home: dict[str, Group]) -> Group | str:
-    """The group that `buffer` is fused into, the last one it reads from if the accesses allow it; else why there is none."""
+    """Fuse `buffer` into the last group it reads from, if the accesses allow it; else return the reason against it."""
     if is_further_result(buffer):
         (name,) = buffer.reads()
         home[name].members.append(buffer)
@@ -224,8 +224,8 @@ def _fuse_into_producer(buffer: Buffer, home: dict[str, Group]) -> Group | str:
 
 
 def _fuse_horizontally(buffer: Buffer, home: dict[str, Group]) -> Group | None:
-    """The latest group of elementwise loops over as many elements that a loop over inputs shares reads with: updates of a
-    parameter and of its state. Only for what is stored anyway, since others are better calculated where they are used."""
+    """Fuse a loop over inputs into the latest elementwise group of equal size that reads the same buffers: updates of a
+    parameter and its state. Only outputs are fused so, because other values are better computed where they are used."""
     if not isinstance(buffer, ComputedBuffer) or not isinstance(buffer.data, Pointwise) or is_ordered(buffer):
         return None
     reads, fitting = buffer.reads(), []
@@ -241,10 +241,10 @@ def _fuse_horizontally(buffer: Buffer, home: dict[str, Group]) -> Group | None:
 
 
 def _group_independent_recurrences(buffer: Buffer, groups: list[Group]) -> Group | None:
-    """The steps of a recurrent layer, or those back, of the same kind and sizes, which the buffer does not need: those of the
-    other direction, say.
+    """Group a recurrent layer with an independent one of the same kind and sizes, such as the other direction.
 
-    Each step waits for the one before, so that threads had better take one layer each. What the buffer needs moves before both.
+    Each step of a layer waits for the one before, so threads take one layer each. Groups that the buffer needs move before
+    both.
     """
     if not _is_recurrent(buffer):
         return None
@@ -275,12 +275,12 @@ def _is_recurrent(buffer: Buffer) -> bool:
 
 
 def is_ordered(buffer: Buffer) -> bool:
-    """Whether a buffer is a kernel of its own, because the points of its loop act one after the other."""
+    """Whether a buffer is a kernel of its own, because its loop's points act one after the other."""
     return isinstance(buffer, ComputedBuffer) and isinstance(buffer.data, Scan | Scatter | Sort | SortedPlaces)
 
 
 def is_further_result(buffer: Buffer) -> bool:
-    """Whether a buffer is filled by the library call that fills the one buffer it reads."""
+    """Whether a buffer is filled by the library call that fills the buffer it reads."""
     return isinstance(buffer, TemplateBuffer) and buffer.kind == "further_result"
 
 
@@ -296,7 +296,8 @@ def _candidate_domains(buffer: ComputedBuffer, group: Group) -> list[tuple[Size,
 
 
 def _append(buffer: ComputedBuffer, group: Group, domain: tuple[Size, Size]) -> bool:
-    """Add `buffer` to the group under `domain` if it, and after a change of domain every member, reads in step."""
+    """Add `buffer` to the group under `domain` if it reads other members in step, and so does every member if the domain
+    changes."""
     members = [*group.members, buffer]
     changed = group.domain is None and isinstance(buffer.data, Reduction)
     for member in members if changed else [buffer]:
@@ -327,8 +328,8 @@ def _reduces(member: ComputedBuffer) -> bool:
 
 
 def _hindrance_as_epilogue(buffer: ComputedBuffer, group: Group) -> str:
-    """Why a loop cannot run on the tiles of a template: it may be elementwise, and read with strides along the columns. Empty
-    where it can."""
+    """The reason why a loop cannot be an epilogue of the template; empty if it can. Epilogues are elementwise and read with a
+    constant stride along the columns."""
     if group.template.kind not in EPILOGUE_TEMPLATES:
         return "nothing is fused into that"
     if isinstance(buffer.data, Reduction):
@@ -348,7 +349,7 @@ def _hindrance_as_epilogue(buffer: ComputedBuffer, group: Group) -> str:
 
 
 def _mark_stored(groups: list[Group], outputs: set[str]) -> None:
-    wanted = outputs.union(*(group.reads() for group in groups))  # no group counts its own members among its reads
+    wanted = outputs.union(*(group.reads() for group in groups))  # reads() excludes a group's own members
     for group in groups:
         is_library_call = group.template is not None and group.template.kind == "library"
         group.stored = group.names if is_library_call else group.names & wanted

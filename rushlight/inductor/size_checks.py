@@ -1,4 +1,4 @@
-"""What every call of a graph with symbolic sizes works out about them: as generated Python functions, so that it is quick.
+"""Size checks of graphs with symbolic sizes: generated Python functions, because they run at every call.
 
 In: `SizeSymbols` and expressions. Out: Python functions. Stage: inductor, calling.
 """
@@ -14,7 +14,8 @@ from rushlight.inductor.size_symbols import SizeSymbols, TensorInput
 
 
 def make_binder(symbols: SizeSymbols) -> Callable[[tuple], tuple[int, ...]]:
-    """`bind(inputs)`: the symbols' values. RuntimeError for inputs that the graph was not compiled for."""
+    """`bind(inputs)`: checks inputs and returns the symbols' values. RuntimeError for inputs that the graph was not compiled
+    for."""
     inputs, reporter = symbols.inputs, _Reporter(symbols)
     lines = [f"if len(inputs) != {len(inputs)}:", "    raise count(inputs)"]
     lines.append(f"{', '.join(f'a{position}' for position in range(len(inputs)))}, = inputs")
@@ -36,7 +37,7 @@ def make_binder(symbols: SizeSymbols) -> Callable[[tuple], tuple[int, ...]]:
 
 
 def make_function(symbols: SizeSymbols, result: object) -> Callable[..., tuple]:
-    """The function of the symbols' values that gives `result`, nested tuples of sizes and other constants."""
+    """A function of the symbols' values that returns `result`, nested tuples of sizes and other constants."""
     return _function("sizes", ", ".join(symbols.names), [f"return {numbers_text(result)}"], {})
 
 
@@ -54,7 +55,7 @@ def _function(name: str, parameters: str, lines: list[str], names: dict[str, obj
 
 
 def _check_kind(position: int, given: object) -> list[str]:
-    """Statements that make sure of the type, before sizes are read."""
+    """Statements that check an input's type, before its sizes are read."""
     if isinstance(given, TensorInput):
         impl = f"(i{position} := getattr(a{position}, '_impl', None))"
         test = f"{impl} is None or len(i{position}.sizes) != {len(given.size)}"
@@ -77,7 +78,7 @@ def _mismatch(position: int, given: object) -> str:
 
 
 class _Reporter:
-    """Makes the errors of a binder."""
+    """Makes the errors that a binder raises."""
 
     def __init__(self, symbols: SizeSymbols):
         self.inputs = symbols.inputs
@@ -90,17 +91,17 @@ class _Reporter:
                 self.conditions.append(f"{symbol} < {symbol.extent}")
 
     def count(self, inputs: tuple) -> RuntimeError:
-        """For too many or too few inputs."""
+        """The error for a wrong number of inputs."""
         return RuntimeError(f"the compiled graph takes {len(self.inputs)} inputs, got {len(inputs)}")
 
     def outside(self, number: int, values: tuple[int, ...]) -> RuntimeError:
-        """For sizes of which an assumption does not hold."""
+        """The error for sizes that violate a condition."""
         return RuntimeError(
             f"the compiled graph is for sizes with {self.conditions[number]}, got {self._values(values)}; compile it for these"
         )
 
     def wrong(self, inputs: tuple, position: int, values: tuple[int, ...]) -> RuntimeError:
-        """For an input of another type, dtype, size or stride."""
+        """The error for an input of the wrong type, dtype, size or stride."""
         expected, got, where = self.inputs[position], inputs[position], self._values(values)
         if isinstance(expected, TensorInput):
             wanted = f"a {expected.dtype} CPU tensor of size {list(expected.size)} and stride {list(expected.stride)}"
@@ -113,7 +114,7 @@ class _Reporter:
         return RuntimeError(f"input {position} of the compiled graph must be {wanted}{where and f' with {where}'}, got {had}")
 
     def short(self, inputs: tuple, position: int) -> RuntimeError:
-        """For an input whose memory is too small for its sizes."""
+        """The error for a storage that is too small."""
         impl = inputs[position]._impl
         return RuntimeError(
             f"input {position} of the compiled graph needs a storage of {bytes_needed(impl)} bytes, got {impl.storage.nbytes}"

@@ -1,4 +1,4 @@
-"""The size symbols of a graph: where their values are found at a call, and what must hold of them.
+"""Size symbols of a graph: how their values are read at a call, and what must hold of them.
 
 In: the fake values of the graph's inputs. Out: `SizeSymbols`. Stage: inductor, between lowering and the calls.
 """
@@ -18,7 +18,7 @@ from rushlight.inductor.sizes import Size, UnsupportedSize, as_size, as_sizes, s
 
 @dataclass(frozen=True, slots=True)
 class TensorInput:
-    """What a tensor among the inputs looks like."""
+    """The expected sizes, strides and dtype of a tensor input."""
 
     size: tuple[Size, ...]
     stride: tuple[Size, ...]
@@ -26,19 +26,19 @@ class TensorInput:
 
     @property
     def stepped(self) -> list[int]:
-        """The dimensions whose strides matter: those that may have several elements."""
+        """The dimensions whose strides matter: those of a size other than 1."""
         return [dim for dim, size in enumerate(self.size) if size != 1]
 
 
-# Where a number is read off the inputs, as csrc/guard_sizes.h numbers it.
+# Kinds of numbers read from an input, numbered as in csrc/guard_sizes.h.
 SIZE, STRIDE, VALUE = range(3)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a call finds a number: a size or stride of an input, or the input itself. `variable` stands for it, and is named as
-    Python says it where `a0`, `a1`, ... are the inputs and `i0`, `i1`, ... the impls of tensors. `expected` is what it is in
-    the graph."""
+    """A number that a call reads: a size or stride of an input, or an int input. `variable` stands for it; its name is the
+    Python expression that reads it, where `a0`, `a1`, ... are the inputs and `i0`, `i1`, ... the impls of tensors. `expected`
+    is the number in the graph."""
 
     variable: Var
     kind: int
@@ -48,14 +48,14 @@ class Place:
 
 
 class SizeSymbols:
-    """The symbols of a graph, in the order in which native code takes them. False where there are none.
+    """The symbols of a graph, in the order in which native code takes them. False if there are none.
 
-    `inputs` has a TensorInput or a Size for each input. `definitions` give the symbols' values, over the variables of `places`
-    and symbols defined before. `relations` is what the capture and lowering took to hold of them.
+    `inputs` has a TensorInput or a Size for each input. `definitions` compute the symbols from the variables of `places` and
+    earlier symbols. `relations` are the assumptions of capture and lowering about them.
     """
 
     def __init__(self, values: Sequence[object] = ()):
-        """From the inputs' fake values; UnsupportedSize where an input's size has symbols that no input defines."""
+        """Collect the symbols of fake inputs; UnsupportedSize if an input's size has symbols that no input defines."""
         self.inputs = [_expected(value) for value in values]
         self.places = [place for position, given in enumerate(self.inputs) for place in _places(position, given)]
         self.definitions: dict[Var, Expr] = {}
@@ -100,7 +100,8 @@ class SizeSymbols:
         )
 
     def _solve(self, place: Place) -> None:
-        """Define the one unknown symbol of a size that is linear in it; that it divides is checked with the inputs."""
+        """Define the only unknown symbol in a size that is linear in it. The check of the inputs ensures that the division is
+        exact."""
         unknown = symbols_of([place.expected]) - self.definitions.keys()
         if len(unknown) != 1:
             return
@@ -113,7 +114,7 @@ class SizeSymbols:
 
 
 def _places(position: int, given: TensorInput | Size) -> list[Place]:
-    """Every number of an input that matters."""
+    """Every number of an input that a call checks."""
     if not isinstance(given, TensorInput):
         return [Place(Var(f"a{position}", least=None), VALUE, position, 0, given)]
     sizes = [
@@ -134,7 +135,7 @@ def _expected(value: object) -> TensorInput | Size:
 
 
 def environment_of(values: Sequence[object]) -> ShapeEnv | None:
-    """The environment of the symbols in fake values; None where all sizes are known."""
+    """The environment of the symbols in fake values; None if all sizes are known."""
     for value in values:
         numbers = (*value.shape, *value.stride()) if isinstance(value, Tensor) else (value,)
         for number in numbers:

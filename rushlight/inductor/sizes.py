@@ -1,11 +1,10 @@
-"""Sizes, strides and offsets in inductor: a plain int where it is known, an `Expr` of size symbols where it is not.
+"""Sizes, strides and offsets in inductor: an int if it is known, else an `Expr` of size symbols.
 
-In: ints, the `SymInt`s of fake tensors, expressions. Out: ints and expressions, their arithmetic, and what of it is certain.
-Stage: inductor, from lowering to code generation.
-
-Boxes keep the SymInts of their fake tensors, because the rules for sizes are written for those; loops, layouts and index
-expressions hold what this module makes of them. Two expressions are equal here when they are the same expression: what is
-equal only for the example is different, so that no choice made here has to be guarded.
+In: ints, the `SymInt`s of fake tensors, expressions. Out: ints and expressions, and what is provable about them. Stage:
+inductor, from lowering to code generation.
+Boxes keep the SymInts of their fake tensors, because size rules are written for those; loops, layouts and index expressions
+hold sizes made here. Two expressions are equal here only if they are the same expression. Sizes that are equal only for the
+example count as different, so that choices made here need no guards.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ Size = int | Expr
 
 
 class UnsupportedSize(NotImplementedError):
-    """A symbolic size where inductor needs a known one; the graph has to be captured with fixed sizes."""
+    """A size is symbolic where inductor needs a known one; the graph must be captured with fixed sizes."""
 
 
 def as_size(value: int | SymInt | Expr) -> Size:
-    """An int for anything that is constant, an expression otherwise."""
+    """An int for a constant, else an expression."""
     if type(value) is int:
         return value
     expression = as_expr(value)
@@ -40,7 +39,7 @@ def as_sizes(values: Iterable[int | SymInt | Expr]) -> tuple[Size, ...]:
 
 
 def hint(value: int | SymInt) -> int:
-    """The value for the example: for choices that are right either way."""
+    """The example's value, for choices that affect only speed."""
     return value.hint if isinstance(value, SymInt) else value
 
 
@@ -50,7 +49,7 @@ def product(sizes: Iterable[int | SymInt | Expr]) -> Size:
 
 
 def quotient(dividend: Size, divisor: Size) -> Size | None:
-    """`dividend / divisor` where that is certain to leave no remainder, else None."""
+    """`dividend / divisor` if it provably leaves no remainder, else None."""
     if isinstance(dividend, int) and isinstance(divisor, int):
         return dividend // divisor if divisor and dividend % divisor == 0 else None
     found = None if divisor == 0 else exact_quotient_of(as_expr(dividend), as_expr(divisor))
@@ -58,7 +57,7 @@ def quotient(dividend: Size, divisor: Size) -> Size | None:
 
 
 def rounded_up(size: Size, step: int) -> Size:
-    """The least multiple of `step` that is at least `size`."""
+    """Round up to a multiple of `step`."""
     return as_size((size + (step - 1)) // step * step)
 
 
@@ -70,7 +69,7 @@ def row_major(sizes: Sequence[Size]) -> tuple[Size, ...]:
 
 
 def stride_along(index: Expr, variable: Var) -> Size | None:
-    """How much an index grows when `variable` grows by one; None where no size, known or symbolic, says it."""
+    """The growth of an index when `variable` grows by one; None if it is not a size."""
     plain = index.coefficient(variable)
     if plain is not None:
         return plain
@@ -85,7 +84,7 @@ def stride_along(index: Expr, variable: Var) -> Size | None:
 
 
 def _without(term: Expr, variable: Var) -> Size | None:
-    """The other factors of a product in which `variable` is one, provided that they are sizes."""
+    """The other factors of a product that contains `variable`; None unless all of them are sizes."""
     if term is variable:
         return 1
     if type(term) is not Product:
@@ -97,12 +96,12 @@ def _without(term: Expr, variable: Var) -> Size | None:
 
 
 def is_size(expression: Expr) -> bool:
-    """Whether an expression is made of size symbols only, which do not change during a call."""
+    """Whether an expression only contains size symbols, which are constant during a call."""
     return all(is_symbol(variable) for variable in expression.free_variables())
 
 
 def is_symbol(variable: Var) -> bool:
-    """Whether a variable is a size symbol. A loop variable begins at 0 and has an end."""
+    """Whether a variable is a size symbol. Loop variables start at 0 and have an extent."""
     return variable.extent is None or variable.least != 0
 
 
@@ -112,12 +111,12 @@ def symbols_of(sizes: Iterable[Size]) -> set[Var]:
 
 
 def evaluate(size: Size, values: Mapping[Var, int]) -> int:
-    """A size where the symbols have these values."""
+    """A size for these values of the symbols."""
     return size if isinstance(size, int) else size.evaluate(values)
 
 
 def known(value: int | SymInt, what: str) -> int:
-    """An int that code generation needs as a constant; UnsupportedSize for a symbolic one."""
+    """An int that code generation needs as a constant; UnsupportedSize if it is symbolic."""
     size = as_size(value)
     if not isinstance(size, int):
         raise UnsupportedSize(f"{what} must be known when the code is made, but it is {size}")

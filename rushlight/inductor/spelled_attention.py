@@ -1,14 +1,12 @@
-"""Attention with any function of its scores, as one kernel.
+"""Attention fusion: attention with any function of its scores becomes one kernel (flash attention).
 
-In: a lowered graph. Out: the same, in which an "attention" template holds the function of the scores, which are never written
-to memory. It leaves out blocks of keys that the function masks with -inf. There are two origins:
-
-- Attention that the graph spells out: batched products of queries and keys, a function of the scores, a softmax over the keys,
-  batched products with values. The template stands in place of the second product; what it replaces the scheduler drops, as
-  nothing reads it any more. Nothing happens where something else needs the scores or the weights, as a backward does.
-- A template whose mask is calculated of little: it is calculated again for each block of scores instead of being read.
-
-Where scores are so few that they stay in the caches, all stays as it is.
+In: a lowered graph. Out: the same graph with "attention" templates that contain the function of the scores, which are never
+written to memory. The kernel skips blocks of keys that the function masks with -inf. There are two sources:
+- Attention spelled out in the graph: batched products of queries and keys, a function of the scores, a softmax over the keys,
+batched products with values. The template replaces the second product; the scheduler drops the rest, which nothing reads any
+more. It is not fused if something else, such as the backward, needs the scores or the weights.
+- A template whose mask is cheap to compute: the kernel recomputes it for each block of scores instead of reading it.
+Attention with few enough scores for the caches stays as it is.
 """
 
 from __future__ import annotations
@@ -39,16 +37,16 @@ from rushlight.inductor.origins import joined
 from rushlight.inductor.scheduler import body_in_domain, element_index, row_variables
 from rushlight.inductor.sizes import Size, as_size, evaluate, row_major
 
-DEEPEST = 256  # columns of the queries for which the kernel is made
-FEWEST_SCORES = 1 << 16  # of a head; fewer stay in the caches
-UNWRITTEN = "<scores>"  # how a template's own scores are called
-SMALL_BODY, SMALL_MASK = 8, 24  # steps that are sooner done again than read
+MAX_DEPTH = 256  # the kernel supports heads of at most this many features
+MIN_SCORES = 1 << 16  # fewer scores per head stay in the caches
+UNWRITTEN = "<scores>"  # the buffer name of a template's own scores
+MAX_BODY, MAX_MASK = 8, 24  # loops of at most this many IR nodes are recomputed rather than read
 
 
 @dataclass(slots=True)
 class Spelled:
-    """The buffers of spelled-out attention. `inner` are those that nothing else may read, `empty_is_nan` says what queries
-    without keys give."""
+    """The buffers of spelled-out attention. `inner` are those that nothing else may read. With `empty_is_nan`, queries without
+    keys give NaN."""
 
     scores: TemplateBuffer
     modified: Buffer
@@ -57,7 +55,7 @@ class Spelled:
 
 
 def fuse_attention(lowered: LoweredGraph) -> LoweredGraph:
-    """The graph with templates for attention with functions of scores."""
+    """Replace attention in the graph by templates."""
     named = {buffer.name: buffer for buffer in lowered.buffers}
     wanted = {view.buffer for view in lowered.outputs} | {write.buffer for write in lowered.writes}
     readers: dict[str, set[str]] = {}
@@ -84,11 +82,11 @@ def fuse_attention(lowered: LoweredGraph) -> LoweredGraph:
 
 
 def _has_many_scores(rows: Size, keys: Size, hints: dict[Var, int]) -> bool:
-    return evaluate(as_size(rows * keys), hints) >= FEWEST_SCORES
+    return evaluate(as_size(rows * keys), hints) >= MIN_SCORES
 
 
 class _Rows:
-    """Bodies of buffers by the row x and the column r of the matrix of scores, and what they must be."""
+    """Matches buffers' bodies over the matrix of scores, in terms of its row x and column r."""
 
     def __init__(self, named: dict[str, Buffer], domain: tuple[Size, Size]):
         self.named = named
@@ -96,7 +94,7 @@ class _Rows:
         self.row, self.element = row_variables(domain)[0], element_index(domain)
 
     def body(self, name: str, kind: type, reduction: str = "") -> Value | None:
-        """The body of a loop of that kind over all scores."""
+        """The body of a loop of that kind over all scores, or None."""
         member = self.named[name]
         loop = member.data if isinstance(member, ComputedBuffer) else None
         if type(loop) is not kind or kind is Reduction and loop.reduction_type != reduction:
@@ -106,11 +104,11 @@ class _Rows:
         return body_in_domain(member, self.domain) if fits else None
 
     def loaded(self, value: Value | None, index: Expr) -> str | None:
-        """The buffer that a value loads at that index."""
+        """The buffer that a value loads at that index, or None."""
         return value.buffer if isinstance(value, Load) and value.index == index else None
 
     def exponentials(self, name: str) -> str | None:
-        """What `name` = exp(x - max over a row of x) is made of."""
+        """The buffer x if `name` = exp(x - rowmax(x)), else None."""
         body = self.body(name, Pointwise)
         difference = body.arguments[0] if _is_call(body, "exp_nonpositive") else None
         if not _is_call(difference, "sub"):
@@ -131,7 +129,7 @@ def _is_number(value: Value, number: float) -> bool:
 
 
 def _spelled(product: TemplateBuffer, named: dict[str, Buffer]) -> Spelled | None:
-    """What a product of weights and values is made of, if that is attention."""
+    """Match a product of attention weights and values; None if it is not attention."""
     weights, rows, keys = product.operands["a"], product.parameters["rows_each"], product.parameters["depth"]
     whole = weights.offset == 0 and weights.strides == row_major((product.parameters["batch"], rows, keys))
     if not whole or not isinstance(product.columns, int):
@@ -165,7 +163,7 @@ def _spelled(product: TemplateBuffer, named: dict[str, Buffer]) -> Spelled | Non
 
 
 def _source_of_filled(at: _Rows, filled: str, empty: str) -> str | None:
-    """The scores from which rows that hold -inf alone were filled with 0. `empty` says which these are."""
+    """The scores from which `filled` was made by filling rows of only -inf with 0; `empty` marks these rows."""
     body = at.body(filled, Pointwise)
     if not _is_call(body, "where") or at.loaded(body.arguments[0], at.row) != empty or not _is_number(body.arguments[1], 0.0):
         return None
@@ -176,7 +174,7 @@ def _source_of_filled(at: _Rows, filled: str, empty: str) -> str | None:
 
 
 def _scores_of(at: _Rows, modified: str) -> TemplateBuffer | None:
-    """The batched product of which scores are made, each in its own place; the first one, if there are several."""
+    """The batched product whose results the scores are made from elementwise; the first one, if there are several."""
     buffer = at.named[modified]
     if isinstance(buffer, TemplateBuffer):
         return buffer if buffer.kind == "bgemm" else None
@@ -195,14 +193,14 @@ def _scores_of(at: _Rows, modified: str) -> TemplateBuffer | None:
 
 
 def _fits(scores: TemplateBuffer, product: TemplateBuffer) -> bool:
-    """Whether the kernel is made for products of these sizes."""
+    """Whether the kernel supports products of these sizes."""
     given, wanted = scores.parameters, product.parameters
     same = all(given[name] == wanted[name] for name in ("batch", "rows_each")) and scores.columns == wanted["depth"]
-    return same and given["depth"] == product.columns <= DEEPEST and product.layout.dtype is scores.layout.dtype is float32
+    return same and given["depth"] == product.columns <= MAX_DEPTH and product.layout.dtype is scores.layout.dtype is float32
 
 
 def _template(found: Spelled, product: TemplateBuffer, named: dict[str, Buffer]) -> TemplateBuffer | None:
-    """The template that does it all; None where vectors of queries would not do alike."""
+    """The attention template; None if the score's function cannot be vectorized over queries."""
     batch, rows, keys = product.parameters["batch"], product.parameters["rows_each"], product.parameters["depth"]
     sizes = (batch, 1, rows, keys)
     variables = _variables(sizes)
@@ -227,7 +225,7 @@ def _template(found: Spelled, product: TemplateBuffer, named: dict[str, Buffer])
 
 
 def _variables(sizes: tuple[Size, ...]) -> tuple[Var, ...]:
-    """The variables of a function of scores: batch, head, query and key."""
+    """The variables of a score's function: batch, head, query and key."""
     return tuple(Var(name, size) for name, size in zip("bhqk", sizes, strict=True))
 
 
@@ -238,7 +236,7 @@ def _runs_along_queries(score: Value, variables: tuple[Var, ...]) -> bool:
 
 
 def _score(found: Spelled, variables: tuple[Var, ...], named: dict[str, Buffer]) -> Value:
-    """The function of a score in terms of its batch, query and key; the score itself is loaded from the first product."""
+    """The score's function in terms of batch, query and key; the raw score is a load from the first product."""
     batch, _, query, key = variables
     element = (batch * query.extent + query) * key.extent + key
     if found.modified is found.scores:
@@ -249,12 +247,12 @@ def _score(found: Spelled, variables: tuple[Var, ...], named: dict[str, Buffer])
 
 
 def _with_calculated_mask(attention: TemplateBuffer, named: dict[str, Buffer]) -> TemplateBuffer | None:
-    """A template that calculates its mask itself; None where that is much work, or vectors of queries would not do alike."""
+    """An attention template that computes its mask; None if the mask is expensive or cannot be vectorized over queries."""
     operands = dict(attention.operands)
     mask = operands.pop("mask")
     buffer = named[mask.buffer]
     loop = buffer.data if isinstance(buffer, ComputedBuffer) else None
-    if type(loop) is not Pointwise or len(list(walk(loop.body))) > SMALL_MASK:
+    if type(loop) is not Pointwise or len(list(walk(loop.body))) > MAX_MASK:
         return None
     sizes = tuple(attention.parameters[name] for name in ("batch", "heads", "rows_each", "keys"))
     variables = _variables(sizes)
@@ -273,17 +271,18 @@ def _with_calculated_mask(attention: TemplateBuffer, named: dict[str, Buffer]) -
 
 
 def _masked(score: Value, mask: Value) -> Value:
-    """A score under a mask: bool says where it counts, a number is added to it."""
+    """Apply a mask to a score: a bool selects it, a number is added to it."""
     lowest = Constant(float32, -math.inf)
     if mask.dtype is bool_:
         return Call(float32, "where", (mask, score, lowest))
-    if _is_call(mask, "where") and _is_number(mask.arguments[2], -math.inf):  # which says so before the score is known
+    # The mask's condition can be tested before the score is known.
+    if _is_call(mask, "where") and _is_number(mask.arguments[2], -math.inf):
         return Call(float32, "where", (mask.arguments[0], _masked(score, mask.arguments[1]), lowest))
     return score if _is_number(mask, 0.0) else Call(float32, "add", (score, mask))
 
 
 def _with_small_bodies(value: Value, named: dict[str, Buffer]) -> Value:
-    """A value in which reads of what is quickly made of nothing but positions are replaced by that."""
+    """Replace loads of cheap loops that read no memory by their bodies."""
     if isinstance(value, Load):
         return _small_body(value, named) or value
     if isinstance(value, Call):
@@ -297,6 +296,6 @@ def _small_body(load: Load, named: dict[str, Buffer]) -> Value | None:
     if type(loop) is not Pointwise or buffer.reads():
         return None
     nodes = list(walk(loop.body))
-    if len(nodes) > SMALL_BODY:
+    if len(nodes) > MAX_BODY:
         return None
     return substitute(loop.body, dict(zip(loop.variables, unflatten_index(load.index, loop.ranges), strict=True)))

@@ -1,6 +1,7 @@
-"""A compiled graph that runs without its capture: what a dumped `module.py` holds, to be run, timed and debugged alone.
+"""Standalone modules: a compiled graph that runs without its capture. A dumped `module.py` is one, to run, time and debug
+alone.
 
-In: C++ text, and what it takes and gives. Out: a callable over tensors, and its time. Stage: inductor, apart from the calls.
+In: C++ text, and its arguments and results. Out: a callable over tensors, and its time. Stage: inductor, apart from the calls.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ aten = namespaces.namespace("aten")
 
 @dataclass(frozen=True)
 class Argument:
-    """A tensor that the program takes."""
+    """An input or constant of the program."""
 
     name: str
     size: tuple[int, ...]
@@ -36,7 +37,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Result:
-    """A tensor that it gives: a view of its memory number `memory`, of which `outputs` has the bytes."""
+    """A result of the program: a view of memory number `memory`; `outputs` holds the memories' sizes in bytes."""
 
     memory: int
     size: tuple[int, ...]
@@ -52,8 +53,8 @@ class StandaloneModule:
         self, source: str, arguments: Sequence[Argument], constants: int, kept: Sequence[int], outputs: Sequence[int],
         results: Sequence[Result], sizes: Sequence[int] = (), passing_bytes: int = 0,
     ):  # fmt: skip
-        """`constants` of the arguments, the last ones, are parameters; `kept` are the bytes of what is made of them once, and
-        `passing_bytes` those of what is needed to make it."""
+        """The last `constants` arguments are parameters. `kept` are the bytes of folded and packed constants, `passing_bytes`
+        the scratch memory for packing."""
         self.source = source
         self.arguments = list(arguments)
         self.constants = constants
@@ -64,7 +65,7 @@ class StandaloneModule:
         self.passing_bytes = passing_bytes
 
     def random_arguments(self) -> list[Tensor]:
-        """Tensors like those that the graph was compiled for: normal numbers, or zeros of other dtypes."""
+        """Tensors like those the graph was compiled for: normal numbers, or zeros for other dtypes."""
         made = []
         for argument in self.arguments:
             tensor = aten.empty_strided.default(argument.size, argument.stride, dtype=from_name(argument.dtype))
@@ -72,13 +73,13 @@ class StandaloneModule:
         return made
 
     def __call__(self, arguments: Sequence[Tensor]) -> list[Tensor]:
-        """The results for tensors as `arguments` describes them; RuntimeError for others, and for an index out of range."""
+        """Run on tensors that match `arguments`. RuntimeError for others, and for an index out of range."""
         run = _Run(self, arguments)
         run()
         return [_result(result, run.outputs[result.memory]) for result in self.results]
 
     def benchmark(self, times: int = 10, repeat: int = 10) -> float:
-        """The median, over `repeat` runs of `times` calls, of the seconds per call; it is printed, too."""
+        """Print and return the seconds per call: the median over `repeat` runs of `times` calls."""
         run = _Run(self, self.random_arguments())
         run()
         took = []

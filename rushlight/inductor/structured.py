@@ -1,9 +1,8 @@
-"""Structured programs: numbers, lists and tensors of known sizes, with `if` and loops around straight-line pieces.
+"""Structured programs: numbers, lists and tensors of known sizes, with `if` and loops around straight-line regions.
 
-In: made by whoever translates a language into them. Out: C++ text (`codegen/structured.py`). A program has no effects: where
-something goes wrong (a division by zero, an index out of range), it stops, and the caller runs the original instead, which
-raises what is due. Everything prints:
-
+In: built by translators of a language, such as `jit`. Out: C++ text (`codegen/structured.py`). A program has no side effects:
+on an error (a division by zero, an index out of range) it stops, and the caller runs the original instead, which raises the
+error. Everything prints:
     loop i0 < n0 while true, x1 = x0:
       c1 = eq(remainder(i0, 2), 0)
       if c1:
@@ -21,7 +20,7 @@ from rushlight.core.dtype import dtype
 
 @dataclass(frozen=True)
 class Scalar:
-    """An "int" of 64 bits, a "float" of 64 bits, or a "bool"."""
+    """A 64-bit "int", a 64-bit "float", or a "bool"."""
 
     name: str
 
@@ -41,7 +40,7 @@ def contiguous_strides(size: Sequence[int]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class TensorOf:
-    """A tensor of a known size; without strides, a contiguous one."""
+    """A tensor of a known size, contiguous if `strides` is None."""
 
     dtype: dtype
     size: tuple[int, ...]
@@ -88,7 +87,7 @@ INT, FLOAT, BOOL = Scalar("int"), Scalar("float"), Scalar("bool")
 
 @dataclass(frozen=True)
 class Var:
-    """A value by its name, set once; those that loops carry are set in each round."""
+    """A named value, assigned once; loop-carried variables are assigned in each round."""
 
     name: str
     kind: Kind
@@ -114,7 +113,7 @@ class Literal:
 
 @dataclass(frozen=True)
 class Null:
-    """A value that nobody reads, of a type: what is in a variable before something is put there."""
+    """An undefined value of a type: the content of a variable before its first assignment."""
 
     kind: Kind
 
@@ -135,7 +134,7 @@ class Statement:
 
 @dataclass
 class Compute(Statement):
-    """`target = op(operands)`; `op` is a name of `codegen/structured.py`'s tables. No target: it changes a list."""
+    """`target = op(operands)`; `op` is a name in the tables of `codegen/structured.py`. Without a target it changes a list."""
 
     target: Var | None
     op: str
@@ -148,7 +147,7 @@ class Compute(Statement):
 
 @dataclass
 class Run(Statement):
-    """Run a straight-line piece on tensors and scalars (as 0-dim tensors): its outputs are new tensors."""
+    """Run a region on tensors and scalars (as 0-dim tensors); its outputs are new tensors."""
 
     region: int
     inputs: Sequence[Operand]
@@ -160,8 +159,8 @@ class Run(Statement):
 
 @dataclass(frozen=True)
 class Term:
-    """How a number moves a view: by `index * stride` elements. The program stops unless 0 <= index < limit; `wraps`: -1 is the
-    last, as in Python."""
+    """An index that moves a view by `index * stride` elements. The program stops unless 0 <= index < limit; with `wraps`,
+    negative indices count from the end."""
 
     index: Operand
     stride: int
@@ -174,7 +173,7 @@ class Term:
 
 @dataclass
 class View(Statement):
-    """`target` is part of `source`, in the same memory, from an element on."""
+    """`target` is a part of `source`, in the same memory."""
 
     target: Var
     source: Var
@@ -188,7 +187,7 @@ class View(Statement):
 
 @dataclass
 class Copy(Statement):
-    """`target` is a contiguous tensor in memory of its own, with what is in `source` now."""
+    """`target` is a contiguous copy of `source`."""
 
     target: Var
     source: Var
@@ -199,7 +198,7 @@ class Copy(Statement):
 
 @dataclass
 class Write(Statement):
-    """Put a tensor of the same dtype and size, or a number, into memory."""
+    """Write a tensor of the same dtype and size, or a number, into a tensor."""
 
     target: Var
     source: Operand
@@ -210,7 +209,7 @@ class Write(Statement):
 
 @dataclass
 class Call(Statement):
-    """Call one of the program's functions of Python; its results are new tensors."""
+    """Call one of the program's Python functions; its results are new tensors."""
 
     number: int
     inputs: Sequence[Operand]
@@ -222,7 +221,7 @@ class Call(Statement):
 
 @dataclass
 class Read(Statement):
-    """`target` is the element of a tensor that has one."""
+    """`target` is the element of a one-element tensor."""
 
     target: Var
     source: Var
@@ -233,7 +232,7 @@ class Read(Statement):
 
 @dataclass
 class Stop(Statement):
-    """Give up: the caller runs the original."""
+    """Give up; the caller runs the original."""
 
     def __str__(self) -> str:
         return "stop"
@@ -241,7 +240,7 @@ class Stop(Statement):
 
 @dataclass
 class Branch(Statement):
-    """`if`: after it, each result is the operand of the branch that ran."""
+    """`if`; after it, each result has the value of its operand in the branch that ran."""
 
     condition: Operand
     then: list[Statement]
@@ -249,7 +248,7 @@ class Branch(Statement):
     results: list[tuple[Var, Operand | None, Operand | None]]
 
     def lines(self) -> list[str]:
-        """Its text; results are assigned at the end of each branch."""
+        """Its text; each branch ends with the assignments to the results."""
         text = [f"if {self.condition}:"]
         for words, body, place in (("", self.then, 1), ("else:", self.otherwise, 2)):
             text += [words] if words else []
@@ -260,8 +259,8 @@ class Branch(Statement):
 
 @dataclass
 class Repeat(Statement):
-    """A loop: while `counter` < `limit` and the condition holds. `carried`: a variable, its first value, the next round's;
-    those of `pointers` are tensors in memory that was there before the loop, which is not copied."""
+    """A loop that runs while `counter` < `limit` and the condition holds. `carried` lists (variable, first value, value for the
+    next round). Carried variables in `pointers` are tensors in memory from before the loop, which is not copied."""
 
     counter: Var
     limit: Operand
@@ -285,17 +284,17 @@ def _indented(body: Sequence[Statement]) -> list[str]:
 
 @dataclass
 class Region:
-    """A straight-line piece in C++: its program, the inputs that never change (prepared once, of which the first values of
-    `program.constants` are), and its outputs' place among the program's."""
+    """A straight-line region in C++: its program, its constant inputs (prepared once; the program's constants come first), and
+    the names of its outputs."""
 
-    program: Any  # the `codegen.program.Program` of the region, whose text goes into that of the whole
+    program: Any  # a `codegen.program.Program`; its text becomes part of the whole program's text
     constants: list[Var]
     outputs: list[str]
 
 
 @dataclass(frozen=True)
 class External:
-    """A function of Python that a program calls, which gives a sequence of tensors for tensors and numbers; and their types."""
+    """A Python function that a program calls: it takes tensors and numbers and returns a sequence of tensors of these types."""
 
     function: Callable[..., Sequence]
     inputs: tuple[Kind, ...]
@@ -304,8 +303,8 @@ class External:
 
 @dataclass
 class StructuredProgram:
-    """Inputs, statements, outputs. `written`: inputs that the program writes to, and the variables, copies of them, that hold
-    what is to be in them once the program has come to its end."""
+    """Inputs, statements, outputs. `written` lists the inputs that the program mutates, each with a variable, a copy of it,
+    whose final value is written back when the program ends."""
 
     inputs: list[Var]
     outputs: list[Operand]

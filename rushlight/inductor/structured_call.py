@@ -1,4 +1,4 @@
-"""A built structured program as a Python callable: numbers, lists and tensors in, the same out, one native call."""
+"""A built structured program as a Python callable: numbers, lists and tensors in and out, one native call."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from rushlight.inductor.structured import (
 
 _libc = ctypes.CDLL(None)
 _libc.free.argtypes = [ctypes.c_void_p]
-_CODES = {INT: "q", FLOAT: "d", BOOL: "b"}  # of elements, as module array names them
+_CODES = {INT: "q", FLOAT: "d", BOOL: "b"}  # type codes of module array
 _LENGTH, _SAME_BITS = struct.Struct("<q"), struct.Struct("<d")
-_LARGEST_KEPT = 1 << 20  # bytes of an arena that each thread keeps between calls
+_MAX_KEPT_ARENA = 1 << 20  # each thread keeps an arena up to this many bytes between calls
 
 
 class Stopped(Exception):
-    """The program gave up; what it was made of has to run instead."""
+    """The program gave up; its original must run instead."""
 
 
 class _Frame:
-    """The cells of one thread's calls, and the arena if it is small; `busy` while a call goes on."""
+    """The argument cells and the arena of one thread's calls; `busy` during a call."""
 
     __slots__ = ("arena", "busy", "cells", "pointers")
 
@@ -50,7 +50,7 @@ class _Frame:
 
 
 class StructuredCall:
-    """Calls a program. Tensors must be contiguous and of the program's dtypes and sizes; nobody looks at that here."""
+    """Calls a program. The caller ensures that tensors are contiguous and match the program's dtypes and sizes."""
 
     def __init__(self, program: StructuredProgram, debug: bool = False):
         self.source = StructuredWriter(program).write()
@@ -68,7 +68,7 @@ class StructuredCall:
         self._threads = threading.local()
 
     def __call__(self, *values: object) -> list:
-        """The outputs for inputs. Stopped where the program gave up."""
+        """Run the program. Stopped if it gave up."""
         frame = getattr(self._threads, "frame", None)
         if frame is None or frame.busy:
             frame = self._new_frame()
@@ -80,7 +80,7 @@ class StructuredCall:
 
     def _new_frame(self) -> _Frame:
         made = _Frame(self._count, self._library.arena_bytes)
-        if self._library.arena_bytes <= _LARGEST_KEPT:
+        if self._library.arena_bytes <= _MAX_KEPT_ARENA:
             self._threads.frame = made
         return made
 
@@ -93,7 +93,7 @@ class StructuredCall:
                 values[place] = value._impl.data_ptr if type(kind) is TensorOf else _list_into_cell(value, kind, kept)
         try:
             self._pack(cells, 0, *values)
-        except struct.error:  # an int beyond 64 bits
+        except struct.error:  # an int does not fit 64 bits
             raise Stopped from None
         rooms = []
         for place, kind in self._rooms:
@@ -118,12 +118,12 @@ class StructuredCall:
 
 
 def _code(kind: Kind) -> str:
-    """How a cell is packed."""
+    """The struct code of a cell."""
     return "d" if kind is FLOAT else "q"
 
 
 def _list_into_cell(values: Sequence, kind: ListOf, kept: list) -> int:
-    """The address of a list's length and elements; what they lie in is added to `kept`."""
+    """The address of a list's length and elements. Their memory is added to `kept`, to keep it alive."""
     element = kind.element
     if isinstance(element, Scalar):
         return _numbers_into_cell(values, element, kept)
@@ -159,7 +159,7 @@ def _from_cell(cell: int, kind: Scalar | ListOf) -> object:
 
 
 def _list_from(address: int, kind: ListOf) -> list:
-    """The list at an address, whose memory is given back."""
+    """Read the list at an address and free its memory."""
     try:
         count = ctypes.c_int64.from_address(address).value
         element = kind.element
@@ -175,7 +175,7 @@ def _list_from(address: int, kind: ListOf) -> list:
 
 
 def _tensors_from(address: int, count: int, kind: TensorOf) -> list[Tensor]:
-    """Tensors that lie one after the other, each in memory of its own."""
+    """Copy consecutive tensors, each to its own memory."""
     strides, nbytes = contiguous_strides(kind.size), kind.nbytes
     made = []
     for place in range(address, address + count * nbytes, nbytes) if nbytes else [address] * count:

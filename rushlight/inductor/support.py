@@ -1,4 +1,4 @@
-"""Which nodes inductor compiles: those with a lowering whose arguments it covers. The rest run as eager kernels."""
+"""Support: which nodes inductor compiles, those with a lowering that covers their arguments. The rest run as eager kernels."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.meta.adaptive_pooling import longest_window
 from rushlight.ops.registry import aten
 
-CONCATENATED = 64  # tensors at most
-MOST_SORTED = 1024  # values of which the median is sought by sorting
-MOST_TAPS = 8  # of a convolution over volumes, in depth
+MAX_CONCATENATED = 64  # concatenations of more tensors run in eager: they are chains of nested conditions
+MAX_SORTED = 1024  # a median of more values runs in eager, which selects instead of sorting
+MAX_DEPTH_TAPS = 8  # deeper 3-D kernels are not rewritten as 2-D convolutions
 
 
 def _argument(node: Node, name: str) -> object:
-    """The value of a node's argument by its schema name."""
+    """The value of a node's argument, by its schema name."""
     op: OpOverload = node.target
     position = op._schema.positions[name]
     if position < len(node.args):
@@ -59,7 +59,7 @@ def _attention_backward(node: Node) -> bool:
 
 
 def _recurrent(node: Node) -> bool:
-    """Whether a recurrent layer has steps, sequences and features, and a known number of hidden units; its gradients, too."""
+    """Whether a recurrent layer, or its backward, has a nonempty input and a known hidden size."""
     name = "weight1" if node.target is aten("mkldnn_rnn_layer") else "weight2"
     source, weight = _value(node, "input"), _value(node, name)
     return source.dtype is float32 and isinstance(weight.size(1), int) and 0 not in (source.numel(), weight.numel())
@@ -74,26 +74,26 @@ def _only_first_used(node: Node) -> bool:
 
 
 def _convolution(node: Node) -> bool:
-    """Whether a convolution is of images; others are rewritten for known sizes, to no more than MOST_TAPS images. None is of no
-    channels."""
+    """Whether a convolution is 2-D, or can be rewritten as at most MAX_DEPTH_TAPS 2-D ones, for which sizes must be known.
+    Empty tensors are not supported."""
     source, weight = _value(node, "input"), _value(node, "weight")
     if not _small_float_result(node) or 0 in (_first(node).numel(), source.numel(), weight.numel()):
         return False
     if source.dim() == 4 and not _argument(node, "transposed"):
         return True
     known = all(isinstance(size, int) for size in (*source.shape, *weight.shape))
-    return known and (source.dim() < 5 or weight.size(2) <= MOST_TAPS)
+    return known and (source.dim() < 5 or weight.size(2) <= MAX_DEPTH_TAPS)
 
 
 def _convolution_backward(node: Node) -> bool:
-    """Whether the gradients of a convolution are of images; others are rewritten for known sizes, as `_convolution` says."""
+    """The same conditions as `_convolution`, for the gradients."""
     grad, source, weight = (_value(node, name) for name in ("grad_output", "input", "weight"))
     if grad.dtype not in (float32, bfloat16, float16) or 0 in (grad.numel(), source.numel(), weight.numel()):
         return False
     if source.dim() == 4 and _argument(node, "groups") == 1:
         return True
     known = all(isinstance(size, int) for size in (*grad.shape, *source.shape, *weight.shape))
-    return known and (source.dim() < 5 or weight.size(2) <= MOST_TAPS)
+    return known and (source.dim() < 5 or weight.size(2) <= MAX_DEPTH_TAPS)
 
 
 def _float_result(node: Node) -> bool:
@@ -101,14 +101,14 @@ def _float_result(node: Node) -> bool:
 
 
 def _adaptive_pool(node: Node) -> bool:
-    """Whether the windows of an adaptive pool, or of its gradient, are known and not empty."""
+    """Whether the windows of an adaptive pool, or of its gradient, have known nonzero sizes."""
     tensors = [argument.meta["val"] for argument in node.args if isinstance(argument, Node)]
     sizes = [*_first(node).shape[-2:], *(size for tensor in tensors for size in tensor.shape[-2:])]
     return _first(node).dtype.is_floating_point and all(isinstance(size, int) and size > 0 for size in sizes)
 
 
 def _adaptive_max_pool(node: Node) -> bool:
-    """The same; places are found in windows that are small enough to be written out."""
+    """Also require windows small enough to unroll, if indices are used."""
     if not _adaptive_pool(node):
         return False
     inputs, outputs = node.args[0].meta["val"].shape[-2:], _first(node).shape[-2:]
@@ -132,7 +132,7 @@ def _scatter_reduce(node: Node) -> bool:
 
 
 def _index_put(node: Node) -> bool:
-    """Whether all indices are integers, or one mask says where to put a number."""
+    """Whether all indices are integers, or the only index is a mask and the value a number."""
     if _first(node).numel() == 0 or _value(node, "values").dtype is not _first(node).dtype:
         return False
     indices = [index.meta["val"] for index in _argument(node, "indices") if index is not None]
@@ -161,7 +161,7 @@ def _as_strided(node: Node) -> bool:
 
 
 def _as_strided_scatter(node: Node) -> bool:
-    """Whether a view is of a row-major tensor, of known sizes, and certain to show no element twice."""
+    """Whether a view is of a row-major tensor, has known sizes, and provably shows no element twice."""
     source, size, stride = _first_argument(node), _argument(node, "size"), _argument(node, "stride")
     if not all(isinstance(number, int) for number in (*size, *stride, *source.shape)) or 0 in size:
         return False
@@ -174,14 +174,14 @@ def _as_strided_scatter(node: Node) -> bool:
 
 
 def _is_written_natively(node: Node) -> bool:
-    """Whether all users are native: an eager kernel that fills memory needs none that has been filled before."""
+    """Whether all users are native: an eager user allocates its result itself."""
     return all(user.op == "call_function" and is_supported(user) for user in node.users)
 
 
 def _few_values(node: Node) -> bool:
-    """Whether sorting all values takes less time than a call of eager, which selects the middle one."""
+    """Whether sorting all values is faster than eager's selection of the middle one."""
     count = _first_argument(node).numel()
-    return isinstance(count, int) and 0 < count <= MOST_SORTED
+    return isinstance(count, int) and 0 < count <= MAX_SORTED
 
 
 def _non_empty_reduction(node: Node) -> bool:
@@ -189,23 +189,23 @@ def _non_empty_reduction(node: Node) -> bool:
 
 
 def _non_empty_source(node: Node) -> bool:
-    """Whether there is something to read, or nothing is read."""
+    """Whether the source is nonempty or nothing is read from it."""
     return 0 in _first(node).shape or _first_argument(node).numel() > 0
 
 
 def _integer_indices(node: Node) -> bool:
-    """Whether all indices are integers: masks make sizes that depend on data."""
+    """Whether all indices are integers; masks make data-dependent sizes."""
     kinds = {index.meta["val"].dtype for index in node.args[1] if index is not None}
     return _non_empty_source(node) and bool(kinds) and kinds <= {int64, int32}
 
 
 def _few_tensors(node: Node) -> bool:
-    """Whether a concatenation is of few enough tensors to choose among by nested conditions."""
-    return len(node.args[0]) <= CONCATENATED
+    """Whether a concatenation has few enough tensors to select among by nested conditions."""
+    return len(node.args[0]) <= MAX_CONCATENATED
 
 
 def _divides(node: Node) -> bool:
-    """Whether a quotient of integers is not by the number 0, which is an error in eager; tensors are looked at in the loop."""
+    """Whether an integer quotient is not by the number 0, for which eager raises; tensors are checked in the loop."""
     divisor = node.args[1].meta["val"] if isinstance(node.args[1], Node) else node.args[1]
     return _first(node).dtype.is_floating_point or isinstance(divisor, Tensor) or divisor != 0
 
@@ -219,7 +219,7 @@ def _product(node: Node) -> bool:
 
 
 def _matrices(node: Node) -> bool:
-    """Whether the matrices that go in have elements."""
+    """Whether all input matrices are nonempty."""
     return all(argument.meta["val"].numel() > 0 for argument in node.all_input_nodes)
 
 
@@ -280,26 +280,26 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
 }
 
 
-# What has several right results, of which compiled code is to give eager's: vectors may have either sign.
+# Operators with several valid results (vectors may have either sign), which compiled code must match with eager.
 _AS_IN_EAGER = tuple(map(aten, ("_linalg_eigh", "_linalg_svd", "linalg_pinv.atol_rtol_tensor")))
-MANY_ROWS_AND_COLUMNS = 64  # from which on LAPACK and BLAS, which work block by block, take less time than loops over rows
+MAX_MATRIX_SIZE = 64  # for larger matrices LAPACK and BLAS, which work in blocks, are faster than loops over rows
 
 
 def is_better_in_eager(node: Node) -> bool:
-    """Whether an eager kernel takes less time than native code, which there is for use without eager, or gives another result:
-    other vectors, or a view of what the caller has."""
+    """Whether an eager kernel is better: it is faster, or native code would give another result (other vectors, or a copy
+    instead of a view). Programs without eager use native code anyway."""
     if node.target in _AS_IN_EAGER:
         return True
     if node.target is aten("_conj"):
         return any(user.op == "output" for user in node.users)
     if node.target in _MATRICES:
-        return any(size > MANY_ROWS_AND_COLUMNS for size in _first_argument(node).shape[-2:])
+        return any(size > MAX_MATRIX_SIZE for size in _first_argument(node).shape[-2:])
     if node.target in _PRODUCTS and _first(node).dtype is float64:
-        return any(size > MANY_ROWS_AND_COLUMNS for size in node.all_input_nodes[-1].meta["val"].shape[-2:])
+        return any(size > MAX_MATRIX_SIZE for size in node.all_input_nodes[-1].meta["val"].shape[-2:])
     return False
 
 
-# Arithmetic that has no meaning on booleans in the native headers.
+# Arithmetic that the native headers do not define for booleans.
 NOT_FOR_BOOLEANS = ("neg", "sub", "div", "remainder", "fmod", "pow")
 
 
@@ -320,14 +320,14 @@ def is_supported(node: Node) -> bool:
 
 
 def _complex(node: Node) -> bool:
-    """Whether there is a rule for complex tensors, which have elements, of two floats each."""
+    """Whether there is a rule for complex tensors, and the tensors are nonempty with components of float or double."""
     tensors = tensors_of(node)
     is_plain = all(tensor.dtype in _REAL or tensor.dtype in (complex64, complex128) for tensor in tensors)
     return node.target in COMPLEX and is_plain and all(tensor.numel() > 0 for tensor in tensors)
 
 
 def is_size_arithmetic(node: Node) -> bool:
-    """Whether a node's result is a size, which symbols tell without running it."""
+    """Whether a node's result is a size, which symbols give without running it."""
     return isinstance(node.meta.get("val"), SymInt | int)
 
 
@@ -335,5 +335,5 @@ _REAL = frozenset(kind for kind in ALL if not kind.is_complex)
 
 
 def _plain_types(node: Node) -> bool:
-    """Whether all tensors are of dtypes that generated code computes with."""
+    """Whether generated code supports all tensors' dtypes."""
     return all(tensor.dtype in _REAL for tensor in tensors_of(node))

@@ -1,4 +1,4 @@
-"""A built program with symbolic sizes as a Python callable: sizes read off the inputs, and what follows from them.
+"""Compiled graphs with symbolic sizes as Python callables: sizes are read from the inputs at each call.
 
 In: a lowered graph, its program and library. Out: a callable over tensors and integers. Stage: inductor, calling.
 """
@@ -26,7 +26,7 @@ from rushlight.inductor.sizes import Size
 
 @dataclass(frozen=True, slots=True)
 class _Sized:
-    """What follows from one choice of sizes."""
+    """Derived numbers for one choice of sizes."""
 
     sizes: tuple[int, ...]
     arena_bytes: int
@@ -35,7 +35,7 @@ class _Sized:
 
 
 class SymbolicGraph(CompiledGraph):
-    """Runs a program for any sizes that its capture allows. RuntimeError for inputs that it does not allow."""
+    """Runs a program for all sizes that its capture allows. RuntimeError for other inputs."""
 
     def __init__(
         self, plan: Plan, library: Library, constants: dict[str, Tensor], reference: Callable[..., tuple],
@@ -52,7 +52,7 @@ class SymbolicGraph(CompiledGraph):
         self._symbols = list(symbols.definitions)
 
     def sizes(self) -> OpenSizes | None:
-        """What native calls are told of sizes; None where these have no native form."""
+        """The sizes for native calls; None if they have no native form."""
         lowered, program = self.details()
         try:
             return OpenSizes(lowered.symbols, program, self.plan, self.library)
@@ -60,7 +60,7 @@ class SymbolicGraph(CompiledGraph):
             return None
 
     def __call__(self, *inputs: Tensor | int) -> tuple:
-        """The flat outputs; RuntimeError for inputs of other dtypes, and of sizes and strides that do not fit together."""
+        """The flat outputs; RuntimeError for inputs of other dtypes, or with inconsistent sizes and strides."""
         sizes = self._bind(inputs)
         sized = self._sized
         if sized is None or sized.sizes != sizes:
@@ -94,7 +94,7 @@ class SymbolicGraph(CompiledGraph):
 def _make_sizing(
     symbols: SizeSymbols, program: Program, outputs: Sequence[OutputView], output_bytes: dict[str, Size]
 ) -> Callable[..., tuple]:
-    """The function of the symbols: bytes of outputs, their views, and the counts that must not become too large."""
+    """A function of the symbols: bytes of outputs, their views, and the counts that must not become too large."""
     views = [
         (view.size, view.stride, view.offset, view.value if isinstance(view.value, Size) else None) for view in outputs
     ]

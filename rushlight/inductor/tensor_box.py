@@ -1,6 +1,6 @@
-"""TensorBox: a tensor during lowering. It knows its sizes and dtype and how to make the value at an index.
+"""TensorBox: a tensor during lowering. It knows its sizes and dtype, and how to make the value at an index.
 
-A box stands on a realized buffer or on a loop that no buffer holds yet; views only change how indices are made.
+A box refers to a realized buffer, or to a loop without a buffer; views only change the indices.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Index = Sequence[Expr]
 
 
 class StorageBox:
-    """What a box stands on: a Pointwise that is not computed yet, or a buffer. `realize` turns the one into the other."""
+    """The storage of boxes: a Pointwise that is not computed yet, or a buffer. `realize` turns a loop into a buffer."""
 
     __slots__ = ("data", "buffer", "lines", "origins")
 
@@ -55,24 +55,24 @@ class TensorBox:
         self.reindex = reindex
 
     def value(self, index: Index) -> Value:
-        """The element at `index`; of an empty tensor, which has none, a zero that nothing calculates."""
+        """The element at `index`. An empty tensor gives a zero that is never computed."""
         if 0 in self.size:
             return Constant(self.dtype, 0)
         return self.storage.value(index if self.reindex is None else self.reindex(index))
 
     def view(self, size: Sequence[int | SymInt], reindex: Callable[[Index], Index]) -> TensorBox:
-        """A box of other sizes whose index maps to this one's by `reindex`."""
+        """A view: its index maps to this box's index by `reindex`."""
         inner = self.reindex
         composed = reindex if inner is None else lambda index: inner(reindex(index))
         return TensorBox(self.storage, size, self.dtype, composed)
 
     def reshape(self, size: Sequence[int | SymInt]) -> TensorBox:
-        """The same elements in row-major order under other sizes."""
+        """The same elements in row-major order, with other sizes."""
         have, want = as_sizes(self.size), as_sizes(size)
         return self if have == want else self.view(size, reindex_view(have, want))
 
     def sections(self, sizes: Sequence[tuple[int | SymInt, ...]]) -> list[TensorBox]:
-        """Row-major tensors that lie one after the other in a flat one."""
+        """Split a flat tensor into consecutive row-major tensors."""
         made, start = [], as_size(0)
         for size in sizes:
             strides = row_major(as_sizes(size))

@@ -1,7 +1,7 @@
-"""One program's text as several translation units that compile side by side.
+"""Split a program's text into translation units that compile in parallel.
 
-In: the text of a program, in which definitions stand apart by blank lines. Out: texts of equal expected cost, the first with
-the entry, and each a complete translation unit. A text of another form, or one too small to gain, stays whole.
+In: a program's text, whose definitions are separated by blank lines. Out: complete translation units of similar cost; the first
+has the entry. A text of another form, or a short one, stays whole.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from dataclasses import dataclass
 
 _KERNEL = re.compile(r"^static (void (kernel_\w+)\([^{}]*\)) \{$", re.MULTILINE)
 
-# Seconds that parts of a program take to compile, as measured; only their ratios matter, and when a second unit pays.
+# Measured compile times in seconds; only ratios matter, and the bound at which another unit pays off.
 _PER_UNIT = 0.08
 _PER_KERNEL = 0.01
-_PER_LINE = 0.001  # of a kernel
-_PER_STATEMENT = 0.0003  # of the functions that only declare and call
-_PER_CALL = {"gemm": 0.015, "word_gemm": 0.09, "block_gemm": 0.3}  # of templates that are not compiled before
+_PER_LINE = 0.001  # per line of a kernel
+_PER_STATEMENT = 0.0003  # per line of functions that only declare and call
+_PER_CALL = {"gemm": 0.015, "word_gemm": 0.09, "block_gemm": 0.3}  # per call of templates that are not prebuilt
 _CALL = re.compile(r"\brl::(\w+)[(<]")
 
 
 @dataclass(frozen=True)
 class _Block:
-    """A piece of the text, the number of its first line, and, for a kernel, its declaration."""
+    """A piece of the text, its first line's number, and a kernel's declaration."""
 
     text: str
     line: int
@@ -31,14 +31,14 @@ class _Block:
 
     @functools.cached_property
     def cost(self) -> float:
-        """The time it takes."""
+        """The estimated compile time."""
         lines = self.text.count("\n")
         own = _PER_KERNEL + _PER_LINE * lines if self.declaration else _PER_STATEMENT * lines
         return own + sum(_PER_CALL.get(name, 0.0) for name in _CALL.findall(self.text))
 
 
 def split(source: str, most: int, path: str) -> list[str]:
-    """At most `most` translation units; their compiler's messages name lines of `path`, which holds `source`."""
+    """At most `most` translation units. Compiler messages name lines of `path`, which holds `source`."""
     blocks = _blocks(source)
     kernels = [block for block in blocks if block.declaration]
     if most < 2 or len(kernels) < 2 or not _is_regular(blocks):
@@ -60,15 +60,15 @@ def _blocks(source: str) -> list[_Block]:
 
 
 def _is_regular(blocks: list[_Block]) -> bool:
-    """Whether the text is the includes, then kernels, then functions with C linkage."""
+    """Whether the text consists of includes, then kernels, then functions with C linkage."""
     rest = [block for block in blocks[1:] if not block.declaration]
     whole = all(block.text.rstrip().endswith("}") and _KERNEL.findall(block.text)[1:] == [] for block in blocks[1:])
     return blocks[0].text.startswith("#include") and whole and all(block.text.startswith('extern "C"') for block in rest)
 
 
 def _balance(kernels: list[_Block], functions: list[_Block], most: int) -> list[list[_Block]]:
-    """Kernels in as many parts as pay: each goes to the part that is then the cheapest, the costliest first. `functions` are
-    what the first part has besides."""
+    """Distribute kernels over the units that pay off: each, the costliest first, goes to the cheapest unit. `functions` already
+    belong to the first unit."""
     own = sum(block.cost for block in functions)
     whole = own + sum(kernel.cost for kernel in kernels)
     parts: list[list[_Block]] = [[] for _ in range(min(most, 1 + int(whole / (2 * _PER_UNIT))))]

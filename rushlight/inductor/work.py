@@ -1,4 +1,4 @@
-"""What a kernel does, whatever its code: the bytes and floating-point operations that it cannot do without.
+"""Work of a kernel: the minimal bytes and floating-point operations, independent of its code.
 
 In: a group of buffers, and the values of the size symbols. Out: counts. Stage: inductor, measuring.
 """
@@ -15,7 +15,7 @@ from rushlight.inductor.sizes import evaluate
 
 
 def bytes_of(group: Group, buffers: Mapping[str, Buffer], sizes: Mapping[Var, int]) -> int:
-    """The bytes that a kernel reads and writes, each once: of buffers that it reads in part, no more than it has reads."""
+    """The bytes that a kernel reads and writes, each once. Of a partly read buffer, at most the number of loads counts."""
     points = evaluate(group.numel, sizes)
     total = 0
     for name in group.reads():
@@ -28,7 +28,7 @@ def bytes_of(group: Group, buffers: Mapping[str, Buffer], sizes: Mapping[Var, in
 
 
 def _loads(group: Group, name: str) -> int:
-    """How often the loops of a group read a buffer per element; 0 if a template does."""
+    """The loads of a buffer per element in a group's loops; 0 if a template reads it."""
     if group.template is not None and name in group.template.reads():
         return 0
     bodies = [member.data.body for member in group.members if isinstance(member, ComputedBuffer)]
@@ -36,7 +36,7 @@ def _loads(group: Group, name: str) -> int:
 
 
 def flops_of(group: Group, kernel: Kernel, sizes: Mapping[Var, int]) -> int:
-    """The operations of a kernel: those of its product, and one for each scalar function, whatever it costs."""
+    """The operations of a kernel: those of its product, and one for each scalar function."""
     total = evaluate(kernel.work, sizes) if group.template is not None else 0
     for member in group.members:
         if isinstance(member, ComputedBuffer):

@@ -1,8 +1,8 @@
-"""Inputs that a graph writes to: new values go to the inputs' memory natively, in place where nothing reads the old ones later.
+"""Write-backs to mutated inputs: native code stores new values into the inputs, in place if nothing reads the old ones later.
 
-In: graphs in which `copy_` to an input stands just before the output, as functionalization leaves them. Out: which of these
-nodes native code covers; and, after scheduling, which values are calculated where the input lies. Others are copied there when
-all is calculated, and so are all in a program that may fail, but for parts that nothing reads before they are stored.
+In: graphs with `copy_` to inputs just before the output, as functionalization leaves them. Out: which of these nodes native
+code covers; and, after scheduling, which values are computed in the input's memory. Other values are copied when all are
+computed. So are all values of a program that may fail, except parts that nothing reads before they are stored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _COPY = aten("copy_")
 
 @dataclass(frozen=True, slots=True)
 class WriteBack:
-    """The value of `buffer` replaces that of an input, which lies in memory of its own if it is `alone`."""
+    """The value of `buffer` replaces an input. `alone` says that the input shares its memory with no other input."""
 
     target: str
     buffer: str
@@ -33,7 +33,7 @@ class WriteBack:
 
 
 def is_write_back(node: Node) -> bool:
-    """Whether a node replaces what an input without gaps holds by a value of its dtype and size."""
+    """Whether a node replaces the whole content of a dense input by a value of the same dtype and size."""
     if node.target is not _COPY or node.users or len(node.args) < 2:
         return False
     target, source = node.args[:2]
@@ -52,7 +52,7 @@ def _is_dense(value: Tensor) -> bool:
 
 
 def written_in_place(groups: list[Group], writes: Iterable[WriteBack], outputs: set[str]) -> dict[str, str]:
-    """The buffers that may be calculated in the memory of the inputs that they replace."""
+    """The buffers that may be computed in the memory of the inputs that they replace."""
 
     def is_safe(group: Group, write: WriteBack) -> bool:
         later = groups[groups.index(group) + 1 :]
@@ -62,10 +62,10 @@ def written_in_place(groups: list[Group], writes: Iterable[WriteBack], outputs: 
 
 
 def changed_in_place(groups: list[Group], writes: Iterable[WriteBack], outputs: set[str]) -> dict[str, str]:
-    """The scatters, by name, that put some new elements into an input whose others stay as they are, and that input.
+    """Scatter -> input, for scatters that change only some elements of an input, in place.
 
-    Nothing else reads the old elements: a program that fails and is run again by the interpreter finds the new ones in the
-    places where it puts the same.
+    Nothing else reads the old elements. So if the program fails and the interpreter runs it again, elements already stored are
+    just stored again.
     """
 
     def is_safe(group: Group, write: WriteBack) -> bool:
@@ -78,7 +78,7 @@ def changed_in_place(groups: list[Group], writes: Iterable[WriteBack], outputs: 
 def _placed(
     groups: list[Group], writes: Iterable[WriteBack], outputs: set[str], is_safe: Callable[[Group, WriteBack], bool]
 ) -> dict[str, str]:
-    """Which buffers, each in one place, may lie in their targets' memory."""
+    """The buffers, each with one target, that may use their target's memory."""
     homes = {member.name: group for group in groups for member in group.members}
     found: dict[str, str] = {}
     for write in writes:
@@ -91,7 +91,7 @@ def _placed(
 
 
 def _only_adds(member: Buffer, target: str) -> bool:
-    """Whether a scatter stores into what `target` holds, of which it reads nothing else."""
+    """Whether a scatter stores into the content of `target` and reads nothing else of it."""
     loop = member.data if isinstance(member, ComputedBuffer) else None
     if not isinstance(loop, Scatter) or loop.mode != "store":
         return False
@@ -105,7 +105,7 @@ def _only_adds(member: Buffer, target: str) -> bool:
 
 
 def _reads_before_writing(group: Group, write: WriteBack) -> bool:
-    """Whether a group reads an element of the old value only where it then puts the new one, and before it does."""
+    """Whether a group reads each old element only where it writes the new one, and before writing it."""
     readers = [member for member in group.members if write.target in member.reads()]
     if not readers:
         return True

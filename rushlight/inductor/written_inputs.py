@@ -1,7 +1,7 @@
-"""Calls of graphs that write to their inputs: new versions for these, and eager's errors for inputs that may not be written to.
+"""Calls of graphs that mutate inputs: they bump the inputs' versions, and raise eager's errors for read-only inputs.
 
-In: what runs a graph, and which inputs it writes to. Out: the same with the marks that autograd looks for. Stage: inductor,
-calling.
+In: a callable that runs a graph, and the inputs it mutates. Out: a callable that also does the bookkeeping for autograd. Stage:
+inductor, calling.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from rushlight.core.thread_state import state
 def noting_writes(
     run: Callable[..., tuple], reference: Callable[..., tuple], places: Sequence[int]
 ) -> Callable[..., tuple]:
-    """`run`, after which the inputs at `places` count as written to; `reference`, which raises what is due, where one of
-    them may not be written to."""
+    """Wrap `run` to bump the versions of the inputs at `places`. If one of them is read-only, `reference` runs and raises the
+    error."""
 
     def counted(*inputs: object) -> tuple:
         if not all(_is_writable(inputs[place]._impl) for place in places):

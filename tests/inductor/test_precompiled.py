@@ -26,7 +26,7 @@ def folder(tmp_path, monkeypatch):
     """A cache folder that has as many programs as make precompiled headers worth while, and commands that are recorded."""
     folder = tmp_path / "cache"
     folder.mkdir(mode=0o700)
-    for number in range(precompiled.WORTHWHILE):
+    for number in range(precompiled.MIN_PROGRAMS):
         (folder / f"{number}.so").touch()
     monkeypatch.setenv("RUSHLIGHT_CACHE_DIR", str(folder))
     monkeypatch.setattr(precompiled, "_failed", set())
@@ -59,7 +59,7 @@ def test_they_are_made_once_and_used(folder, commands):
 
 
 def test_a_cache_with_few_programs_has_none(folder, commands):
-    for number in range(precompiled.WORTHWHILE):
+    for number in range(precompiled.MIN_PROGRAMS):
         (folder / f"{number}.so").unlink()
     build.build(SOURCE % 0)
     assert not made(folder) and units_after_headers(commands) == [False]

@@ -1,4 +1,5 @@
-"""Scripted programs as native code; `native.py` is what the jit's executor calls.
+"""Scripted programs as native code; the jit's executor calls `native.py`.
 
-`whole.py` makes one compiled graph of a function, `translate.py` a structured program, `segments.py` cuts what is neither.
+`whole.py` compiles a function as one graph, `translate.py` as a structured program, and `segments.py` splits functions that are
+neither.
 """

@@ -1,4 +1,4 @@
-"""Constant tuples of a jit graph, taken apart, so that loops and branches which carry tuples can carry their elements."""
+"""Splits constant tuples of a jit graph, so that loops and branches can carry their elements."""
 
 from __future__ import annotations
 

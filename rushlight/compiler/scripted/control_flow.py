@@ -30,15 +30,15 @@ from rushlight.jit.ir.graph import Block, Node, Value
 
 @dataclass
 class _Carried:
-    """What a loop carries: its variables, with their first values. `pairs`: for each value of the loop its variable, and that
-    which says whether it is there, if it may be None."""
+    """A loop's carried variables with their initial values. `pairs` has, for each value of the loop, its variable, and, if it
+    may be None, the flag variable that says whether it is present."""
 
     pairs: list[tuple[Var | None, Var | None]] = field(default_factory=list)
     variables: list[tuple[Var, Operand]] = field(default_factory=list)
 
 
 class ControlFlow(Tensors):
-    """Translates branches and loops. `draft`: a branch was left out, for want of a type that is found later."""
+    """Translates branches and loops. `draft`: a branch was left out, because a type in it is only found later."""
 
     draft = False
 
@@ -71,7 +71,7 @@ class ControlFlow(Tensors):
         body.append(Branch(condition, parts[0], parts[1], results))
 
     def _branch_results(self, block: Block, part: list[Statement]) -> list[object] | None:
-        """What a branch gives; None where it never comes to its end, or waits for a type that is found later."""
+        """A branch's results; None if it never ends, or needs a type that is found later."""
         if any(each.kind == "prim::RaiseException" for each in block.nodes):
             part.append(Stop())
             return None
@@ -99,7 +99,7 @@ class ControlFlow(Tensors):
         return operand if is_written else self._contiguous(operand, part)
 
     def _merged(self, value: Value, options: list, parts: list, results: list) -> object:
-        """The result of an if, of what its branches give."""
+        """The result of an if, merged from its branches."""
         given = [each for each in options if each is not None and not isinstance(each, Undefined)]
         if not given:
             undefined = [each for each in options if isinstance(each, Undefined)]
@@ -143,7 +143,7 @@ class ControlFlow(Tensors):
         for each in options:
             if isinstance(each, Plain) and each.value is not None:
                 raise Unsupported("branches that give constants")
-            is_none = isinstance(each, Plain | Undefined)  # nobody looks at what is undefined
+            is_none = isinstance(each, Plain | Undefined)  # an undefined value is never read
             present.append(None if each is None else each.present if isinstance(each, Maybe) else Literal(not is_none))
             values.append(None if each is None or is_none else each.value if isinstance(each, Maybe) else each)
         known = [each for each in values if each is not None]
@@ -156,7 +156,7 @@ class ControlFlow(Tensors):
         return Maybe(flag, self._joined(row, [each for each in row if each is not None], results))
 
     def _taken(self, node: Node, block: Block, body: list[Statement]) -> None:
-        """The one branch that is ever taken."""
+        """Translate an if whose condition is known."""
         self._block(block, body)
         for value, inner in zip(node.outputs, block.outputs, strict=True):
             if self._is_open(inner):
@@ -251,7 +251,8 @@ class ControlFlow(Tensors):
         return var
 
     def _carry_optional(self, value: Value, first: object, carried: _Carried) -> None:
-        """Two variables: whether it is there, and what it is. The type of what is not there yet is found after the body."""
+        """Carry an optional value in two variables: a flag and the value. The type of an absent value is found after the
+        body."""
         if isinstance(first, Undefined):
             raise Unsupported("an optional value that is not initialized")
         if isinstance(first, Plain):
@@ -272,7 +273,7 @@ class ControlFlow(Tensors):
         carried.pairs.append((var, flag))
 
     def _following(self, block: Block, index: int, carried: _Carried, inner: list[Statement]) -> list[Operand]:
-        """What the next round gets, in the order of the loop's variables."""
+        """The values for the next round, in the order of the loop's variables."""
         value, (var, flag) = block.inputs[index + 1], carried.pairs[index]
         after = self._result(block.outputs[index + 1], inner)
         if var is None and flag is None:
@@ -291,7 +292,7 @@ class ControlFlow(Tensors):
         return [present, Null(var.kind) if inside is None else self._after(value, var, inside)]
 
     def _find_kind(self, value: Value, after: object) -> None:
-        """Note the type of what was undefined, or an empty list, before the loop."""
+        """Record the type of a value that was undefined, or an empty list, before the loop."""
         before = self.values[value] = self._value(value)
         if isinstance(before, EmptyList) and after is not before:
             if isinstance(after, Var):
@@ -322,7 +323,7 @@ class ControlFlow(Tensors):
         return after
 
     def _check_memory(self, value: Value, var: Var, after: Operand) -> None:
-        """Carry the memory itself where copying it could be noticed; that needs memory from before the loop."""
+        """Carry the memory itself if a copy would be observable; the memory must exist before the loop."""
         if after is var or not isinstance(after, Var):
             return
         makers = self.makers.get(after, frozenset())
@@ -335,7 +336,7 @@ class ControlFlow(Tensors):
         self.plan.point(value)
 
     def _lengths_after(self, before: dict[Var, int | None], limit: Operand, is_for: bool) -> None:
-        """How long lists are after a loop that goes round as often as `limit` says, if that is known."""
+        """The lengths of lists after a loop of `limit` rounds, where known."""
         rounds = limit.value if isinstance(limit, Literal) and is_for else None
         after = {}
         begun = {var: 0 for var, loop in self.settled.items() if var not in before and len(loop) <= len(self.loop)}

@@ -1,7 +1,7 @@
-"""A jit graph, run node by node on fake tensors: branches and loops are decided by what is known, calls are followed.
+"""Executes a jit graph node by node on fake tensors: known values decide branches and loops, calls are followed.
 
-In: a graph, values of its inputs, a World. Out: values of its outputs; the active mode records the operators on
-tensors. What can't be decided without a tensor's elements, and what has effects, raises Unsupported.
+In: a graph, values of its inputs, a World. Out: values of its outputs; the active mode records the tensor operators.
+Unsupported for decisions that need a tensor's elements, and for side effects.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ FAILURES = (
     Unsupported, DataDependentError, UnguardedSizeError, NotImplementedError, RuntimeError, TypeError, ValueError, IndexError,
     KeyError, AttributeError, ZeroDivisionError, OverflowError,
 )  # fmt: skip
-"""What operators raise on fake tensors and known numbers: for want of values, or as they will when they run."""
-_DEEPEST_CALL = 100
+"""Exceptions of operators on fake tensors and known numbers: they lack values, or will fail at run time, too."""
+_MAX_CALL_DEPTH = 100
 OF_AUTOGRAD = frozenset(
     "prim::requires_grad aten::is_leaf aten::output_nr aten::retain_grad aten::requires_grad_ aten::backward aten::grad "
     "aten::_version aten::_fw_primal".split()
 )
-"""What a capture, which records nothing for autograd, can't answer."""
+"""Operators that query autograd, which a capture does not record."""
 
 
 class Cut(Unsupported):
-    """A node of the graph itself, or one inside it, can't be captured: what lies before and behind may be."""
+    """A node of the graph, or one inside it, cannot be captured; the code before and after it may be."""
 
     def __init__(self, node: Node, reason: str):
         super().__init__(reason)
@@ -52,13 +52,13 @@ class Cut(Unsupported):
 
 
 class TooManyRounds(Unsupported):
-    """Loops that are written out would become too large."""
+    """Unrolled loops would become too large."""
 
 
 @dataclass
 class Budget:
-    """How much a capture may write out: rounds of one loop, and nodes in all. `open_loops`: whether the number of a loop's
-    rounds may come from a number that can change; `draws`: whether random numbers may be drawn."""
+    """The limits of a capture's unrolling: rounds of one loop, and nodes in total. `open_loops`: whether a number that can
+    change may decide a loop's rounds; `draws`: whether random numbers may be drawn."""
 
     rounds: int
     nodes: int
@@ -67,7 +67,7 @@ class Budget:
 
 
 class Execution:
-    """One run of a graph. The recorder, if there is one, notes what is called."""
+    """One run of a graph. The recorder, if there is one, records the calls."""
 
     def __init__(self, world: World, budget: Budget, recorder: Recorder | None):
         self.world = world
@@ -79,7 +79,7 @@ class Execution:
         self._operators: dict[Node, Operator | None] = {}
 
     def run(self, graph: Graph, inputs: Sequence[object]) -> list[object]:
-        """The outputs. Cut names the node that stands in the way."""
+        """Run the graph; returns its outputs. Cut names the node that cannot be captured."""
         values = dict(zip(graph.inputs, inputs, strict=True))
         for node in graph.nodes:
             try:
@@ -147,7 +147,7 @@ class Execution:
             values[value] = local[value]
 
     def _element(self, operator: Operator, tensor: Tensor) -> object:
-        """The element of a constant tensor, which every call looks at again."""
+        """The element of a constant tensor, which every call checks again."""
         with SuspendModes():
             return self.world.element(operator, tensor, operator.function(tensor))
 
@@ -165,7 +165,7 @@ class Execution:
         return self._concrete(value)
 
     def _on_numbers(self, node: Node, operator: Operator, arguments: list, values: dict[Value, object]) -> bool:
-        """Calculate with numbers that may change; False where the operator takes or gives something else."""
+        """Compute with numbers that may change; False if the operator takes or returns other values."""
         plain = [each.value if type(each) is Symbol else each for each in arguments]
         if not operator.is_pure or len(node.outputs) != 1 or not all(isinstance(each, bool | int | float) for each in plain):
             return False
@@ -197,7 +197,7 @@ class Execution:
         values.update(zip(node.outputs, carried, strict=True))
 
     def _rounds(self, value: object) -> object:
-        """A loop's limit or condition. TooManyRounds for a number that may be another in the next call, if that may not be."""
+        """A loop's limit or condition. TooManyRounds if a changing number decides it and the budget forbids that."""
         if type(value) is Symbol and not self.budget.open_loops:
             raise TooManyRounds("a loop whose rounds a number decides")
         return self._concrete(value)
@@ -226,7 +226,7 @@ class Execution:
         values.update(zip(node.outputs, results, strict=True))
 
     def _check_depth(self) -> None:
-        if self.depth >= _DEEPEST_CALL:
+        if self.depth >= _MAX_CALL_DEPTH:
             raise Unsupported("calls within calls, too deep to be written out")
 
     def _fork(self, node: Node, values: dict[Value, object]) -> None:
@@ -312,7 +312,7 @@ _SPECIAL = {
 
 
 def _closed(value: object) -> object:
-    """A value in which no size is open any more, as text takes it."""
+    """A value with open sizes specialized, for conversion to text."""
     if type(value) in (list, tuple):
         return type(value)(map(_closed, value))
     return int(value) if type(value) is SymInt else value
@@ -325,7 +325,7 @@ def _reason(node: Node, error: Exception) -> str:
 
 
 def _draws(operator: Operator, arguments: list) -> bool:
-    """Whether an operator draws random numbers. Dropout that is off does not."""
+    """Whether an operator draws random numbers; disabled dropout does not."""
     name = operator.schema.name.removeprefix("aten::").removesuffix("_")
     by_name = dict(zip((argument.name for argument in operator.schema.arguments), arguments, strict=False))
     trains = by_name.get("train", by_name.get("training"))
@@ -336,7 +336,7 @@ def _draws(operator: Operator, arguments: list) -> bool:
 
 
 def has_tensors(value: object) -> bool:
-    """Whether there is a tensor in a value."""
+    """Whether a value contains a tensor."""
     if isinstance(value, dict):
         return any(map(has_tensors, value.values()))
     return isinstance(value, Tensor) or (isinstance(value, list | tuple) and any(map(has_tensors, value)))

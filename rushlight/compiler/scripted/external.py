@@ -1,7 +1,7 @@
-"""Operators of the jit's IR that a structured program has Python run: those without a native form, and random ones.
+"""External calls: jit operators that a structured program calls in Python, because they have no native form or are random.
 
-In: a node, and what is known of its arguments. Out: an `External`. What it gives is found by running it on ones; random
-numbers come from the library's generator, in the order in which the interpreter would draw them.
+In: a node, and what is known about its arguments. Out: an `External`. Result types are found by running it on ones. Random
+numbers come from the library's generator, in the interpreter's order.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _WHOLE = {"int": 1, "float": 1.0, "bool": True}
 
 
 def is_random(node: Node) -> bool:
-    """Whether a node draws random numbers. Dropout that is known to be off does not."""
+    """Whether a node draws random numbers; dropout known to be off does not."""
     if node.kind.removeprefix("aten::") not in RANDOM or writes(node):
         return False
     return not (node.kind.endswith("dropout") and node.input(2).constant() is False)
 
 
 def may_be_external(node: Node) -> bool:
-    """Whether Python may run a node for a program: an operator on tensors and numbers, with tensors as results."""
+    """Whether a program may call a node in Python: an operator on tensors and numbers, with tensors as results."""
     values = [*node.inputs, *node.outputs]
     has_lists = any(isinstance(part, TensorType) for value in values for part in value.type.contained())
     return operator_of(node) is not None and not has_lists and not writes(node)
 
 
 def external_call(node: Node, found: Sequence[object]) -> External:
-    """The call for a node. `found` are its arguments: variables, or what is known. Unsupported where ones make it fail."""
+    """The call for a node with arguments `found`: variables, or known values. Unsupported if it fails on ones."""
     if not may_be_external(node) or not all(isinstance(value.type, TensorType) for value in node.outputs):
         raise Unsupported(f"{node.kind}, which only the interpreter runs")
     function = function_of(node)

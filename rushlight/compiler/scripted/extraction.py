@@ -1,6 +1,6 @@
-"""Parts of a jit graph as graphs of their own.
+"""Extracts parts of a jit graph as graphs.
 
-In: nodes that follow one another in a block, or a block. Out: a graph whose inputs are what the part reads from outside.
+In: consecutive nodes of a block, or a block. Out: a graph whose inputs are the outside values that the part reads.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from rushlight.jit.types.kinds import ListType
 
 @dataclass(frozen=True)
 class Extract:
-    """A graph, the values outside that its inputs and outputs are, and which node outside each of its own nodes is."""
+    """A graph that was copied out of another. `inputs` and `outputs` are the original values of its inputs and outputs,
+    `originals` maps its nodes to the original ones."""
 
     graph: Graph
     inputs: tuple[Value, ...]
@@ -25,14 +26,14 @@ class Extract:
 
 
 def enclosing(node: Node, block: Block) -> Node:
-    """The node of a block that a node is, or is inside of."""
+    """The node of a block that is, or contains, a node."""
     while node.block is not block and node.block is not None and node.block.owner is not None:
         node = node.block.owner
     return node
 
 
 def append_only(graph: Graph) -> frozenset[int]:
-    """The places of inputs that are lists which a graph only appends to, whatever they hold."""
+    """The positions of list inputs that a graph only appends to."""
     return frozenset(
         place for place, value in enumerate(graph.inputs)
         if isinstance(value.type, ListType) and value.uses and all(_is_append(*use, value) for use in value.uses)
@@ -40,13 +41,13 @@ def append_only(graph: Graph) -> frozenset[int]:
 
 
 def _is_append(user: Node, offset: int, value: Value) -> bool:
-    if user is value.node.block.result:  # it is given back
+    if user is value.node.block.result:  # it is returned
         return True
     return user.kind == "aten::append" and offset == 0 and not any(output.uses for output in user.outputs)
 
 
 def part_of_nodes(nodes: Sequence[Node], block: Block) -> Extract:
-    """Nodes of a block as a graph. It gives the values that are used outside of them."""
+    """Extract nodes of a block as a graph. Its outputs are the values used outside."""
     own = set(nodes)
     inputs = _read_from_outside([value for node in nodes for value in values_read(node)], own, block)
     outputs = tuple(
@@ -56,7 +57,7 @@ def part_of_nodes(nodes: Sequence[Node], block: Block) -> Extract:
 
 
 def part_of_block(block: Block) -> Extract:
-    """A block inside a node as a graph: its own inputs come first, then what it reads from outside."""
+    """Extract a block inside a node as a graph: its own inputs come first, then the outside values it reads."""
     nodes = list(block.nodes)
     read = [value for node in nodes for value in values_read(node)] + list(block.outputs)
     outside = _read_from_outside(read, {*nodes, block.param}, block)

@@ -1,8 +1,11 @@
-"""Programs of an archive's methods, for other processes that load the same archive.
+"""Keep the programs of an archive's methods for other processes that load the same archive.
+
 
 In: a program and the graph that it was compiled from, or the bytes of an entry of the cache folder. Out: bytes, or a program.
-An entry names a plan of the cache, attributes by their paths, operators on numbers, and plain values: a forged one can ask for
-nothing else, and what it says of attributes and sizes is checked against the module and the plan.
+
+An entry names a plan of the cache, attributes by their paths, operators on numbers, and plain values. A forged entry can ask
+for
+nothing else, and what it says about attributes and sizes is checked against the module and the plan.
 """
 
 from __future__ import annotations
@@ -30,9 +33,9 @@ from rushlight.utils.native import cache
 
 _VERSION = 2
 _DIGEST = len(cache.digest(b""))
-_MISSES_BEFORE_OTHERS = 3
+_MISSES_BEFORE_COMPILING = 3
 _BY_VALUE = (float32, int32, uint8, int8)
-_LARGEST_VALUE = 256  # elements: a table for all bytes
+_MAX_VALUE_SIZE = 256  # in elements: enough for a table with an entry for each byte
 _CONTAINERS = {"list": list, "dict": dict, "tuple": tuple}
 
 
@@ -40,14 +43,14 @@ class Constants(Protocol):
     """The constants of an archive's code, by number."""
 
     def name_of_tensor(self, tensor: Tensor) -> int:
-        """The number of a tensor; ValueError for one that is none of them."""
+        """Return the number of a tensor; ValueError for a tensor that is no constant of the code."""
 
     def tensor(self, number: int) -> Tensor | None:
-        """The tensor of a number."""
+        """Return the tensor with a number."""
 
 
 def to_bytes(form: Form, plan_key: str, held: dict[str, Tensor], constants: Constants) -> bytes | None:
-    """An entry for a program; None where another process would not understand it. `held` are the graph's constants."""
+    """Serialize a program; None if another process could not understand it. `held` are the graph's constants."""
     if form.written or form.asking is not None or not isinstance(form.sizes, KnownSizes):
         return None
     try:
@@ -78,7 +81,7 @@ def _described(form: Form, held: dict[str, Tensor], constants: Constants) -> tup
 
 
 def _derived(form: Form) -> dict[int, tuple]:
-    """How the tensors that a capture made of packed weights are made again."""
+    """Find the tensors that the capture derived from packed weights, and the recipes to derive them again."""
     found: dict[int, tuple] = {}
     for path, (_, name, value) in zip(form.paths, form.reads, strict=True):
         if isinstance(value, ExtensionObject) and isinstance(value.held, GraphConstants):
@@ -87,22 +90,23 @@ def _derived(form: Form) -> dict[int, tuple]:
 
 
 def _constant_data(tensor: Tensor, constants: Constants) -> tuple:
-    """A constant of the archive's code, or a small tensor that a capture made of numbers that the entry expects."""
+    """Serialize a constant of the archive's code, or a small tensor that the capture made from numbers which the entry
+    checks."""
     try:
         return ("constant", constants.name_of_tensor(tensor))
     except ValueError:
         impl = tensor._impl
-        if impl.dtype not in _BY_VALUE or tensor.numel() > _LARGEST_VALUE or not impl.is_contiguous():
+        if impl.dtype not in _BY_VALUE or tensor.numel() > _MAX_VALUE_SIZE or not impl.is_contiguous():
             raise
         return ("elements", impl.dtype.name, tuple(impl.sizes), impl.array.tobytes())
 
 
-def _of_elements(name: str, sizes: tuple, data: bytes) -> Tensor:
+def _tensor_of_elements(name: str, sizes: tuple, data: bytes) -> Tensor:
     kind = next(each for each in _BY_VALUE if each.name == name)
     return tensor_from_array(np.frombuffer(bytearray(data), kind.numpy).reshape(sizes))
 
 
-def _made_again(owner: object, name: str, recipe: tuple) -> Tensor:
+def _derive_again(owner: object, name: str, recipe: tuple) -> Tensor:
     held = getattr(owner.slots[name], "held", None)
     if not isinstance(held, GraphConstants):
         raise _NotThere
@@ -125,7 +129,7 @@ def _kind_data(kind: object) -> tuple:
 
 
 def from_bytes(content: bytes, arguments: Sequence[object], constants: Constants) -> WholeProgram | None:
-    """The program of an entry for a module and arguments like these; None where it does not fit them, or was forged."""
+    """Load the program of an entry for a module and arguments; None if it does not fit them, or was forged."""
     try:
         told, content = content[:_DIGEST], content[_DIGEST:]
         if told != cache.digest(content).encode():
@@ -138,7 +142,7 @@ def from_bytes(content: bytes, arguments: Sequence[object], constants: Constants
 
 
 class _NotThere(LookupError):
-    """What an entry expects is not in the module."""
+    """The module lacks something that an entry expects."""
 
 
 def _program(plan, library, parts: list, arguments: Sequence[object], constants: Constants) -> WholeProgram:
@@ -153,13 +157,13 @@ def _program(plan, library, parts: list, arguments: Sequence[object], constants:
     def reader(data: tuple) -> Reader:
         kind, *rest = data
         if kind == "derived":
-            return Held(_made_again(at(rest[0]), *rest[1:]), ("a packed weight",))
+            return Held(_derive_again(at(rest[0]), *rest[1:]), ("a packed weight",))
         if kind == "elements":
-            return Held(_of_elements(*rest), ("a constant",))
+            return Held(_tensor_of_elements(*rest), ("a constant",))
         return Held(constants.tensor(rest[0]), ("a constant",)) if kind == "constant" else from_data(data, at)
 
     inputs = Inputs(arguments, frozenset())
-    if repr(inputs.pattern) != repr(pattern):  # 1 and True are equal
+    if repr(inputs.pattern) != repr(pattern):  # repr tells 1 from True, == does not
         raise _NotThere
     form = Form(
         inputs, [(at(path), name, _found(at(path).slots[name], expected)) for path, name, expected in reads],
@@ -181,7 +185,7 @@ def _program(plan, library, parts: list, arguments: Sequence[object], constants:
 
 
 def _check_outputs(form: Form, count: int) -> None:
-    """Templates may only name outputs that there are."""
+    """Check that templates only name outputs that exist."""
     pending = [*form.results, *(value for *_, value in form.assignments), *(contents for *_, contents in form.changes)]
     while pending:
         template = pending.pop()
@@ -191,7 +195,7 @@ def _check_outputs(form: Form, count: int) -> None:
 
 
 def _give_up(*tensors: Tensor) -> tuple:
-    raise RuntimeError("native code met an index out of range")  # and the interpreter runs the call
+    raise RuntimeError("native code met an index out of range")  # the interpreter then runs the call
 
 
 def _no_details() -> tuple:
@@ -199,7 +203,7 @@ def _no_details() -> tuple:
 
 
 def _found(value: object, expected: tuple) -> object:
-    """What is there now, if it is what an entry expects."""
+    """Return the value that is there now, if it is as the entry expects."""
     kind, *rest = expected
     fits = {
         "tensor": lambda: isinstance(value, Tensor),
@@ -221,8 +225,7 @@ def _kind(value: object, kind: tuple) -> object:
 
 
 class Resumed:
-    """A program that was kept, and those that are made beside it where it does not fit: `others` makes them when the first is
-    wanted."""
+    """A kept program, and the programs that are made when it does not fit. `others` makes those at the first need."""
 
     is_whole = True
 
@@ -233,30 +236,30 @@ class Resumed:
         self._misses = 0
 
     def __call__(self, arguments: Sequence[object]) -> list | None:
-        """The results; None where the interpreter has to run."""
+        """Return the results; None if the interpreter has to run."""
         results = self.program.attempt(arguments)
         if results is not UNFIT:
             return results
         self._misses += 1
-        if self._misses == _MISSES_BEFORE_OTHERS:
+        if self._misses == _MISSES_BEFORE_COMPILING:
             self._others = self._make_others()
         return None if self._others is None else self._others(arguments)
 
     def entry(self, constants: object) -> None:
-        """Nothing: it is there."""
+        """Return None: the entry exists already."""
 
     def watch(self, seconds: dict[object, float] | None) -> None:
-        """Nothing: it is one part."""
+        """Do nothing: the program is a single part."""
 
     def parts(self, depth: int = 0) -> list[Part]:
-        """It is one part."""
+        """Describe the program: a single part."""
         return [Part(depth, "native", len(self.program.form.reads), NO_SOURCE, "", None)]
 
 
 def resume(
     content: bytes, arguments: Sequence[object], constants: Constants, others: Callable[[], Native | None]
 ) -> Resumed | None:  # fmt: skip
-    """The native form of an entry; none while somebody wants to see how programs are compiled."""
+    """Return the native form of an entry; None while a log or an observer wants to see programs being compiled."""
     program = None if is_heard() else from_bytes(content, arguments, constants)
     return None if program is None else Resumed(program, others)
 

@@ -1,4 +1,4 @@
-"""Lists of the jit's IR in structured programs: of numbers, of tensors of one size, and of such lists."""
+"""Translate the jit IR's lists for structured programs: lists of numbers, of tensors of one size, and of such lists."""
 
 from __future__ import annotations
 
@@ -35,13 +35,17 @@ from rushlight.jit.operators.lookup import writes
 from rushlight.jit.types import kinds as types
 
 _CONTROL = frozenset(("prim::Loop", "prim::If", "prim::Return"))
-_SHOWN = frozenset(("getitem", "pop"))
+_RETURNS_ELEMENT = frozenset(("getitem", "pop"))
 _GROWING = frozenset(("append", "insert"))
 
 
 @dataclass(eq=False)
 class EmptyList:
-    """A list of tensors whose size is not known yet. It is made where it stood once the first tensor is put into it."""
+    """A list of tensors whose element size is not known yet. The first tensor put into it settles the size; the statement that
+    makes
+
+    the list is then inserted where the list was created.
+    """
 
     body: list[Statement]
     name: str
@@ -49,14 +53,14 @@ class EmptyList:
     loop: tuple
 
     def settle(self, element: Kind) -> Var:
-        """The list, now that its elements are known."""
+        """Make the list, now that its element type is known."""
         made = Var(self.name, ListOf(element))
         self.body.insert(0, Compute(made, "list", []))
         return made
 
 
 class Lists(Values):
-    """Translates nodes on lists, and keeps track of how long lists are."""
+    """Translates nodes on lists, and tracks how long lists are."""
 
     def _value(self, value: Value) -> object:
         found = super()._value(value)
@@ -65,7 +69,8 @@ class Lists(Values):
         return found
 
     def _new_list(self, node: Node, body: list[Statement]) -> None:
-        """`prim::ListConstruct`: a list of the program's, if it is used as one, else what operators on tensors take."""
+        """Translate `prim::ListConstruct`: a list of the program if it is used as one, else a static argument of tensor
+        operators."""
         value = node.output
         if is_tensor_list(value) and not node.inputs:
             known = self.plan.kinds.get(value)
@@ -86,12 +91,12 @@ class Lists(Values):
             self._plain_list(node, body)
             return
         operands = [self._operand(each, body) for each in node.inputs]
-        kind = kind_of_type(value.type) or self._of_tensors(value, operands)
+        kind = kind_of_type(value.type) or self._tensor_list_kind(value, operands)
         for item in operands:
             self._check_stored(item)
         self.values[value] = self._listed(operands, kind, body)
 
-    def _of_tensors(self, value: Value, operands: Sequence[Operand]) -> ListOf:
+    def _tensor_list_kind(self, value: Value, operands: Sequence[Operand]) -> ListOf:
         kinds = {TensorOf(each.kind.dtype, each.kind.size) for each in operands if isinstance(each.kind, TensorOf)}
         if len(kinds) != 1:
             raise Unsupported(f"a list of elements of type {value.type.element}")
@@ -109,7 +114,7 @@ class Lists(Values):
         return self.piece is not None and self.piece.makes(value)
 
     def _check_stored(self, item: Operand) -> None:
-        """A list holds copies of tensors: those must not be written to while it does."""
+        """Check that a tensor which a list holds is not written to. Lists hold copies, so they would miss the write."""
         makers = self.makers.get(item, frozenset()) if isinstance(item, Var) else frozenset()
         if any(maker in self.plan.written and self.loops.get(maker) != self.loop for maker in makers):
             raise Unsupported("a list of tensors that are written to")
@@ -152,7 +157,7 @@ class Lists(Values):
         return operands
 
     def _settle_like(self, node: Node) -> None:
-        """An empty list beside another list holds what that one holds."""
+        """Settle the type of an empty list that meets another list: it has the same elements."""
         one, other = (self._value(value) for value in node.inputs[:2])
         for empty, full, value in ((one, other, node.input(0)), (other, one, node.input(1))):
             if isinstance(empty, EmptyList) and isinstance(full, Var) and isinstance(full.kind, ListOf):
@@ -205,7 +210,7 @@ class Lists(Values):
         self._count(values, target, op, operands)
 
     def _list_result(self, node: Node, op: str, kind: ListOf) -> Kind:
-        if op in _SHOWN:
+        if op in _RETURNS_ELEMENT:
             return kind.element
         if op in ("concat", "repeat", "slice", "duplicate"):
             return kind
@@ -215,7 +220,7 @@ class Lists(Values):
         return found
 
     def _count(self, values: Operand, target: Var | None, op: str, operands: Sequence[Operand]) -> None:
-        """Keep track of how long lists are."""
+        """Track how long lists are."""
         before = self.lengths.get(values)
         if isinstance(target, Var) and isinstance(target.kind, ListOf):
             other = self.lengths.get(operands[1]) if op == "concat" else 0
@@ -229,7 +234,7 @@ class Lists(Values):
         self.lengths[values] = 0 if op == "clear" else None if more is None else before + more
 
     def _on_known(self, node: Node, op: str, known: Elements | Plain, body: list[Statement]) -> bool:
-        """Operators on a list whose elements are operands: the least of three numbers needs no list."""
+        """Translate an operator on a list whose elements are all operands; `min` of three numbers, say, needs no list."""
         items = known.operands if isinstance(known, Elements) else known.value
         if not isinstance(items, list) or not items or isinstance(items[0], str):
             return False
@@ -259,7 +264,7 @@ class Lists(Values):
         return target
 
     def _unpacked(self, node: Node, body: list[Statement]) -> None:
-        """`prim::ListUnpack` of a list of the program's; it stops where the number is another."""
+        """Translate `prim::ListUnpack` of a list of the program; the program stops if the list has another length."""
         found = None if self._is_open(node.input()) else self._value(node.input())
         if isinstance(found, Elements | Plain):
             items = found.operands if isinstance(found, Elements) else [Literal(item) for item in found.value]
@@ -278,7 +283,7 @@ class Lists(Values):
     # Lists of tensors
 
     def _on_tensor_list(self, node: Node, body: list[Statement]) -> bool:
-        """Operators on lists of tensors that the program makes; False for lists that are known in number."""
+        """Translate operators on lists of tensors that the program makes; return False for lists whose length is known now."""
         found = None if self._is_open(node.input()) else self._value(node.input())
         if isinstance(found, EmptyList) and node.kind == "aten::len":
             raise Unsupported("the length of a list that begins empty")
@@ -309,16 +314,17 @@ class Lists(Values):
         self._stacked(node, values, count, body)
 
     def _stacked(self, node: Node, values: Var, count: int, body: list[Statement]) -> None:
-        """`stack` or `cat` of a list of as many tensors: they lie in memory one after the other, as one tensor."""
+        """Translate `stack` or `cat` of a list of `count` tensors: they lie in memory one after the other, as one tensor."""
         raise NotImplementedError
 
 
 class JoinedLater(Exception):
-    """Tensors of a list are put together only to be a result: whoever takes the list does it."""
+    """Tensors of a list are stacked or concatenated only for a result of the graph: the caller does it after the program."""
 
 
 def _is_only_given(node: Node) -> bool:
-    """Whether a node's output is only a result of the graph, or part of one, and nothing changes its input any more."""
+    """Return whether a node's output is only a result of the graph, or part of one, and nothing later changes the node's
+    input."""
     block = node.block
     if block.owner is not None or not node.input(1).is_constant:
         return False
@@ -330,7 +336,10 @@ def _is_only_given(node: Node) -> bool:
 
 
 def needs_list(value: Value) -> bool:
-    """Whether a list of known length has to be one of the program's: some users need it, and pieces end where blocks do."""
+    """Return whether a list of known length has to exist in the program: a user needs one, or a user is in another block, where
+
+    another piece runs.
+    """
     inside = all(use.user.block is value.node.block for use in value.uses)
     return any(_needs_list(use.user) for use in value.uses) or (is_tensor_list(value) and not inside)
 

@@ -1,8 +1,9 @@
-"""Views of tensors, and writes into them, in structured programs.
+"""Translate views of tensors, and writes into them, for structured programs.
 
-A view is part of a tensor's memory, found by running the operator on an example; numbers that only the program knows move it.
-An operator in place computes what is to be written as a new tensor, in a straight-line piece, and puts it into the memory. What
-reads the memory afterwards, by whatever name, finds it there.
+
+A view is part of a tensor's memory. Its strides and offset come from running the operator on an example; numbers that only the
+program knows are added to the offset. An in-place operator computes what it would write as a new tensor, in a straight-line
+piece, and a Write copies that into the memory. Later reads of the memory, through any alias, see the new contents.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ from rushlight.jit.operators.lookup import operator_of
 from rushlight.jit.operators.registry import RANDOM
 from rushlight.jit.passes.alias_analysis import MAY_PASS_ON
 
-_NEVER_FILLED = frozenset((float16, bfloat16))
+_NOT_FILLABLE = frozenset((float16, bfloat16))
 
 
 class Memory(Lists):
-    """Translates nodes that give views and nodes that write."""
+    """Translates nodes that return views and nodes that write."""
 
     # Views
 
     def _is_view(self, node: Node) -> bool:
-        """Whether what a node gives may be a view of memory that is written to somewhere."""
+        """Return whether a node may return a view of memory that something writes to."""
         return is_view(node) and not is_random(node) and self.plan.aliases.has_writers(node.output)
 
     def _view(self, node: Node, body: list[Statement]) -> bool:
-        """Make a view; False where the operator gives a new tensor."""
+        """Translate a view; return False if the operator returns a new tensor."""
         source = self._operand(node.input(), body)
         if not isinstance(source, Var) or not isinstance(source.kind, TensorOf):
             raise Unsupported(f"{node.kind} of what is no tensor")
@@ -55,7 +56,7 @@ class Memory(Lists):
         self.values[node.output] = target
 
     def _view_arguments(self, node: Node, source: Var) -> tuple[list[object], list[Term]]:
-        """The arguments after the tensor, and the terms of those that only the program knows."""
+        """Return the arguments after the tensor, and offset terms for the arguments that only the program knows."""
         found = [self._value(value) for value in node.inputs[1:]]
         if any(isinstance(each, Var) for each in found):
             if node.kind == "aten::select" and isinstance(found[0], Literal):
@@ -82,7 +83,7 @@ class Memory(Lists):
         return Term(index, example_of(source).stride(dim), size[dim] - length + 1, wraps)
 
     def _slice_arguments(self, node: Node, source: Var, found: list) -> tuple[list[object], list[Term]]:
-        """`x[i : i + 3]`: as long wherever it begins; the program stops where it does not lie in the tensor."""
+        """Translate `x[i : i + 3]`: its length does not depend on i. The program stops if it does not lie in the tensor."""
         dim, start, _, step = found
         length = self._distance(node.input(2), node.input(3))
         if length is None or length < 0 or not isinstance(step, Literal) or step.value != 1:
@@ -92,12 +93,12 @@ class Memory(Lists):
         return [dim.value, 0, length, 1], [self._moved(source, dim.value, start, length, wraps=False)]
 
     def _distance(self, start: Value, end: Value) -> int | None:
-        """How far apart two ints always are; None where that is not known."""
+        """Return the difference of two ints if it is always the same, else None."""
         (one, first), (other, second) = self._split(start), self._split(end)
         return second - first if one is other or one == other else None
 
     def _split(self, value: Value) -> tuple[object, int]:
-        """An int as something that only the program knows, and a known rest."""
+        """Split an int into a part that only the program knows and a constant."""
         rest = 0
         while value.node.kind in ("aten::add", "aten::sub") and value.node.input_count == 2:
             sign = 1 if value.node.kind == "aten::add" else -1
@@ -111,7 +112,8 @@ class Memory(Lists):
         return self._value(value), rest
 
     def _select(self, node: Node, body: list[Statement]) -> bool:
-        """A row by a number that only the program knows, or one element that is only read as a number: no piece is needed."""
+        """Translate a row whose index only the program knows, or an element that is only read as a number. Neither needs a
+        piece."""
         index, dim = self._value(node.input(2)), self._value(node.input(1))
         if self._is_open(node.input()) and not isinstance(index, Var):
             return False
@@ -126,7 +128,7 @@ class Memory(Lists):
         return self._view(node, body)
 
     def _slice(self, node: Node, body: list[Statement]) -> bool:
-        """A slice that begins where only the program knows."""
+        """Translate a slice whose start only the program knows."""
         if self._is_open(node.input()):
             return isinstance(self._value(node.input(2)), Var) and self._view(node, body)
         found = [self._value(value) for value in node.inputs]
@@ -138,7 +140,7 @@ class Memory(Lists):
     # Writes
 
     def _write_node(self, node: Node, body: list[Statement]) -> bool:
-        """An operator in place; False for nodes that write to no tensor."""
+        """Translate an in-place operator; return False for nodes that write to no tensor."""
         if not self.plan.aliases.writes(node) or not is_tensor(node.input()):
             return False
         if node.kind.removeprefix("aten::").removesuffix("_") in RANDOM:
@@ -148,7 +150,7 @@ class Memory(Lists):
             raise Unsupported(f"{node.kind} on what is no tensor")
         self._note_write(target)
         number = self._number_written(node)
-        if number is not None and target.kind.dtype not in _NEVER_FILLED and not target.kind.dtype.is_complex:
+        if number is not None and target.kind.dtype not in _NOT_FILLABLE and not target.kind.dtype.is_complex:
             self._flush(body)
             body.append(Write(target, number))
         else:
@@ -166,7 +168,7 @@ class Memory(Lists):
         self.plan.write(makers)
 
     def _number_written(self, node: Node) -> Operand | None:
-        """The number that a node fills its tensor with, if it does."""
+        """Return the number that a node fills its tensor with, or None."""
         if node.kind == "aten::zero_":
             return Literal(0)
         if node.kind == "aten::fill_" and not is_tensor(node.input(1)):
@@ -177,7 +179,7 @@ class Memory(Lists):
         return None
 
     def _pending_number(self, node: Node) -> bool:
-        """`aten::tensor` of a number that is only put into other tensors: it is not made."""
+        """Defer `aten::tensor` of a number that is only copied into other tensors: no tensor is made."""
         number = self._value(node.input())
         if not isinstance(number, Var | Literal) or not isinstance(number.kind, Scalar):
             return False
@@ -187,7 +189,7 @@ class Memory(Lists):
         return True
 
     def _write_result(self, node: Node, target: Var, body: list[Statement]) -> None:
-        """Compute what is to be written, and write it."""
+        """Compute what the node would write, and write it."""
         if node.kind == "aten::copy_" and self._copy_memory(node, target, body):
             return
         self._into_piece(node, body)
@@ -198,7 +200,7 @@ class Memory(Lists):
         body.append(Write(target, source))
 
     def _copy_memory(self, node: Node, target: Var, body: list[Statement]) -> bool:
-        """`copy_` of a tensor of the same dtype and size that lies in other memory."""
+        """Translate `copy_` from a tensor of the same dtype and size in other memory; return False for other copies."""
         if not is_tensor(node.input(1)) or node.input(1) in self.pending:
             return False
         source = self._operand(node.input(1), body)
@@ -212,7 +214,7 @@ class Memory(Lists):
 
 
 def is_view(node: Node) -> bool:
-    """Whether a node gives its first argument, or a view of it, or may do so."""
+    """Return whether a node may return its first argument or a view of it."""
     operator = operator_of(node) if node.kind.startswith("aten::") else None
     if operator is None or len(node.outputs) != 1 or not node.inputs:
         return False
@@ -222,6 +224,6 @@ def is_view(node: Node) -> bool:
 
 
 def _is_whole(bounds: Sequence[Plain | Literal]) -> bool:
-    """Whether a slice from, to and by these bounds is all that there is."""
+    """Return whether a slice with these bounds covers the whole dimension."""
     start, end, step = (each.value for each in bounds)
     return start in (None, 0) and end in (None, (1 << 63) - 1) and step == 1

@@ -1,10 +1,13 @@
-"""What the jit's executor calls to have a graph run natively.
+"""Compile a graph of the jit's executor to native code.
 
-In: a function's graph as the executor runs it, and arguments. Out: a callable over arguments like these, or None where
-there is none. A graph whose branches and loops are decided by sizes, attributes and numbers becomes one compiled graph
-(`whole.py`), another one a structured program (`translate.py`); there are several of either where what a program does depends
-on values. Where a node stands in the way of both, the graph is cut around it (`segments.py`), and around operators on quantized
-tensors, which such segments don't exchange.
+
+In: a function's graph as the executor runs it, and arguments. Out: a callable over arguments like these, or None if there
+is no native form.
+
+A graph whose branches and loops are decided by sizes, attributes and numbers becomes one compiled graph (`whole.py`), any other
+a structured program (`translate.py`). If the control flow depends on values, there are several of either. If a node prevents
+both, the graph is cut around it (`segments.py`). It is also cut around operators on quantized tensors, which segments don't
+exchange.
 """
 
 from __future__ import annotations
@@ -22,8 +25,7 @@ from rushlight.jit.runtime.native import Native, set_native_compiler
 
 
 def compile_native(graph: Graph, arguments: Sequence[object], name: str, dims: Dims | None = None) -> Native | None:
-    """What runs a graph natively for arguments like these; None where it has no native form. `dims` are dimensions to be left
-    open."""
+    """Compile a graph for arguments like these; None if it has no native form. `dims` are the dimensions to leave open."""
     settings = configured(from_environment())
     log = StageLog(settings, name, graph)
     return guarded(lambda: _compile(graph, arguments, name, dims or {}, settings, log), name, log)

@@ -1,7 +1,8 @@
-"""Sizes and ints that a program leaves open, and what a call checks of them.
+"""Sizes and ints that a program leaves symbolic, and the checks that a call does on them.
+
 
 In: the tensors that a capture begins with, and which of their dimensions are to be open. Out: their geometry with symbols, and,
-after the graph has been compiled, `SizeChecks`: whether other sizes are served by the same code.
+after the graph has been compiled, `SizeChecks`, which say whether the same code serves other sizes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from rushlight.fx.symbolic_sizes import Geometry, symbolic_strides
 
 _MISSING = frozenset()
 Dims = Mapping[object, frozenset[int]]
-"""Which dimensions are open, by where a tensor is found."""
+"""The open dimensions of each tensor, by the place where the tensor is found."""
 
 
 class OpenSizes:
@@ -30,7 +31,7 @@ class OpenSizes:
         self.integers: dict[object, SymInt | int] = {}
 
     def geometry(self, place: object, tensor: Tensor) -> Geometry | None:
-        """Sizes and strides for the fake of an input; None where all are fixed."""
+        """Return sizes and strides for the fake tensor of an input; None if all are fixed."""
         found = self._geometry(place, tensor)
         self.inputs[place] = (tensor, found)
         return found
@@ -48,14 +49,15 @@ class OpenSizes:
         return (sizes, strides) if any(type(size) is SymInt for size in sizes) else None
 
     def integer(self, place: object, value: int) -> SymInt | int:
-        """An int that is an input."""
+        """Return the symbol of an int that is an input."""
         if place not in self.integers:
             self.integers[place] = self.environment.create_symbol(value, (place, None), share=False, least=None)
         return self.integers[place]
 
 
 class SizeChecks:
-    """Whether a call's tensors and ints have the geometry that a program serves. `order` names them as calls give them."""
+    """The checks whether a call's tensors and ints have the geometry that a program serves. `order` names the inputs in call
+    order."""
 
     def __init__(self, sizes: OpenSizes, order: Sequence[object]):
         environment = sizes.environment
@@ -75,7 +77,7 @@ class SizeChecks:
         return impl.dtype, plain, *(tuple(row) if plain else [_expression(each) for each in row] for row in rows)
 
     def hold(self, given: Sequence[Tensor | int]) -> bool:
-        """Whether inputs are as the program takes them."""
+        """Return whether the inputs pass the checks."""
         values: dict[Var, int] = {}
         for symbol, index, dim in self._symbols:
             value = given[index] if dim is None else _size(given[index], dim)

@@ -1,6 +1,7 @@
-"""What one attempt at a translation learns for the next: numbers that have to be known, memory that is written to, types.
+"""What one attempt at a translation learns for the next: numbers to specialize on, memory that is written to, types.
 
-In: a graph. Out: a `Plan` that all attempts share; an attempt that finds out more raises `Retry` and starts again.
+
+In: a graph. Out: a `Plan` that all attempts share. An attempt that learns something raises `Retry` and starts again.
 """
 
 from __future__ import annotations
@@ -14,33 +15,33 @@ from rushlight.jit.ir.graph import Graph, Node, Value
 from rushlight.jit.passes.alias_analysis import AliasDb
 from rushlight.jit.passes.loop_unrolling import is_for_loop, repeat_in_place
 
-_MOST_REPEATED = 600  # nodes that come of a loop whose rounds are written out
+_MAX_UNROLLED_NODES = 600  # nodes that unrolling a loop may produce: compiling more takes longer than it saves
 
 
 class Retry(Exception):
-    """The plan knows more now: translate again."""
+    """The plan has learned something: translate again."""
 
 
 class NeedsKind(Unsupported):
-    """The type of what a loop carries is not known before its body has been translated."""
+    """The type of a carried variable is not known before the loop's body has been translated."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where an input comes from: an argument, or an attribute below it."""
+    """Where an input comes from: an argument, or an attribute reached from it."""
 
     argument: int
     path: tuple[str, ...]
 
     def read(self, arguments) -> object:
-        """The value for a call's arguments."""
+        """Return the value in a call's arguments."""
         value = arguments[self.argument]
         for name in self.path:
             value = value.slots[name]
         return value
 
     def owner(self, arguments) -> object:
-        """The object whose attribute it is, for a call's arguments."""
+        """Return the object that has the attribute, in a call's arguments."""
         return Source(self.argument, self.path[:-1]).read(arguments)
 
 
@@ -71,30 +72,31 @@ class Plan:
         self.aliases = AliasDb(self.graph)
 
     def takes_for_granted(self, source: object, value: object) -> bool:
-        """Whether a program holds the value of an input as a constant, as of numbers in attributes that nothing assigns."""
+        """Return whether the program specializes on an input's value; it does so for numbers in attributes that nothing
+        assigns."""
         if value is None or isinstance(value, str) or source in self.fixed:
             return True
         is_attribute = isinstance(source, Source) and bool(source.path)
         return is_attribute and source not in self.state and isinstance(value, bool | int | float)
 
     def fix(self, sources: Iterable[Source]) -> None:
-        """Take the values of inputs for granted."""
+        """Specialize on the values of inputs."""
         self._learn(self.fixed, sources)
 
     def write(self, makers: Iterable[Hashable]) -> None:
-        """Note memory that is written to."""
+        """Record memory that is written to."""
         self._learn(self.written, makers)
 
     def point(self, value: Value) -> None:
-        """Let a loop carry a tensor without copying it, or a list in a variable."""
+        """Let a loop carry a tensor by pointer, without a copy, or a list in a variable."""
         self._learn(self.pointers, [value])
 
     def flow(self, value: Value, makers: Iterable[Hashable]) -> None:
-        """Note in which memory a tensor that a loop carries may lie."""
+        """Record in which memory a tensor that a loop carries may lie."""
         self._learn(self.flows.setdefault(value, set()), makers)
 
     def may_be_none(self, value: Value) -> None:
-        """What a loop carries may be None."""
+        """Record that a carried variable may be None."""
         self._learn(self.optional, [value])
 
     def _learn(self, known: set, more: Iterable) -> None:
@@ -104,7 +106,8 @@ class Plan:
             raise Retry
 
     def look_among(self, nodes: Sequence[Node], reason: Unsupported) -> None:
-        """A piece has no native form: translate its operators one by one, and have Python run the one that has none."""
+        """Handle a piece without a native form: translate its operators one by one, and let Python run the one that has
+        none."""
         if len(nodes) == 1 and nodes[0] in self.separate:
             self.separate.clear()
             self._learn(self.external, nodes)
@@ -112,7 +115,7 @@ class Plan:
         raise reason
 
     def note_kind(self, value: Value, kind: Kind) -> None:
-        """Note the type of a value that begins without one."""
+        """Record the type of a value whose type was unknown."""
         if self.kinds.get(value) == kind:
             return
         if value in self.kinds:
@@ -121,10 +124,10 @@ class Plan:
         raise Retry
 
     def unroll(self, node: Node, rounds: int, reason: Unsupported) -> None:
-        """Write out the rounds of a loop that has no form as a loop; the reason is raised where there are too many."""
+        """Unroll a loop that cannot stay a loop; raise the reason if there would be too many nodes."""
         body = node.blocks[0]
         size = sum(1 for each in body.all_nodes() if each.kind != "prim::Constant")
-        if not is_for_loop(node) or rounds * size > _MOST_REPEATED:
+        if not is_for_loop(node) or rounds * size > _MAX_UNROLLED_NODES:
             raise reason
         repeat_in_place(node, max(rounds, 0))
         self.aliases = AliasDb(self.graph)

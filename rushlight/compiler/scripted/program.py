@@ -1,6 +1,7 @@
-"""A compiled graph as the executor calls it: checks, inputs, one native call, results and changes.
+"""A compiled graph as the executor calls it: checks, inputs, one native call, results and side effects.
 
-In: native code, and what a capture has found about calls that it serves (`Form`). Out: results, or UNFIT.
+
+In: native code, and what a capture has found about the calls that it serves (`Form`). Out: results, or UNFIT.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ UNFIT = object()
 
 
 class Inputs:
-    """The tensors among a call's arguments, each once, in the order of the compiled graph's inputs."""
+    """The tensors among a call's arguments, without duplicates, in the order of the compiled graph's inputs."""
 
     def __init__(self, arguments: Sequence[object], unread: frozenset[int]):
         self.positions = [
@@ -49,13 +50,16 @@ class Inputs:
 
     @property
     def pattern(self) -> tuple:
-        """What a program takes for granted of all arguments but objects, as plain values: their structure, which tensors are
-        one, and what is in containers."""
+        """The part of the arguments that a program specializes on, except objects, as plain values: the structure, which
+        tensors are
+
+        identical, and the other values in containers.
+        """
         fixed = tuple((index, value.hex() if isinstance(value, float) else value) for index, value in self.fixed)
         return repr(self.spec), tuple(self._repeated), fixed
 
     def read(self, arguments: Sequence[object]) -> list[Tensor] | None:
-        """The tensors of a call, None where its arguments have another structure."""
+        """Return the tensors of a call, None if its arguments have another structure."""
         for index, value in self.objects:
             if arguments[index] is not value:
                 return None
@@ -73,7 +77,7 @@ class Inputs:
         return tensors
 
     def _are_distinct(self, leaves: list) -> bool:
-        """Whether the same places have one tensor as before, and the others each their own."""
+        """Return whether the same arguments are identical as in the capture, and no others."""
         if any(leaves[index]._impl is not leaves[before]._impl for index, before in self._repeated):
             return False
         return len(self.distinct) == len({id(leaf._impl) for leaf in leaves if isinstance(leaf, Tensor)})
@@ -84,7 +88,7 @@ def _is_module(value: object) -> bool:
 
 
 def _numbers_outside(given: tuple) -> set[int]:
-    """The places among the leaves of numbers that are arguments themselves."""
+    """Return the leaf indices of numbers that are arguments themselves, not elements of containers."""
     places, place = set(), 0
     for value in given:
         if isinstance(value, bool | int | float):
@@ -120,13 +124,13 @@ class Form:
 
 
 class KnownSizes:
-    """Whether a call's tensors have the dtypes, sizes and strides that a program takes."""
+    """The check that a call's tensors have the dtypes, sizes and strides that a program takes."""
 
     def __init__(self, expected: Sequence[tuple]):
         self._expected = expected
 
     def hold(self, given: Sequence[object]) -> bool:
-        """Whether they have."""
+        """Return whether all inputs pass."""
         if len(given) != len(self._expected):
             return False
         for value, (kind, sizes, strides) in zip(given, self._expected, strict=True):
@@ -144,7 +148,8 @@ class WholeProgram:
     def __init__(self, native: Callable[..., tuple], form: Form, describe: Callable[[], tuple[str | None, dict]] | None = None):
         self.native = native
         self.describe = describe
-        """The name of the graph's plan, and its constants: for an entry of the cache, until somebody has asked."""
+        """Returns the key of the graph's plan, and its constants, for an entry of the cache. It is dropped after the first
+        use."""
         self.form = form
         self.inputs = form.inputs
         self.checks = _C.AttributeChecks([entry_of(owner, name) for owner, name, _ in form.reads])
@@ -158,8 +163,8 @@ class WholeProgram:
         self.calculated = calculated_in(form) if form.written else []
 
     def attempt(self, arguments: Sequence[object]) -> object:
-        """The results for a call's arguments, None where the interpreter has to run; UNFIT where the call is not one that the
-        program was made for."""
+        """Run a call. Return its results, None if the interpreter has to run it, or UNFIT if the program was not made for such
+        a call."""
         try:
             tensors = self._fitting(arguments)
             if tensors is None:
@@ -172,15 +177,16 @@ class WholeProgram:
             outputs = self.native(*tensors)
         except ConstantChanged:
             return UNFIT
-        except (RuntimeError, IndexError):  # raised by the interpreter again, at its line and after the effects before it
+        # The interpreter runs it again and raises it at its line, after the side effects before it.
+        except (RuntimeError, IndexError):
             if self.written:
                 raise
             return None
         call = Call(outputs, arguments)
         try:
-            results = [make(call) for make in self.makers]  # which may read what the effects change
+            results = [make(call) for make in self.makers]  # before the effects, which may change what these read
             effects = None if self.is_pure else self._effects(call)
-        except FAILURES:  # nothing was written, or it would have come before
+        except FAILURES:  # nothing was written: such an error would have come before the native call
             return None
         if effects is not None:
             _take_effect(*effects)
@@ -189,7 +195,7 @@ class WholeProgram:
         return results
 
     def _effects(self, call: Call) -> tuple[list, list]:
-        """The new contents of lists and dicts, and the values of attributes: all are made before anything is changed."""
+        """Compute the new contents of lists and dicts and the new values of attributes, before any of them is changed."""
         contents = []
         for read, grows, kind, fill in self.changes:
             content = kind()
@@ -198,7 +204,7 @@ class WholeProgram:
         return contents, [(owner(call.arguments), name, make(call)) for owner, name, make in self.assignments]
 
     def _fitting(self, arguments: Sequence[object]) -> list[Tensor] | None:
-        """The tensors that native code takes, if the program is right for a call; else None."""
+        """Return the inputs of the native code if the call passes all checks, else None."""
         tensors = self.inputs.read(arguments)
         if tensors is None or not self.checks.hold():
             return None
@@ -221,12 +227,12 @@ class WholeProgram:
         return tensors if self._may_write(tensors) else None
 
     def _asks_as_before(self, tensors: list[Tensor]) -> bool:
-        """Whether the gradients that are needed are those which the program gives."""
+        """Return whether the same inputs require gradients as in the capture."""
         asking = asking_of((*tensors, *self.constants))
         return not any(asking) if self.asking is None else asking == self.asking
 
     def _may_write(self, tensors: list[Tensor]) -> bool:
-        """Whether what is written to shares memory with nothing else, and may be written to."""
+        """Return whether the tensors that are written to overlap with no other, and may be written to."""
         if not self.written:
             return True
         impls = [each._impl if isinstance(each, Tensor) else None for each in (*tensors, *self.constants)]
@@ -244,16 +250,16 @@ class WholeProgram:
         return True
 
     def fits(self, arguments: Sequence[object]) -> bool:
-        """Whether the program is right for a call."""
+        """Return whether the program serves a call."""
         return self._fitting(arguments) is not None
 
     def changed_sources(self, arguments: Sequence[object]) -> set[tuple]:
-        """The sources of numbers that a call has otherwise than the one that the program was made for."""
+        """Return the sources of numbers whose values in a call differ from the capture's."""
         found = {source: (read_or(read, arguments, value), value) for source, (read, value) in self.form.numbers.items()}
         return {source for source, (now, value) in found.items() if not same_value(now, value)}
 
     def changed_dims(self, arguments: Sequence[object]) -> dict[object, frozenset[int]]:
-        """The dimensions in which a call's state has other sizes than the program was made for."""
+        """Return the dimensions in which a call's state has other sizes than in the capture."""
         found = {}
         for place, (read, sizes) in self.form.places.items():
             value = read_or(read, arguments, None)
@@ -274,7 +280,7 @@ def _take_effect(contents: list, values: list) -> None:
 
 
 def read_or(read: Reader, arguments: Sequence[object], default: object) -> object:
-    """What a reader finds; a default where there is nothing now."""
+    """Return a reader's value; the default if it is no longer there."""
     try:
         return read(arguments)
     except FAILURES:
@@ -282,7 +288,7 @@ def read_or(read: Reader, arguments: Sequence[object], default: object) -> objec
 
 
 def calculated_in(form: Form) -> list[Reader]:
-    """The readers of numbers that a call gives or keeps, which may fail."""
+    """Find the readers that compute numbers for results or effects; such a computation may fail."""
     pending = [*form.results, *(value for *_, value in form.assignments), *(contents for *_, contents in form.changes)]
     found, seen = [], set()
     for template in pending:
@@ -295,14 +301,14 @@ def calculated_in(form: Form) -> list[Reader]:
 
 
 def differing(before: Sequence[int], now: Sequence[int]) -> frozenset[int]:
-    """The dimensions in which two sizes differ; none where their number does."""
+    """Return the dimensions in which two sizes differ; none if their ranks differ."""
     if len(before) != len(now):
         return frozenset()
     return frozenset(dim for dim, (one, other) in enumerate(zip(before, now, strict=True)) if one != other)
 
 
 def constants_of(form: Form) -> list[Tensor]:
-    """The tensors that a program takes for granted, each once."""
+    """Return the tensors that a program holds as constants, without duplicates."""
     held = [value for _, _, value in form.reads] + [value for _, value in form.conditions]
     return list({id(value): value for value in held if isinstance(value, Tensor)}.values())
 
@@ -312,6 +318,6 @@ def asking_of(values: Iterable[object]) -> list[bool]:
 
 
 def memory_of(impl: TensorImpl) -> tuple[int, int]:
-    """The addresses between which a tensor's elements lie."""
+    """Return the first and the end address of a tensor's elements."""
     reach = sum((size - 1) * step for size, step in zip(impl.sizes, impl.strides, strict=True)) + 1 if impl.numel else 0
     return impl.data_ptr, impl.data_ptr + reach * impl.dtype.itemsize

@@ -1,6 +1,7 @@
 """The native programs of one graph: which one serves a call, and when another one is made.
 
-In: a graph and arguments. Out: results, or None where the interpreter has to run.
+
+In: a graph and arguments. Out: results, or None if the interpreter has to run.
 """
 
 from __future__ import annotations
@@ -33,21 +34,22 @@ from rushlight.jit.runtime.objects import ScriptObject
 NOT_NATIVE = (
     Unsupported, DataDependentError, UnsupportedSize, UnguardedSizeError, NotImplementedError, CompilerMissing, BuildError,
 )  # fmt: skip
-_MOST_VARIANTS = 8
-_CALLS_BEFORE_ANOTHER = 3  # that no program serves
-_LARGEST_STRUCTURED = 1_500  # nodes: a translation takes long, and a large graph is hardly ever one program of this kind
-_ROUNDS, _NODES = 12, 4_000  # larger loops are better loops of their own, where they can be
-_MOST_ROUNDS, _MOST_NODES = 512, 12_000
+_MAX_PROGRAMS = 8
+_MISSES_BEFORE_COMPILING = 3  # misses before another program is made
+_MAX_STRUCTURED_NODES = 1_500  # nodes: translation takes long, and large graphs are hardly ever one structured program
+_FIRST_MAX_ROUNDS, _FIRST_MAX_NODES = 12, 4_000  # in the first try: larger loops are better kept as loops, if possible
+_MAX_ROUNDS, _MAX_NODES = 512, 12_000
 _ALL_FIXED: Dims = {}
 Made = TypeVar("Made")
 
 
 class Programs:
-    """The programs of one graph for arguments of one kind, which differ in the values that they take for granted.
+    """The programs of one graph for arguments of one kind; they differ in the values that they specialize on.
+
 
     Threads may call at the same time: one of them makes a program, the others go on with the interpreter. `owns_lists`: nobody
     else holds the lists among the arguments. `changing` are the sources of numbers that differ from call to call, `dims` the
-    dimensions of tensors that do. `written_later` are the places of results whose memory is written to behind the graph.
+    dimensions of tensors that do. `written_later` are the indices of results whose memory is written to after the graph.
     """
 
     is_whole = True
@@ -85,7 +87,7 @@ class Programs:
         return None if results is UNFIT else results
 
     def entry(self, constants: Constants | None) -> bytes | None:
-        """What is kept of the first program for other processes; None where that can't be, or `constants` are None."""
+        """Serialize the first program for other processes; None if that is not possible, or `constants` is None."""
         program = self.programs[0]
         describe, program.describe = getattr(program, "describe", None), None
         if describe is None or constants is None or self.settings.logs or self.settings.dump:
@@ -94,23 +96,23 @@ class Programs:
         return None if key is None else kept_programs.to_bytes(program.form, key, held, constants)
 
     def watch(self, seconds: dict[object, float] | None) -> None:
-        """Nothing: a program is one part."""
+        """Do nothing: a program is a single part."""
 
     def parts(self, depth: int = 0) -> list[Part]:
-        """How the graph runs now."""
+        """Describe how the graph runs now."""
         nodes = [node for node in self.graph.nodes if node.kind != "prim::Constant"]
         return [Part(depth, "native", len(nodes), nodes[0].source_range, "", None)] if nodes else []
 
     def _put_first(self, program: WholeProgram | NativeProgram) -> None:
-        """Have a program be tried first; threads that go through the list have another one."""
+        """Try this program first from now on. The list is replaced, not changed, since other threads may iterate over it."""
         with self._lock:
             self.programs = [program, *(each for each in self.programs if each is not program)]
 
     def _is_worth_another(self) -> bool:
-        """Whether misses come up often enough, and there are not too many programs."""
+        """Count a miss; return whether misses are frequent enough and programs few enough to make another one."""
         with self._lock:
             self._misses += 1
-            return len(self.programs) < _MOST_VARIANTS and self._misses == _CALLS_BEFORE_ANOTHER
+            return len(self.programs) < _MAX_PROGRAMS and self._misses == _MISSES_BEFORE_COMPILING
 
     def _another(self, arguments: Sequence[object], log: StageLog) -> WholeProgram | NativeProgram:
         for program in self.programs:
@@ -118,16 +120,16 @@ class Programs:
             for place, dims in program.changed_dims(arguments).items():
                 self.dims[place] = self.dims.get(place, frozenset()) | dims
         made = self.make(arguments, log)
-        made.describe = None  # one program of a kind is kept for other processes
+        made.describe = None  # only one program of a kind is kept for other processes
         self._put_first(made)
         self._misses = 0
         return made
 
     def make(self, arguments: Sequence[object], log: StageLog) -> WholeProgram | NativeProgram:
-        """A program for arguments. Cut says which node stands in the way of one for the whole graph."""
-        small = Budget(_ROUNDS, _NODES, open_loops=False)
+        """Compile a program for arguments. Cut says which node prevents a program for the whole graph."""
+        small = Budget(_FIRST_MAX_ROUNDS, _FIRST_MAX_NODES, open_loops=False)
         if needs_gradients(self.graph, arguments):
-            return self._whole(arguments, Budget(_MOST_ROUNDS, _MOST_NODES, open_loops=True), log)
+            return self._whole(arguments, Budget(_MAX_ROUNDS, _MAX_NODES, open_loops=True), log)
         try:
             return self._whole(arguments, small, log)
         except NOT_NATIVE as error:
@@ -139,7 +141,7 @@ class Programs:
             text = str(error)
             log("graph_breaks", lambda: f"no program with loops of its own: {text}")
         if isinstance(reason, TooManyRounds):
-            return self._whole(arguments, Budget(_MOST_ROUNDS, _MOST_NODES, open_loops=True), log)
+            return self._whole(arguments, Budget(_MAX_ROUNDS, _MAX_NODES, open_loops=True), log)
         raise reason
 
     def _whole(self, arguments: Sequence[object], budget: Budget, log: StageLog) -> WholeProgram:
@@ -149,7 +151,7 @@ class Programs:
 
 
 def needs_gradients(graph: Graph, arguments: Sequence[object]) -> bool:
-    """Whether results for such arguments are to be differentiated."""
+    """Return whether results for these arguments need gradients."""
     return state.grad_enabled and any(map(_asks, (*arguments, *_attributes_of(graph, arguments))))
 
 
@@ -160,7 +162,7 @@ def _asks(value: object) -> bool:
 
 
 def _attributes_of(graph: Graph, arguments: Sequence[object]) -> Iterator[object]:
-    """What the attributes that a graph reads are now."""
+    """Yield the current values of the attributes that a graph reads."""
     found: dict[Value, object] = dict(zip(graph.inputs, arguments, strict=True))
     for node in graph.all_nodes():
         if node.kind == "prim::GetAttr" and isinstance(found.get(node.input()), ScriptObject):
@@ -169,18 +171,18 @@ def _attributes_of(graph: Graph, arguments: Sequence[object]) -> Iterator[object
 
 
 def _check_size(graph: Graph) -> None:
-    if sum(1 for node in graph.all_nodes() if node.kind != "prim::Constant") > _LARGEST_STRUCTURED:
-        raise Unsupported(f"more than {_LARGEST_STRUCTURED} nodes")
+    if sum(1 for node in graph.all_nodes() if node.kind != "prim::Constant") > _MAX_STRUCTURED_NODES:
+        raise Unsupported(f"more than {_MAX_STRUCTURED_NODES} nodes")
 
 
 def guarded(make: Callable[[], Made], name: str, log: StageLog) -> Made | None:
-    """What `make` gives; None where there is no native form, or making it fails."""
+    """Call `make`; return None if there is no native form, or making it fails."""
     try:
         return make()
     except NOT_NATIVE as reason:
         text = str(reason)
         log("graph_breaks", lambda: f"runs in the interpreter: {text}")
-    except Exception as error:  # the interpreter is right whatever is wrong with the compilation
+    except Exception as error:  # the interpreter is correct whatever is wrong with the compilation
         warnings.warn(
             f"jit: running {name} in the interpreter, because making native code of it failed, which should be reported: "
             f"{type(error).__name__}: {error}", stacklevel=3,

@@ -1,6 +1,7 @@
-"""How a call finds a value: among its arguments, in objects that are always the same, or by calculating with such values.
+"""How a call finds a value: among its arguments, in objects that are always the same, or by a computation on such values.
 
-Readers are data, so that another process can be told of them: `to_data` gives nested tuples of plain values.
+
+Readers are data, so that they can be sent to another process: `to_data` returns nested tuples of plain values.
 """
 
 from __future__ import annotations
@@ -14,27 +15,27 @@ from rushlight.ops.packet import find_packet
 
 Arguments = Sequence[object]
 Path = tuple[int | str, ...]
-"""The number of an argument, and the names of attributes below it."""
+"""The index of an argument, followed by attribute names."""
 FAILURES = (RuntimeError, ArithmeticError, ValueError, TypeError, LookupError, AttributeError)
-"""What readers raise: operators on numbers, such as a division by 0, and those of elements that are no longer there."""
+"""What readers may raise: errors of operators on numbers, such as a division by 0, and lookups of elements that are gone."""
 DTYPES = {bool: bool_, int: int64, float: float64}
 
 
 class CannotTell(ValueError):
-    """A value that another process would not understand."""
+    """The value would not be understood by another process."""
 
 
 class Reader:
-    """Base of readers: called with a call's arguments, it gives a value."""
+    """Base of readers: a reader is called with a call's arguments and returns a value."""
 
     __slots__ = ()
 
     def __call__(self, given: Arguments) -> object:
-        """The value."""
+        """Return the value."""
         raise NotImplementedError
 
     def to_data(self) -> tuple:
-        """Nested tuples that `from_data` makes it of. CannotTell where there are none."""
+        """Return nested tuples from which `from_data` makes the reader again. CannotTell if there are none."""
         raise NotImplementedError
 
 
@@ -48,13 +49,13 @@ class Argument(Reader):
         return given[self.index]
 
     def to_data(self) -> tuple:
-        """Its number."""
+        """Return the argument's index."""
         return "argument", self.index
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Held(Reader):
-    """An object that is always the same, and where it is found in this process."""
+    """Reads an object that is always the same; `path` is where to find it in another process."""
 
     value: object
     path: Path
@@ -63,7 +64,7 @@ class Held(Reader):
         return self.value
 
     def to_data(self) -> tuple:
-        """Its path."""
+        """Return the path."""
         return "held", self.path
 
 
@@ -78,7 +79,7 @@ class Slot(Reader):
         return self.owner(given).slots[self.name]
 
     def to_data(self) -> tuple:
-        """Its owner and name."""
+        """Return the owner and the name."""
         return "slot", self.owner.to_data(), self.name
 
 
@@ -93,7 +94,7 @@ class Item(Reader):
         return self.owner(given)[self.key]
 
     def to_data(self) -> tuple:
-        """Its container and key."""
+        """Return the container and the key."""
         return "item", self.owner.to_data(), plain(self.key)
 
 
@@ -107,7 +108,7 @@ class Known(Reader):
         return self.value
 
     def to_data(self) -> tuple:
-        """The value."""
+        """Return the value."""
         return "known", plain(self.value)
 
 
@@ -122,7 +123,7 @@ class Applied(Reader):
         return self.operator.function(*[read(given) for read in self.arguments])
 
     def to_data(self) -> tuple:
-        """The operator's name and overload, and its arguments."""
+        """Return the operator's name and overload, and its arguments."""
         schema = self.operator.schema
         return "applied", schema.name, schema.overload, tuple(each.to_data() for each in self.arguments)
 
@@ -138,20 +139,23 @@ class AsTensor(Reader):
         return find_packet("aten::scalar_tensor")(self.number(given), dtype=DTYPES[self.type])
 
     def to_data(self) -> tuple:
-        """The number, and the name of its type."""
+        """Return the number, and the name of its type."""
         return "tensor", self.number.to_data(), self.type.__name__
 
 
 def plain(value: object) -> object:
-    """A value of plain types. CannotTell for others."""
+    """Return a value of a plain type. CannotTell for other types."""
     if isinstance(value, bool | int | float | str | type(None)):
         return value
     raise CannotTell(type(value).__name__)
 
 
 def from_data(data: tuple, find: Callable[[Path], object]) -> Reader:
-    """The reader for what `to_data` gave; `find` gives the object at a path. LookupError, TypeError or ValueError for what it
-    did not give."""
+    """Make a reader from the data of `to_data`; `find` returns the object at a path. LookupError, TypeError or ValueError for
+    any
+
+    other data.
+    """
     kind, *parts = data
     if kind == "argument":
         return Argument(int(parts[0]))

@@ -1,7 +1,8 @@
-"""A graph of the operators that an execution calls, above autograd: what is traced again where gradients are needed.
+"""Record a graph of the operators that an execution calls, above autograd; it is traced again if gradients are needed.
 
-In: nodes of a jit graph as they are run, with the fake tensors that go in and come out. Out: a GraphModule of calls of these
-nodes over the same inputs. Stage: beside a capture of aten operators, which no longer tells `detach` and how composites are
+
+In: nodes of a jit graph as they run, with their fake inputs and outputs. Out: a GraphModule that calls these nodes on the
+same inputs. Stage: runs beside the capture of aten operators, which no longer shows `detach` and how composite operators are
 differentiated.
 """
 
@@ -19,7 +20,7 @@ from rushlight.jit.ir.graph import Node as JitNode
 
 
 class Recorder:
-    """Notes calls. `inputs` are the fake tensors of the graph's inputs, in order."""
+    """Records calls. `inputs` are the fake tensors of the graph's inputs, in order."""
 
     def __init__(self) -> None:
         self.graph = Graph()
@@ -28,7 +29,7 @@ class Recorder:
         self._kept: list[Tensor] = []
 
     def input(self, fake: Tensor) -> None:
-        """Note an input, behind those that there are."""
+        """Add an input after the existing ones."""
         places = [node for node in self.graph.nodes if node.op == "placeholder"]
         if places:
             with self.graph.inserting_after(places[-1]):
@@ -42,7 +43,7 @@ class Recorder:
         node.meta["val"] = node.meta["example_value"] = tensor
 
     def call(self, node: JitNode, arguments: Sequence[object], results: Sequence[object]) -> None:
-        """Note that a node was run."""
+        """Record that a node was run."""
         if not any(_tensors(arguments)) and not any(_tensors(results)):
             return
         made = self.graph.call_function(_caller(node), tuple(map(self._argument, arguments)))
@@ -77,7 +78,7 @@ class Recorder:
         return node
 
     def module(self, outputs: Sequence[Tensor]) -> GraphModule:
-        """The graph with these results."""
+        """Return the graph with these results."""
         self.graph.output(tuple(map(self._argument, outputs)))
         return GraphModule(self.attributes, self.graph)
 
@@ -93,7 +94,7 @@ def _tensors(values: Sequence[object]):
 
 
 def _caller(node: JitNode) -> Callable[..., tuple]:
-    """What runs a node: its arguments in, its results in a tuple out."""
+    """Return a function that runs a node: it takes the arguments and returns the results in a tuple."""
 
     def call(*arguments: object) -> tuple:
         values = dict(zip(node.inputs, arguments, strict=True))

@@ -1,4 +1,5 @@
-"""Straight-line pieces of a jit graph: nodes on tensors, run on fake tensors to give an aten graph, lowered by inductor.
+"""Compile straight-line pieces of a jit graph: run nodes on fake tensors to get an aten graph, and lower that with inductor.
+
 
 In: nodes in order, the tensors and numbers that they take from outside, and the values that are needed afterwards. Out: a
 Region of a structured program, with the sizes of its outputs.
@@ -31,21 +32,21 @@ from rushlight.ops.registry import aten
 
 
 class Unsupported(Exception):
-    """A graph holds what has no native form; the message says what."""
+    """A graph contains something without a native form; the message names it."""
 
 
 class NoNativeForm(Unsupported):
-    """A piece holds an operator that only the library's kernels compute."""
+    """A piece contains an operator that only the library's kernels compute."""
 
 
 class OutputIsConstant(Unsupported):
-    """A piece gives what is prepared once."""
+    """An output of a piece is a constant that is prepared once."""
 
 
 @dataclass
 class Piece:
-    """Nodes that run together. `inputs` are operands from outside by value, `plain` what is known. `wanted` are values that are
-    needed afterwards, whoever uses them."""
+    """Nodes that run together. `inputs` maps values from outside to operands, `plain` maps values that are known now. `wanted`
+    are values that are needed afterwards even if no node outside uses them."""
 
     nodes: list[Node] = field(default_factory=list)
     inputs: dict[Value, Operand] = field(default_factory=dict)
@@ -53,12 +54,12 @@ class Piece:
     wanted: set[Value] = field(default_factory=set)
 
     def makes(self, value: Value) -> bool:
-        """Whether a node of the piece makes a value."""
+        """Return whether a node of the piece makes a value."""
         return value.node in self.nodes
 
 
 def example_of(operand: Operand) -> Tensor:
-    """A tensor like those that a piece gets for an operand."""
+    """Make a tensor like those that a piece gets for an operand."""
     if isinstance(operand.kind, TensorOf):
         size, strides = operand.kind.size, operand.kind.strides
         if strides is None:
@@ -69,7 +70,7 @@ def example_of(operand: Operand) -> Tensor:
 
 
 def function_of(node: Node) -> Callable:
-    """What computes a node. Unsupported for nodes without an operator."""
+    """Return the function that computes a node. Unsupported for nodes without an operator."""
     if node.kind in PRIMITIVES:
         return PRIMITIVES[node.kind](node)
     operator = operator_of(node)
@@ -80,14 +81,16 @@ def function_of(node: Node) -> Callable:
 
 @dataclass(frozen=True)
 class Known:
-    """A 0-dim tensor whose element is known now, such as a size."""
+    """A 0-dim tensor whose element is known now; it is made from a size, for example."""
 
     tensor: Tensor
 
 
 def run_nodes(nodes: Sequence[Node], values: dict[Value, object], in_place: bool = False) -> None:
-    """Compute nodes one by one; what only depends on sizes is computed at once, not recorded. `in_place`: an operator that
-    writes gives what it would write."""
+    """Compute nodes one by one. Whatever depends on sizes only is computed at once, not recorded. `in_place`: an operator that
+
+    writes returns the tensor that it would write.
+    """
     capturing = next((mode for mode in reversed(state.modes) if isinstance(mode, ProxyMode)), None)
     for node in nodes:
         arguments = [values[value] for value in node.inputs]
@@ -98,29 +101,29 @@ def run_nodes(nodes: Sequence[Node], values: dict[Value, object], in_place: bool
             build(node, arguments, values)
             continue
         if in_place and writes(node):
-            values[node.output] = written(node, [_taken_out(each) for each in arguments])
+            values[node.output] = written(node, [_unwrapped(each) for each in arguments])
             continue
         if any(isinstance(each, Number) for each in arguments):
-            values[node.output] = _of_numbers(node, [_taken_out(each) for each in arguments])
+            values[node.output] = _run_with_numbers(node, [_unwrapped(each) for each in arguments])
             continue
         is_known = node.kind == "prim::NumToTensor" or any(isinstance(each, Known) for each in arguments)
         if is_known and not any(isinstance(each, Tensor) and each._impl.fake for each in arguments):
             with SuspendModes():
-                results = function_of(node)(*map(_taken_out, arguments))
+                results = function_of(node)(*map(_unwrapped, arguments))
             values[node.output] = Known(results) if isinstance(results, Tensor) else results
             continue
-        results = function_of(node)(*map(_taken_out, arguments))
+        results = function_of(node)(*map(_unwrapped, arguments))
         if node.outputs:
             values.update(zip(node.outputs, (results,) if len(node.outputs) == 1 else results, strict=True))
 
 
-def _of_numbers(node: Node, arguments: list) -> object:
+def _run_with_numbers(node: Node, arguments: list) -> object:
     if writes(node):
         return find_packet("aten::copy_")(arguments[0], written(node, arguments))
     return call_with_numbers(node, arguments)
 
 
-def _taken_out(value: object) -> object:
+def _unwrapped(value: object) -> object:
     return value.tensor if isinstance(value, Known) else value
 
 
@@ -129,20 +132,20 @@ def _unpack(node: Node, arguments: list, values: dict) -> None:
 
 
 def _make_list(node: Node, arguments: list, values: dict) -> None:
-    values[node.output] = [_taken_out(value) for value in arguments]
+    values[node.output] = [_unwrapped(value) for value in arguments]
 
 
 def _make_tuple(node: Node, arguments: list, values: dict) -> None:
-    values[node.output] = tuple(_taken_out(value) for value in arguments)
+    values[node.output] = tuple(_unwrapped(value) for value in arguments)
 
 
 def _make_dict(node: Node, arguments: list, values: dict) -> None:
-    items = [_taken_out(value) for value in arguments]
+    items = [_unwrapped(value) for value in arguments]
     values[node.output] = dict(zip(items[::2], items[1::2], strict=True))
 
 
 def _make_empty(node: Node, arguments: list, values: dict) -> None:
-    """Nothing is known of what is in an empty tensor: it is filled, since pieces compute all that they give."""
+    """Fill an empty tensor with zeros: its contents are undefined, and a piece has to compute each of its outputs."""
     zeros = find_packet("aten::zeros" if node.kind == "aten::empty" else "aten::zeros_like")
     values[node.output] = zeros(arguments[0], dtype=None if arguments[1] is None else dtype_of_number(arguments[1]))
 
@@ -156,8 +159,11 @@ _BUILDERS = {
 def make_region(
     piece: Piece, outputs: Sequence[Value], fixed: set[Var], threads: int | None, constant: Callable[[Tensor], Var]
 ) -> tuple[Region, list[Operand], list[TensorOf]]:
-    """A piece as a region: what to pass to it, and the types of its outputs. `fixed` are operands that never change; `constant`
-    gives the operand for a tensor that an operator makes while the piece is captured."""
+    """Make a region from a piece; return also the operands to pass to it, and the types of its outputs. `fixed` are operands
+    that
+
+    never change; `constant` returns the operand for a tensor that an operator makes during the capture.
+    """
     changing = [value for value, operand in piece.inputs.items() if operand not in fixed]
     kept = {value: operand for value, operand in piece.inputs.items() if operand in fixed}
     examples = [example_of(piece.inputs[value]) for value in changing]
@@ -170,7 +176,7 @@ def make_region(
                 values[value] = Number(values[value])
         try:
             run_nodes(piece.nodes, values, in_place=True)
-        except (RuntimeError, TypeError, ValueError, IndexError) as error:  # the interpreter raises it, where it comes that far
+        except (RuntimeError, TypeError, ValueError, IndexError) as error:  # the interpreter raises it, if it gets there
             raise Unsupported(f"operators that fail: {error}") from error
         taken = {tensor._impl.storage for tensor in (*tensors, *constants.values())}
         results = []
@@ -197,7 +203,7 @@ def make_region(
 
 
 def _own(tensor: Tensor, taken: set) -> Tensor:
-    """A contiguous tensor that shares memory with no other."""
+    """Return a contiguous tensor that shares memory with no other."""
     impl = tensor._impl
     whole = impl.is_contiguous() and impl.storage_offset == 0 and impl.storage not in taken
     if not (whole and impl.storage.nbytes == impl.numel * impl.dtype.itemsize):
@@ -207,7 +213,7 @@ def _own(tensor: Tensor, taken: set) -> Tensor:
 
 
 def _check(captured) -> None:
-    """Unsupported unless every node has native rules and none writes to an input."""
+    """Raise Unsupported unless every node has native rules and none writes to an input."""
     for node in captured.graph.nodes:
         if node.op == "call_function" and (not is_supported(node) or getattr(node.target, "is_mutable", False)):
             raise NoNativeForm(f"{node.target} has no native form")

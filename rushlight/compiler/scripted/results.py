@@ -1,7 +1,8 @@
-"""What scripted code gives and changes, in terms of native code's outputs.
+"""Express the results and side effects of scripted code by native code's outputs.
 
-In: values at the end of a capture, with fake tensors and Symbols in them. Out: the tensors that native code is to give, each
-once, and templates of the values and of the changes that a call makes.
+
+In: values at the end of a capture, which contain fake tensors and Symbols. Out: the tensors that native code is to return,
+without duplicates, and templates of the values and of the changes that a call makes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rushlight.jit.runtime.objects import ExtensionObject, ScriptObject
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """What a call does to a container: `grows`, it appends; otherwise the contents are new."""
+    """A change of a container: if `grows`, the contents are appended, otherwise they replace the old ones."""
 
     reader: Reader
     grows: bool
@@ -27,7 +28,7 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """What a call assigns to an attribute."""
+    """An assignment to an attribute."""
 
     owner: Reader
     name: str
@@ -35,7 +36,7 @@ class Assignment:
 
 
 class Results:
-    """Collects `outputs`: the tensors, and integers of open sizes, that native code is to give."""
+    """Collects `outputs`: the tensors, and ints of symbolic sizes, that native code is to return."""
 
     def __init__(self, world: World):
         self.world = world
@@ -44,7 +45,7 @@ class Results:
         self._items: dict[int, Items] = {}
 
     def template(self, value: object) -> Template:
-        """The template of a value."""
+        """Return the template of a value."""
         if isinstance(value, Tensor):
             return self._output(id(value._impl), value)
         if type(value) is SymInt:
@@ -52,7 +53,7 @@ class Results:
         if type(value) is Symbol:
             return Read(value.read)
         container = self.world.containers.get(id(value))
-        if container is not None:  # one that was there before: its contents are put back beside
+        if container is not None:  # it existed before the capture; `changes` has its new contents
             return Read(container.read)
         if isinstance(value, list | dict | tuple):
             return self._container(value)
@@ -63,7 +64,7 @@ class Results:
         return Value(value)
 
     def contents(self, value: list | dict) -> Items:
-        """The template of a container's contents, whoever holds it."""
+        """Return the template of a container's contents, also for a container that existed before."""
         return self._container(value)
 
     def _output(self, key: int, value: Tensor | SymInt) -> Output:
@@ -86,12 +87,12 @@ class Results:
         return found
 
     def changes(self) -> list[Change]:
-        """The changes of containers that were there before."""
+        """Return the changes of containers that existed before."""
         changed = [each for each in self.world.containers.values() if each.is_changed]
         return [Change(each.read, each.grows, self.contents(each.shadow)) for each in changed]
 
     def assignments(self) -> list[Assignment]:
-        """The attributes that were assigned."""
+        """Return the assignments to attributes."""
         world = self.world
         return [
             Assignment(each.read_owner, each.name, self.template(world.get(each.owner, each.name)))

@@ -1,4 +1,4 @@
-"""Which operation of structured programs a jit operator on numbers or lists is."""
+"""Map the jit's operators on numbers and lists to operations of structured programs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SCALAR_OPERATORS: dict[str, str | Callable[[Sequence[Operand]], str | None]] = {
     )},
     **{f"aten::{name}": _on_floats(name) for name in ("isnan", "isinf", "isfinite")},
 }  # fmt: skip
-"""By name: the operation, or what chooses it for operands; None where there is none for them."""
+"""The operation of each operator, or a function that chooses it for operands, and returns None if there is none for them."""
 
 LIST_OPERATORS: dict[str, str] = {
     "aten::append": "append", "aten::__getitem__": "getitem", "aten::_set_item": "setitem", "aten::len": "len",
@@ -62,14 +62,14 @@ LIST_OPERATORS: dict[str, str] = {
     "aten::__contains__": "contains", "aten::index": "index", "aten::count": "count", "aten::remove": "remove",
     "aten::Delete": "delete", "aten::sum": "sum_of", "prim::min": "least_of", "prim::max": "most_of", "aten::eq": "equal",
 }  # fmt: skip
-"""Operators on lists, and what they are in programs."""
+"""The operation of each operator on lists."""
 MUTATING = frozenset(
     f"aten::{name}" for name in
     ("append", "_set_item", "pop", "clear", "extend", "add_", "insert", "remove", "reverse", "sort", "Delete")
 )  # fmt: skip
-"""Those that change a list."""
+"""The operators that change a list."""
 CHAINED = {"least_of": "min", "most_of": "max", "sum_of": "add", "contains": "or"}
-"""Those that a chain of operations on the elements stands for."""
+"""List operations that a chain of operations on the elements can replace, when the elements are operands."""
 
 READS = frozenset(("aten::IntImplicit", "aten::FloatImplicit", "aten::item", "aten::Int", "aten::Float", "aten::Bool"))
-"""Operators that make a number of a tensor."""
+"""Operators that convert a tensor to a number."""

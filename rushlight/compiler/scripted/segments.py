@@ -1,11 +1,12 @@
-"""Scripted code that is cut: what has no native form runs in the interpreter, what lies before, between and behind is native.
+"""Run scripted code that is cut: nodes without a native form run in the interpreter, the nodes around them natively.
 
-In: a graph, and the node where a capture came to its end. Out: a callable over the graph's arguments.
 
-A segment is a run of nodes with native programs of its own, made for what it meets when it is reached, so that sizes which
-depend on data are known by then. A segment whose capture comes to an end is cut in turn, and the call goes on with its pieces,
-whose programs are made at once: the graph has waited for them already. Of a branch or loop that has to be decided at run time,
-each block is such a sequence of segments.
+In: a graph, and the node at which a capture had to stop. Out: a callable over the graph's arguments.
+
+A segment is a run of nodes with native programs of its own. They are made when the segment is reached, so that sizes which
+depend on data are known by then. A segment whose capture has to stop is cut in turn, and the call goes on with its pieces. The
+programs of these are made at once, since the graph has already run often enough. If a branch or loop has to be decided at run
+time, each of its blocks is also a sequence of segments.
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ from rushlight.jit.runtime.specialized import Specialized
 from rushlight.jit.types.kinds import TensorType
 
 TOO_FEW = "too few operators on tensors"
-_BETWEEN = frozenset(("aten::quantize_per_tensor", "aten::quantize_per_channel", "aten::dequantize"))
-_FEWEST = 2  # operators on tensors for which a block inside a node is worth segments of its own
+_QUANTIZING = frozenset(("aten::quantize_per_tensor", "aten::quantize_per_channel", "aten::dequantize"))
+_MIN_TENSOR_NODES = 2  # operators on tensors that make separate segments of a block inside a node worthwhile
 
 
 class Memory:
-    """Which values of a graph are written to, here or, those of its results that `written_later` lists, outside."""
+    """Knows which values of a graph are written to: by its nodes, or, for the results at the indices `written_later`,
+    outside."""
 
     def __init__(self, graph: Graph, written_later: frozenset[int]):
         self._block = graph.block
@@ -45,7 +47,8 @@ class Memory:
         self._leaving = [graph.outputs[place] for place in written_later]
 
     def written_later(self, nodes: Sequence[Node], values: Sequence[Value]) -> frozenset[int]:
-        """The places of those values, results of `nodes`, whose memory other nodes, or later rounds of a loop, may write to."""
+        """Return the indices of those `values`, results of `nodes`, whose memory other nodes, or later rounds of a loop, may
+        write to."""
         own = {node for node in nodes if node.kind != "prim::Loop"}
         return frozenset(place for place, value in enumerate(values) if self._is_written(value, own))
 
@@ -59,8 +62,11 @@ class Memory:
 
 
 class Segment:
-    """Nodes that run natively where there is a program for what they meet, and in the interpreter elsewhere. `cut` is the node
-    at which a capture of them came to its end; `reason` says of a single node why it stands alone. `memory` knows the block."""
+    """Nodes that run natively if a program fits their inputs, else in the interpreter. `cut` is the node at which a capture of
+    them
+
+    had to stop; `reason` says why a single node stands alone. `memory` knows the writes in the block.
+    """
 
     def __init__(
         self, nodes: Sequence[Node], block: Block, name: str, settings: Settings, memory: Memory, reason: str = "",
@@ -76,7 +82,7 @@ class Segment:
         self.entered = [node for node in nodes if node.kind in ("prim::Enter", "prim::Exit") and node.input() in crossing]
         self._written = memory.written_later(nodes, self.outputs)
         self.programs: list[Programs] = []
-        self.may_be_native = not reason and sum(map(_counts, nodes)) >= _FEWEST
+        self.may_be_native = not reason and sum(map(_counts, nodes)) >= _MIN_TENSOR_NODES
         self._name = name
         self._settings = settings
         self._code: Code | None = None
@@ -85,7 +91,7 @@ class Segment:
         )
 
     def run(self, arguments: list) -> list | None:
-        """The values of `outputs` for those of `inputs`; None where it has to be cut first."""
+        """Return the values of `outputs` for values of `inputs`; None if the segment has to be cut first."""
         specialized = self._specialized
         kind = None if self.reason else specialized.kind_of(arguments)
         results = None if kind is None else specialized.run(kind, arguments)
@@ -102,7 +108,7 @@ class Segment:
         return results
 
     def described(self, depth: int, seconds: dict[object, float]) -> list[Part]:
-        """How it runs now."""
+        """Describe how it runs now."""
         how = "native" if any(each.programs for each in self.programs) else "interpreted"
         reason = "" if how == "native" else self.reason or ("" if self.may_be_native else TOO_FEW)
         return [Part(depth, how, len(self.nodes), self.nodes[0].source_range, reason, seconds.get(self))]
@@ -123,7 +129,7 @@ class Segment:
 
 
 class Branching:
-    """A branch or loop that is decided when it is reached; its blocks are segments."""
+    """A branch or loop that is decided at run time; its blocks are segmented."""
 
     cut = None
     entered = ()
@@ -133,7 +139,7 @@ class Branching:
         self.reason = reason
         self.nodes = [node]
         self.parts = [part_of_block(inner) for inner in node.blocks]
-        first = 0 if node.kind == "prim::If" else 1  # a loop's body gives its condition first
+        first = 0 if node.kind == "prim::If" else 1  # a loop's body returns its condition first
         written = frozenset(first + place for place in memory.written_later([node], node.outputs))
         self.bodies = [Segmented(part.graph, name, settings, at_once=True, written_later=written) for part in self.parts]
         own = len(node.inputs)
@@ -149,11 +155,11 @@ class Branching:
         return [first + outside.index(value) for value in part.inputs[count:]]
 
     def run(self, arguments: list) -> list:
-        """The node's results."""
+        """Return the node's results."""
         return self._run_if(arguments) if self.node.kind == "prim::If" else self._run_loop(arguments)
 
     def described(self, depth: int, seconds: dict[object, float]) -> list[Part]:
-        """How its blocks run now."""
+        """Describe how its blocks run now."""
         what = "branch" if self.node.kind == "prim::If" else "loop"
         own = Part(depth, what, 1, self.node.source_range, self.reason, seconds.get(self))
         return [own, *(part for body in self.bodies for part in body.parts(depth + 1))]
@@ -172,9 +178,13 @@ class Branching:
 
 
 class Segmented:
-    """The segments of a graph, in order. It begins with one, or with those that operators on quantized tensors or a first cut
-    leave. `seconds`, where it is set, adds up how long each segment takes. `at_once`: the first segment's program is made when
-    it is first reached. `written_later`: the places of results that are written to outside."""
+    """The segments of a graph, in order. At first there is one, or several if there are operators on quantized tensors or a
+    cut.
+
+    `seconds`, if set, adds up the time of each segment. `at_once`: the first segment's program is made when it is first
+    reached.
+    `written_later`: the indices of results that are written to outside.
+    """
 
     is_whole = False
 
@@ -190,7 +200,7 @@ class Segmented:
         nodes = [node for node in graph.nodes if node.kind != "prim::Constant"]
         self._lock = threading.Lock()
         apart = quantized_nodes(graph)
-        if apart:  # segments do not exchange quantized tensors, and the cut is found again
+        if apart:  # segments don't exchange quantized tensors; the cut will be found again
             pieces = self._around(nodes, apart)
         elif cut is not None:
             pieces = self._pieces(nodes, cut.node, str(cut))
@@ -200,11 +210,11 @@ class Segmented:
 
     @property
     def segments(self) -> list[Segment | Branching]:
-        """The segments that there are now."""
+        """The current segments."""
         return [segment for segment, _ in self.steps]
 
     def _with_last_uses(self, segments: Sequence[Segment | Branching]) -> tuple:
-        """Each segment, with the values that nothing reads after it."""
+        """Pair each segment with the values that nothing reads after it."""
         kept, dead = set(self.graph.outputs), []
         for segment in reversed(segments):
             dead.append([value for value in dict.fromkeys((*segment.inputs, *segment.outputs)) if value not in kept])
@@ -212,7 +222,7 @@ class Segmented:
         return tuple(zip(segments, reversed(dead), strict=True))
 
     def __call__(self, arguments: Sequence[object]) -> list:
-        """The graph's results."""
+        """Return the graph's results."""
         values: dict[Value, object] = dict(zip(self.graph.inputs, arguments, strict=True))
         entered: list[ScriptObject] = []
         steps = self.steps
@@ -230,7 +240,7 @@ class Segmented:
         return [_value_of(value, values) for value in self.graph.outputs]
 
     def _run(self, segment: Segment | Branching, values: dict[Value, object], entered: list[ScriptObject]) -> None:
-        """Add the values of a segment, or of the pieces that it is cut into on the way."""
+        """Run a segment, or its pieces if it is cut now, and add its outputs to `values`."""
         given = [_value_of(value, values) for value in segment.inputs]
         results = segment.run(given) if self.seconds is None else self._timed(segment, given)
         if results is None:
@@ -248,21 +258,21 @@ class Segmented:
         return results
 
     def entry(self, constants: object) -> None:
-        """Nothing: segments find out where to be cut by running."""
+        """Return None: only running the segments shows where to cut them."""
 
     def watch(self, seconds: dict[object, float] | None) -> None:
-        """Add up the time of each segment in a dict, or stop doing so."""
+        """Add up the time of each segment in this dict, or stop doing so."""
         self.seconds = seconds
         for segment in self.segments:
             for body in getattr(segment, "bodies", ()):
                 body.watch(seconds)
 
     def parts(self, depth: int = 0) -> list[Part]:
-        """How the graph runs now, segment by segment."""
+        """Describe how the graph runs now, segment by segment."""
         return [part for segment in self.segments for part in segment.described(depth, self.seconds or {})]
 
     def _cut(self, steps: tuple) -> None:
-        """Put its pieces in the place of each segment that was cut, unless another thread has."""
+        """Replace each segment that was cut by its pieces, unless another thread has done so."""
         with self._lock:
             if self.steps is not steps:
                 return
@@ -273,7 +283,7 @@ class Segmented:
                 self.steps = joined
 
     def _uncut(self, segment: Segment | Branching) -> Iterator[Segment | Branching]:
-        """The pieces of a segment that are not cut themselves."""
+        """Yield a segment, or, if it is cut, its pieces that are not cut themselves."""
         if segment.cut is None:
             yield segment
             return
@@ -281,29 +291,29 @@ class Segmented:
             yield from self._uncut(piece)
 
     def _pieces_of(self, segment: Segment) -> list[Segment | Branching]:
-        """The pieces of a segment that is cut; they are made once."""
+        """Return the pieces of a cut segment; they are made once."""
         with self._lock:
             if not segment.pieces:
                 segment.pieces = list(self._pieces(segment.nodes, *segment.cut))
             return segment.pieces
 
     def _pieces(self, nodes: Sequence[Node], cut: Node, reason: str) -> Iterator[Segment | Branching]:
-        """What lies before a node, the node, what lies behind it."""
+        """Yield segments for the nodes before `cut`, for `cut` itself, and for the nodes after it."""
         place = nodes.index(cut)
         yield from self._segment(nodes[:place])
-        if cut.kind in ("prim::If", "prim::Loop") and _tensor_nodes(cut) >= _FEWEST:
+        if cut.kind in ("prim::If", "prim::Loop") and _tensor_nodes(cut) >= _MIN_TENSOR_NODES:
             yield Branching(cut, self.name, self.settings, self._memory, reason)
         else:
             yield from self._segment([cut], reason)
         yield from self._segment(nodes[place + 1 :])
 
     def _around(self, nodes: Sequence[Node], apart: set[Node]) -> Iterator[Segment]:
-        """Segments of nodes that are in `apart`, and of those that are not."""
+        """Yield segments that alternate between nodes in `apart` and other nodes."""
         for is_apart, group in groupby(nodes, apart.__contains__):
             yield from self._segment(list(group), "operators on quantized tensors" if is_apart else "")
 
     def _joined(self, pieces: Sequence[Segment | Branching]) -> Iterator[Segment | Branching]:
-        """The pieces; those in a row that only the interpreter runs become one."""
+        """Yield the pieces, with adjacent ones that only the interpreter runs joined."""
         for interpreted, group in groupby(pieces, lambda piece: isinstance(piece, Segment) and not piece.may_be_native):
             found = list(group)
             if interpreted and len(found) > 1:
@@ -319,8 +329,8 @@ class Segmented:
 
 
 def quantized_nodes(graph: Graph) -> set[Node]:
-    """The operators on quantized tensors among a graph's own nodes, and what only fetches their packed weights."""
-    found = {node for node in graph.nodes if node.kind.startswith("quantized::") or node.kind in _BETWEEN}
+    """Find the operators on quantized tensors among a graph's own nodes, and the nodes that only fetch their packed weights."""
+    found = {node for node in graph.nodes if node.kind.startswith("quantized::") or node.kind in _QUANTIZING}
     for node in reversed(list(graph.nodes)):
         if node.kind == "prim::GetAttr" and all(use.user in found for value in node.outputs for use in value.uses):
             found.add(node)
@@ -332,7 +342,7 @@ def _value_of(value: Value, values: dict[Value, object]) -> object:
 
 
 def _note_entered(nodes: Sequence[Node], values: dict[Value, object], entered: list[ScriptObject]) -> None:
-    """Keep the list of context managers that are open between segments."""
+    """Update the list of context managers that are open between segments."""
     for node in nodes:
         manager = _value_of(node.input(), values)
         if node.kind == "prim::Enter":
@@ -346,7 +356,7 @@ def _tensor_nodes(node: Node) -> int:
 
 
 def _counts(node: Node) -> int:
-    """How many operators on tensors a node is, or holds."""
+    """Count the operators on tensors in a node."""
     if node.blocks:
         return _tensor_nodes(node)
     return int(node.kind.startswith("aten::") and getattr(operator_of(node), "op", None) is not None)

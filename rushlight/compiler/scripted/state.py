@@ -1,7 +1,8 @@
-"""Attributes that scripted code assigns, as values: what they are at first comes in, what they are at last goes out.
+"""Turn attributes that scripted code assigns into values: the first value becomes an input, the last an output.
 
-In: an inlined graph, which changes, and arguments. Out: the attributes, each of which is one more output of the graph. Requires
-SSA. Guarantees: no `prim::SetAttr` is left, and no `prim::GetAttr` of what was assigned but one at the beginning.
+
+In: an inlined graph, which is changed, and arguments. Out: the attributes, each of which is one more output of the graph.
+Requires SSA. Guarantees: no `prim::SetAttr` is left; an assigned attribute is read by one `prim::GetAttr`, at the beginning.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from rushlight.jit.runtime.objects import ScriptObject
 
 
 def lift_state(graph: Graph, arguments: Sequence[object]) -> list[Source]:
-    """Make assigned attributes outputs. Unsupported where it is not known whose attribute is assigned."""
+    """Make assigned attributes outputs. Unsupported if the object whose attribute is assigned is unknown."""
     owners = _Owners(graph, arguments)
     assignments = graph.find_all_nodes("prim::SetAttr")
     if not assignments:
@@ -43,11 +44,11 @@ def lift_state(graph: Graph, arguments: Sequence[object]) -> list[Source]:
 
 
 Key = tuple[int, str]
-"""An object's identity and the name of an attribute of it."""
+"""The identity of an object, and the name of its attribute."""
 
 
 class _Owners:
-    """Which object each value of a graph is, and how it is reached."""
+    """Knows the object of each value of a graph, and how to reach it."""
 
     def __init__(self, graph: Graph, arguments: Sequence[object]):
         self.objects: dict[Value, ScriptObject] = {}
@@ -66,14 +67,14 @@ class _Owners:
             self.sources.setdefault(id(found), source)
 
     def key(self, node: Node) -> Key | None:
-        """The attribute that a node reads or assigns; None for one of an object that the code makes."""
+        """Return the attribute that a node reads or assigns; None if the code itself makes the object."""
         owner = self.objects.get(node.input())
         if owner is None and node.kind == "prim::SetAttr":
             raise Unsupported("an assignment to an object that the code makes or chooses")
         return None if owner is None else (id(owner), node["name"])
 
     def source(self, key: Key) -> Source:
-        """Where an attribute is found."""
+        """Return where an attribute is found."""
         owner = self.sources[key[0]]
         return Source(owner.argument, (*owner.path, key[1]))
 
@@ -87,7 +88,7 @@ def _variable(key: Key) -> str:
 
 
 def _store_first(graph: Graph, owners: _Owners, key: Key, kind) -> None:
-    """Read an attribute at the beginning, under the name of its variable."""
+    """Read an attribute at the beginning of the graph, and store it in its variable."""
     source = owners.source(key)
     with graph.inserting(at_start_of=graph.block):
         value = graph.inputs[source.argument]

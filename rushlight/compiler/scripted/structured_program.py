@@ -1,6 +1,7 @@
-"""Scripted code as a structured program: loops and branches that only a call decides, numbers and lists that change.
+"""Compile scripted code to a structured program: loops and branches decided at run time, numbers and lists that change.
 
-In: a jit graph and arguments. Out: a callable as the executor calls it: the results, None where the program gave up, or UNFIT.
+
+In: a jit graph and arguments. Out: a callable for the executor: it returns the results, None if the program gave up, or UNFIT.
 """
 
 from __future__ import annotations
@@ -33,9 +34,11 @@ from rushlight.random import get_rng_state, set_rng_state
 
 
 class NativeProgram:
-    """A structured program as the executor calls it: the graph's results for a function's arguments, None if it gave up.
+    """A structured program as the executor calls it: returns the graph's results for a function's arguments, None if it gave
+    up.
 
-    Of arguments it knows the kinds already, not of attributes.
+
+    The executor has checked the types of the arguments; the types of attributes are checked here.
     """
 
     def __init__(self, translation: Translation, call: StructuredCall, state: Sequence[Source]):
@@ -55,16 +58,19 @@ class NativeProgram:
         self._is_direct = None not in self._direct
 
     def attempt(self, arguments: Sequence[object]) -> object:
-        """The results for a call's arguments, None where the interpreter has to run; UNFIT where the values that the program
-        takes for granted are others."""
+        """Run a call. Return its results, None if the interpreter has to run it, or UNFIT if the values that the program
+        specializes on
+
+        differ.
+        """
         return self(arguments) if self._fits(arguments) else UNFIT
 
     def changed_sources(self, arguments: Sequence[object]) -> set[tuple]:
-        """None: numbers are inputs wherever that is possible."""
+        """Return nothing: numbers are inputs wherever that is possible."""
         return set()
 
     def changed_dims(self, arguments: Sequence[object]) -> dict[object, frozenset[int]]:
-        """None: all sizes are fixed."""
+        """Return nothing: all sizes are fixed."""
         return {}
 
     def _fits(self, arguments: Sequence[object]) -> bool:
@@ -92,7 +98,7 @@ class NativeProgram:
         try:
             results = self.call(*values)
         except Stopped:
-            if random is not None:  # the interpreter draws the same numbers again
+            if random is not None:  # the interpreter has to draw the same numbers
                 set_rng_state(random)
             return None
         for place in self.written:
@@ -104,7 +110,7 @@ class NativeProgram:
         return values[:count]
 
     def _fit(self, values: Sequence[object]) -> bool:
-        """Whether attributes are still of the kinds that the program takes, and no gradients are asked for."""
+        """Return whether attributes still have the expected types, and none requires gradients."""
         for place, kind in self._checked:
             value = values[place]
             if kind_of(value) != kind and not (isinstance(kind, ListOf) and value == []):
@@ -114,7 +120,7 @@ class NativeProgram:
         return True
 
     def _may_write(self, values: Sequence[object]) -> bool:
-        """Whether what is written to shares memory with no other input, and may be written to."""
+        """Return whether the tensors that are written to overlap with no other input, and may be written to."""
         ranges = [memory_of(value._impl) for value in _all_tensors(values)]
         for place in self.written:
             impl = values[place]._impl
@@ -155,9 +161,12 @@ def _built(structure: object, results: list, arguments: Sequence[object]) -> obj
 def structured_form(
     graph: Graph, arguments: Sequence[object], owns_lists: bool, written_later: frozenset[int], threads: int | None
 ) -> tuple[Translation, list[Source]]:  # fmt: skip
-    """The structured program of a graph for arguments like these, and the attributes that are its last outputs. `owns_lists`:
-    nobody else holds the lists among them. `written_later`: the places of results whose memory is written to behind the graph.
-    `threads`: None for any number."""
+    """Translate a graph to a structured program for arguments like these; return also the attributes that are its last outputs.
+
+    `owns_lists`: nobody else holds the lists among the arguments. `written_later`: the indices of results whose memory is
+    written
+    to after the graph. `threads`: None for any number.
+    """
     copied = graph.copy()
     changing = lift_state(copied, arguments)
     peephole_optimize(copied, disable_shape_peepholes=True)
@@ -172,7 +181,7 @@ def compile_structured(
     graph: Graph, arguments: Sequence[object], owns_lists: bool, written_later: frozenset[int], settings: Settings,
     log: StageLog,
 ) -> NativeProgram:  # fmt: skip
-    """`structured_form` as a callable."""
+    """Compile `structured_form` to a callable."""
     threads = settings.threads or get_num_threads()
     translation, changing = structured_form(graph, arguments, owns_lists, written_later, threads)
     log("loops", lambda: str(translation.program), lambda: translation)

@@ -1,7 +1,9 @@
-"""Values of a call, as data: which of native code's outputs they are, what is read anew, what is put together of both.
+"""Templates describe, as data, the values that a call returns: outputs of native code, values read anew, and containers of
+both.
 
-In: made by `results.py` at the end of a capture. Out: `maker` gives a function that makes the value for a call. Lists, dicts
-and objects have numbers: where a value holds one twice, a call's value does as well.
+
+In: templates that `results.py` makes at the end of a capture. Out: `maker` returns a function that makes the value for a call.
+Lists, dicts and objects have numbers, so that a container which occurs twice in the template is one object in a call too.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from rushlight.jit.runtime.objects import ScriptObject
 
 @dataclass(slots=True)
 class Call:
-    """One call: what native code gave, the arguments, and the containers and objects that were made for it so far."""
+    """One call: native code's outputs, the arguments, and the containers and objects made so far."""
 
     outputs: Sequence[Tensor]
     arguments: Arguments
@@ -35,7 +37,7 @@ class Output:
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """What a reader gives before anything is changed."""
+    """The value of a reader before the call's side effects."""
 
     reader: Reader
 
@@ -49,7 +51,7 @@ class Value:
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """A container, or an object of a class by its attributes. `keys` are None for lists and tuples."""
+    """A container, or an object of a class with its attributes. `keys` are None for lists and tuples."""
 
     kind: object
     number: int
@@ -61,7 +63,7 @@ Template = Output | Read | Value | Items
 
 
 def maker(template: Template) -> Maker:
-    """What makes a value."""
+    """Return a function that makes the value of a template."""
     return _maker(template, {})
 
 
@@ -88,7 +90,7 @@ def _tuple_maker(template: Items, known: dict[int, Maker]) -> Maker:
 
 
 def _shared_maker(template: Items, known: dict[int, Maker]) -> Maker:
-    """A maker of what has an identity. It is there before it is filled, since it may hold itself."""
+    """Return a maker for a value that has an identity. The value exists before it is filled, since it may contain itself."""
     number, kind = template.number, template.kind
     parts: list[Callable] = []
 
@@ -105,7 +107,7 @@ def _shared_maker(template: Items, known: dict[int, Maker]) -> Maker:
 
 
 def filler(template: Items) -> Callable[[Call, list | dict], None]:
-    """What puts the items of a container into another."""
+    """Return a function that puts the items of a template into another container."""
     return _filler(template, {})
 
 
@@ -121,7 +123,7 @@ _KINDS = {"list": list, "dict": dict, "tuple": tuple}
 
 
 def to_data(template: Template) -> tuple:
-    """Nested tuples of plain values. CannotTell where there are none, as for objects."""
+    """Convert a template to nested tuples of plain values. CannotTell if that is not possible; it is not for objects."""
     if isinstance(template, Output):
         return "output", template.place
     if isinstance(template, Read):
@@ -131,7 +133,8 @@ def to_data(template: Template) -> tuple:
     if template.kind not in _KINDS.values() or template.number < 0:
         raise CannotTell(str(template.kind))
     keys = None if template.keys is None else tuple(map(plain, template.keys))
-    object.__setattr__(template, "number", -1 - template.number)  # a container that holds itself is met again
+    # Negative while its items are converted: detects a container that contains itself.
+    object.__setattr__(template, "number", -1 - template.number)
     try:
         items = tuple(map(to_data, template.items))
     finally:
@@ -140,7 +143,7 @@ def to_data(template: Template) -> tuple:
 
 
 def template_of(data: tuple, find: Callable) -> Template:
-    """The template for what `to_data` gave; LookupError, TypeError or ValueError for what it did not."""
+    """Make the template from the data of `to_data`; LookupError, TypeError or ValueError for any other data."""
     kind, *parts = data
     if kind == "output":
         return Output(int(parts[0]))

@@ -1,4 +1,4 @@
-"""Tensors of the jit's IR in structured programs: nodes are collected into straight-line pieces, which become regions."""
+"""Translate nodes on tensors for structured programs: collect them into straight-line pieces, which become regions."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from rushlight.jit.ir.graph import Node, Value
 from rushlight.jit.operators.lookup import operator_of
 from rushlight.jit.types import kinds as types
 
-_QUESTIONS = frozenset(
+_METADATA_OPERATORS = frozenset(
     "aten::size aten::dim aten::numel aten::len aten::stride aten::is_contiguous aten::is_floating_point aten::is_complex "
     "prim::dtype prim::device prim::layout prim::shape prim::is_cpu prim::is_cuda prim::is_meta prim::is_sparse "
     "aten::element_size prim::itemsize prim::nbytes".split()
 )
-"""What depends on the size and dtype of a tensor only."""
+"""Operators whose result depends on the size and dtype of a tensor only."""
 
 
 class Tensors(Memory):
@@ -64,7 +64,7 @@ class Tensors(Memory):
         self._into_piece(node, body)
 
     def _list_of_results(self, node: Node, body: list[Statement]) -> None:
-        """The tensors that an operator gives, as a list of the program's."""
+        """Translate an operator that returns tensors into a list of the program."""
         self._flush(body)
         self._into_piece(node, body)
         examples = {value: example_of(found) for value, found in self.piece.inputs.items()} | self.piece.plain
@@ -76,7 +76,7 @@ class Tensors(Memory):
         self.piece.wanted.update((node.output, *unpack.outputs))
         operands = [self._operand(value, body) for value in unpack.outputs]
         unpack.destroy()
-        self.values[node.output] = self._listed(operands, self._of_tensors(node.output, operands), body)
+        self.values[node.output] = self._listed(operands, self._tensor_list_kind(node.output, operands), body)
 
     def _into_piece(self, node: Node, body: list[Statement]) -> None:
         """Add a node to the open piece."""
@@ -101,7 +101,7 @@ class Tensors(Memory):
             self._flush(body)
 
     def _external(self, node: Node, body: list[Statement]) -> None:
-        """Have Python run an operator."""
+        """Let Python run an operator."""
         found = []
         for value in node.inputs:
             if self._is_open(value):
@@ -123,7 +123,7 @@ class Tensors(Memory):
             self._made_by(var, value)
 
     def _question(self, node: Node, body: list[Statement]) -> None:
-        """What only depends on a tensor's size and dtype is known now."""
+        """Evaluate an operator that depends on a tensor's size and dtype only."""
         if node.kind == "aten::size" and node.input_count == 2 and isinstance(self._value(node.input(1)), Var):
             self._size_of_some_dimension(node, body)
             return
@@ -138,7 +138,7 @@ class Tensors(Memory):
                 arguments.append(found.value)
             else:
                 raise Unsupported(f"{node.kind} of a value that only the program knows")
-        if node.kind not in _QUESTIONS:
+        if node.kind not in _METADATA_OPERATORS:
             raise Unsupported(f"{node.kind} with a result that is no tensor")
         result = function_of(node)(*arguments)
         self.values[node.output] = Literal(result) if isinstance(result, bool | int | float) else Plain(result)
@@ -151,7 +151,7 @@ class Tensors(Memory):
         self.values[node.output] = target
 
     def _stacked(self, node: Node, values: Var, count: int, body: list[Statement]) -> None:
-        """`stack` or `cat` of a list of as many tensors: they lie in memory one after the other, as one tensor."""
+        """Translate `stack` or `cat` of a list of `count` tensors: they lie in memory one after the other, as one tensor."""
         element, dim = values.kind.element, self._value(node.input(1))
         if not isinstance(dim, Literal):
             self._specialize(node.input(1))
@@ -169,7 +169,7 @@ class Tensors(Memory):
             self.values[node.output] = whole
             return
         graph = node.graph
-        source = graph.create("prim::Constant").output.set_type(types.TENSOR)  # stands for the whole
+        source = graph.create("prim::Constant").output.set_type(types.TENSOR)  # stands for the whole tensor
         numbers = [
             graph.create("prim::Constant").set("value", each).output.set_type(types.INT) for each in (0, place, place + 1)
         ]
@@ -216,7 +216,7 @@ class Tensors(Memory):
         return self._input(Fixed(tensor.contiguous()))
 
     def _fixed_inputs(self) -> set[Var]:
-        """The inputs that never change, which a piece in a loop prepares once."""
+        """Return the inputs that never change; a piece in a loop prepares them once."""
         if not self.depth:
             return set()
         own = {var for var, _ in self.written}

@@ -1,7 +1,8 @@
-"""A captured graph whose results are to be differentiated, as scripted code calls it.
+"""Compile a captured graph that needs gradients, for scripted code.
 
-In: a graph of aten operators that was captured without gradients, whose parameters ask for some. Out: a callable whose results
-have a history: forward and backward are native, as those of `compile` are.
+
+In: a graph of aten operators that was captured without gradients, with parameters that require them. Out: a callable whose
+results have a `grad_fn`; forward and backward are native, as in `compile`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from rushlight.fx.graph_module import GraphModule
 
 
 def compile_training(module: GraphModule, inputs: Sequence[Tensor], settings: Settings, log: StageLog) -> Callable[..., tuple]:
-    """What runs a graph and records its backward. Unsupported where that has no form."""
+    """Return a function that runs a graph and records its backward. Unsupported if the graph can't be differentiated
+    natively."""
     graph = TrainingGraph(
         lambda: module, lambda part, _: native(part, settings, log), dict, log, lambda: for_fusion(settings.fallback_random)
     )

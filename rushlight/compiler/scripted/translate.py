@@ -1,11 +1,12 @@
-"""A jit graph, for arguments of known sizes, as a structured program.
+"""Translate a jit graph, for arguments of known sizes, to a structured program.
 
-In: an inlined graph without tuples inside, and arguments. Out: a StructuredProgram, and where its inputs come from: arguments,
-or attributes of objects among them. Unsupported says what has no native form. Numbers and lists of them become C++, nodes on
-tensors are collected into straight-line pieces, as long as no numbers, branches or loops come between.
 
-A translation may find out at its end what it should have known at its beginning, such as which tensors are written to: it
-starts again, with what it has learned in a `Plan`.
+In: an inlined graph without tuples inside, and arguments. Out: a StructuredProgram, and the sources of its inputs: arguments,
+or attributes of objects among them. Unsupported names what has no native form.
+
+Numbers and lists of numbers become C++. Nodes on tensors are collected into straight-line pieces, until numbers, branches or
+loops come between. A translation may find out at its end what it should have known at its beginning, for example which tensors
+are written to. It then starts again, with the facts kept in a `Plan`.
 """
 
 from __future__ import annotations
@@ -50,26 +51,26 @@ from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.operators.lookup import operator_of
 from rushlight.jit.types import kinds as types
 
-_MOST_ATTEMPTS = 64
+_MAX_ATTEMPTS = 64
 
 
 @dataclass(frozen=True)
 class Given:
-    """An output that is an input, or what is in an attribute."""
+    """An output that is an input, or the value of an attribute."""
 
     source: Source
 
 
 @dataclass(frozen=True)
 class Constant:
-    """An output that is known."""
+    """An output that is known now."""
 
     value: object
 
 
 @dataclass(frozen=True)
 class Optional:
-    """An output that is None unless another says that it is there; both by their places."""
+    """An output that may be None: the outputs at these indices are a flag that says whether it is present, and its value."""
 
     present: int
     value: int
@@ -77,8 +78,11 @@ class Optional:
 
 @dataclass(frozen=True)
 class Joined:
-    """An output that is `aten::stack` or `aten::cat` of a list of tensors, by its place, along a dimension: only a call knows
-    how large it is."""
+    """An output that is `aten::stack` or `aten::cat` of a list of tensors along a dimension. `tensors` is the index of the
+    list's
+
+    output. Only a call knows the size.
+    """
 
     operator: str
     tensors: int
@@ -87,7 +91,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Named:
-    """An output that is a NamedTuple of others."""
+    """An output that is a NamedTuple of other outputs."""
 
     type: types.TupleType
     parts: tuple
@@ -95,8 +99,11 @@ class Named:
 
 @dataclass
 class Translation:
-    """A program, the sources of its inputs, what it takes for granted, the sources of what it writes to, how its outputs make
-    the graph's: places, or tuples of them; and whether it draws random numbers."""
+    """A program with the sources of its inputs, its guards, and the sources of the tensors that it writes to. `structure` says
+    how
+
+    its outputs form the graph's: an index, or a tuple of structures. `draws`: it draws random numbers.
+    """
 
     program: StructuredProgram
     sources: list[Source | Fixed]
@@ -110,11 +117,13 @@ def translate(
     graph: Graph, arguments: Sequence[object], threads: int | None = 1, state: frozenset[Source] = frozenset(),
     owns_lists: bool = True, written_later: frozenset[int] = frozenset(),
 ) -> Translation:  # fmt: skip
-    """The program of a graph, which may change, for arguments like these; large pieces share their work among threads. `state`
-    are attributes that may be others at each call; `owns_lists`: changes of lists among the arguments are seen by nobody;
-    `written_later` are the places of results whose memory is written to behind the graph."""
+    """Translate a graph, which may change, for arguments like these; large pieces share their work among threads. `state` are
+
+    attributes whose values may differ between calls; `owns_lists`: nobody else sees changes of lists among the arguments;
+    `written_later` are the indices of results whose memory is written to after the graph.
+    """
     plan = Plan(graph, state, owns_lists, written_later)
-    for _ in range(_MOST_ATTEMPTS):
+    for _ in range(_MAX_ATTEMPTS):
         try:
             return _Translator(graph, arguments, threads, plan).run()
         except Retry:
@@ -172,7 +181,7 @@ class _Translator(ControlFlow):
         return self._placed(operand, outputs)
 
     def _check_shared(self, value: Value) -> None:
-        """Results are copies: none may be a view of another, or of an input."""
+        """Check that a result, which is a copy, is no view of another result or of an input."""
         root = value
         while is_view(root.node):
             root = root.node.input()
@@ -188,7 +197,7 @@ class _Translator(ControlFlow):
         return len(outputs) - 1
 
     def _check_listed(self, value: Value) -> None:
-        """The tensors of a list are copies: none may be an argument, or be written to."""
+        """Check that a list's tensors, which are copies, may not be arguments and are not written to."""
         aliases = self.plan.aliases
         if aliases.may_contain_alias([value], [each for each in self.graph.inputs if not _holds_numbers(each)]):
             raise Unsupported("a list that may hold arguments")
@@ -222,7 +231,7 @@ class _Translator(ControlFlow):
             self._scalar_node(node, body)
 
     def _folded(self, node: Node, known: Sequence[object]) -> bool:
-        """Compute an operator on constants now; False where it has to be computed later, as where it fails."""
+        """Compute an operator on constants now; return False if it has to be computed later, for example because it fails."""
         if len(node.outputs) != 1 or not known or not all(isinstance(each, Plain | Literal) for each in known):
             return False
         operator = operator_of(node)
@@ -230,7 +239,7 @@ class _Translator(ControlFlow):
             return False
         try:
             result = operator.function(*[each.value for each in known])
-        except Exception:  # whatever an operator raises, it raises when the program runs
+        except Exception:  # the operator raises again when the program runs
             return False
         if isinstance(result, list) and self.plan.aliases.has_writers(node.output):
             return False
@@ -259,13 +268,13 @@ class _Translator(ControlFlow):
         self.values[node.output] = target
 
     def _note_origin(self, target: Var, operands: Sequence[Operand]) -> None:
-        """A number that depends on inputs alone is known where they are."""
+        """Record that a number depends on inputs alone, so that it is known if they are."""
         if all(isinstance(each, Literal) or each in self.origins for each in operands):
             known = [self.origins[each] for each in operands if isinstance(each, Var)]
             self.origins[target] = frozenset().union(*known)
 
     def _is_same(self, node: Node, body: list[Statement]) -> None:
-        """`is` and `is not`: mostly of None."""
+        """Translate `is` and `is not`, mostly with None."""
         one, other = (None if self._is_open(value) else self._value(value) for value in node.inputs)
         if isinstance(one, Plain) and one.value is None:
             one, other = other, one
@@ -282,7 +291,7 @@ class _Translator(ControlFlow):
             self.values[node.output] = Literal((isinstance(one, Plain) and one.value is None) != negated)
 
     def _cast(self, node: Node, body: list[Statement]) -> None:
-        """A value that is known not to be None."""
+        """Translate a cast of an optional value that is known not to be None."""
         found = None if self._is_open(node.input()) else self._value(node.input())
         if isinstance(found, Maybe) and found.value is not None:
             self.values[node.output] = found.value
@@ -292,7 +301,7 @@ class _Translator(ControlFlow):
             self.values[node.output] = found
 
     def _read(self, node: Node, body: list[Statement]) -> None:
-        """The element of a tensor as a number."""
+        """Translate the conversion of a one-element tensor to a number."""
         source = self._operand(node.input(), body)
         if not isinstance(source, Var) or not isinstance(source.kind, TensorOf) or source.kind.numel != 1:
             raise Unsupported(f"{node.kind} of a tensor of several elements")

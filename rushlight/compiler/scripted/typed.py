@@ -1,5 +1,7 @@
-"""Operators of straight-line pieces called otherwise than the interpreter does: with numbers that only the program knows, which
-come as 0-dim tensors, and operators in place, of which a piece computes what they would write.
+"""Call operators of straight-line pieces in other ways than the interpreter does.
+
+
+Numbers that only the program knows come as 0-dim tensors. In-place operators return the tensor that they would write.
 
 In: a node and its arguments, on fake tensors. Out: its result, recorded as operators on tensors.
 """
@@ -25,25 +27,25 @@ _ARITHMETIC = frozenset(
 _BY_NAME = frozenset(
     f"aten::{name}" for name in ("where", "clamp", "pow", "remainder", "fmod", "floor_divide")
 )
-_MAKING = frozenset(("aten::tensor", "aten::full", "aten::full_like", "aten::fill_", "aten::masked_fill", "aten::masked_fill_"))
+_FILLS = frozenset(("aten::tensor", "aten::full", "aten::full_like", "aten::fill_", "aten::masked_fill", "aten::masked_fill_"))
 
 
 @dataclass(frozen=True)
 class Number:
-    """A number of the program's, as a 0-dim tensor of its own dtype."""
+    """A number of the program, as a 0-dim tensor of the number's own dtype."""
 
     tensor: Tensor
 
 
 def takes_number(node: Node, place: int) -> bool:
-    """Whether an operator may get a number that only the program knows as its argument at `place`."""
+    """Return whether an operator may get a number that only the program knows as its argument at `place`."""
     if node.kind in _ARITHMETIC:
         return place == 1
-    return node.kind in _MAKING or node.kind in _BY_NAME
+    return node.kind in _FILLS or node.kind in _BY_NAME
 
 
 def call_with_numbers(node: Node, arguments: list) -> object:
-    """The result of an operator some of whose arguments are Numbers."""
+    """Return the result of an operator that has Numbers among its arguments."""
     if node.kind in ("aten::tensor", "aten::full", "aten::full_like", "aten::fill_"):
         return _made(node, arguments)
     others = [each for each in arguments if isinstance(each, Tensor)]
@@ -68,7 +70,7 @@ def _clamped(tensor: Tensor, low: object, high: object) -> Tensor:
 
 
 def _dtype_for(number: Number, node: Node, others: Sequence[Tensor]) -> dtype:
-    """The dtype that an operator calculates in with a number."""
+    """Return the dtype to which an operator converts a number before it computes."""
     if node.kind.startswith("aten::masked_fill"):
         return others[0].dtype
     common = _common(number, others)
@@ -89,7 +91,7 @@ def _as_dtype(number: Number, kind: dtype) -> Tensor:
 
 
 def _made(node: Node, arguments: list) -> Tensor:
-    """A tensor that holds a number."""
+    """Make a tensor filled with a number."""
     if node.kind == "aten::tensor":
         return _of_dtype(arguments[0], arguments[1])
     number = arguments[1]
@@ -106,7 +108,7 @@ def _of_dtype(number: Number, kind: object) -> Tensor:
 
 
 def functional(node: Node):
-    """What computes a node without writing to anything."""
+    """Return the function that computes a node without writing to anything."""
     name = node.kind[:-1] if node.kind.endswith("_") and not node.kind.endswith("__") else node.kind
     for operator in operators_named(name):
         is_view = name != node.kind and bool(operator.schema.returns[0].alias)  # `t_` changes strides, not memory
@@ -116,7 +118,7 @@ def functional(node: Node):
 
 
 def written(node: Node, arguments: list) -> Tensor:
-    """What an operator in place writes to its first argument, as a new tensor of the same size and dtype."""
+    """Return what an in-place operator would write to its first argument, as a new tensor of the same size and dtype."""
     target, others = arguments[0], arguments[1:]
     if node.kind == "aten::copy_":
         source = others[0].tensor if isinstance(others[0], Number) else others[0]
@@ -136,7 +138,7 @@ def written(node: Node, arguments: list) -> Tensor:
 
 
 def _is_mask(target: Tensor, arguments: list) -> bool:
-    """Whether `index_put_` puts one value where a mask of the target's size says."""
+    """Return whether `index_put_` puts one value at all places where a mask of the target's size is true."""
     indices, value = arguments[1], arguments[2]
     is_mask = len(indices) == 1 and isinstance(indices[0], Tensor) and indices[0].dtype is bool_
     return is_mask and indices[0].shape == target.shape and value.numel() == 1 and value.dim() == 0 and arguments[3] is not True

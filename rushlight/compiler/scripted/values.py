@@ -1,4 +1,4 @@
-"""What a translation from the jit's IR knows of values: operands, values that are known now, and where inputs come from."""
+"""What a translation from the jit's IR knows about values: operands, values that are known now, and the sources of inputs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.types import kinds as types
 
 SCALARS = {types.INT: INT, types.FLOAT: FLOAT, types.BOOL: BOOL}
-"""The numbers of programs by type."""
+"""The kinds of numbers, by jit type."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Elements:
 
 @dataclass(frozen=True, eq=False)
 class Maybe:
-    """A value that is there where `present` is true, and None otherwise; `value` is None where its type is not known yet."""
+    """A value that is None unless `present` is true; its `value` is None while its type is unknown."""
 
     present: Operand
     value: Operand | None
@@ -58,7 +58,7 @@ class Maybe:
 
 @dataclass(frozen=True, eq=False)
 class Undefined:
-    """What is in a variable that nothing has been put into yet."""
+    """The content of a variable that nothing has been assigned to yet."""
 
     type: types.Type
 
@@ -70,12 +70,12 @@ class Fixed:
     tensor: Tensor
 
     def read(self, arguments: Sequence[object]) -> Tensor:
-        """The constant."""
+        """Return the constant."""
         return self.tensor
 
 
 def kind_of_type(kind: types.Type) -> Kind | None:
-    """The type of numbers and of lists of them; None where it depends on more."""
+    """Return the kind for a type of numbers, or of lists of them; None for types whose kind depends on the value."""
     if isinstance(kind, types.ListType):
         element = kind_of_type(kind.element)
         return None if element is None else ListOf(element)
@@ -83,7 +83,7 @@ def kind_of_type(kind: types.Type) -> Kind | None:
 
 
 def kind_of(value: object) -> Kind | None:
-    """The type of an argument; None for what programs do not take."""
+    """Return the kind of an argument; None if programs don't take it."""
     if isinstance(value, Tensor):
         impl = value._impl
         return TensorOf(impl.dtype, tuple(impl.sizes)) if impl.device.type == "cpu" else None
@@ -105,28 +105,31 @@ def _may_be_listed(element: Kind | None) -> bool:
 
 
 def is_tensor(value: Value) -> bool:
-    """Whether a value is a tensor."""
+    """Return whether a value is a tensor."""
     return isinstance(value.type, types.TensorType)
 
 
 def is_tensor_list(value: Value) -> bool:
-    """Whether a value is a list of tensors, or may be."""
+    """Return whether a value is a list of tensors, or may be one."""
     kind = without_none(value.type)
     return isinstance(kind, types.ListType) and isinstance(without_none(kind.element), types.TensorType)
 
 
 def without_none(kind: types.Type) -> types.Type:
-    """What an optional type is beside None."""
+    """Return the element type of an optional type, or the type itself."""
     return kind.element if isinstance(kind, types.OptionalType) else kind
 
 
 class Values:
-    """The values of one translation. `piece` is the straight-line piece that is open; `depth` counts the loops around.
+    """The values of one translation. `piece` is the open straight-line piece; `depth` counts the enclosing loops.
 
-    `makers` says of each tensor who made the memory that it is in: an input's source, or a value; `loops` in which loop.
-    `origins` says of numbers on which inputs alone they depend, `length_origins` the same of lists' lengths; `settled` in
-    which loop empty lists were made. `stored` are
-    the makers of tensors that lists hold copies of, `pending` numbers that are only put into tensors.
+
+    `makers` maps each tensor to those that made its memory, each an input's source or a value; `loops` maps a maker to its
+    loop.
+    `origins` maps a number to the only inputs that it depends on, `length_origins` does so for the lengths of lists. `settled`
+    maps lists that began empty to the loop in which they were made. `stored` are the makers of tensors that lists hold copies
+    of,
+    `pending` numbers that are only put into tensors.
     """
 
     def __init__(self, graph: Graph, arguments: Sequence[object], threads: int | None, plan: Plan):
@@ -160,16 +163,16 @@ class Values:
         return Var(f"{prefix}{next(self.numbers)}", kind)
 
     def _named(self, kind: Kind) -> Var:
-        """A new variable of a type."""
+        """Make a new variable of a kind."""
         return self._var("list" if isinstance(kind, ListOf) else "t" if isinstance(kind, TensorOf) else "n", kind)
 
     def _made_by(self, var: Var, maker: Hashable) -> None:
-        """Note who makes the memory of a tensor, here."""
+        """Record that `maker` makes the memory of a tensor, in the current loop."""
         self.makers[var] = frozenset((maker,))
         self.loops.setdefault(maker, self.loop)
 
     def _input(self, source: Source | Fixed) -> object:
-        """An argument or attribute as an operand, or Plain where it is known."""
+        """Return an argument or attribute as an operand, or as Plain if it is known."""
         found = self.inputs.get(source)
         if found is not None:
             return self.copies.get(found, found) if self.written else found
@@ -205,11 +208,11 @@ class Values:
 
     @property
     def copies(self) -> dict[Var, Var]:
-        """The copies that stand for inputs which are written to."""
+        """The copies that replace inputs which are written to."""
         return dict(self.written)
 
     def _value(self, value: Value) -> object:
-        """What a value is: an operand, or Plain. A value of the open piece gives None."""
+        """Return a value as an operand, or as Plain; None if the open piece makes it."""
         if value.is_constant:
             constant = value.constant()
             if isinstance(constant, bool | int | float):
@@ -227,7 +230,7 @@ class Values:
         return found
 
     def _operand(self, value: Value, body: list[Statement]) -> Operand:
-        """An operand; the open piece is closed where it makes the value."""
+        """Return a value as an operand; close the open piece if that makes it."""
         if self.piece is not None and self.piece.makes(value):
             self._flush(body)
         found = self._value(value)
@@ -258,14 +261,14 @@ class Values:
         return self._listed([Literal(item) for item in items], kind, body)
 
     def _listed(self, operands: Sequence[Operand], kind: ListOf, body: list[Statement]) -> Var:
-        """A list of the program's with these elements."""
+        """Make a list of the program with these elements."""
         target = self._named(kind)
         body.append(Compute(target, "list", operands))
         self.lengths[target] = len(operands)
         return target
 
     def _contiguous(self, operand: Operand, body: list[Statement]) -> Operand:
-        """A tensor without strides, with the same elements."""
+        """Copy a strided tensor to contiguous memory."""
         if not isinstance(operand.kind, TensorOf) or operand.kind.strides is None:
             return operand
         target = self._named(TensorOf(operand.kind.dtype, operand.kind.size))
@@ -274,7 +277,7 @@ class Values:
         return target
 
     def _specialize(self, value: Value) -> None:
-        """Have a number, or the numbers that a list is made of, be known: take the inputs they depend on for granted."""
+        """Specialize on the inputs that determine a number, or the numbers of a list, so that its value is known."""
         found = self._value(value)
         parts = found.operands if isinstance(found, Elements) else [found]
         if value.node.kind == "prim::ListConstruct":

@@ -1,7 +1,8 @@
-"""Scripted code as one compiled graph: the whole function, with branches decided and loops written out.
+"""Compile scripted code to one graph: the whole function, with branches decided and loops unrolled.
 
-In: a jit graph and arguments. Out: a callable that gives the graph's results for such arguments and makes the same changes to
-objects, or None where a call differs in what the graph was made for. Parameters and what else modules hold are constants of the
+
+In: a jit graph and arguments. Out: a callable that returns the graph's results for such arguments and makes the same changes to
+objects, or returns None if a call differs from the capture. Parameters and other attributes of modules are constants of the
 compiled graph, which prepares them once; a call checks that the same objects are there.
 """
 
@@ -46,11 +47,11 @@ from rushlight.jit.types.kinds import ClassType, DictType, ListType
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import aten
 
-_FEWEST = 2  # operators on tensors for which a native call pays
+_MIN_TENSOR_NODES = 2  # operators on tensors that make a native call worthwhile
 
 
 def written_by(graph: Graph) -> Written:
-    """What a graph, or what it calls, may change outside of itself."""
+    """Return what a graph, with the functions that it calls, may change outside."""
     nodes = list(_all_nodes(graph, set()))
     names = frozenset(node["name"] for node in nodes if node.kind == "prim::SetAttr")
     made = ("prim::ListConstruct", "prim::DictConstruct")
@@ -80,7 +81,7 @@ def _graphs_of(node: JitNode) -> list[Graph]:
 
 
 class Captured:
-    """A graph as it was captured, with all that a call needs beside native code."""
+    """A captured graph, with everything that a call needs beside native code."""
 
     def __init__(self, graph: Graph, arguments: Sequence[object], wish: Wish):
         self.sizes = OpenSizes(wish.dims)
@@ -99,11 +100,12 @@ class Captured:
                 lambda *given: self._run(graph, arguments, given), self.inputs.given, open_leaves=opened,
                 decompositions=wish.of_values, following=None if wish.of_values is None else self.unknown.following,
             )  # fmt: skip
-        self.module: GraphModule = as_last_inputs(found.module, ())  # those met on the way stand behind the others
+        # Inputs that the capture met on the way come after the others.
+        self.module: GraphModule = as_last_inputs(found.module, ())
         self.order = [*map(self.inputs.tensors.index, self.inputs.distinct), *self.world.inputs]
 
     def first_inputs(self, arguments: Sequence[object]) -> list[Tensor | int]:
-        """The compiled graph's inputs for the arguments of the capture."""
+        """Return the compiled graph's inputs for the arguments of the capture."""
         late = [read(arguments) for read in self.world.inputs.values()]
         return [*(self.inputs.leaves[index] for index in self.inputs.distinct), *late]
 
@@ -129,7 +131,7 @@ class Captured:
         return tuple(results.outputs)
 
     def form(self, arguments: Sequence[object]) -> Form:
-        """What a call needs beside native code, once that has been made."""
+        """Return the part of a program beside native code; it is made after the graph's passes."""
         world = self.world
         inputs = self.sizes.inputs
         form = Form(
@@ -148,7 +150,7 @@ class Captured:
         return form
 
     def _size_checks(self) -> SizeChecks | KnownSizes:
-        """What is checked of the inputs' sizes; the shorter way where none is open."""
+        """Return the checks of the inputs' sizes; a cheaper kind if no size is open."""
         if self.sizes.environment.bindings:
             return SizeChecks(self.sizes, self.order)
         impls = [self.sizes.inputs[place][0]._impl for place in self.order]
@@ -157,9 +159,9 @@ class Captured:
 
 @dataclass(frozen=True)
 class Wish:
-    """How a program is to be made: which numbers and dimensions are known to differ from call to call, whether its results are
-    to be differentiated, and how large it may become. `of_values` is what is recorded in the place of operators whose results
-    depend on values; None: these are refused."""
+    """What a program has to support: `changing` numbers and dimensions `dims` differ from call to call, `gradients` says
+    whether the results need gradients, `budget` limits the size. `of_values` are the functions to record in place of operators
+    whose result sizes depend on values; None: these operators are refused."""
 
     changing: frozenset[tuple]
     dims: Dims
@@ -171,10 +173,9 @@ class Wish:
 def compile_whole(
     graph: Graph, arguments: Sequence[object], wish: Wish, settings: Settings, log: StageLog
 ) -> WholeProgram:  # fmt: skip
-    """The compiled form of a graph. Cut and TooManyRounds say what stands in the way; Unsupported where there is nothing to
-    gain."""
+    """Compile a graph. Cut and TooManyRounds say what prevents it; Unsupported if there is nothing to gain."""
     captured = Captured(graph, arguments, wish)
-    if captured.execution.tensor_nodes < _FEWEST:
+    if captured.execution.tensor_nodes < _MIN_TENSOR_NODES:
         raise Unsupported("too few operators on tensors")
     if wish.gradients:
         inputs = captured.first_inputs(arguments)
@@ -195,8 +196,11 @@ def _described(module: GraphModule, options: Options) -> tuple[str | None, dict[
 
 
 def _written(module: GraphModule, constants: Sequence[Tensor]) -> list[int]:
-    """What a graph writes to, by place among its inputs and then the constants. Unsupported for views of those by absolute
-    places: where a tensor begins in its memory may differ from call to call."""
+    """Return which inputs and constants a graph writes to, as indices into the inputs followed by the constants.
+
+
+    Unsupported for `as_strided` on these: where a tensor begins in its storage may differ from call to call.
+    """
     inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
     found: set[int] = set()
     for node in module.graph.nodes:
@@ -214,7 +218,7 @@ def _written(module: GraphModule, constants: Sequence[Tensor]) -> list[int]:
 
 
 def _written_by(node: Node) -> Sequence[Node]:
-    """The nodes that a call may write to."""
+    """Return the nodes that a call may write to."""
     if node.target is aten("copy_"):
         return node.args[:1]
     return node.all_input_nodes if node.target.is_mutable else ()

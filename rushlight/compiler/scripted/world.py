@@ -1,11 +1,12 @@
-"""What a capture of scripted code finds outside of itself: arguments, attributes of objects, numbers that may change.
+"""The outside of a capture of scripted code: arguments, attributes of objects, numbers that may change.
+
 
 In: the objects among a call's arguments. Out: records of what was read (`reads`, `conditions`), of what native code takes as
-further inputs (`inputs`), and of what it has to put back (`written`, `containers`). A capture never changes an object: what its
-code assigns or appends stays here.
+further inputs (`inputs`), and of what a call has to write back (`written`, `containers`).
 
-Attributes of modules that the code never assigns are constants, under a check that they are the same objects. What it assigns
-is state: tensors are inputs, numbers are Symbols.
+A capture never changes an object: what its code assigns or appends is recorded here. Attributes of modules that the code never
+assigns are constants, with a check that they are still the same objects. Attributes that it assigns are state: tensors become
+inputs, numbers become Symbols.
 """
 
 from __future__ import annotations
@@ -56,24 +57,24 @@ class Attribute:
 
     @property
     def place(self) -> tuple:
-        """What it is called among a program's inputs."""
+        """Its key among a program's inputs."""
         return id(self.owner), self.name
 
     @property
     def read(self) -> Slot:
-        """How a call finds its value."""
+        """The reader of its value."""
         return Slot(self.read_owner, self.name)
 
 
 @dataclass(frozen=True, eq=False)
 class Container:
-    """A list or dict from outside: the copy that a capture works on, what was in it, and how a call finds it."""
+    """A list or dict from outside: `shadow` is the copy that the capture works on, `before` its first contents."""
 
     shadow: list | dict
     before: list | dict
     read: Reader
     grows: bool = False
-    """Whether the copy holds only what is to be appended."""
+    """Whether the copy holds only items to be appended."""
 
     @property
     def is_changed(self) -> bool:
@@ -96,8 +97,10 @@ class Written:
 
 
 class World:
-    """The outside of one capture. `assigned` names the attributes that its code assigns, `changes_containers` says whether it
-    changes lists or dicts that it did not make, `changing` are the sources of numbers that differ from call to call."""
+    """The outside of one capture. `assigned` names the attributes that its code assigns. `changes_containers` says whether it
+
+    changes lists or dicts that it did not make. `changing` are the sources of numbers that differ from call to call.
+    """
 
     def __init__(
         self, arguments: Arguments, written: Written, changing: frozenset[tuple], sizes: OpenSizes, recorder: Recorder | None
@@ -121,7 +124,7 @@ class World:
         self._first_readers: dict[int, Reader] = {}
         self._symbols: dict[tuple, Symbol] = {}
         self._fixed: set[int] = set()
-        self._kept: list[Symbol] = []  # so that their ids stay their own
+        self._kept: list[Symbol] = []  # keeps them alive, so that no other symbol gets their ids
         self._constants: set[int] = set()
         self._readers: dict[int, Reader] = {}
         self._fakes: dict[int, tuple[Tensor, Tensor, Reader]] = {}
@@ -140,16 +143,19 @@ class World:
         return found
 
     def is_outside(self, value: object) -> bool:
-        """Whether an object was there before the capture."""
+        """Return whether an object existed before the capture."""
         return id(value) in self._finders
 
     def reader_of(self, value: ScriptObject) -> Reader:
-        """How a call finds an object that was there before the capture."""
+        """Return the reader of an object that existed before the capture."""
         return self._finders[id(value)][2]
 
     def apart(self, arguments: Arguments) -> list[Reader]:
-        """How a call finds what has to be different objects, since some of it is changed: lists, dicts and objects, each of
-        which a capture takes for one of its own."""
+        """Return the readers of objects that have to be distinct because one of them is changed.
+
+
+        These are lists, dicts and objects; the capture assumes that no two of them are the same.
+        """
         found: list[Reader] = []
         if any(each.is_changed for each in self.containers.values()):
             found += [each.read for each in self.containers.values()]
@@ -162,8 +168,8 @@ class World:
     # Attributes
 
     def get(self, owner: ScriptObject, name: str) -> object:
-        """The value of an attribute."""
-        if id(owner) not in self._finders:  # made by the code itself
+        """Return the value of an attribute."""
+        if id(owner) not in self._finders:  # the code itself made it
             return owner.slots[name]
         key = (id(owner), name)
         if key not in self._values:
@@ -175,7 +181,8 @@ class World:
         if id(owner) not in self._finders:
             owner.slots[name] = value
             return
-        if name not in self.assigned:  # by code that is only found when it is called, which may have been read as constant
+        # The assigning code was only found at the call; the attribute may have been read as a constant before.
+        if name not in self.assigned:
             raise Unsupported(f"an assignment to '{name}' through an interface")
         self.written[id(owner), name] = self._attribute(owner, name)
         self._values[id(owner), name] = value
@@ -196,7 +203,7 @@ class World:
         return self._known(attribute, value, is_state)
 
     def _is_fixed(self, attribute: Attribute, value: ScriptObject) -> bool:
-        """Note what a call has to check of an object in an attribute; whether that makes it always the same object."""
+        """Record the checks on an object in an attribute; return whether they make it always the same object."""
         if attribute.name in self.assigned:
             self.conditions.append((attribute.read, value))
             return True
@@ -205,7 +212,7 @@ class World:
         return attribute.is_fixed
 
     def _known(self, attribute: Attribute, value: object, is_state: bool) -> object:
-        """A value that every call has to meet again."""
+        """Return a value that every call must find again."""
         if isinstance(value, list | dict | tuple):
             return self._copied(attribute.place, value, attribute.read, is_state)
         if is_state:
@@ -225,7 +232,7 @@ class World:
     # Containers
 
     def _copied(self, place: tuple, value: list | dict | tuple, read: Reader, is_state: bool) -> object:
-        """A copy of a container, whose elements a call reads, or meets again."""
+        """Copy a container whose elements a call reads, or has to find again."""
         found = self._shadows.get(id(value))
         if found is not None:
             self.aliases.append((self._first_readers[id(value)], read))
@@ -265,7 +272,7 @@ class World:
         return value
 
     def argument_containers(self, given: object, read: Reader) -> None:
-        """Note the lists and dicts of an argument, which the capture may change."""
+        """Record the lists and dicts of an argument, which the capture may change."""
         if isinstance(given, list | dict):
             self.containers[id(given)] = Container(given, given.copy(), read)
         if isinstance(given, list | tuple | dict):
@@ -273,7 +280,7 @@ class World:
                 self.argument_containers(item, Item(read, key))
 
     def unread_list(self, read: Reader) -> list:
-        """A stand-in for a list that the code only appends to."""
+        """Make a stand-in for a list that the code only appends to."""
         made: list = []
         self.containers[id(made)] = Container(made, [], read, grows=True)
         return made
@@ -281,7 +288,7 @@ class World:
     # Inputs and numbers
 
     def _input(self, place: tuple, value: Tensor, read: Reader) -> Tensor:
-        """The fake tensor for one that native code takes as an input."""
+        """Return the fake tensor for a tensor that becomes an input of native code."""
         key = id(value._impl)
         if key in self._constants:
             raise Unsupported("a parameter that is also state")
@@ -304,28 +311,28 @@ class World:
         return self._symbols[source]
 
     def argument_number(self, index: int, value: bool | int | float) -> Symbol:
-        """A number among the arguments."""
+        """Return the symbol of a number among the arguments."""
         return self._symbol(("argument", index), value, Argument(index))
 
     def is_constant(self, value: object) -> bool:
-        """Whether a value is a tensor of one element that native code would hold as a constant."""
+        """Return whether a value is a tensor of one element that native code would hold as a constant."""
         if not isinstance(value, Tensor):
             return False
         return not value._impl.fake and value._impl.numel == 1
 
     def element(self, operator: Operator, tensor: Tensor, value: object) -> object:
-        """What an operator gives for a constant of one element, which every call looks at again."""
+        """Return what an operator computes from a one-element constant; every call computes it again."""
         if not isinstance(value, bool | int | float):
             return value
         read = self._readers.get(id(tensor)) or Held(tensor, ("a constant",))
         return self._symbol(("constant", id(tensor)), value, Applied(operator, (read,)))
 
     def is_changing(self, symbol: Symbol) -> bool:
-        """Whether a number is known to differ from call to call."""
+        """Return whether a number is known to differ from call to call."""
         return not symbol.sources.isdisjoint(self.changing)
 
     def fixed(self, symbol: Symbol) -> bool | int | float:
-        """A number's value, which every call has to meet again."""
+        """Return a number's value, and make every call check it."""
         if id(symbol) not in self._fixed:
             self._fixed.add(id(symbol))
             self._kept.append(symbol)
@@ -333,18 +340,18 @@ class World:
         return symbol.value
 
     def tensor_of(self, symbol: Symbol) -> Tensor:
-        """A number as a 0-dim tensor, which is an input."""
+        """Make a number a 0-dim tensor that is an input."""
         with SuspendModes():
             made = find_packet("aten::scalar_tensor")(symbol.value, dtype=DTYPES[type(symbol.value)])
         return self._input(("number", len(self.inputs)), made, AsTensor(symbol.read, type(symbol.value)))
 
     def open_integer(self, symbol: Symbol) -> int:
-        """An int that native code takes as an input, where it is used as a size or index."""
+        """Make an int an input of native code, since it is used as a size or index."""
         place = ("int", *sorted(symbol.sources, key=str), id(symbol))
         if place in self.sizes.integers:
             return self.sizes.integers[place]
         made = self.sizes.integer(place, symbol.value)
-        if type(made) is int:  # 0 and 1 are not left open
+        if type(made) is int:  # 0 and 1 are never left open
             return self.fixed(symbol)
         self.inputs[place] = symbol.read
         self._kept.append(symbol)
@@ -352,7 +359,7 @@ class World:
 
 
 def path_of(read: Reader) -> Path:
-    """The path of an object that is reached by attributes from an argument."""
+    """Return the path by which an object is reached from an argument."""
     if isinstance(read, Argument):
         return (read.index,)
     if isinstance(read, Held):

@@ -1,6 +1,6 @@
-"""What each instruction of CPython 3.11 to 3.13 does to a followed frame. `breaks` lists those that break the graph.
+"""The effect of each CPython 3.11 to 3.13 instruction on a followed frame. `breaks` lists those that break the graph.
 
-In: a translator and an instruction. Out: the translator's stack, variables and position as they are after it.
+In: a translator and an instruction. Out: the translator's stack, variables and position after it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Instructions that break the graph, and why: what they do is left to Python. Every other one has a handler."""
+"""Instructions that break the graph, each with the reason. Python runs them; every other instruction has a handler."""
 
 from __future__ import annotations
 
 BREAKS: dict[str, str] = {
-    # Exception groups: which part of a group is caught is for Python to say.
+    # Exception groups: only Python can split them.
     "CHECK_EG_MATCH": "except*", "PREP_RERAISE_STAR": "except*",
     "CALL_INTRINSIC_2": "except*, or a type parameter with a bound",
-    # Coroutines are driven by an event loop, of which a graph knows nothing.
+    # Coroutines need an event loop.
     "BEFORE_ASYNC_WITH": "async with", "END_ASYNC_FOR": "async for", "GET_AITER": "async for", "GET_ANEXT": "async for",
     "GET_AWAITABLE": "await", "ASYNC_GEN_WRAP": "an asynchronous generator",
     # Bodies of classes and modules keep their variables in a dict, not in a frame.

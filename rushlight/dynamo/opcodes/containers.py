@@ -1,4 +1,4 @@
-"""Containers are built and unpacked, and match statements look into them."""
+"""Instructions that build and unpack containers, and those of match statements."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _extend(tx: Frame, instruction: Instruction) -> None:
 
 
 def _is_iterable(value: Value) -> bool:
-    """Whether a value may be iterated over. What is no constant says so itself."""
+    """Whether a value may be iterated over. Values that are no constants report that themselves later."""
     return not value.is_constant() or any(hasattr(value.python_type(), name) for name in ("__iter__", "__getitem__"))
 
 
@@ -129,11 +129,10 @@ def _get_len(tx: Frame, instruction: Instruction) -> None:
 # Match statements
 
 
-# Flags of types: what patterns of sequences and mappings match, and whether a class's only positional pattern is the object.
+# Type flags (Py_TPFLAGS_SEQUENCE, _MAPPING, _MATCH_SELF) that decide whether a pattern matches.
 _IS_SEQUENCE, _IS_MAPPING, _MATCHES_ITSELF = 1 << 5, 1 << 6, 1 << 22
 
 
-_SEQUENCE, _MAPPING = 1 << 5, 1 << 6  # flags of types that match such patterns
 
 
 @opcode("MATCH_MAPPING")

@@ -1,4 +1,4 @@
-"""Jumps, loops, and how frames and generators end and go on."""
+"""Jumps, loops, returns and generators."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _for_iter(tx: Frame, instruction: Instruction) -> None:
     if PYTHON < (3, 12):
         tx.pop()
     else:
-        tx.push(NULL)  # for END_FOR
+        tx.push(NULL)  # END_FOR pops it
     tx.jump(instruction.target)
 
 

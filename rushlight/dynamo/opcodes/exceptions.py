@@ -1,4 +1,4 @@
-"""Exceptions are raised and handled; with statements."""
+"""Raising and handling of exceptions; with statements."""
 
 from __future__ import annotations
 

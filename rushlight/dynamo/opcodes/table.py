@@ -1,4 +1,4 @@
-"""The table of what instructions do, which the modules of this package fill, and the constants of code objects."""
+"""The table of instruction handlers, which the modules of this package fill, and the constants of code objects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HANDLERS: dict[str, Callable[[Any, Instruction], None]] = {}
 
 
 class Frame(Following, Protocol):
-    """The frame whose instructions are followed: what values know of it, and its stack and variables."""
+    """The frame whose instructions are followed: the interface for values, plus its stack and variables."""
 
     code: CodeType
     stack: list[Value]
@@ -32,23 +32,23 @@ class Frame(Following, Protocol):
     handled: list[Value]
 
     def popn(self, count: int) -> list[Value]:
-        """Take the `count` values on top of the stack, in the order in which they were pushed."""
+        """Pop the top `count` values, in the order in which they were pushed."""
 
     def jump(self, index: int) -> None:
-        """Go on at an instruction."""
+        """Continue at an instruction."""
 
     def load_global(self, name: str) -> Value:
         """A global variable or builtin."""
 
     def returned(self, value: Value) -> Exception:
-        """What ends the frame with a result."""
+        """The exception that ends the frame with a result."""
 
     def yielded(self, value: Value) -> Exception:
-        """What suspends the frame with a value."""
+        """The exception that suspends the frame with a value."""
 
 
 def opcode(*names: str) -> Callable:
-    """Register what instructions do."""
+    """Register a function as handler of instructions."""
 
     def register(function: Callable) -> Callable:
         for name in names:
@@ -60,7 +60,7 @@ def opcode(*names: str) -> Callable:
 
 @lru_cache(maxsize=2048)
 def handled(code: CodeType) -> tuple[tuple[Instruction, ...], tuple[Callable[[Any, Instruction], None] | None, ...]]:
-    """The instructions of a code object, and what each does; None for those that break the graph."""
+    """The instructions of a code object, and their handlers; None for those that break the graph."""
     instructions = decode(code)
     return instructions, tuple([HANDLERS.get(instruction.opname) for instruction in instructions])
 

@@ -57,7 +57,7 @@ def _load_const(tx: Frame, instruction: Instruction) -> None:
         tx.push(constant(tx, value))
 
 
-_LOADS_CELLS = PYTHON >= (3, 13)  # for closures, like variables
+_LOADS_CELLS = PYTHON >= (3, 13)  # LOAD_FAST loads cells for closures
 
 
 def _local(tx: Frame, name: str) -> Value:
@@ -99,7 +99,7 @@ def _load_fast_and_clear(tx: Frame, instruction: Instruction) -> None:
     name = instruction.argval
     if name in tx.code.co_freevars and instruction.arg < len(tx.code.co_varnames):
         raise GraphBreak("a comprehension that hides a variable of an outer function")
-    hidden = tx.cells.pop(name, None)  # a comprehension's own variable may share the place of one that functions captured
+    hidden = tx.cells.pop(name, None)  # a comprehension's variable may share the slot of a captured one
     tx.push(tx.locals.pop(name, NULL) if hidden is None else hidden)
 
 
@@ -126,7 +126,7 @@ def _store_fast(tx: Frame, instruction: Instruction) -> None:
 @opcode("DELETE_FAST")
 def _delete_fast(tx: Frame, instruction: Instruction) -> None:
     name = instruction.argval
-    if has_finalizer(tx.locals.get(name)) and not name.startswith("__"):  # others are of the generated code
+    if has_finalizer(tx.locals.get(name)) and not name.startswith("__"):  # names with __ belong to generated code
         raise GraphBreak(f"{name} is deleted, whose class defines __del__")
     if type(tx.locals.get(name)) is not PendingValue:
         _local(tx, name)

@@ -1,4 +1,4 @@
-"""What Python's builtins and standard functions do to tracked values: each module fills `handlers.HANDLERS`."""
+"""Python's builtins and standard functions on tracked values: each module fills `handlers.HANDLERS`."""
 
 from __future__ import annotations
 

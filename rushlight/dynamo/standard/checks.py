@@ -1,4 +1,4 @@
-"""`torch._check` and its like: what a program says of sizes is known from then on, and checked when the graph runs."""
+"""`torch._check` and the like: the capture learns what a program states about sizes, and the graph checks it when it runs."""
 
 from __future__ import annotations
 

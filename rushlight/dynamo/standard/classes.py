@@ -1,5 +1,5 @@
-"""Classes of the library whose objects are tracked in a way of their own, and functions that ask what capture knows by itself;
-built-in `__new__` called by name."""
+"""Library classes with tracked values of their own kind, functions that ask about the capture, and built-in `__new__` called by
+name."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _autocast(
     tx: Following, device_type: Value, dtype: Value = NONE, enabled: Value = TRUE, cache_enabled: Value = NONE
 ) -> Value:
     arguments = tuple(value.constant() for value in (device_type, dtype, enabled, cache_enabled))
-    autocast(*arguments)  # raises and warns as it would
+    autocast(*arguments)  # raises and warns like eager
     return RegionValue(autocast, arguments)
 
 
@@ -63,13 +63,13 @@ def _size(tx: Following, numbers: Value | None = None) -> Value:
 
 
 def _constant_tensor(tx: Following, data: Value, **options: Value) -> Value:
-    """`torch.tensor(...)` of numbers: a constant of the graph, of which each run has a copy."""
+    """`torch.tensor(...)` of numbers: a constant of the graph, which each run copies."""
     if isinstance(data, ArrayValue) and "requires_grad" not in options:
         return tx.call_in_graph("call_method", "to", [data.tensor], {**options, "copy": ConstantValue(True)})
     if "requires_grad" in options and (not options["requires_grad"].is_constant() or options["requires_grad"].constant()):
         raise GraphBreak("a tensor made by the program that requires grad")
     options.pop("requires_grad", None)
-    if isinstance(data, TensorValue):  # a copy, as the warning that eager gives says
+    if isinstance(data, TensorValue):  # eager copies, too, and warns
         detached = tx.call_in_graph("call_method", "detach", [data], {})
         return tx.call_in_graph("call_method", "to", [detached], {**options, "copy": ConstantValue(True)})
     arguments = {name: value.constant() for name, value in options.items()}
@@ -85,7 +85,7 @@ def _constant_tensor(tx: Following, data: Value, **options: Value) -> Value:
 
 
 def _as_tensor(tx: Following, data: Value, dtype: Value = NONE, device: Value = NONE) -> Value:
-    """`torch.as_tensor(...)`: a tensor of that dtype on that device is returned as it is, any other is converted."""
+    """`torch.as_tensor(...)`: a tensor with that dtype and device is returned itself, anything else is converted."""
     options = {name: value for name, value in (("dtype", dtype), ("device", device)) if value is not NONE}
     data = data.tensor if isinstance(data, ArrayValue) else data
     if not isinstance(data, TensorValue):
@@ -102,7 +102,7 @@ HANDLERS[is_autocast_enabled] = lambda tx, *args: fold(is_autocast_enabled, *arg
 HANDLERS[inspect.isgeneratorfunction] = lambda tx, function: ConstantValue(
     isinstance(function, FunctionValue) and bool(function.code.co_flags & inspect.CO_GENERATOR)
 )
-# A mask whose values are not known is used as it is: that it is the causal one would only be a hint.
+# A mask with unknown values is used as it is: knowing that it is causal would only be a hint.
 HANDLERS[_is_causal] = lambda tx, mask, hint: ConstantValue(bool(hint.constant()) if hint.is_constant() else hint.truth(tx))
 
 

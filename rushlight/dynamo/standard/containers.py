@@ -1,4 +1,4 @@
-"""Classes of containers, called; copies of containers."""
+"""Constructors of containers, and copies of containers."""
 
 from __future__ import annotations
 

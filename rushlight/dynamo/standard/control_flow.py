@@ -1,4 +1,4 @@
-"""`cond` and `while_loop` in captured functions: one node, whose functions are graphs of their own."""
+"""`cond` and `while_loop` in captured functions: each call is one node, which holds subgraphs for its functions."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from rushlight.fx.node import Node
 
 operators = LazyModule("rushlight.library.control_flow")
-subgraphs = LazyModule("rushlight.dynamo.subgraphs")  # which follows code, and so needs all kinds of values
+subgraphs = LazyModule("rushlight.dynamo.subgraphs")  # imported late: it follows code, and so imports all kinds of values
 
 
 def _cond(tx: Following, pred: Value, true_fn: Value, false_fn: Value, operands: Value | None = None) -> Value:
     args = [] if operands is None else operands.items_of(tx)
-    if not isinstance(pred, TensorValue):  # known now
+    if not isinstance(pred, TensorValue):  # the condition is known at capture
         return (true_fn if pred.truth(tx) else false_fn).call(tx, args, {})
     if pred.fake.numel() != 1:
         raise GraphBreak("cond whose condition is no tensor of one element")

@@ -51,7 +51,7 @@ def _deepcopy(tx: Following, value: Value, memo: Value = NONE) -> Value:
 
 
 class _Copier:
-    """One deep copy. `made` are the copies of the values that were met, which are kept alive with them."""
+    """One deep copy. `made` maps ids of copied values to (value, copy); holding the value keeps its id unique."""
 
     def __init__(self, tx: Following) -> None:
         self.tx = tx
@@ -100,7 +100,7 @@ class _Copier:
 
 
 def _empty_like(value: ObjectValue) -> ObjectValue:
-    """An object of the same class without attributes. A graph break for classes that say how they are copied or use slots."""
+    """A new object of the same class without attributes. GraphBreak for classes that customize copying or use slots."""
     kind = value.kind
     says_how = any(isinstance(look_up(kind, name), types.FunctionType) for name in _PICKLING)
     if isinstance(value, ModuleValue) or says_how or look_up(kind, "__slots__") not in (MISSING, ()):

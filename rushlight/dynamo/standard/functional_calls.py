@@ -1,4 +1,4 @@
-"""`func.functional_call`: a module is followed with other tensors in the place of its parameters and buffers."""
+"""`func.functional_call`: calls a module with its parameters and buffers replaced."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _pairs(tx: Following, mapping: Value) -> Iterator[list[Value]]:
 
 @contextmanager
 def _replaced(tx: Following, module: ModuleValue, tensors: dict[str, Value], tie_weights: bool) -> Iterator[None]:
-    """In the block, members of the module and its submodules are these."""
+    """In the block, these tensors replace members of the module and its submodules."""
     slots = stateless.slots_of(module.real)
     if not tensors.keys() <= slots.keys():
         raise GraphBreak("functional_call with names that the module has not")
@@ -64,7 +64,7 @@ def _replaced(tx: Following, module: ModuleValue, tensors: dict[str, Value], tie
 
 
 def _with_tied(tensors: dict[str, Value], slots: dict) -> dict[str, Value]:
-    """The tensors under all names of the parameters that they stand for."""
+    """Extend the tensors to all names of tied parameters."""
     places: dict[int, list[str]] = {}
     for name, (members, key) in slots.items():
         places.setdefault(id(members[key]), []).append(name)

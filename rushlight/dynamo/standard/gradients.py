@@ -1,6 +1,7 @@
 """Calls that put code of the program into the backward pass: `Function.apply` and `Tensor.register_hook`.
 
-That code is followed at once (`dynamo.gradients`), and one node behind the forward's puts it on the tape when the graph runs.
+That code is captured right away (`dynamo.gradients`). One node after the forward's attaches it to the autograd tape when the
+graph runs.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from rushlight.fx.node import Node
 if TYPE_CHECKING:
     from rushlight.dynamo.values.base import Following
 
-gradients = LazyModule("rushlight.dynamo.gradients")  # which follows code, and so needs all kinds of values
+gradients = LazyModule("rushlight.dynamo.gradients")  # imported late: it follows code, and so imports all kinds of values
 
-_MOST_OPTIONAL = 3  # of outputs whose gradients may be None, for each set of which the backward is followed
+_MAX_OPTIONAL = 3  # the backward is captured once for each subset of them that may be None
 
 
 # Functions
@@ -52,13 +53,13 @@ def _apply(tx: Following, kind: Value, *args: Value, **kwargs: Value) -> Value:
 
 
 def _in_order(tx: Following, kind: Value, args: Sequence[Value], kwargs: dict[str, Value]) -> list[Value]:
-    """All arguments by position."""
+    """Convert keyword arguments to positional ones."""
     if not kwargs:
         return list(args)
     forward = kind.attribute(tx, "forward")
     if not isinstance(forward, FunctionValue):
         raise GraphBreak(f"keyword arguments of {kind}.apply()")
-    first = is_none(kind.attribute(tx, "setup_context"))  # the ctx
+    first = is_none(kind.attribute(tx, "setup_context"))  # skip the ctx parameter
     names = forward.code.co_varnames[first : forward.code.co_argcount][len(args) :]
     named = list(itertools.takewhile(lambda name: name in kwargs, names))
     if len(named) < len(kwargs):
@@ -75,7 +76,7 @@ def _forward(tx: Following, kind: Value, ctx: Value, args: list[Value]) -> Value
 
 
 def _record(tx: Following, function: type[Function], ctx: Value, args: list[Value], outputs: list[Value]) -> list[Value]:
-    """The outputs with the Function's backward in their history."""
+    """Attach the Function's backward to the outputs' autograd history."""
     saved, dirty, others = (_marked(tx, ctx, name) for name in ("_to_save", "_dirty", "_non_differentiable"))
     if any(value.is_from_outside for value in dirty if isinstance(value, TensorValue)):
         raise GraphBreak(f"{function.__name__} writes to a tensor from outside")
@@ -105,13 +106,13 @@ def _marked(tx: Following, ctx: Value, name: str) -> list[Value]:
 
 
 def _arriving(function: type[Function], outputs: list[Value], materialize: bool) -> list[tuple[bool, ...]]:
-    """For which outputs a backward may be given gradients: all, unless it takes None for them."""
+    """The sets of outputs that may receive gradients: all outputs at once, unless the backward accepts None."""
     tensors = [isinstance(value, TensorValue) for value in outputs]
     if materialize:
         return [tuple(tensors)]
     optional = [_is_differentiable(value) for value in outputs]
-    if sum(optional) > _MOST_OPTIONAL:
-        raise GraphBreak(f"{function.__name__} has set_materialize_grads(False) and more than {_MOST_OPTIONAL} outputs")
+    if sum(optional) > _MAX_OPTIONAL:
+        raise GraphBreak(f"{function.__name__} has set_materialize_grads(False) and more than {_MAX_OPTIONAL} outputs")
     found = itertools.product(*[(True, False) if is_optional else (False,) for is_optional in optional])
     return [arriving for arriving in found if any(arriving)]
 
@@ -119,7 +120,7 @@ def _arriving(function: type[Function], outputs: list[Value], materialize: bool)
 def _capture(
     tx: Following, function: type[Function], ctx: Value, around: list[Value], outputs: list[Value], arriving: tuple[bool, ...]
 ) -> tuple[Any, list[Node]]:
-    """The Function's backward where these gradients arrive, and the nodes that it reads."""
+    """Capture the Function's backward for this set of gradients; also returns the nodes that it reads."""
 
     def follow(given: list[Value]) -> list[Value]:
         each = iter(given)
@@ -133,7 +134,7 @@ def _capture(
 
 
 def item_of(tx: Following, node: Node, index: int, value: TensorValue, result: Tensor) -> TensorValue:
-    """The tracked value of item `index` of a node's result, which is `value` again if it is the very tensor."""
+    """The tracked value of item `index` of a node's result; `value` itself if the item is the same tensor."""
     item = tx.graph.graph.create_node("call_function", operator.getitem, (node, index))
     item.stack_trace = node.stack_trace
     item.meta["example_value"] = item.meta["val"] = result
@@ -144,7 +145,7 @@ def item_of(tx: Following, node: Node, index: int, value: TensorValue, result: T
 
 
 def nodes_of(values: Sequence[Value]) -> tuple:
-    """The nodes of tensors, and None for what is none."""
+    """The nodes of tensors; None for other values."""
     return tuple([value.graph_node if isinstance(value, TensorValue) else None for value in values])
 
 

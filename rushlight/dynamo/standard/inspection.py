@@ -1,4 +1,4 @@
-"""Builtins that ask or change one object: its length, type, attributes; conversions; what no capture can follow."""
+"""Builtins about one object: length, type, attributes, conversions; and calls that no capture can follow."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _isinstance(tx: Following, value: Value, kinds: Value) -> Value:
     wanted = kinds.constant()
     kind = value.python_type()
     for one in wanted if isinstance(wanted, tuple) else (wanted,):
-        if isinstance(one, TensorType):  # `FloatTensor`: what its instances are depends on their dtype
+        if isinstance(one, TensorType):  # `FloatTensor` and the like: the dtype decides
             if issubclass(kind, Tensor) and value.attribute(tx, "dtype").constant() is one.dtype:
                 return ConstantValue(True)
             continue

@@ -1,4 +1,4 @@
-"""Builtins and `itertools` that go over iterables."""
+"""Builtins and `itertools` on iterables."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _filter(tx: Following, function: Value, values: Value) -> Value:
 
 
 def _runs_code(values: Value) -> bool:
-    """Whether iterating runs code of the program, or may see a change before the next value is taken."""
+    """Whether iterating runs code of the program, or sees changes made between two steps."""
     return not (isinstance(values, RangeValue) or (isinstance(values, SequenceValue) and not values.is_mutable))
 
 
@@ -166,7 +166,7 @@ def _accumulate(tx: Following, iterable: Value, func: Value = NONE, initial: Val
     return IteratorValue(found, itertools.accumulate, runs_code=True)
 
 
-def _of_tuples(kind: type) -> Callable:
+def _tuple_iterator(kind: type) -> Callable:
     def make(tx: Following, iterable: Value, *count: Value, **named: Value) -> Value:
         options = {name: value.constant() for name, value in named.items()}
         groups = kind(iterable.items_of(tx), *[value.constant() for value in count], **options)
@@ -176,7 +176,7 @@ def _of_tuples(kind: type) -> Callable:
 
 
 for _kind in (itertools.permutations, itertools.combinations, itertools.combinations_with_replacement, itertools.pairwise):
-    HANDLERS[_kind] = _of_tuples(_kind)
+    HANDLERS[_kind] = _tuple_iterator(_kind)
 
 
 @handles(itertools.zip_longest)

@@ -1,4 +1,4 @@
-"""Warnings and log records: they are issued after the graph has run, with the place that the program issues them from."""
+"""Warnings and log records: issued after the graph has run, with the place in the program that issued them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _warn(
         raise GraphBreak("a warning that is no text known at capture")
     text, level = message.constant(), max(stacklevel.constant(), 1)
     frames = _frames(tx)
-    if level > len(frames):  # the program's callers, whom only the run knows
+    if level > len(frames):  # the stack level lies in the program's callers, known only at run time
         tx.effects.call_later(warnings.warn, text, kind, level - len(frames) + 1)
         return NONE
     frame = frames[level - 1]
@@ -50,13 +50,13 @@ def _warn(
 
 
 def warn_at(text: str, kind: type[Warning], file: str, line: int, module: str, namespace: dict) -> None:
-    """Warn as a line of a module with these globals does."""
+    """Warn from a line of a module with these globals."""
     registry = namespace.setdefault("__warningregistry__", {})
     warnings.warn_explicit(text, kind, file, line, module, registry, namespace)
 
 
 def _frames(tx: Following) -> list[Following]:
-    """The frames that are followed, innermost first."""
+    """The followed frames, innermost first."""
     found: list[Following] = []
     frame: Following | None = tx
     while frame is not None:
@@ -66,7 +66,7 @@ def _frames(tx: Following) -> list[Following]:
 
 
 def _action(text: str, kind: type[Warning], module: str, line: int) -> str:
-    """What the filters say now of a warning."""
+    """The action that the current warning filters give for a warning."""
     for action, message, category, place, number in warnings.filters:
         fits = (message is None or _matches(message, text)) and (place is None or _matches(place, module))
         if fits and issubclass(kind, category) and number in (0, line):
@@ -99,7 +99,7 @@ def _log(tx: Following, logger: Value, level: Value, message: Value, values: Val
 
 
 def log_at(logger: logging.Logger, level: int, message: object, values: tuple, file: str, line: int, function: str) -> None:
-    """Log as a line of a function does."""
+    """Log with the place of a line in a function."""
     logger.handle(logger.makeRecord(logger.name, level, file, line, message, values, None, function))
 
 

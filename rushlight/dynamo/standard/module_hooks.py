@@ -1,7 +1,7 @@
 """Backward hooks of modules: `register_full_backward_hook` and `register_full_backward_pre_hook`.
 
-The module's call is followed as it is written (`nn/modules/backward_hooks.py`), except for where tensors pass its boundary:
-those are two nodes. The hooks are followed where the outputs pass, when the sizes of all gradients are known.
+The module's call is followed as written (`nn/modules/backward_hooks.py`), but tensors cross its boundary by two nodes, one at
+the inputs and one at the outputs. The hooks are captured at the outputs, when the sizes of all gradients are known.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from rushlight.autograd.captured import CapturedBackward
     from rushlight.dynamo.values.base import Following
 
-gradients = LazyModule("rushlight.dynamo.gradients")  # which follows code, and so needs all kinds of values
+gradients = LazyModule("rushlight.dynamo.gradients")  # imported late: it follows code, and so imports all kinds of values
 
 
 class CrossingValue(Value):
-    """What a call of a module keeps between its two sides; `fakes` are those of the inputs that have gradients."""
+    """Links the input and output side of a module's call; `fakes` are the fake inputs that have gradients."""
 
     def __init__(self, node: Node, fakes: list[Tensor]) -> None:
         self.graph_node = node
@@ -70,7 +70,7 @@ def _leave(tx: Following, boundary: ObjectValue, tensors: list[TensorValue], pla
 def _follow_outputs(
     tx: Following, boundary: ObjectValue, tensors: list[TensorValue]
 ) -> tuple[CapturedBackward, list[Node], list[Value]]:
-    """The pre-hooks, the nodes that they read, and the gradients of all outputs after them."""
+    """Capture the pre-hooks; returns them, the nodes that they read, and the gradients of all outputs after them."""
     arrived: list[Value] = []
 
     def follow(given: list[Value]) -> list[Value]:
@@ -86,7 +86,8 @@ def _follow_outputs(
 def _follow_inputs(
     tx: Following, boundary: ObjectValue, crossing: CrossingValue, arrived: list[Value]
 ) -> tuple[CapturedBackward, list[Node]]:
-    """The hooks, given the gradients of the inputs, then those of the outputs that arrived; and the nodes that they read."""
+    """Capture the hooks, which get the gradients of the inputs, then the arrived ones of the outputs; also returns the nodes
+    that they read."""
     count = len(crossing.fakes)
 
     def follow(given: list[Value]) -> list[Value]:

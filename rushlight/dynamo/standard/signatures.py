@@ -1,4 +1,4 @@
-"""`inspect.signature`, `typing.get_args` and their like: what they say of what is known completely is the same at every run."""
+"""`inspect.signature`, `typing.get_args` and the like: their results are constants if the argument is fully known."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _real(value: Value) -> Any:
-    """The function, method, class or object that the program asks about."""
+    """The real function, method, class or object that the program asks about."""
     if isinstance(value, BoundMethodValue):
         receiver = value.owner.constant() if value.owner.is_constant() else getattr(value.owner, "real", None)
         return _real(value.function).__get__(object() if receiver is None else receiver)

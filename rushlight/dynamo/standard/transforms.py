@@ -1,5 +1,5 @@
-"""`vmap`, `func.grad`, `vjp`, `jvp`, `jacrev` and their like, called in captured functions: each call is one node of the graph,
-which holds the function's own graph."""
+"""`vmap`, `func.grad`, `vjp`, `jvp`, `jacrev` and the like in captured functions: each call is one node, which holds a subgraph
+for the function."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from rushlight.dynamo.subgraphs import Tree
     from rushlight.dynamo.values.base import Following
 
-subgraphs = LazyModule("rushlight.dynamo.subgraphs")  # which follows code, and so needs all kinds of values
+subgraphs = LazyModule("rushlight.dynamo.subgraphs")  # imported late: it follows code, and so imports all kinds of values
 Call = Callable[["Following", Value, list[Value], dict[str, Value]], Value]
 
 
 class TransformedValue(Value):
-    """A function that a transform made: `run` says what a call of it does with the function it was made from."""
+    """A function that a transform returned: `run` follows a call of it, given the original function."""
 
     def __init__(self, name: str, function: Value, run: Call) -> None:
         self.name = name
@@ -92,7 +92,7 @@ def _mapped(tx: Following, function: Value, args: list[Value], kwargs: dict[str,
 
 
 class _Named:
-    """A function's name in messages."""
+    """A stand-in with a function's `__name__`, for messages."""
 
     def __init__(self, function: Value) -> None:
         self.__name__ = getattr(function, "name", str(function)).rpartition(".")[2]
@@ -131,7 +131,7 @@ def _call_mapped(tx: Following, closed: dict[str, Value], args: list[Value], kwa
 
 
 class _Points:
-    """Arguments with respect to which a function is differentiated."""
+    """The arguments by which a function is differentiated."""
 
     def __init__(self, tx: Following, args: list[Value], argnums: Any) -> None:
         self.args = args
@@ -145,14 +145,14 @@ class _Points:
             self.fakes = [value.fake.detach().requires_grad_() for value in self.tensors]
 
     def arguments(self, tx: Following, points: list[Value]) -> list[Value]:
-        """All arguments, with these for the chosen ones."""
+        """All arguments, with the chosen ones replaced by these."""
         made = list(self.args)
         for number, value in zip(self.numbers, self.tree.rebuilt(points).items_of(tx), strict=True):
             made[number] = value
         return made
 
     def like(self, tx: Following, values: list[Value]) -> Value:
-        """Values for the points' tensors, in the form of the chosen arguments."""
+        """Values for the points' tensors, in the structure of the chosen arguments."""
         made = self.tree.rebuilt(values)
         return made.items_of(tx)[0] if self.is_single else made
 
@@ -178,7 +178,7 @@ def _follow(tx: Following, what: str, function: Value, points: _Points, kwargs: 
 
 def _switched(tx: Following, enabled: bool) -> bool:
     before = state.grad_enabled
-    state.grad_enabled = enabled  # transforms record whatever the mode is around them
+    state.grad_enabled = enabled  # transforms record gradients in any grad mode
     return before
 
 
@@ -260,7 +260,7 @@ _DEFAULTS = {"argnums": 0, "has_aux": False, "chunk_size": None}
 
 
 def _differentiated(name: str, make: Callable[..., Call], *options: str) -> Callable:
-    """What makes a transformed function of a call of the transform."""
+    """A handler of a transform: it returns the transformed function."""
 
     def transform(tx: Following, func: Value, *args: Value, **kwargs: Value) -> Value:
         given = dict(zip(("argnums", "has_aux"), args, strict=False)) | kwargs
@@ -271,7 +271,7 @@ def _differentiated(name: str, make: Callable[..., Call], *options: str) -> Call
 
 
 def _closure(transform: Callable, *options: str) -> Callable:
-    """The same for a call of a function that the transform made before."""
+    """A handler for calls of a function that the transform returned before the capture."""
 
     def call(tx: Following, closed: dict[str, Value], args: list[Value], kwargs: dict[str, Value]) -> Value:
         given = {name: closed[name] for name in options if name in closed}

@@ -1,1 +1,1 @@
-"""Tracked values: what the symbolic interpreter knows of each Python value, one class per kind of value."""
+"""Tracked values: what the symbolic interpreter knows about each Python value, with one class per kind of value."""

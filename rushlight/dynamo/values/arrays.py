@@ -1,7 +1,7 @@
-"""Arrays of NumPy in captured functions: tensors of the graph, on which NumPy's functions and methods become nodes.
+"""NumPy arrays in captured functions: they are tensors of the graph, and NumPy's functions and methods become nodes.
 
-What an operation needs that is not known here (a function without a counterpart, an argument that is not understood, an error)
-ends the graph, and NumPy runs it.
+The graph breaks at an operation that this module does not know (no counterpart, an unknown argument, an error), and NumPy runs
+it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _CALLABLES = (np.ufunc, type(np.sum), types.FunctionType, types.BuiltinFunctionT
 
 
 class ArrayValue(Value):
-    """An array: the tensor that has its values."""
+    """An array, tracked as the tensor that holds its values."""
 
     kind = np.ndarray
 
@@ -53,7 +53,7 @@ class ArrayValue(Value):
 
     @property
     def dtype(self) -> np.dtype:
-        """That of the array."""
+        """The array's dtype."""
         return self.tensor.fake.dtype.numpy
 
     def truth(self, tx: Following) -> bool:
@@ -121,7 +121,7 @@ class ArrayMethodValue(Value):
 
 
 class ArrayFunctionValue(FixedValue):
-    """A function of NumPy that has a counterpart on tensors."""
+    """A NumPy function that has a counterpart on tensors."""
 
     def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return call(tx, counterparts()[self.value], args, kwargs)
@@ -135,19 +135,19 @@ class ArrayFunctionValue(FixedValue):
 
 @functools.cache
 def counterparts() -> dict[Any, Callable]:
-    """By function of NumPy: what stands for it."""
+    """NumPy function -> its counterpart on tensors."""
     return array_functions.functions()
 
 
 def is_array_function(value: object) -> bool:
-    """Whether a function is one of NumPy's that captures know."""
+    """Whether captures have a counterpart for a NumPy function."""
     if not isinstance(value, _CALLABLES) or not str(getattr(value, "__module__", "numpy")).startswith("numpy"):
         return False
     return value in counterparts()
 
 
 def is_array(value: object) -> bool:
-    """Whether an object is an array that a tensor can lie over."""
+    """Whether a tensor can share an array's memory."""
     if type(value) is not np.ndarray or not value.dtype.isnative or not value.flags.writeable or not RULES.trace_numpy:
         return False
     try:
@@ -158,7 +158,7 @@ def is_array(value: object) -> bool:
 
 
 def call(tx: Following, function: Callable, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """A node that calls a function of `array_functions`; what it makes is an array."""
+    """Add a node that calls a function of `array_functions`; its results are arrays."""
     if any(isinstance(value, TensorValue) for value in args) and function.__name__ not in ("array", "asarray"):
         raise GraphBreak(f"np.{function.__name__} of a tensor", "call it on tensor.numpy()")
     try:
@@ -179,7 +179,7 @@ def _arrays(made: Value) -> Value:
 
 
 def _plain(value: Value) -> Value:
-    """An argument with tensors for arrays, and dtypes of this library for those of NumPy."""
+    """Convert arrays in an argument to tensors, and NumPy's dtypes to this library's."""
     if isinstance(value, ArrayValue):
         return value.tensor
     if isinstance(value, SequenceValue):
@@ -195,7 +195,7 @@ def _is_scalar_type(value: object) -> bool:
 
 
 def binary(tx: Following, symbol: str, left: Value, right: Value) -> Value:
-    """`left symbol right` where one of them is an array."""
+    """`left symbol right` where at least one is an array."""
     plain = symbol if symbol in BINARY or symbol in COMPARISONS else symbol[:-1]
     for value in (left, right):
         is_number = value.is_constant() and isinstance(value.constant(), bool | int | float | complex)

@@ -1,7 +1,7 @@
-"""The base of tracked values: what every kind of value can be asked while a frame is followed.
+"""The base of tracked values: the operations that a followed frame may ask of every kind of value.
 
-The protocols say what values ask in turn of the frame, of the capture that it belongs to, and of the writer of generated code.
-Values know no more of these.
+The protocols are the interfaces through which values use the frame, its capture, and the writer of generated code. Values know
+nothing else of these.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 
 class Value:
-    """What is known of one Python value. `source` says how the frame reaches it; None for values made by the program.
+    """What is known about one Python value. `source` says how the frame reaches it; None for values that the program made.
 
-    A method that a kind of value does not answer breaks the graph.
+    An operation that a kind of value does not implement breaks the graph.
     """
 
     source: Source | None = None
-    is_of_library = False  # whether it is state of this library, which may only be read
+    is_of_library = False  # state of this library, which programs may only read
 
     def python_type(self) -> type:
         """The value's type."""
@@ -48,15 +48,15 @@ class Value:
         return False
 
     def constant(self) -> Any:
-        """The Python value itself, for values that are known completely and never change."""
+        """The Python value itself, if it is fully known and immutable."""
         raise GraphBreak(f"{self} is not a constant")
 
     def operand(self) -> Any:
-        """The same for arithmetic and comparisons, where an open integer stays open."""
+        """The constant for arithmetic and comparisons; an open integer stays symbolic."""
         return self.constant()
 
     def snapshot(self) -> Any:
-        """The value as it is now, for functions that only look at it."""
+        """The current value, for functions that only read it."""
         return self.constant()
 
     def truth(self, tx: Following) -> bool:
@@ -72,7 +72,7 @@ class Value:
         raise GraphBreak(f"cannot iterate over {self}")
 
     def iterator(self, tx: Following) -> Value | None:
-        """`iter(value)` for values that are followed while they are iterated over; None for others."""
+        """`iter(value)` for values whose iteration is followed step by step; None for others."""
         return None
 
     def attribute(self, tx: Following, name: str) -> Value:
@@ -114,11 +114,11 @@ class Value:
         raise GraphBreak(f"whether {self} is {other} is not known")
 
     def node(self, tx: Following) -> Any:
-        """What stands for the value among the arguments of a graph's node."""
+        """The argument that represents the value in a graph node."""
         raise GraphBreak(f"{self} cannot be an argument of an operation in the graph")
 
     def write(self, writer: Writer) -> str:
-        """An expression of generated code that makes the value; it may add statements before."""
+        """An expression of generated code that rebuilds the value; it may add statements before."""
         raise GraphBreak(f"{self} cannot be made again in generated code")
 
     def __str__(self) -> str:
@@ -126,7 +126,7 @@ class Value:
 
 
 class PendingValue(Value):
-    """A value from outside that nothing has looked at: `make` wraps it, and guards it, at its first use."""
+    """A lazy value from outside: `make` wraps and guards it at its first use."""
 
     def __init__(self, make: Callable[[], Value], source: Source, kind: type) -> None:
         self.make = make
@@ -138,24 +138,24 @@ class PendingValue(Value):
         """The tracked value."""
         if self.made is None:
             self.made = self.make()
-            del self.make  # which may hold this value
+            del self.make  # the closure may refer to this value
         return self.made
 
 
 def has_finalizer(value: Value | None) -> bool:
-    """Whether a value is an object from outside with `__del__`, so that it matters when the program lets go of it."""
+    """Whether a value is an outside object with `__del__`: then the moment it is dropped matters."""
     if type(value) is PendingValue:
         return hasattr(value.kind, "__del__")
     return value is not None and value.source is not None and hasattr(getattr(value, "kind", None), "__del__")
 
 
 def realized(value: Value) -> Value:
-    """The value itself for one that was pending."""
+    """Realize a pending value; return other values unchanged."""
     return value.realize() if type(value) is PendingValue else value
 
 
 def realize_all(values: list[Value]) -> list[Value]:
-    """The list, whose pending values have been replaced."""
+    """Realize the pending values of a list in place."""
     for index, value in enumerate(values):
         if type(value) is PendingValue:
             values[index] = value.realize()
@@ -163,7 +163,7 @@ def realize_all(values: list[Value]) -> list[Value]:
 
 
 class NullValue(Value):
-    """The NULL that the interpreter keeps below a callable on the stack."""
+    """The NULL that CPython pushes below a callable."""
 
     def __str__(self) -> str:
         return "NULL"
@@ -185,12 +185,12 @@ COMPARISONS: dict[str, Callable] = {
     "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 
-# For each type of plain Python values, how a fresh one becomes a tracked value. The modules of the kinds fill it.
+# Type -> function that tracks a fresh Python value of that type. The modules of the kinds fill it.
 MAKERS: dict[type, Callable[[Any], Value]] = {}
 
 
 class Raised(Exception):
-    """The followed program raised an exception, which a handler of its own may catch."""
+    """The followed program raised an exception; its own handlers may catch it."""
 
     def __init__(self, value: Value) -> None:
         super().__init__(str(value))
@@ -198,7 +198,7 @@ class Raised(Exception):
 
 
 class Following(Protocol):
-    """The frame that is followed, as values know it: what makes values, adds to the graph, and assumes."""
+    """The followed frame, as values see it: it makes values, adds nodes to the graph, and guards assumptions."""
 
     session: Capture
     graph: CapturedGraph
@@ -212,16 +212,16 @@ class Following(Protocol):
 
     @property
     def python(self) -> tuple[int, int]:
-        """The version of Python, whose errors' texts differ."""
+        """The Python version; the texts of its errors differ."""
 
     def wrap(self, value: Any, source: Source | None) -> Value:
         """The tracked value of a real object."""
 
     def later(self, value: Any, source: Source | None) -> Value:
-        """The same, guarded when something looks at it."""
+        """A lazy tracked value, guarded when something first uses it."""
 
     def wrap_constant(self, value: Any) -> Value:
-        """The tracked value of an object that the frame always finds the same."""
+        """The tracked value of an object that is the same on every run."""
 
     def wrap_class(self, kind: type) -> Value:
         """A class as value."""
@@ -239,34 +239,34 @@ class Following(Protocol):
         """An attribute of a module."""
 
     def class_member(self, kind: type, name: str, found: Any) -> Value | None:
-        """The function of a method that a class has, guarded to stay there; None for what is no method."""
+        """The function of a class's method, guarded to stay there; None for an attribute that is no method."""
 
     def guard_member(self, kind: type, name: str, found: Any) -> None:
-        """Assume that a class keeps what it has under a name."""
+        """Guard that a class keeps its attribute of this name."""
 
     def class_source(self, kind: type) -> Source:
         """A source for a class."""
 
     def method_of(self, owner: Value, function: Value) -> Value:
-        """A method with its object."""
+        """Bind a method to its object."""
 
     def bound_method(self, owner: Value, name: str) -> Value:
-        """A method of a value of a built-in type; AttributeError where its type has none of that name."""
+        """A method of a value with a built-in type; AttributeError if the type has none of that name."""
 
     def tensor_value(self, node: Any, source: Source | None, kind: type) -> Value:
-        """The tracked value of a tensor with a node."""
+        """The tracked value of a tensor node."""
 
     def held(self, value: Any) -> Source:
-        """A source for an object that generated code keeps."""
+        """A source for an object that generated code holds."""
 
     def held_object(self, value: Value) -> Any:
-        """The module, parameter or buffer itself for one that is guarded by its identity; or None."""
+        """The real module, parameter or buffer if the value is guarded by identity; else None."""
 
     def identity(self, value: Value) -> Value:
-        """`id(value)` of an object that only the running program has."""
+        """`id(value)`, for an object that the captured program made."""
 
     def key(self, value: Value) -> Any:
-        """A value as key of a dict or item of a set."""
+        """The key that a value makes in a dict or set."""
 
     def key_value(self, key: Any) -> Value:
         """The tracked value of a key."""
@@ -287,10 +287,10 @@ class Following(Protocol):
         """`next(iterator)`."""
 
     def lazily(self, values: Value) -> Iterator[Value]:
-        """The values that iterating yields, taken when they are needed."""
+        """Iterate over a value lazily."""
 
     def drain(self, iterator: Value) -> Iterator[Value]:
-        """All further values of an iterator."""
+        """The remaining values of an iterator."""
 
     def construct(self, kind: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """Call a class."""
@@ -302,38 +302,38 @@ class Following(Protocol):
         """`super()` without arguments."""
 
     def call_in_graph(self, op: str, target: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """A call of the library as a node."""
+        """Add a node for a call of the library."""
 
     def add_call(self, op: str, target: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[Node, Any]:
-        """The node of a call whose arguments are nodes and plain values, and the fake result."""
+        """Add a node for a call whose arguments are nodes and plain values; returns it with the fake result."""
 
     def set_grad_mode(self, enabled: bool) -> None:
-        """Switch the grad mode from here on, in the graph and for what follows."""
+        """Switch grad mode in the graph and for the rest of the capture."""
 
     def leave_to_python(self, reason: str, hint: str) -> NoReturn:
-        """End the graph before the call that is being followed."""
+        """Break the graph before the call being followed."""
 
     def user_places(self) -> list[tuple[str, int, str]]:
-        """The files, lines and functions of the program that are being followed."""
+        """File, line and function of each followed frame, outermost first."""
 
 
 class Suspended(Protocol):
-    """The frame of a generator that is followed up to a `yield`."""
+    """The frame of a generator, followed up to a `yield`."""
 
     result: Value
 
     def go_on(self, sent: Value | None, error: Raised | None, is_result: bool) -> Value | None:
-        """Follow it to its next `yield`; None where it returns `result`."""
+        """Follow it to its next `yield`; None if it ends, with its result in `result`."""
 
     def delegate(self) -> Value | None:
-        """The iterator that it delegates to by `yield from`."""
+        """The iterator of its current `yield from`."""
 
     def is_guarded(self) -> bool:
-        """Whether it is suspended inside of a try or with block."""
+        """Whether it is suspended inside a try or with block."""
 
 
 class Capture(Protocol):
-    """What all frames of one capture share, as values know it."""
+    """The state shared by all frames of one capture, as values see it."""
 
     names: InputNames
     sizes: OpenSizes
@@ -345,23 +345,23 @@ class Capture(Protocol):
     asked_grad_mode: bool
 
     def known(self, value: Any) -> Value | None:
-        """The tracked value of an object that was met before."""
+        """The tracked value of an object that was wrapped before."""
 
     def remember(self, value: Any, made: Value) -> None:
-        """Have `wrap` answer with this tracked value for an object."""
+        """Make `wrap` return this tracked value for an object."""
 
     def is_key(self, value: Any) -> bool:
-        """Whether an object may be a key of a followed dict."""
+        """Whether an object may be a key of a tracked dict."""
 
     def key_text(self, key: Any) -> Any:
-        """A key as it stands in expressions: itself, or a name for it."""
+        """A key in the form for expressions: itself, or a name for it."""
 
     def number_tensor(self, number: Any, kind: dtype, source: NumberTensor) -> Any:
-        """Open numbers as an input of the graph: for a single one, a tensor without dimensions."""
+        """A graph input for open numbers. A single number becomes a 0-d tensor."""
 
 
 class CapturedGraph(Protocol):
-    """The graph of a capture, as values know it."""
+    """The graph of a capture, as values see it."""
 
     graph: Graph
     fakes: FakeTensorMode
@@ -369,90 +369,90 @@ class CapturedGraph(Protocol):
     symbols: SymbolNodes
 
     def tensor_value(self, node: Node, fake: Tensor, source: Source | None = None, real: Tensor | None = None) -> Any:
-        """The tracked value of a tensor: one for each, so that `x.add_(1) is x`."""
+        """The tracked value of a tensor. Each tensor has exactly one, so that `x.add_(1) is x`."""
 
     def attribute(self, tensor: Tensor, name: str, source: Source | None = None) -> Node:
-        """The `get_attr` node of a tensor that belongs to the graph."""
+        """Add a `get_attr` node for a tensor that the graph owns."""
 
     def known(self, tensor: Tensor) -> Node | None:
-        """The node of a tensor that was met before."""
+        """The node of a tensor that is already in the graph."""
 
     def real(self, node: Node) -> Tensor | None:
-        """The tensor behind an input or attribute of the graph."""
+        """The real tensor of an input or attribute."""
 
     def replace_value(self, value: Any, by: Any) -> None:
-        """Let a tensor that the program made be what another node computes."""
+        """Make a tensor of the program stand for the result of another node."""
 
     def add(self, function: Callable, args: tuple, result: Any) -> Node:
-        """A node of a function of numbers that are known when the graph runs."""
+        """Add a node for a function of numbers that are known only when the graph runs."""
 
     def add_item(self, node: Node) -> Node:
-        """The node of the number in a tensor of one element, a float."""
+        """Add a node for `item()` of a one-element float tensor."""
 
     def check(self, relation: Relation, message: str, error: type[Exception] = RuntimeError) -> None:
-        """A node that raises `error` unless a relation of numbers holds which the graph computes."""
+        """Add a node that raises `error` unless a relation between numbers holds that the graph computes."""
 
 
 class Effects(Protocol):
-    """What the program changes, as values know it."""
+    """The program's side effects, as values see them."""
 
     def mutates(self, value: Value) -> None:
-        """The program changes a value."""
+        """Record that the program changes a value."""
 
     def is_changed(self, value: Value) -> bool:
-        """Whether the program changed a value from outside."""
+        """Whether the program changed an outside value."""
 
     def class_attribute(self, kind: type, name: str) -> Value | None:
-        """What a class has under a name because the program wrote it there."""
+        """The value that the program wrote to a class attribute during capture; None if it wrote none."""
 
     def store_class_attribute(self, owner: Value, kind: type, name: str, value: Value) -> None:
-        """The program sets an attribute of the class `kind`, whose tracked value is `owner`."""
+        """Record that the program sets an attribute of the class `kind`, tracked as `owner`."""
 
     def call_later(self, function: Callable, *arguments: object) -> None:
-        """Call a function that the graph does not depend on after it has run."""
+        """Call a function after the graph has run. The graph must not depend on it."""
 
 
 class Writer(Protocol):
-    """What writes the generated code that makes values again, as values know it."""
+    """The writer of the generated code that rebuilds values, as values see it."""
 
     lines: list[str]
     symbols: Any
 
     def expression(self, value: Value) -> str:
-        """An expression for a value: how it was reached, or how it is made. A mutable value is made once."""
+        """An expression that reaches or builds a value. A mutable value is built once."""
 
     def literal(self, value: Any) -> str:
         """A constant."""
 
     def symbolic(self, number: SymInt) -> str:
-        """An open integer, computed from the sizes of inputs."""
+        """An open integer, computed from input sizes."""
 
     def key(self, value: Any) -> str:
         """A key of a dict or item of a set."""
 
     def begin(self, value: Value, text: str) -> str:
-        """Make an object before what it holds, which may hold the object; returns its name."""
+        """Create an object before its contents, which may refer to it; return its name."""
 
     def globals_of(self, namespace: dict) -> str:
         """An expression for a module's globals."""
 
     def output(self, value: Any) -> str:
-        """The result of the graph for a tensor."""
+        """The graph's result for a tensor."""
 
     def result(self, node: Any) -> str:
-        """What the graph gives for a node."""
+        """The graph's result for a node."""
 
     def keep(self, text: str) -> str:
-        """Assign an expression to a variable of its own, and return the variable's name."""
+        """Assign an expression to a new variable, and return the variable's name."""
 
     def statement(self, line: str) -> None:
         """Add a statement."""
 
     def name_of(self, value: Any, hint: str) -> str:
-        """The name by which generated code finds an object; `hint` is what it is like."""
+        """The name of an object in generated code; `hint` goes into the name."""
 
     def node_of(self, number: SymInt) -> Any:
-        """The graph's node of an integer that the graph calculates."""
+        """The graph's node of an integer that the graph computes."""
 
     def is_changed(self, value: Value) -> bool:
-        """Whether the program changed a value from outside."""
+        """Whether the program changed an outside value."""

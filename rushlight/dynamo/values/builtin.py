@@ -1,4 +1,4 @@
-"""Functions and classes that are built in or of the standard library. `standard` says what those do that are followed."""
+"""Builtins, and functions and classes of the standard library. `standard` has handlers for those that captures follow."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from rushlight.dynamo.values.tensor import TensorValue
 if TYPE_CHECKING:
     from rushlight.dynamo.values.base import Following
 
-# Functions without effects whose results depend on nothing but constant arguments.
+# Functions without side effects whose results depend only on constant arguments.
 PURE = frozenset({
     abs, bin, chr, divmod, format, hex, oct, ord, pow, repr, round, ascii, callable, hash, complex, bytes,
     *(value for value in vars(math).values() if callable(value)), operator.index, int.from_bytes, str.maketrans,
@@ -40,7 +40,7 @@ PURE = frozenset({
 })  # fmt: skip
 
 
-# What objects of the user's answer by a method.
+# Builtins that call a special method on the user's objects.
 SPECIAL = {
     abs: "__abs__", round: "__round__", hash: "__hash__", operator.index: "__index__", complex: "__complex__",
     bytes: "__bytes__", math.floor: "__floor__", math.ceil: "__ceil__", math.trunc: "__trunc__",
@@ -52,7 +52,7 @@ _OPERATORS = {function: symbol for symbol, function in (*BINARY.items(), *COMPAR
 
 
 class BuiltinValue(FixedValue):
-    """A function or class that is built in or of the standard library."""
+    """A builtin, or a function or class of the standard library."""
 
     def attribute(self, tx: Following, name: str) -> Value:
         return tx.wrap_constant_attribute(self.value, name)
@@ -63,7 +63,7 @@ class BuiltinValue(FixedValue):
             try:
                 return handler(tx, *args, **kwargs)
             except TypeError as error:
-                if error.__traceback__.tb_next is None:  # the arguments do not fit the handler
+                if error.__traceback__.tb_next is None:  # raised by the call itself: the handler does not take these arguments
                     raise GraphBreak(f"{self}() with these arguments") from None
                 raise
         special = SPECIAL.get(self.value)
@@ -96,7 +96,7 @@ def _rounds_itself(value: Value) -> bool:
 
 
 def handles(*functions: Any) -> Callable:
-    """Register what runs in the place of builtin functions: called with the translator and the tracked arguments."""
+    """Register the handler of builtin functions; it takes the translator and the tracked arguments."""
 
     def register(handler: Callable) -> Callable:
         for function in functions:
@@ -113,14 +113,14 @@ BUILTIN_NAMES = frozenset(value for value in vars(builtins).values() if callable
 
 
 def is_builtin(value: object) -> bool:
-    """Whether a callable is one of Python's own that this module handles."""
-    if type(value) not in _CALLABLES:  # whose equality may be the program's
+    """Whether a callable is a builtin that this module handles."""
+    if type(value) not in _CALLABLES:  # `in` would run a program's own __eq__
         return False
     return value in HANDLERS or value in PURE or value in BUILTIN_NAMES
 
 
 class MethodOfClassValue(FixedValue):
-    """A method that is reached by its built-in class: `list.append`, `float.__add__`."""
+    """A method accessed on its built-in class: `list.append`, `float.__add__`."""
 
     def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if not args or not issubclass(args[0].python_type(), self.value.__objclass__):
@@ -135,7 +135,7 @@ class MethodOfClassValue(FixedValue):
 
 
 def make_class_value(kind: type, source: Source | None) -> Value:
-    """A class as tracked value: builtin ones as functions that are handled."""
+    """Track a class; calls of builtin classes have handlers."""
     if issubclass(kind, Tensor) or not is_builtin(kind):
         return ClassValue(kind, source)
     return BuiltinClassValue(kind, source)

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class CachedFunctionValue(FixedValue):
-    """A function that remembers its results.
+    """A function with cached results.
 
-    A call with known arguments is made when the frame is captured: its result would be found again at every later run. Any
-    other call is followed as one of the function itself.
+    A call with known arguments runs at capture, because later runs would hit the cache anyway. Any other call follows the
+    wrapped function.
     """
 
     def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -48,7 +48,7 @@ class CachedFunctionValue(FixedValue):
 
 
 def _known(value: Value) -> Any:
-    """An argument itself. GraphBreak where it is not known, or has a state that the result may depend on."""
+    """The real argument. GraphBreak if it is unknown or has state that the result may depend on."""
     if isinstance(value, ObjectValue) and not isinstance(value, ModuleValue) and value.is_one_key():
         return value.real
     return value.constant()

@@ -1,4 +1,4 @@
-"""Constants: values that are known completely and never change."""
+"""Constants: immutable values that are fully known."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from rushlight.dynamo.values.base import BINARY, COMPARISONS, MAKERS, Raised, Va
 if TYPE_CHECKING:
     from rushlight.dynamo.values.base import Following, Writer
 
-# Types whose values are compared by value where they come from outside.
+# Outside values of these types are guarded by value.
 BY_VALUE = (int, float, complex, bool, str, bytes, type(None), type(...), type(NotImplemented))
-# Types whose values are compared by identity.
+# Values of these types are compared by identity.
 BY_IDENTITY = (dtype, layout, memory_format, types.CodeType, types.UnionType, types.GenericAlias)
 _CONSTANT = (*BY_IDENTITY, device, Enum)
 
 
 class ConstantValue(Value):
-    """A number, string, None, dtype, device and their like."""
+    """A number, string, None, dtype, device and the like."""
 
     def __init__(self, value: Any, source: Source | None = None) -> None:
         self.value = value
@@ -97,7 +97,7 @@ def is_none(value: Value) -> bool:
 
 
 class FixedValue(Value):
-    """A function, class or module: known completely, compared by identity."""
+    """A function, class or module: fully known, compared by identity."""
 
     def __init__(self, value: Any, source: Source | None = None) -> None:
         self.value = value
@@ -123,7 +123,7 @@ class FixedValue(Value):
 
 
 class AnnotationValue(FixedValue):
-    """What `typing` has for annotations: `Union`, `list[int]`, a type variable."""
+    """An annotation object of `typing`: `Union`, `list[int]`, a type variable."""
 
     def attribute(self, tx: Following, name: str) -> Value:
         return tx.wrap_constant_attribute(self.value, name)
@@ -135,7 +135,7 @@ class AnnotationValue(FixedValue):
             raise raised(error) from None
 
 
-ANNOTATIONS = (typing._Final, typing.TypeVar)  # the first one is a base of all others
+ANNOTATIONS = (typing._Final, typing.TypeVar)  # typing._Final is a base of all others
 
 
 def constant_list(values: list[Value]) -> Value:
@@ -146,26 +146,26 @@ def constant_list(values: list[Value]) -> Value:
 def is_constant_value(value: object) -> bool:
     """Whether a Python value may be tracked as a constant."""
     kind = type(value)
-    if isinstance(value, BY_VALUE):  # a subclass of the user's may mean anything
+    if isinstance(value, BY_VALUE):  # a user's subclass may behave differently
         return kind in BY_VALUE or kind.__module__ == "numpy" or isinstance(value, Enum)
     return isinstance(value, _CONSTANT)
 
 
 def constant_of(value: Any) -> Value:
-    """The tracked value of an object for which `is_constant_value` holds."""
+    """Track an object for which `is_constant_value` holds."""
     return MAKERS[Enum](value) if isinstance(value, Enum) else ConstantValue(value)
 
 
-# Functions that an open integer stays open in.
+# Functions of open integers whose results stay symbolic.
 _operand, _snapshot = operator.methodcaller("operand"), operator.methodcaller("snapshot")
-_OF_OPEN_INTEGERS = frozenset({
+_SYMBOLIC_FUNCTIONS = frozenset({
     *BINARY.values(), *COMPARISONS.values(), operator.neg, operator.pos, operator.index, abs, divmod,
 })  # fmt: skip
 
 
 def fold(function: Any, *args: Value, **kwargs: Value) -> Value:
-    """The result of a pure function of constants; `Raised` where it raises, a graph break where its result is no constant."""
-    read = _operand if function in _OF_OPEN_INTEGERS else _snapshot
+    """Call a pure function of constants. `Raised` if it raises, GraphBreak if its result is no constant."""
+    read = _operand if function in _SYMBOLIC_FUNCTIONS else _snapshot
     values = [read(value) for value in args]
     named = {name: read(value) for name, value in kwargs.items()}
     try:
@@ -183,7 +183,7 @@ def fold(function: Any, *args: Value, **kwargs: Value) -> Value:
 
 
 def from_python(result: Any) -> Value:
-    """A fresh Python value, made of plain parts or tracked values, as a tracked value."""
+    """Track a fresh Python value made of plain parts or tracked values."""
     if isinstance(result, Value):
         return result
     if is_constant_value(result):
@@ -195,12 +195,12 @@ def from_python(result: Any) -> Value:
 
 
 def raised(error: BaseException) -> Raised:
-    """The exception of the followed program that stands for a real one."""
+    """Convert a real exception to one of the followed program."""
     return Raised(MAKERS[BaseException](error))
 
 
 def from_python_or_text(value: Any) -> Value:
-    """A plain value as tracked value; anything else by its text."""
+    """Track a plain value; track anything else as its text."""
     try:
         return from_python(value)
     except GraphBreak:

@@ -1,4 +1,4 @@
-"""Calls of classes: metaclass, `__new__` and `__init__`; and `super()`, by which they reach the built-in ones."""
+"""Calls of classes: metaclass, `__new__`, `__init__`; and `super()`, which reaches the built-in ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rushlight.nn.modules.module import Module
 if TYPE_CHECKING:
     from rushlight.dynamo.values.base import Following
 
-# Classes whose objects are tracked in a way of their own, and how a call makes one.
+# Class -> function that makes its tracked object, for classes with tracked values of their own kind.
 CONSTRUCTORS: dict[type, Callable[..., Value]] = {}
 
 
@@ -45,7 +45,7 @@ def construct(tx: Following, kind: type, args: list[Value], kwargs: dict[str, Va
 
 
 def construct_plainly(tx: Following, kind: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """`type.__call__`: make an object by `__new__` and give it to `__init__`."""
+    """`type.__call__`: make an object with `__new__` and pass it to `__init__`."""
     if issubclass(kind, tuple) and hasattr(kind, "_fields") and _is_generated(kind):
         return _named_tuple(tx, kind, args, kwargs)
     if issubclass(kind, Tensor):
@@ -64,7 +64,7 @@ def construct_plainly(tx: Following, kind: type, args: list[Value], kwargs: dict
 
 
 def allocate(tx: Following, kind: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """`__new__` of the built-in class on which a class rests: an object without attributes."""
+    """`__new__` of the built-in class that a class inherits from: an object without attributes."""
     if inspect.isabstract(kind):
         names = sorted(kind.__abstractmethods__)
         listed = ", ".join(names) if tx.python < (3, 12) else ", ".join(f"'{name}'" for name in names)
@@ -104,7 +104,7 @@ def _initialize(tx: Following, made: Value, maker: Any, args: list[Value], kwarg
 
 
 def _is_generated(kind: type) -> bool:
-    """Whether `__new__` is what `namedtuple` makes, which does nothing but order its arguments."""
+    """Whether `namedtuple` generated `__new__`, which only orders its arguments."""
     owner = next(base for base in kind.__mro__ if "__new__" in base.__dict__)
     return "_fields" in owner.__dict__ and not isinstance(look_up(kind, "__init__"), types.FunctionType)
 
@@ -122,7 +122,7 @@ def _named_tuple(tx: Following, kind: type, args: list[Value], kwargs: dict[str,
 
 
 class SuperValue(Value):
-    """`super()`: what comes after a class in the method resolution order of an object's class, or of a metaclass."""
+    """`super()`: looks up attributes after a class in the method resolution order of an object's class, or of a metaclass."""
 
     def __init__(self, after: type, owner: Value) -> None:
         self.after = after
@@ -184,7 +184,7 @@ class PlainMethodValue(Value):
 
 
 def call_plainly(tx: Following, owner: Value, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """A method of the built-in class on which an object's class rests, whatever its own class says."""
+    """Call the method of the built-in base class, even if the object's class overrides it."""
     if name in ("__init_subclass__", "__subclasshook__"):
         return NONE
     if isinstance(owner, InheritingValue) and hasattr(owner.base, name) and not hasattr(object, name):

@@ -1,4 +1,4 @@
-"""`contextvars.ContextVar`: reading is guarded, and what the program sets is set after the graph has run."""
+"""`contextvars.ContextVar`: reads are guarded, and the program's writes happen after the graph has run."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def set_value(variable: ContextVar) -> Any:
-    """What a context variable was set to in this context; MISSING where it was not."""
+    """The value of a context variable in this context; MISSING if it is not set."""
     return contextvars.copy_context().get(variable, MISSING)
 
 
 class ContextVariableValue(Value):
-    """A context variable. `current` is what it is set to, None where it is not."""
+    """A context variable. `current` is its value, None if it is not set."""
 
     def __init__(self, tx: Following, real: ContextVar, source: Source) -> None:
         self.real = real
@@ -62,7 +62,7 @@ class ContextVariableValue(Value):
             return self.current
         if default:
             return default[0]
-        try:  # its own default, which an empty context gives
+        try:  # an empty context returns the variable's own default
             return tx.wrap_constant(contextvars.Context().run(self.real.get))
         except LookupError as error:
             raise raised(error) from None
@@ -91,7 +91,7 @@ class ContextVariableValue(Value):
 
 
 class TokenValue(Value):
-    """What `set` gives: the value that the variable had before, None where it had none."""
+    """The result of `set`: holds the variable's previous value, None if it was not set."""
 
     def __init__(self, owner: ContextVariableValue, before: Value | None) -> None:
         self.owner = owner

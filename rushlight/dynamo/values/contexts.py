@@ -1,4 +1,4 @@
-"""Context managers that the library knows: grad modes, autocast, inference mode. They act while a graph is built."""
+"""Context managers of the library: grad modes, autocast, inference mode. They take effect while the graph is built."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 
 def set_grad_enabled(enabled: bool) -> None:
-    """Set the thread's grad mode: the node that a graph holds where the program switches it."""
+    """Set the thread's grad mode. A graph calls this where the program switches it."""
     state.grad_enabled = enabled
 
 
-set_grad_enabled._is_impure = True  # its node stays, though nothing uses its result
+set_grad_enabled._is_impure = True  # dead code elimination must keep it
 
 
 def entered(manager: no_grad, previous: bool) -> no_grad:
-    """`manager` as it is inside its block: what a resumed function finds on its stack."""
+    """Put `manager` into the state it has inside its block, for the stack of a resume function."""
     manager.previous = previous
     return manager
 
 
 class ThreadStateValue(Value):
-    """The record of the thread's modes. They are guarded from the start."""
+    """The record of the thread's modes. They are guarded from the start of the capture."""
 
     def __init__(self, source: Source | None) -> None:
         self.source = source
@@ -45,9 +45,9 @@ class ThreadStateValue(Value):
         if name == "autocast":
             return tx.wrap_constant(state.autocast) if state.autocast and state.autocast.enabled else ConstantValue(None)
         if name == "default_device":
-            return NONE  # nothing is captured under another one than the CPU
+            return NONE  # captures only run with the CPU as default device
         if name == "exporting":
-            return ConstantValue(state.exporting)  # a capture for an exported program is never kept for calls
+            return ConstantValue(state.exporting)  # captures for export are never reused by calls
         if name in ("grad_enabled", "inference"):
             tx.session.asked_grad_mode = True
             return ConstantValue(getattr(state, name))
@@ -93,7 +93,7 @@ class GradModeValue(ModeValue):
         self.previous: list[bool] = []
 
     def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        if self.kind is grad_switch:  # it switched at once, which was not meant
+        if self.kind is grad_switch:  # as a decorator it must not switch, but it already did
             tx.set_grad_mode(self.previous[-1])
         return super().call(tx, args, kwargs)
 
@@ -122,7 +122,7 @@ class GradModeValue(ModeValue):
 
 
 def switched(tx: Following, enabled: bool) -> GradModeValue:
-    """A call of `set_grad_enabled`, which switches at once."""
+    """A call of `set_grad_enabled`, which takes effect at once."""
     made = GradModeValue(grad_switch, None, enabled)
     made.previous.append(state.grad_enabled)
     tx.set_grad_mode(enabled)
@@ -130,21 +130,21 @@ def switched(tx: Following, enabled: bool) -> GradModeValue:
 
 
 def remade_switch(enabled: bool, previous: bool) -> grad_switch:
-    """A `set_grad_enabled` that was made earlier."""
+    """Rebuild a `set_grad_enabled` that was made earlier, without switching."""
     made = object.__new__(grad_switch)
     made.mode, made.previous = enabled, previous
     return made
 
 
 def enter_region(kind: type, *arguments: Any) -> Mode:
-    """Begin a region of `autocast` or `inference_mode`: the node that a graph holds there."""
+    """Enter `autocast` or `inference_mode`; graphs call this."""
     manager = kind(*arguments)
     manager.__enter__()
     return manager
 
 
 def exit_region(manager: Mode) -> None:
-    """End the region of `enter_region`: the node that a graph holds there."""
+    """Leave the region of `enter_region`; graphs call this."""
     manager.__exit__()
 
 
@@ -152,9 +152,9 @@ enter_region._is_impure = exit_region._is_impure = True
 
 
 class RegionValue(ModeValue):
-    """`autocast(...)` or `inference_mode(...)`. Its region is entered and left by nodes of the graph.
+    """`autocast(...)` or `inference_mode(...)`. Nodes of the graph enter and leave its region.
 
-    Where the graph breaks inside, the graph leaves it, and the generated code enters it again before it goes on.
+    If the graph breaks inside, the graph leaves the region, and the generated code enters it again before it continues.
     """
 
     def __init__(self, kind: type, arguments: tuple, source: Source | None = None) -> None:

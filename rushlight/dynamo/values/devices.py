@@ -1,4 +1,4 @@
-"""Devices among the arguments of a call: a capture assumes that all tensors are on the CPU."""
+"""Device arguments of calls: a capture assumes that all tensors are on the CPU."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rushlight.dynamo.values.constant import ConstantValue
 
 
 def names_other_device(target: Any, args: list[Value], kwargs: dict[str, Value]) -> bool:
-    """Whether a call of the library asks for a tensor on another device than the CPU."""
+    """Whether a call of the library asks for a tensor on a device other than the CPU."""
     where = kwargs.get("device")
     if where is not None and _is_other(where, (device, str)):
         return True
@@ -18,7 +18,7 @@ def names_other_device(target: Any, args: list[Value], kwargs: dict[str, Value])
 
 
 def _is_other(value: Value, kinds: tuple[type, ...]) -> bool:
-    # Looking at any other constant would fix a size that the capture leaves open.
+    # Reading any other constant would specialize an open size.
     if not isinstance(value, ConstantValue) or value.python_type() not in kinds:
         return False
     return str(value.constant()).partition(":")[0] != "cpu"

@@ -90,11 +90,11 @@ class ExceptionValue(Value):
         return str(KeyError(*values) if issubclass(self.kind, KeyError) else Exception(*values))
 
     def has_initializer(self) -> bool:
-        """Whether making one runs code of the program."""
+        """Whether creating one runs code of the program."""
         return any(isinstance(look_up(self.kind, name), types.FunctionType | staticmethod) for name in ("__init__", "__new__"))
 
     def real(self) -> BaseException:
-        """The exception itself; its arguments must be constants."""
+        """The real exception; its arguments must be constants."""
         if self.has_initializer() or isinstance(look_up(self.kind, "__str__"), types.FunctionType):
             raise GraphBreak(f"the text of {self}, whose class has code of its own")
         return self.kind(*[argument.constant() for argument in self.arguments])
@@ -115,7 +115,8 @@ class ExceptionValue(Value):
 
 
 class HandledValue(Value):
-    """What the stack keeps below an exception that is being handled: here, the exception itself."""
+    """The stack entry below an exception that is being handled; CPython keeps the previous exception there, this keeps the
+    handled one."""
 
     def __init__(self, error: Value) -> None:
         self.error = error

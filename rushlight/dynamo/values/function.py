@@ -1,4 +1,4 @@
-"""Functions of the user's program: followed into when they are called. Cells, bound methods and partials."""
+"""Functions of the user's program, which captures follow into. Cells, bound methods and partials."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TAKES_MORE = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
 class CellValue(Value):
-    """A variable shared by functions. `content` is None while it is unbound."""
+    """A closure variable. `content` is None while it is unbound."""
 
     def __init__(self, content: Value | None, source: Source | None = None, name: str = "") -> None:
         self.content = content
@@ -40,7 +40,7 @@ class CellValue(Value):
         return self.content
 
     def store(self, tx: Following, value: Value | None) -> None:
-        """Set the variable, or unbind it."""
+        """Set the variable, or with None unbind it."""
         tx.effects.mutates(self)
         self.content = value
 
@@ -58,8 +58,8 @@ class CellValue(Value):
 class FunctionValue(Value):
     """A function written in Python: its code, globals, defaults and cells.
 
-    `function` is the real one where there is one. With `by_code` only its code is guarded, not its identity: functions that
-    a program makes at each call are other ones each time.
+    `function` is the real one, if there is one. With `by_code` only its code is guarded, not its identity: a program may make a
+    new function at each call.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class FunctionValue(Value):
         self.attributes: dict[str, Value] = {}
 
     def annotate(self, values: list[Value]) -> None:
-        """Set the annotations: names and values in turn."""
+        """Set the annotations, given as alternating names and values."""
         if values:
             names = [value.constant() for value in values[::2]]
             self.attributes["__annotations__"] = DictValue(dict(zip(names, values[1::2], strict=True)), dict)
@@ -132,7 +132,7 @@ class FunctionValue(Value):
             if name == "__annotations__":
                 return DictValue({}, dict)
             if name == "__type_params__" and PYTHON >= (3, 12):
-                return SequenceValue([], tuple)  # a function with some is made by an instruction that breaks the graph
+                return SequenceValue([], tuple)  # a generic function is made by an instruction that breaks the graph
             if name in ("__closure__", "__globals__"):
                 raise GraphBreak(f"attribute {name!r} of {self}")
             if name in ("__doc__", "__module__"):
@@ -154,7 +154,7 @@ class FunctionValue(Value):
         return super().method(tx, name, args, kwargs)
 
     def bind(self, args: list[Value], kwargs: dict[str, Value]) -> dict[str, Value]:
-        """The parameters' values for a call, by name; raises as the call would where they do not fit."""
+        """Bind a call's arguments to the parameters; raises like the call if they do not fit."""
         code, parameters = self.code, self.code.co_varnames
         count, last = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
         found = dict(zip(parameters[:count], args, strict=False))
@@ -165,7 +165,7 @@ class FunctionValue(Value):
             if name not in parameters[code.co_posonlyargcount : last]:
                 others[name] = value
             elif name in found:
-                raise raised(self._refusal(len(args), kwargs))
+                raise raised(self._argument_error(len(args), kwargs))
             else:
                 found[name] = value
         does_fit = len(found) == last or self._take_defaults(found)
@@ -179,11 +179,11 @@ class FunctionValue(Value):
         elif others:
             does_fit = False
         if not does_fit:
-            raise raised(self._refusal(len(args), kwargs))
+            raise raised(self._argument_error(len(args), kwargs))
         return found
 
     def _take_defaults(self, found: dict[str, Value]) -> bool:
-        """Add the defaults of the parameters that a call says nothing of; whether they all have one."""
+        """Add defaults for the missing parameters; returns whether all parameters have values then."""
         count = self.code.co_argcount
         last = count + self.code.co_kwonlyargcount
         positional, by_name = self.code.co_varnames[:count], self.code.co_varnames[count:last]
@@ -193,8 +193,9 @@ class FunctionValue(Value):
             found.setdefault(name, value)
         return len(found) == last
 
-    def _refusal(self, count: int, names: Iterable[str]) -> TypeError:
-        """The interpreter's own error for arguments that do not fit, from a function that therefore does not begin to run."""
+    def _argument_error(self, count: int, names: Iterable[str]) -> TypeError:
+        """CPython's own error for arguments that do not fit, from calling a copy of the function, whose body therefore never
+        runs."""
         cells = tuple(types.CellType() for _ in self.code.co_freevars)
         defaults = (None,) * len(self.defaults)
         twin = types.FunctionType(self.code, {}, self.name, defaults, cells)
@@ -226,7 +227,8 @@ class FunctionValue(Value):
 
 
 def wrap_function(tx: Following, function: types.FunctionType, source: Source | None, by_code: bool) -> FunctionValue:
-    """A real function. Its identity is guarded, or with `by_code` its code; defaults and cells are read where they are used."""
+    """Track a real function. Its identity, or with `by_code` its code, is guarded; defaults and cells are guarded where they
+    are used."""
     base = source if source is not None else tx.held(function)
     defaults = [
         tx.later(value, Item(Attribute(base, "__defaults__"), index)) for index, value in enumerate(function.__defaults__ or ())
@@ -263,7 +265,7 @@ def _guard_by_code(tx: Following, function: types.FunctionType, source: Source) 
 
 
 class BoundMethodValue(Value):
-    """A method with its object."""
+    """A method bound to its object."""
 
     def __init__(self, owner: Value, function: Value, source: Source | None = None) -> None:
         self.owner = owner
@@ -295,7 +297,7 @@ class BoundMethodValue(Value):
 
 
 class NamedMethodValue(Value):
-    """A method of a tracked value whose type is built in: `value.append`."""
+    """A bound method of a value with a built-in type: `value.append`."""
 
     def __init__(self, owner: Value, name: str) -> None:
         self.owner = owner

@@ -1,4 +1,4 @@
-"""Generators whose functions are followed: from one `yield` to the next, as values are asked for."""
+"""Generators: followed from one `yield` to the next, as values are requested."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class GeneratorValue(IteratorValue):
-    """A generator. `frame` is its function's, suspended at a `yield`; `result` what it returned."""
+    """A generator. `frame` is its function's frame, suspended at a `yield`; `result` is its return value."""
 
     def __init__(self, frame: Suspended) -> None:
         super().__init__(iter(self.advance, None), types.GeneratorType, runs_code=True)
@@ -28,7 +28,7 @@ class GeneratorValue(IteratorValue):
         frame.session.generators.append(self)
 
     def check_left(self) -> None:
-        """End it, as Python does when it finds it unused. A graph break where that does anything: it may be at another time."""
+        """Close a generator that is dropped. GraphBreak if that has an effect, because Python may close it at another time."""
         if not self.is_started or self.is_finished or not self.frame.is_guarded():
             return
         session = self.frame.session
@@ -46,34 +46,34 @@ class GeneratorValue(IteratorValue):
 
     def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "send" and len(args) == 1:
-            return self._or_stop(self.send(args[0]))
+            return self._value_or_stop(self.send(args[0]))
         if name == "throw" and args:
-            return self._or_stop(self.throw(_made(tx, *args)))
+            return self._value_or_stop(self.throw(_made(tx, *args)))
         if name == "close":
             self.close()
             return NONE
         return super().method(tx, name, args, kwargs)
 
-    def _or_stop(self, found: Value | None) -> Value:
+    def _value_or_stop(self, found: Value | None) -> Value:
         if found is None:
             raise self.stop()
         return found
 
     def stop(self) -> Raised:
-        """What `next` raises at the end."""
+        """The StopIteration that `next` raises at the end."""
         result, self.result = self.result, NONE
         is_none = result.is_constant() and result.constant() is None
         return Raised(ExceptionValue(StopIteration, [] if is_none else [result]))
 
     def send(self, value: Value) -> Value | None:
-        """Go on, `value` being the value of the `yield`; the next value, None where the function returns."""
+        """Resume with `value` as value of the `yield`; returns the next value, None when the function returns."""
         is_none = value.is_constant() and value.constant() is None
         if not self.is_started and not self.is_finished and not is_none:
             raise raised(TypeError("can't send non-None value to a just-started generator"))
         return self.advance(value)
 
     def throw(self, error: Value) -> Value | None:
-        """Go on with an exception at the `yield`."""
+        """Resume by raising an exception at the `yield`."""
         delegate = self.frame.delegate() if self.is_started and not self.is_finished else None
         if delegate is None or not isinstance(delegate, GeneratorValue):
             if delegate is not None and not isinstance(delegate, IteratorValue):
@@ -92,7 +92,7 @@ class GeneratorValue(IteratorValue):
         return self.advance(result, is_result=True)
 
     def close(self) -> None:
-        """End the function with GeneratorExit at its `yield`."""
+        """End the function by raising GeneratorExit at its `yield`."""
         if not self.is_started:
             self.is_finished = True
         if self.is_finished:
@@ -107,8 +107,8 @@ class GeneratorValue(IteratorValue):
             raise raised(RuntimeError("generator ignored GeneratorExit"))
 
     def advance(self, sent: Value = NONE, error: Raised | None = None, is_result: bool = False) -> Value | None:
-        """Follow the function to its next `yield`; None where it returns. With `is_result`, `sent` is what the generator that
-        it delegates to returned."""
+        """Follow the function to its next `yield`; None when it returns. With `is_result`, `sent` is the result of its `yield
+        from`."""
         if self.is_running:
             raise raised(ValueError("generator already executing"))
         if error is not None and not self.is_started:
@@ -122,7 +122,7 @@ class GeneratorValue(IteratorValue):
             found = self.frame.go_on(sent if was_started else None, error, is_result)
         except Raised as escaping:
             self.is_finished = True
-            raise _outside(escaping) from None
+            raise _as_seen_by_caller(escaping) from None
         finally:
             self.is_running = False
         if found is None:
@@ -131,7 +131,7 @@ class GeneratorValue(IteratorValue):
 
 
 def _made(tx: Following, error: Value, *more: Value) -> Value:
-    """The exception of the arguments of `throw`."""
+    """The exception that the arguments of `throw` stand for."""
     if more:
         raise GraphBreak("throw with a type and a value")
     made = error.call(tx, [], {}) if isinstance(error, ClassValue) else error
@@ -141,8 +141,8 @@ def _made(tx: Following, error: Value, *more: Value) -> Value:
     return made
 
 
-def _outside(error: Raised) -> Raised:
-    """What a generator's caller sees of an exception that ends it."""
+def _as_seen_by_caller(error: Raised) -> Raised:
+    """The exception that the generator's caller gets: StopIteration becomes a RuntimeError."""
     if not issubclass(error.value.python_type(), StopIteration):
         return error
     made = ExceptionValue(RuntimeError, [ConstantValue("generator raised StopIteration")])

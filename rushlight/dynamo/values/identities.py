@@ -1,4 +1,4 @@
-"""Values as keys of dicts, and their `id`: told by which object they are, which may not exist before the graph has run."""
+"""Values as dict keys, and their `id`: compared by identity, though the object may not exist before the graph has run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Identity:
-    """Stands for the object of a tracked value among the keys of followed dicts."""
+    """Stands for a value's object among the keys of tracked dicts."""
 
     def __init__(self, value: Value) -> None:
         self.value = value
@@ -29,7 +29,7 @@ for _function in (operator.lt, operator.le, operator.gt, operator.ge, operator.n
 
 
 def identity_of(value: Value) -> Identity:
-    """The key that stands for a value, the same at each call."""
+    """The key of a value; each value has exactly one."""
     if not hasattr(value, "identity"):
         value.identity = Identity(value)
     return value.identity

@@ -1,4 +1,4 @@
-"""Objects of the user's classes on top of a built-in container, number or text."""
+"""Objects of user classes that inherit from a built-in container, number or text."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from rushlight.dynamo.values.sets import SetValue
 if TYPE_CHECKING:
     from rushlight.dynamo.values.base import Following, Writer
 
-_FIXED = (int, float, complex, str, bytes)
+_IMMUTABLE = (int, float, complex, str, bytes)
 _SEQUENCES = (list, tuple, collections.deque)
 _MAPPINGS = (collections.OrderedDict, collections.defaultdict, dict)
 _SETS = (set, frozenset)
 def built_in_base(kind: type) -> type | None:
-    """The built-in class, of those that are followed, on which a class written in Python rests; None for others."""
+    """The supported built-in class that a Python class inherits from; None if there is none."""
     if kind.__module__ == "builtins" or not kind.__flags__ & (1 << 9):
         return None
-    bases = [base for base in kind.__mro__ if base in (*_FIXED, *_SEQUENCES, *_MAPPINGS, *_SETS)]
+    bases = [base for base in kind.__mro__ if base in (*_IMMUTABLE, *_SEQUENCES, *_MAPPINGS, *_SETS)]
     others = [base for base in kind.__mro__ if not base.__flags__ & (1 << 9) and base is not object and base not in bases]
     return bases[0] if bases and not others else None
 
 
 def is_written_in_python(kind: type, name: str) -> bool:
-    """Whether a class has a method that is a Python function."""
+    """Whether a class implements a method in Python."""
     return isinstance(look_up(kind, name), types.FunctionType)
 
 
 def contents_of(tx: Following, base: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """What `base.__new__` gives an object: mutable containers begin empty."""
-    if base in _FIXED:
+    """The contents after `base.__new__`: mutable containers start empty."""
+    if base in _IMMUTABLE:
         return fold(base, *args, **kwargs)
     if base in _MAPPINGS:
         return DictValue({}, base)
@@ -51,7 +51,7 @@ def contents_of(tx: Following, base: type, args: list[Value], kwargs: dict[str, 
 
 
 class InheritingValue(ObjectValue):
-    """An object whose class rests on a built-in one; `contents` are what that holds."""
+    """An object of a class that inherits from a built-in one; `contents` is the value of that built-in part."""
 
     def __init__(self, kind: type, contents: Value, real: object = None, source: Source | None = None) -> None:
         super().__init__(kind, real, source)
@@ -59,7 +59,7 @@ class InheritingValue(ObjectValue):
 
     @property
     def base(self) -> type:
-        """The built-in class."""
+        """The built-in base class."""
         return self.contents.python_type()
 
     def _is_own(self, name: str) -> bool:
@@ -80,7 +80,7 @@ class InheritingValue(ObjectValue):
                 self.contents.method(tx, "update", args, kwargs)
 
     def is_iterated_plainly(self) -> bool:
-        """Whether the built-in classes read the contents without asking the class."""
+        """Whether built-in classes read the contents directly, without a method of the class."""
         return not self._is_own("__iter__")
 
     def truth(self, tx: Following) -> bool:
@@ -109,7 +109,7 @@ class InheritingValue(ObjectValue):
         return self.plain_item(tx, key)
 
     def plain_item(self, tx: Following, key: Value) -> Value:
-        """An item as the built-in class finds it, which asks `__missing__`."""
+        """`base.__getitem__`, which calls `__missing__`."""
         try:
             return self.contents.item(tx, key)
         except Raised as error:
@@ -133,7 +133,7 @@ class InheritingValue(ObjectValue):
         return isinstance(found, types.MethodDescriptorType | types.WrapperDescriptorType | types.ClassMethodDescriptorType)
 
     def plain_method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """A method of the built-in class."""
+        """A method of the built-in base class."""
         if name == "__init__":
             self.initialize(tx, args, kwargs)
             return NONE
@@ -171,25 +171,25 @@ class InheritingValue(ObjectValue):
 
 
 def plainly(value: Value, method: str) -> Value:
-    """What an operator sees of a value: the contents of an object whose class leaves `method` to its built-in base."""
+    """The value an operator acts on: the built-in contents, if the object's class does not override `method`."""
     if not isinstance(value, InheritingValue) or is_written_in_python(value.kind, method):
         return value
     return value.contents
 
 
 def is_own_constant(value: Value) -> bool:
-    """Whether a value is a number or text of a class of the user's."""
+    """Whether a value is a number or text of a user's class."""
     return isinstance(value, InheritingValue) and isinstance(value.contents, ConstantValue)
 
 
 def from_outside(tx: Following, value: Any, base: type, place: Source) -> InheritingValue | None:
-    """A real object whose class rests on `base`; None where what it holds can't be told."""
+    """Track a real object whose class inherits from `base`; None if its contents cannot be read without its own code."""
     contents = _real_contents(tx, value, base, place)
     return None if contents is None else InheritingValue(type(value), contents, value, place)
 
 
 def _real_contents(tx: Following, value: Any, base: type, place: Source) -> Value | None:
-    if base in _FIXED:
+    if base in _IMMUTABLE:
         plain = base(*base.__getnewargs__(value))
         tx.guards.add(f"{base.__name__}.__repr__({place}) == {base.__repr__(plain)!r}", place, "value")
         return ConstantValue(plain)
@@ -208,7 +208,8 @@ def _real_contents(tx: Following, value: Any, base: type, place: Source) -> Valu
 
 def _real_dict(tx: Following, value: Any, base: type, place: Source) -> DictValue | None:
     keys = list(base.__iter__(value))
-    is_asked = base is collections.OrderedDict and is_written_in_python(type(value), "__iter__")  # by the guard of its keys
+    # The guard of its keys would run __iter__.
+    is_asked = base is collections.OrderedDict and is_written_in_python(type(value), "__iter__")
     if is_asked or not all(map(tx.session.is_key, keys)):
         return None
     items = {

@@ -1,4 +1,4 @@
-"""Iterators over tracked values, and what all containers share: their special methods, called by name."""
+"""Iterators over tracked values, and the special methods that all containers share, called by name."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class IteratorValue(Value):
-    """An iterator over tracked values, some of which may have been taken.
+    """An iterator over tracked values, some of which may have been consumed.
 
-    `runs_code` tells that taking a value runs code of the program, which must not happen before its time.
+    `runs_code` says that each step runs code of the program, so steps must not be taken early.
     """
 
     def __init__(self, items: Iterator[Value], kind: type | None = None, runs_code: bool = False) -> None:
@@ -56,7 +56,7 @@ class IteratorValue(Value):
 
 
 class WrappedIteratorValue(IteratorValue):
-    """`enumerate`, `zip`, `map` or `filter` over the iterators `inner`; `count` is how many values were taken."""
+    """`enumerate`, `zip`, `map` or `filter` over the iterators `inner`; `count` is the number of values consumed."""
 
     def __init__(self, kind: type, items: Iterator[Value], inner: list[Value], function: Value | None = None, start: int = 0):
         super().__init__(self._counted(items), kind)
@@ -76,24 +76,24 @@ class WrappedIteratorValue(IteratorValue):
 
 
 def advanced(iterator: Iterator, count: int) -> Iterator:
-    """An iterator from which `count` values have been taken."""
+    """Consume `count` values of an iterator and return it."""
     for _ in range(count):
         next(iterator)
     return iterator
 
 
 def iterate(tx: Following, value: Value) -> Value:
-    """`iter(value)`. Lists and dicts are followed while they change; other containers are read at once."""
+    """`iter(value)`. Lists and dicts are followed while they change; other containers are read up front."""
     return value if isinstance(value, IteratorValue) else value.iterator(tx) or IteratorValue(iter(value.items_of(tx)))
 
 
 def unknown_method(self: Value, name: str) -> Value:
-    """A graph break for a method that is not followed."""
+    """Break the graph at an unsupported method."""
     raise GraphBreak(f"method {name!r} of {self}")
 
 
 def call_handler(handler: Callable, self: Value, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """Run what stands for a builtin method; arguments that do not fit it are Python's to refuse."""
+    """Run the handler of a builtin method; GraphBreak if it does not take these arguments, so that Python reports them."""
     try:
         return handler(self, tx, *args, **kwargs)
     except TypeError as error:
@@ -103,7 +103,7 @@ def call_handler(handler: Callable, self: Value, tx: Following, args: list[Value
 
 
 def special_method(self: Value, tx: Following, name: str, args: list[Value]) -> Value:
-    """The special methods of containers, called by name."""
+    """Special methods of containers, called by name."""
     if name == "__getitem__":
         return self.item(tx, *args)
     if name == "__setitem__":

@@ -1,6 +1,7 @@
-"""Numbers that the graph calculates: what `item()` gives, arithmetic on it, and comparisons of sizes that depend on values.
+"""Numbers that the graph computes: results of `item()`, arithmetic on them, and comparisons of data-dependent sizes.
 
-They are nodes of the graph, and known when it runs. What needs the number itself, such as a branch, ends the graph.
+They are nodes of the graph, with values known only at run time. A use that needs the number itself, such as a branch, breaks
+the graph.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _HINT = "say what holds of it by torch._check(...), use torch.where, or keep the
 
 
 class UnknownIntegerValue(SymbolicValue):
-    """An integer that the graph calculates, or what is computed of one: arithmetic stays symbolic."""
+    """An integer that the graph computes, or arithmetic on one: stays symbolic."""
 
     def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "__float__" and not args:
@@ -39,7 +40,7 @@ class UnknownIntegerValue(SymbolicValue):
 
 
 class UnknownTruthValue(Value):
-    """A comparison of such integers."""
+    """A comparison of integers that the graph computes."""
 
     def __init__(self, question: SymBool) -> None:
         self.question = question
@@ -55,7 +56,7 @@ class UnknownTruthValue(Value):
 
 
 class LaterNumberValue(Value):
-    """A float that the graph calculates; `hint` is what it is in the example."""
+    """A float that the graph computes; `hint` is its value for the example inputs."""
 
     def __init__(self, node: Node, hint: float) -> None:
         self.graph_node = node
@@ -91,12 +92,13 @@ class LaterNumberValue(Value):
 
 
 def is_later(value: Value) -> bool:
-    """Whether a value is a number that the graph calculates."""
+    """Whether a value is a number that the graph computes."""
     return isinstance(value, LaterNumberValue | UnknownIntegerValue)
 
 
 def later(tx: Following, function: Callable, values: list[Value]) -> Value | None:
-    """A pure function of numbers as a node; None where none of them is calculated by the graph, or integers stay symbolic."""
+    """A pure function of numbers as a node; None if the graph computes none of them, or if they are integers that stay
+    symbolic."""
     if not any(map(is_later, values)) or not all(is_later(value) or _is_number(value) for value in values):
         return None
     hints = [_hint(value) for value in values]

@@ -1,6 +1,6 @@
 """Dicts with their views and iterators. Keys are constants.
 
-One from outside that was changed is written back by the generated code.
+Generated code writes changes back to dicts from outside.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class DictValue(Value):
     """A dict, OrderedDict or defaultdict with constant keys.
 
-    Values of one from outside may be pending; its keys are guarded (by `assume`) when something depends on all of them.
+    A dict from outside may have pending values. Its keys are guarded (by `assume`) when something depends on all of them.
     """
 
     def __init__(self, items: dict[Any, Value], kind: type, source: Source | None = None,
@@ -34,13 +34,13 @@ class DictValue(Value):
         self.source = source
         self.default_factory = default_factory
         self.assume = assume
-        self.stored: dict[Any, None] = {}  # keys that were written
-        self.is_rebuilt = False  # whether more than that happened
-        self.is_part = False  # whether it is what an object of the program's own class holds
+        self.stored: dict[Any, None] = {}  # keys that were written, in order
+        self.is_rebuilt = False  # items were removed or reordered
+        self.is_part = False  # the built-in part of an object of a user's class
 
     @property
     def items(self) -> dict[Any, Value]:
-        """All items, which thereby are guarded. For reading only."""
+        """All items, realized and thereby guarded. For reading only."""
         held = self.keyed()
         for key, value in held.items():
             if type(value) is PendingValue:
@@ -48,18 +48,18 @@ class DictValue(Value):
         return held
 
     def keyed(self) -> dict[Any, Value]:
-        """The items as they are, with only their keys guarded."""
+        """The items, possibly pending, with only the keys guarded."""
         if self.assume is not None:
             self.assume()
             self.assume = None
         return self.held
 
     def as_dict(self, tx: Following) -> DictValue:
-        """All items, as a dict that holds them."""
+        """The items as a dict that really holds them."""
         return self
 
     def find(self, tx: Following, key: Any) -> Value | None:
-        """The value of a key, None where there is none; only this is guarded."""
+        """The value of a key, None if it is missing; guards only this key."""
         found = self.held.get(key)
         if self.assume is not None:
             if type(key) in (str, int, bool, type(None)):
@@ -110,7 +110,7 @@ class DictValue(Value):
         self.stored[key] = None
 
     def remove(self, tx: Following, key: Any) -> Value:
-        """Take an item that is there."""
+        """Remove an existing item."""
         tx.effects.mutates(self)
         self.is_rebuilt = True
         return realized(self.keyed().pop(key))
@@ -156,7 +156,7 @@ class DictValue(Value):
         return "{" + ", ".join(f"{writer.key(key)}: {writer.expression(value)}" for key, value in self.keyed().items()) + "}"
 
     def write_back(self, writer: Writer, target: str) -> list[str]:
-        """Statements that give the object `target` these items."""
+        """Statements that write these items to the object `target`."""
         if self.is_part:
             kind = writer.name_of(self.kind, self.kind.__name__)
             keys = self.keyed() if self.is_rebuilt else self.stored
@@ -302,7 +302,7 @@ class DictViewValue(Value):
 
 
 class DictIteratorValue(IteratorValue):
-    """An iterator over a dict or a view of one: the dict must keep its size."""
+    """An iterator over a dict or its view; raises if the dict changes its size."""
 
     def __init__(self, owner: DictValue, which: str, items: list[Value]) -> None:
         super().__init__(self._taken(items), type(iter(getattr({}, which)())))

@@ -1,7 +1,7 @@
-"""nn.Modules: parameters, buffers and submodules are attributes; calling one is calling its `forward`, with hooks around it.
+"""nn.Modules: parameters, buffers and submodules are attributes; a call runs `forward` and the hooks.
 
-The tensors become attributes of the graph, guarded by identity. A tensor that a program replaces each time it runs becomes an
-input of the graph instead.
+The tensors become attributes of the graph, guarded by identity. A tensor that the program replaces on every run becomes a graph
+input instead.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ GROUPS = ("_parameters", "_buffers", "_modules")
 _MEMBERS = (Tensor, Module, type(None))
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
-# The names of tensors that programs replace, by module.
+# Module -> names of the tensors that the program replaces.
 _replaced: weakref.WeakKeyDictionary[Module, set[str]] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
 class ModuleValue(ObjectValue):
-    """An nn.Module. `path` is how its tensors' names in the graph begin."""
+    """An nn.Module. `path` is the prefix of its tensors' names in the graph."""
 
     def __init__(self, kind: type, real: object = None, source: Source | None = None) -> None:
         super().__init__(kind, real, source)
-        self.replaced: dict[str, Value] = {}  # members in whose place a call has other tensors
+        self.replaced: dict[str, Value] = {}  # members replaced during a functional_call
         self.path = kind.__name__ if source is None else _path_of(source) or kind.__name__
 
     def own_attribute(self, tx: Following, name: str) -> Value | None:
@@ -59,7 +59,7 @@ class ModuleValue(ObjectValue):
         return super().attribute(tx, name)
 
     def member(self, tx: Following, name: str) -> Value | None:
-        """A parameter, buffer or submodule; None where there is none of that name."""
+        """A parameter, buffer or submodule; None if there is none of that name."""
         if name in self.replaced:
             return self.replaced[name]
         for group in GROUPS:
@@ -69,7 +69,8 @@ class ModuleValue(ObjectValue):
         return None
 
     def _group_with(self, tx: Following, group: str, name: str) -> Value | None:
-        """The group that may have a member of that name; None where the real dict has none, and nothing can have changed it."""
+        """The group that may contain a member of that name. None if the real dict lacks it and the program cannot have changed
+        the dict."""
         real = self.real.__dict__.get(group, ())
         return self._group(tx, group) if name in real or tx.session.known(real) is not None else None
 
@@ -136,7 +137,7 @@ class MembersValue(DictValue):
     def __init__(self, tx: Following, owner: ModuleValue, group: str, real: dict[str, Any]) -> None:
         source = Attribute(owner.source, group)
         keys = list(real)
-        own = Item(OwnDict(owner.source), group)  # the quicker way to the dict
+        own = Item(OwnDict(owner.source), group)  # a faster source for the dict
         items = {name: _pending_member(tx, owner, own, value, Item(source, name)) for name, value in real.items()}
         super().__init__(items, dict, source, None, lambda: tx.guards.same_items(source, keys, "keys", dict))
         self.owner = owner
@@ -147,10 +148,10 @@ class MembersValue(DictValue):
         return super().find(tx, key) if found is None else realized(found)
 
     def store(self, tx: Following, key: Any, value: Value) -> None:
-        self._will_change(key)
+        self._record_replacement(key)
         super().store(tx, key, value)
 
-    def _will_change(self, key: Any) -> None:
+    def _record_replacement(self, key: Any) -> None:
         if not isinstance(self.owner.real.__dict__[self.group].get(key), Tensor):
             return
         with _lock:
@@ -166,7 +167,7 @@ def _pending_member(tx: Following, owner: ModuleValue, own: Item, value: Any, so
 
 
 def _wrap_member(tx: Following, owner: ModuleValue, own: Item, found: Any, source: Item) -> Value:
-    """A parameter, buffer or submodule as tracked value."""
+    """Track a parameter, buffer or submodule."""
     name = source.key
     is_replaced = found is not None and name in _replaced.get(owner.real, ())
     if is_replaced or not isinstance(found, _MEMBERS):
@@ -187,7 +188,7 @@ def _wrap_member(tx: Following, owner: ModuleValue, own: Item, found: Any, sourc
 
 
 def _path_of(source: Source) -> str:
-    """How a program would write a source; "" for an object that only the capture knows."""
+    """The dotted path of a source in the program; "" if it has none."""
     if isinstance(source, Local | Global):
         return source.key
     if isinstance(source, Attribute | Item) and _path_of(source.base):

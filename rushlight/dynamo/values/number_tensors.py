@@ -1,7 +1,7 @@
-"""Calls of the library that take a tensor where eager takes a number: one whose value is open, or known at run time only.
+"""Open numbers in calls of the library: passed as 0-d tensors where eager passes a number.
 
-In: a call with tracked arguments. Out: the same call, with a tensor without dimensions in the place of each open float that may
-be one; such tensors are inputs of the graph. What is filled with a tensor's value is made first.
+In: a call with tracked arguments. Out: the same call, where a 0-d tensor, an input of the graph, replaces each open float if
+the function takes tensors there. Functions that fill with a tensor's value first make a tensor and then fill it.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     from rushlight.dynamo.values.base import Following
 
 _OPEN = (OpenFloatValue, OpenQuotientValue)
-# What the library's operations on a tensor and a number are called: operators, functions and methods.
+# Names of the library's operations on a tensor and a number: operators, functions and methods.
 _ARITHMETIC = frozenset("add sub mul truediv div true_divide subtract multiply divide pow mod remainder".split())
 _IN_PLACE = frozenset("iadd isub imul itruediv add_ sub_ mul_ div_ pow_ fill_".split())
 _COMPARISONS = frozenset("lt le gt ge eq ne less less_equal greater greater_equal not_equal".split())
 _BOUNDED = frozenset("clamp clip clamp_ clip_ clamp_min clamp_max".split())
 _SELECTIONS = frozenset("where masked_fill masked_fill_ lerp lerp_".split())
-_OF_TENSORS = _ARITHMETIC | _IN_PLACE | _COMPARISONS | _BOUNDED | _SELECTIONS
-_FILLS = {"full": 1, "full_like": 1, "new_full": 2}  # with the position of the number
+_TAKES_TENSORS = _ARITHMETIC | _IN_PLACE | _COMPARISONS | _BOUNDED | _SELECTIONS
+_FILLS = {"full": 1, "full_like": 1, "new_full": 2}  # name -> position of the number
 _SUMS = frozenset("add sub add_ sub_".split())
-_OPERANDS = frozenset("other exponent min max value".split())  # what numbers are called, given by keyword
+_OPERANDS = frozenset("other exponent min max value".split())  # keyword names of number arguments
 _HALVES, _EXACT = (float16, bfloat16), (float32, float64)
 
 
 def call_with_tensors(tx: Following, op: str, target: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
-    """The call with tensors in the place of numbers; None where it takes none, or where that would change results."""
+    """The call with tensors instead of numbers; None if it has no such numbers, or if that would change results."""
     name = target if isinstance(target, str) else getattr(target, "__name__", "")
     if name in _FILLS:
         return _filled(tx, op, target, args, kwargs, _FILLS[name])
@@ -51,14 +51,14 @@ def call_with_tensors(tx: Following, op: str, target: Any, args: list[Value], kw
 
 
 def _makes_a_float(name: str, args: list[Value]) -> bool:
-    """Whether eager makes a float of an open integer: as dividend, or as base of a power of floats."""
+    """Whether eager converts an open integer to a float: a dividend, or the base of a power of floats."""
     if name not in ("truediv", "pow") or type(args[0]) is not SymbolicValue:
         return False
     return name == "truediv" or args[1].fake.dtype.is_floating_point
 
 
 def _has_mixed_bounds(values: list[Value]) -> bool:
-    """Whether one bound is a number and the other a tensor that eager takes the number of."""
+    """Whether one bound is a number and the other a tensor, which eager converts to a number."""
     tensors = [value.fake for value in values if isinstance(value, TensorValue)]
     if len(values) != 3 or len(tensors) != 2 or type(values[0]) is not TensorValue:
         return False
@@ -68,7 +68,7 @@ def _has_mixed_bounds(values: list[Value]) -> bool:
 def _filled(
     tx: Following, op: str, target: Any, args: list[Value], kwargs: dict[str, Value], position: int
 ) -> Value | None:  # fmt: skip
-    """`full` and its like, where they are given what is no constant."""
+    """`full` and the like with a fill value that is no constant."""
     fill = kwargs.get("fill_value", args[position] if len(args) > position else None)
     is_tensor = isinstance(fill, TensorValue) and not (fill.fake.dim() or fill.fake.requires_grad)
     if not is_tensor and type(fill) not in _OPEN:
@@ -86,7 +86,7 @@ def _filled(
 
 
 def _of_number(kind: dtype) -> dtype:
-    """The dtype that `full` chooses for a number, as `item()` gives one of a tensor."""
+    """The dtype that `full` chooses for a number that `item()` returns for a tensor of dtype `kind`."""
     if kind.is_complex:
         return get_default_dtype().to_complex()
     return get_default_dtype() if kind.is_floating_point else kind if kind is bool_ else int64
@@ -98,15 +98,15 @@ def _with_numbers_as_tensors(
     if name in _SUMS and list(kwargs) == ["alpha"] and len(args) == 2:
         return _scaled(tx, op, target, args, kwargs["alpha"])
     kinds = {value.fake.dtype for value in _promoted(name, args) if isinstance(value, TensorValue)}
-    if name not in _OF_TENSORS or len(kinds) != 1 or not kwargs.keys() <= _OPERANDS:
+    if name not in _TAKES_TENSORS or len(kinds) != 1 or not kwargs.keys() <= _OPERANDS:
         return None
     kind = kinds.pop()
     if kind in _HALVES and name in _ARITHMETIC and isinstance(args[0], TensorValue):
-        return _of_halves(tx, op, target, args, kwargs, kind)
+        return _in_float32(tx, op, target, args, kwargs, kind)
     number_kind = kind if kind.is_floating_point else kind.to_real() if kind.is_complex else get_default_dtype()
     if number_kind is not kind and name not in _ARITHMETIC | _COMPARISONS:
-        return None  # what is stored would be rounded another way
-    as_tensors = name in _BOUNDED  # whose bounds are numbers or tensors, both alike
+        return None  # storing would round differently
+    as_tensors = name in _BOUNDED  # their bounds must be both numbers or both tensors
     given = [_as_tensor(tx, value, number_kind, as_tensors) for value in args]
     named = {key: _as_tensor(tx, value, number_kind, as_tensors) for key, value in kwargs.items()}
     if any(type(value) in _OPEN for value in [*given, *named.values()]):
@@ -115,22 +115,22 @@ def _with_numbers_as_tensors(
 
 
 def _promoted(name: str, args: list[Value]) -> list[Value]:
-    """The operands whose dtypes decide that of the result."""
+    """The operands that decide the result's dtype."""
     if name == "where":
         return args[1:]
     return args[:1] if name in _SELECTIONS | _BOUNDED else args
 
 
 def _scaled(tx: Following, op: str, target: Any, args: list[Value], alpha: Value) -> Value | None:
-    """`add` or `sub` of a multiple."""
+    """`add` or `sub` with `alpha`."""
     if not all(isinstance(value, TensorValue) and value.fake.dtype in _EXACT for value in args):
         return None
     multiple = tx.call_in_graph("call_function", operator.mul, [args[1], alpha], {})
     return tx.call_in_graph(op, target, [args[0], multiple], {})
 
 
-def _of_halves(tx: Following, op: str, target: Any, args: list[Value], kwargs: dict[str, Value], kind: dtype) -> Value:
-    """A call on a half and a number behind it: eager computes in float32, where a number in front is rounded first."""
+def _in_float32(tx: Following, op: str, target: Any, args: list[Value], kwargs: dict[str, Value], kind: dtype) -> Value:
+    """A half-precision tensor with a number on its right: eager computes in float32 and does not round the number first."""
     wide = [
         tx.call_in_graph("call_method", "to", [value, ConstantValue(float32)], {}) if isinstance(value, TensorValue) else value
         for value in args
@@ -146,7 +146,7 @@ def _as_tensor(tx: Following, value: Value, kind: dtype, constants_too: bool) ->
 
 
 def number_tensor(tx: Following, number: OpenFloat, kind: dtype) -> Value:
-    """A number as an input of the graph."""
+    """An open number as a graph input."""
     return _input(tx, number.hint, number.text, number.symbols, kind)
 
 
@@ -157,7 +157,7 @@ def _input(tx: Following, hint: Any, text: str, symbols: frozenset, kind: dtype)
 
 
 def tensor_of_numbers(tx: Following, data: Value, kind: dtype | None) -> Value | None:
-    """`torch.tensor(data)` where numbers in it are open: an input of the graph; None where none is, or not all are numbers."""
+    """`torch.tensor(data)` with open numbers in it, as a graph input; None if none is open, or data holds other values."""
     found = _written(data)
     if found is None or not found[2]:
         return None
@@ -167,7 +167,7 @@ def tensor_of_numbers(tx: Following, data: Value, kind: dtype | None) -> Value |
 
 
 def _written(data: Value) -> tuple[Any, str, list[OpenFloat]] | None:
-    """What numbers in lists are in the example, their text, and the open ones; None for anything else."""
+    """For numbers in nested lists: their example values, their text, and the open ones. None for other data."""
     if isinstance(data, SequenceValue):
         parts = [_written(item) for item in data.items]
         if None in parts:

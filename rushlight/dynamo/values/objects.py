@@ -1,4 +1,4 @@
-"""Objects of the user's classes, members of enumerations, objects that are only passed on, and `super()`."""
+"""Objects of user classes, enum members, and opaque objects."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from rushlight.nn.modules.module import Module
 if TYPE_CHECKING:
     from rushlight.dynamo.values.base import Following, Writer
 
-CACHED = type(functools.lru_cache(int))  # functions that remember their results
-_OF_OBJECT = ("__init__", "__setattr__", "__delattr__", "__hash__", "__eq__", "__ne__")
+CACHED = type(functools.lru_cache(int))  # the type of functions under lru_cache
+_OBJECT_METHODS = ("__init__", "__setattr__", "__delattr__", "__hash__", "__eq__", "__ne__")
 
 
 class ObjectValue(Value):
-    """An instance of a class written in Python. `written` are attributes that the program set; None marks a deleted one."""
+    """An instance of a Python class. `written` holds attributes that the program set; None marks a deleted one."""
 
     def __init__(self, kind: type, real: object = None, source: Source | None = None) -> None:
         self.kind = kind
         self.real = real
         self.source = source
         self.written: dict[str, Value | None] = {}
-        self.moved: set[str] = set()  # attributes that were deleted and set again, so that they come last
+        self.moved: set[str] = set()  # attributes that were deleted and set again, and so come last
 
     def python_type(self) -> type:
         return self.kind
 
     def is_one_key(self) -> bool:
-        """Whether this is a real object that is hashed by its identity and has not been changed."""
+        """Whether this is an unchanged real object that is hashed by identity."""
         plain = self.kind.__hash__ is object.__hash__ and self.kind.__eq__ is object.__eq__
         return self.real is not None and plain and not self.written
 
@@ -71,7 +71,7 @@ class ObjectValue(Value):
         return tx.class_member(self.kind, "__getattr__", fallback).call(tx, [self, ConstantValue(name)], {})
 
     def plain_attribute(self, tx: Following, name: str) -> Value:
-        """`object.__getattribute__`. `Raised` with an AttributeError where there is none of that name."""
+        """`object.__getattribute__`. `Raised` with an AttributeError if there is no attribute of that name."""
         if name == "__class__":
             return tx.wrap_class(self.kind)
         found = look_up(self.kind, name)
@@ -94,13 +94,13 @@ class ObjectValue(Value):
         return getter is not object.__getattribute__ and isinstance(getter, types.FunctionType)
 
     def place(self, name: str) -> Source | None:
-        """A source for an attribute of the object itself, which runs no code of the class."""
+        """A source for an instance's own attribute that runs no code of the class."""
         if self.source is None:
             return None
         return Item(OwnDict(self.source), name) if self.answers_by_itself else Attribute(self.source, name)
 
     def own_attribute(self, tx: Following, name: str) -> Value | None:
-        """An attribute of the object itself; None where it has none."""
+        """An attribute in the instance's `__dict__`; None if it is missing."""
         if name in self.written:
             return self.written[name]
         held = getattr(self.real, "__dict__", {}) if self.real is not None else {}
@@ -111,7 +111,7 @@ class ObjectValue(Value):
         return None
 
     def own_names(self, tx: Following) -> list[str]:
-        """The names of all attributes of the object itself."""
+        """The names in the instance's `__dict__`."""
         held = list(getattr(self.real, "__dict__", {})) if self.real is not None else []
         if self.moved:
             raise GraphBreak(f"all attributes of {self}, one of which was deleted and set again")
@@ -120,7 +120,7 @@ class ObjectValue(Value):
         return [name for name in dict.fromkeys([*held, *self.written]) if self.written.get(name, self) is not None]
 
     def write_attribute(self, tx: Following, name: str, value: Value) -> None:
-        """Set an attribute of the object itself."""
+        """Set an attribute in the instance's `__dict__`."""
         tx.effects.mutates(self)
         if name in self.written and self.written[name] is None:
             del self.written[name]
@@ -229,7 +229,7 @@ class ObjectValue(Value):
         self.remove_attribute(tx, name)
 
     def remove_attribute(self, tx: Following, name: str) -> None:
-        """Delete an attribute of the object itself, which is there."""
+        """Delete an existing attribute from the instance's `__dict__`."""
         tx.effects.mutates(self)
         if self.real is None and name not in getattr(self.kind, "__slots__", ()):
             del self.written[name]
@@ -245,7 +245,7 @@ class ObjectValue(Value):
             raise raised(TypeError(f"'{self.kind.__name__}' object does not support {name}"))
         if found in (types.SimpleNamespace.__eq__, types.SimpleNamespace.__ne__):
             raise GraphBreak(f"the comparison of {self}")
-        if name in _OF_OBJECT and not isinstance(found, types.FunctionType):
+        if name in _OBJECT_METHODS and not isinstance(found, types.FunctionType):
             return self.method_of_object(tx, name, args)
         value = self._class_attribute(tx, name, found) if name.startswith("__") else self.attribute(tx, name)
         if isinstance(value, NamedMethodValue) and value.owner is self:
@@ -312,7 +312,7 @@ class ObjectValue(Value):
         return made
 
     def write_back(self, writer: Writer, target: str) -> list[str]:
-        """Statements that set the written attributes of the object `target`."""
+        """Statements that write the attributes to the object `target`."""
         plain = writer.name_of(object, "object")
         lines = []
         for name, value in self.written.items():
@@ -398,7 +398,7 @@ MAKERS[Enum] = EnumValue
 
 
 class OpaqueValue(Value):
-    """An object that is passed on as it is: every operation on it breaks the graph."""
+    """An object that is only passed on: every operation on it breaks the graph."""
 
     def __init__(self, kind: type, source: Source) -> None:
         self.kind = kind

@@ -1,9 +1,7 @@
-"""Floats that a capture leaves open: those from outside that change from call to call, and what is computed of them and of
-open sizes.
+"""Open floats: floats from outside that change from call to call, and results computed from them or from open sizes.
 
-Arithmetic on them becomes Python text, which generated code evaluates before it runs the graph. A comparison, or what rounding
-gives, is guarded as such. Whatever else looks at one takes the number of the example, and the capture then holds for this
-number only.
+Arithmetic on them becomes a Python expression, which generated code evaluates before the graph runs. A comparison is guarded by
+its outcome, rounding by its result. Any other use specializes the float to its example value.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from rushlight.dynamo.values.symbolic import SymbolicValue
 if TYPE_CHECKING:
     from rushlight.dynamo.values.base import Following, Writer
 
-_LARGEST_EXPONENT = 8  # of which no power of a size leaves the range of floats
+_MAX_EXPONENT = 8  # size ** 8 stays in the range of floats
 _SYMBOL = re.compile(r"\b__(s\d+)\b")
 _ROUND = {
     "__int__": "int({0})", "__trunc__": "int({0})", "__floor__": "int({0} // 1)", "__ceil__": "-int(-{0} // 1)",
@@ -34,8 +32,8 @@ _ROUND = {
 
 
 class OpenFloat:
-    """A number as a Python expression. `hint` is its value in the example, `sign` 1 or -1 where that is its sign for all
-    values, else 0. The expression names `symbols` as generated code does; `fix` is called where something needs the number."""
+    """A number as a Python expression. `hint` is its example value. `sign` is 1 or -1 if all its values have that sign, else 0.
+    The expression uses `symbols` under their names in generated code. `fix` guards the example value."""
 
     __slots__ = ("hint", "text", "sign", "symbols", "_fix")
 
@@ -49,12 +47,12 @@ class OpenFloat:
         self._fix = fix
 
     def __float__(self) -> float:
-        """The value of the example, which is guarded from now on."""
+        """The example value, which is guarded from now on."""
         self._fix()
         return float(self.hint)
 
     def assume(self, tx: Following, form: str) -> None:
-        """Guard what a form says of the number."""
+        """Guard a condition, given as a format with a place for the number."""
         places = {symbol.name: source for symbol, source in tx.session.sizes.places().items()}
         text = _SYMBOL.sub(lambda name: places[name[1]].expression(), self.text)
         tx.guards.add(form.format(text), None, "open float")
@@ -78,7 +76,7 @@ def _of_symbol(number: SymInt) -> OpenFloat:
 
 
 def open_float(value: Value) -> OpenFloat | None:
-    """A number as an expression; None for what has none."""
+    """A number as an expression; None if it has none."""
     if type(value) is OpenFloatValue:
         return value.number
     if type(value) is SymbolicValue:
@@ -102,7 +100,7 @@ def _made(function: Callable, form: str, parts: list[OpenFloat], sign: int) -> O
     return OpenFloat(hint, text, lambda: [part._fix() for part in parts], sign, symbols)
 
 
-# The sign of a result where operands of these signs give one, by operator.
+# Operator -> function that gives the result's sign from the operands' signs.
 _SIGNS: dict[str, Callable[[int, int], int]] = {
     "+": lambda left, right: left if left == right else 0,
     "-": lambda left, right: left if left == -right else 0,
@@ -115,7 +113,7 @@ _SIGNS: dict[str, Callable[[int, int], int]] = {
 
 
 def arithmetic(symbol: str, left: Value, right: Value) -> Value | None:
-    """`left symbol right` where that is an open float; None for anything else, or what may raise for other values."""
+    """`left symbol right` as an open float. None for other operands, and if it might raise for other values."""
     if not (is_open_float(left) or is_open_float(right)) or symbol not in _SIGNS:
         return None
     parts = [open_float(left), open_float(right)]
@@ -130,14 +128,14 @@ def arithmetic(symbol: str, left: Value, right: Value) -> Value | None:
 
 
 def _with_sign(value: Value, number: OpenFloat) -> OpenFloat:
-    """An open integer with the sign that it has in the example, which is guarded unless it is known."""
+    """An open integer with its example's sign, which is guarded unless proven."""
     if type(value) is SymbolicValue and not number.sign:
         number.sign = int(bool(value.number >= 1)) or -int(bool(value.number <= -1))
     return number
 
 
 def is_open_float(value: Value) -> bool:
-    """Whether a value is an open number of any kind, of which arithmetic makes open floats."""
+    """Whether a value is an open number on which arithmetic yields open floats."""
     return type(value) is OpenFloatValue or is_open_number(value)
 
 
@@ -146,16 +144,16 @@ def _is_float(*values: Value) -> bool:
 
 
 def _is_safe_power(left: Value, right: Value, base: OpenFloat, exponent: OpenFloat) -> bool:
-    """Whether a power is a float, in whose range it stays, for all values."""
+    """Whether a power is a float within range for all values."""
     if not (_is_float(left, right) or exponent.sign < 0):
         return False
     if type(right) is ConstantValue:
         is_defined = base.sign > 0 or (type(exponent.hint) is int and exponent.hint >= 0)
-        return is_defined and abs(exponent.hint) <= _LARGEST_EXPONENT
+        return is_defined and abs(exponent.hint) <= _MAX_EXPONENT
     return type(left) is ConstantValue and 0 < base.hint <= 1 and exponent.sign > 0
 
 
-# Functions of the module math, and the signs of arguments for which they never raise.
+# Functions of math -> signs of arguments for which they never raise.
 _FUNCTIONS: dict[Callable, tuple[int, ...]] = {
     math.sqrt: (1,), math.log: (1,), math.log2: (1,), math.log10: (1,), math.exp: (-1,),
     **dict.fromkeys((math.sin, math.cos, math.tanh, math.atan), (-1, 0, 1)),
@@ -163,7 +161,7 @@ _FUNCTIONS: dict[Callable, tuple[int, ...]] = {
 
 
 def function_of(tx: Following, function: Callable, args: list[Value]) -> Value | None:
-    """A call of a function of math on an open number, as an open float; None for anything else, or what may raise."""
+    """A call of a math function on an open number, as an open float. None for other calls, and if it might raise."""
     if function not in (*_FUNCTIONS, round) or not args or not is_open_float(args[0]):
         return None
     if function is round:
@@ -188,7 +186,7 @@ def _to_digits(tx: Following, value: Value, digits: Value = NONE) -> Value | Non
 
 
 def extreme(name: str, values: list[Value]) -> Value | None:
-    """The "min" or "max" of open floats; None for anything else. With integers among them its type depends on the answer."""
+    """The "min" or "max" of open floats; None if integers are among them, because then the type depends on the outcome."""
     if not any(map(is_open_float, values)) or not all(value.python_type() is float for value in values):
         return None
     parts = [open_float(value) for value in values]
@@ -200,7 +198,7 @@ def extreme(name: str, values: list[Value]) -> Value | None:
 
 
 def compared(tx: Following, symbol: str, left: Value, right: Value) -> Value | None:
-    """A comparison with an open float, whose answer is guarded; None for anything else."""
+    """A comparison with an open float; its outcome is guarded. None for other operands."""
     if not any(type(value) in (OpenFloatValue, OpenQuotientValue) for value in (left, right)):
         return None
     exact = [fraction(left), fraction(right)]
@@ -238,7 +236,7 @@ _FIXED_ARITHMETIC = "add sub mul truediv floordiv mod pow".split()
 
 
 def _define_fixed() -> None:
-    """What needs the number itself."""
+    """Operations that specialize: they use the example value."""
 
     def plain(number: Any) -> Any:
         return float(number) if type(number) is OpenFloat else number
@@ -259,7 +257,7 @@ _define_fixed()
 
 
 class OpenFloatValue(ConstantValue):
-    """An open float. As a constant it is fixed to its number."""
+    """An open float. Its use as a constant specializes it."""
 
     def __init__(self, number: OpenFloat, source: Source | None = None) -> None:
         self.number = number
@@ -267,7 +265,7 @@ class OpenFloatValue(ConstantValue):
 
     @property
     def value(self) -> float:
-        """The number of the example, which is guarded from now on."""
+        """The example value, which is guarded from now on."""
         return float(self.number)
 
     def operand(self) -> Any:
@@ -288,14 +286,14 @@ class OpenFloatValue(ConstantValue):
         return super().method(tx, name, args, kwargs)
 
     def _rounded(self, tx: Following, name: str) -> Value:
-        """The integer that rounding gives, which is guarded: the float may be another one. What is not finite has none."""
+        """Round, and guard the resulting integer: the float may differ. A float that is not finite fails the guard."""
         found = getattr(float, name)(self.number.hint)
         self.number.assume(tx, f"abs({{0}}) < 1e308 and {_ROUND[name]} == {found}")
         return ConstantValue(found)
 
     def write(self, writer: Writer) -> str:
         writer.symbols.update(self.number.symbols)
-        return writer.keep(self.number.text)  # before anything that it is computed from is written to
+        return writer.keep(self.number.text)  # evaluate it before its inputs are written to
 
     def __str__(self) -> str:
         return self.number.text

@@ -1,8 +1,7 @@
-"""Quotients of sizes that a capture leaves open: floats on the way to an integer, as in `int(n / window)` or `ceil(n / 2)`.
+"""Quotients of open sizes: floats on the way to an integer, as in `int(n / window)` or `ceil(n / 2)`.
 
-A quotient is kept as a fraction while the float that Python calculates is that fraction, rounded at most once; then rounding it
-up or down gives the same integer, which stays open. Whatever else looks at one takes the number of the example, and the capture
-then holds for this number only.
+A quotient is kept as a fraction as long as Python's float is that fraction, rounded at most once. Rounding it up or down then
+gives the same integer, which stays open. Any other use specializes the sizes to their example values.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Integer = SymInt | int
 
 
 class OpenQuotientValue(ConstantValue):
-    """`numerator / denominator`, which are not negative and positive. As a constant it is fixed to its number."""
+    """`numerator / denominator`, with numerator >= 0 and denominator > 0. Its use as a constant specializes it."""
 
     source = None
 
@@ -33,7 +32,7 @@ class OpenQuotientValue(ConstantValue):
 
     @property
     def value(self) -> float:
-        """The number of the example, which is guarded from now on."""
+        """The example value, which is guarded from now on."""
         return int(self.numerator) / int(self.denominator)
 
     def python_type(self) -> type:
@@ -61,7 +60,7 @@ class OpenQuotientValue(ConstantValue):
 
 
 def quotient(symbol: str, left: Value, right: Value) -> Value | None:
-    """`left / right`, or `left * right` where one of them is a float; None for what is no quotient that may stay open."""
+    """`left / right`, or `left * right` if one of them is a float. None if the result cannot stay open."""
     if not (is_open_number(left) or is_open_number(right)) or (symbol == "*" and not _is_float(left, right)):
         return None
     one, other = fraction(left), fraction(right)
@@ -76,7 +75,7 @@ def quotient(symbol: str, left: Value, right: Value) -> Value | None:
 
 
 def is_open_number(value: Value) -> bool:
-    """Whether a value is an open integer or a quotient of such."""
+    """Whether a value is an open integer or a quotient of open integers."""
     return type(value) in (SymbolicValue, OpenQuotientValue)
 
 
@@ -85,7 +84,7 @@ def _is_float(*values: Value) -> bool:
 
 
 def fraction(value: Value) -> tuple[Integer, Integer] | None:
-    """What a float or integer is exactly, as a fraction of two integers; None where that may not be known."""
+    """The exact value of a float or integer as a fraction of two integers; None if it is not known exactly."""
     if type(value) is SymbolicValue:
         return value.number, 1
     if type(value) is OpenQuotientValue:
@@ -99,7 +98,7 @@ def fraction(value: Value) -> tuple[Integer, Integer] | None:
 
 
 def _exact(numerator: Integer, denominator: Integer) -> tuple[Integer, Integer] | None:
-    """A quotient that a float holds without rounding: of a power of two, or of a divisor."""
+    """A quotient that a float represents exactly: the denominator is a power of two or divides the numerator."""
     if type(denominator) is int and denominator & (denominator - 1) == 0:
         return numerator, denominator
     return (numerator // denominator, 1) if numerator % denominator == 0 else None

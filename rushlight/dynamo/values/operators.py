@@ -60,18 +60,18 @@ def binary(tx: Following, symbol: str, left: Value, right: Value) -> Value:
         target = left if in_place else DictValue(dict(left.items), left.kind)
         target.method(tx, "update", [right], {})
         return target
-    if plain in _OF_SETS and isinstance(left, SetValue | DictViewValue) and isinstance(right, SetValue | DictViewValue):
+    if plain in _SET_METHODS and isinstance(left, SetValue | DictViewValue) and isinstance(right, SetValue | DictViewValue):
         return _set_arithmetic(tx, plain, in_place, left, right)
     return by_methods(tx, function, in_place, left, right)
 
 
 def _is_open(value: Value) -> bool:
-    """Whether a value is a sequence that its use as a constant would fix sizes of."""
+    """Whether a value is a sequence with open integers, which its use as a constant would specialize."""
     return isinstance(value, SequenceValue) and value.is_open()
 
 
 def _inherited(tx: Following, symbol: str, left: Value, right: Value, name: str) -> Value | None:
-    """An operation that a class of the user's leaves to its built-in base; None where it has a method for it."""
+    """An operation that a user's class inherits from its built-in base; None if the class overrides it."""
     in_place = symbol.endswith("=")
     methods = (f"__{name}__", f"__r{name}__", *([f"__i{name}__"] if in_place else []))
     one, other = left, right
@@ -85,17 +85,17 @@ def _inherited(tx: Following, symbol: str, left: Value, right: Value, name: str)
 
 
 def _formatting_values(tx: Following, right: Value) -> Any:
-    """The right side of `%`. Objects in it are formatted as their text, which `%d` and its like refuse."""
+    """The right operand of `%`. Objects are replaced by their text, which `%d` and the like reject."""
     if isinstance(right, SequenceValue) and right.kind is tuple:
         return tuple(_formatting_values(tx, item) for item in right.items)
     return text_of(tx, right, str).constant() if isinstance(right, ObjectValue) else right.snapshot()
 
 
-_OF_SETS = {"|": "union", "&": "intersection", "-": "difference", "^": "symmetric_difference"}
+_SET_METHODS = {"|": "union", "&": "intersection", "-": "difference", "^": "symmetric_difference"}
 
 
 def _set_arithmetic(tx: Following, symbol: str, in_place: bool, left: Value, right: Value) -> Value:
-    name = _OF_SETS[symbol]
+    name = _SET_METHODS[symbol]
     if in_place and left.python_type() is set:
         left.method(tx, "update" if name == "union" else f"{name}_update", [right], {})
         return left
@@ -104,13 +104,13 @@ def _set_arithmetic(tx: Following, symbol: str, in_place: bool, left: Value, rig
 
 
 def by_methods(tx: Following, function: Callable, in_place: bool, left: Value, right: Value) -> Value:
-    """By the special methods of objects."""
+    """An operation by the special methods of objects."""
     name = function.__name__.strip("_")
     base = name[1:] if in_place else name
     attempts = [(left, f"__i{base}__", right)] if in_place else []
     plain = [(left, f"__{base}__", right), (right, f"__r{base}__", left)]
     if isinstance(right, ObjectValue) and issubclass(right.kind, left.python_type()) and right.kind is not left.python_type():
-        plain.reverse()  # a subclass is asked first
+        plain.reverse()  # Python asks a subclass first
     attempts += plain
     for owner, method, other in attempts:
         if isinstance(owner, ObjectValue) and hasattr(owner.kind, method):
@@ -183,7 +183,7 @@ def compare(tx: Following, symbol: str, left: Value, right: Value) -> Value:
 
 
 def _compare_without_methods(symbol: str, left: Value, right: Value) -> Value:
-    """A comparison that no method answers: by identity, or a refusal."""
+    """A comparison that no method implements: by identity, or a TypeError."""
     if isinstance(left, OpaqueValue) or isinstance(right, OpaqueValue):
         raise GraphBreak(f"the comparison {left} {symbol} {right}")
     if symbol in ("==", "!="):

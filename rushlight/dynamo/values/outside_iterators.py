@@ -1,4 +1,4 @@
-"""Iterators that the program was given: over lists, tuples and ranges. They are where they were left, and go on from there."""
+"""Iterators from outside, over lists, tuples and ranges. They continue from their current position."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ KINDS = (type(iter([])), type(iter(())), type(iter(range(0))))
 
 
 def values_of(iterator: Any) -> Any:
-    """What an iterator goes over; an empty tuple at its end."""
+    """The container that an iterator reads; an empty tuple at its end."""
     return iterator.__reduce__()[1][0]
 
 
 def position_of(iterator: Any) -> int:
-    """How many of these values were taken. From Python 3.12 on ranges shrink instead, and the state is None."""
+    """The number of consumed values. Range iterators have a state of None since Python 3.12, because they shrink instead."""
     return (*iterator.__reduce__(), None)[2] or 0
 
 
 class OutsideIteratorValue(SequenceIteratorValue):
-    """An iterator from outside. What the program takes from it is taken from the real one after the graph has run."""
+    """An iterator from outside. After the graph has run, the real one is advanced to the same position."""
 
     def __init__(self, tx: Following, real: Any, source: Source) -> None:
         guards = tx.guards
@@ -51,16 +51,17 @@ class OutsideIteratorValue(SequenceIteratorValue):
         return self.source.expression()
 
     def write_back(self, writer: Writer, target: str) -> list[str]:
-        """Statements that bring the iterator `target` to where the program left it."""
+        """Statements that advance the iterator `target` to its position in the program."""
         if self.index < 0:
             return [f"for _ in {target}: pass"]
         return [f"for _ in range({self.index - self.first}): next({target})"]
 
 
 def from_outside(tx: Following, value: Any, source: Source) -> IteratorValue | None:
-    """The tracked value of a real iterator; None for kinds that are not followed.
+    """Track a real iterator; None for unsupported kinds.
 
-    Python goes on with the loops of a frame that a graph break left: what runs for one value serves the following, too.
+    The iterator of a loop that a graph break left is not tracked: Python continues that loop, and one capture of its body
+    serves all values.
     """
     is_of_loop = isinstance(source, Local) and source.key.startswith("__stack")
     if is_of_loop or type(value) not in KINDS:

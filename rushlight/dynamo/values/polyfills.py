@@ -1,4 +1,4 @@
-"""Functions of the standard library that are written in C, in Python: what is followed in their place."""
+"""Python versions of C functions of the standard library, which captures follow instead."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def compress(data: Iterable, selectors: Iterable) -> Iterator:
 
 
 def groupby(iterable: Iterable, key: Callable | None = None) -> Iterator:
-    """`itertools.groupby`, whose groups are read at once."""
+    """`itertools.groupby`; reads each group at once."""
     group: list = []
     current = None
     for item in iterable:
@@ -95,13 +95,13 @@ def groupby(iterable: Iterable, key: Callable | None = None) -> Iterator:
 
 
 def tee(iterable: Iterable, n: int = 2) -> tuple:
-    """`itertools.tee`, which reads everything at once."""
+    """`itertools.tee`; reads everything at once."""
     items = list(iterable)
     return tuple([iter(items) for _ in range(n)])
 
 
 def count_elements(mapping: dict, iterable: Iterable) -> None:
-    """What `collections.Counter` counts with."""
+    """The function that `collections.Counter` counts with."""
     for item in iterable:
         mapping[item] = mapping.get(item, 0) + 1
 

@@ -1,6 +1,6 @@
 """Sequences: lists, tuples, named tuples, sizes, deques, ranges, slices, and iterators over them.
 
-Their items are tracked values. A list or deque that came from outside and was changed is written back by the generated code.
+Their items are tracked values. Generated code writes changes back to lists and deques from outside.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class SequenceValue(Value):
     """A list, tuple, Size, named tuple or deque.
 
-    Items of one from outside may be pending, and its length is guarded (by `assume`) when something depends on it.
+    A sequence from outside may have pending items. Its length is guarded (by `assume`) when something depends on it.
     """
 
     def __init__(self, items: list[Value], kind: type, source: Source | None = None,
@@ -35,12 +35,12 @@ class SequenceValue(Value):
         self.kind = kind
         self.source = source
         self.assume = assume
-        self.limit: int | None = None  # of a deque
-        self.is_part = False  # whether it is what an object of the program's own class holds
+        self.limit: int | None = None  # maxlen of a deque
+        self.is_part = False  # the built-in part of an object of a user's class
 
     @property
     def items(self) -> list[Value]:
-        """All items, which thereby are guarded."""
+        """All items, realized and thereby guarded."""
         return realize_all(self.counted())
 
     @items.setter
@@ -48,7 +48,7 @@ class SequenceValue(Value):
         self.held = items
 
     def counted(self) -> list[Value]:
-        """The items as they are, with only their number guarded."""
+        """The items, possibly pending, with only their number guarded."""
         if self.assume is not None:
             self.assume()
             self.assume = None
@@ -66,7 +66,7 @@ class SequenceValue(Value):
         return not self.is_mutable and all(item.is_constant() for item in self.items)
 
     def is_open(self) -> bool:
-        """Whether an open integer is among the items: as a constant the sequence would fix it."""
+        """Whether an item is an open integer: using the sequence as a constant would specialize it."""
         return any(type(item) is SymbolicValue or isinstance(item, SequenceValue) and item.is_open() for item in self.items)
 
     def constant(self) -> Any:
@@ -114,7 +114,7 @@ class SequenceValue(Value):
             raise raised(TypeError(str(error).replace("list", self.kind.__name__))) from None
 
     def _index_of(self, tx: Following, key: Value) -> Any:
-        """An index as a number or slice; objects give theirs by `__index__`."""
+        """An index as a number or slice; `__index__` converts objects."""
         if not key.is_constant() and not isinstance(key, SliceValue):
             kind = key.python_type()
             if not hasattr(kind, "__index__"):
@@ -131,7 +131,7 @@ class SequenceValue(Value):
         try:
             self.counted()[index] = added
         except (IndexError, ValueError, TypeError) as error:
-            raise raised(self._spoken(error)) from None
+            raise raised(self._as_deque_error(error)) from None
 
     def delete_item(self, tx: Following, key: Value) -> None:
         self._check_mutable("deletion")
@@ -140,10 +140,10 @@ class SequenceValue(Value):
         try:
             del self.counted()[index]
         except (IndexError, TypeError) as error:
-            raise raised(self._spoken(error)) from None
+            raise raised(self._as_deque_error(error)) from None
 
-    def _spoken(self, error: Exception) -> Exception:
-        """A list's error in the words of a deque."""
+    def _as_deque_error(self, error: Exception) -> Exception:
+        """Convert a list's error to the text of a deque's."""
         return IndexError("deque index out of range") if self.kind is not list and isinstance(error, IndexError) else error
 
     def _check_mutable(self, what: str) -> None:
@@ -199,7 +199,7 @@ class SequenceValue(Value):
         return f"{name}({items})" if hasattr(self.kind, "_fields") else f"{name}([{items}])"
 
     def write_back(self, writer: Writer, target: str) -> list[str]:
-        """Statements that give the object `target` these items."""
+        """Statements that write these items to the object `target`."""
         items = ", ".join(writer.expression(item) for item in self.counted())
         kind = writer.name_of(self.kind, self.kind.__name__)
         if self.kind is list:
@@ -222,7 +222,7 @@ def _append(self: SequenceValue, tx: Following, value: Value) -> Value:
 
 
 def _within_limit(self: SequenceValue, at_end: bool = False) -> Value:
-    """Drop what a deque has no room for: from its beginning, or from its end."""
+    """Drop items beyond a deque's maxlen, at its start or at its end."""
     if self.limit is not None and len(self.held) > self.limit:
         self.held[:] = self.held[: self.limit] if at_end else self.held[len(self.held) - self.limit :]
     return NONE
@@ -336,7 +336,7 @@ _SEQUENCE_METHODS: dict[str, Callable] = {
 
 
 class _Compared:
-    """A sort key that is compared as the followed program would."""
+    """A sort key whose comparisons are followed."""
 
     def __init__(self, tx: Following, value: Value) -> None:
         self.tx = tx
@@ -347,7 +347,7 @@ class _Compared:
 
 
 def sort_values(tx: Following, values: list[Value], key: Value, reverse: Value) -> list[Value]:
-    """The values sorted as `sorted` does."""
+    """Sort values like `sorted`."""
     is_plain = key.is_constant() and key.constant() is None
     keyed = values if is_plain else [key.call(tx, [value], {}) for value in values]
     order = [_Compared(tx, value) for value in keyed]
@@ -370,7 +370,7 @@ class RangeValue(ConstantValue):
         return SequenceIteratorValue(self)
 
     def check_length(self) -> None:
-        """A graph break for a range whose loop would be unrolled without end."""
+        """Break the graph at a range that is too long to unroll."""
         if len(self.value) > 100_000:
             hint = "loop inside a function that is not compiled"
             raise GraphBreak(f"a loop over {len(self.value)} numbers would be unrolled", hint)
@@ -410,7 +410,7 @@ class SliceValue(Value):
 
 
 class SequenceIteratorValue(IteratorValue):
-    """An iterator over a list, tuple or range, which may change meanwhile. `index` is -1 at its end."""
+    """An iterator over a list, tuple or range that may change during iteration. `index` is -1 at its end."""
 
     def __init__(self, owner: SequenceValue | RangeValue) -> None:
         super().__init__(self._taken(), type(iter(owner.python_type()(()) if isinstance(owner, SequenceValue) else range(0))))

@@ -1,4 +1,4 @@
-"""Sets of constants. A real set goes through the same changes, so that the order of the items is the one of Python."""
+"""Sets of constants. Changes are also made on a real set, which gives the order of the items."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 READING = frozenset({
     "union", "intersection", "difference", "symmetric_difference", "copy", "issubset", "issuperset", "isdisjoint",
 })  # fmt: skip
-_OF_ITEMS = frozenset({"add", "discard", "remove", "pop", "clear"})
-_OF_ITERABLES = frozenset({"update", "intersection_update", "difference_update", "symmetric_difference_update"})
+_ITEM_METHODS = frozenset({"add", "discard", "remove", "pop", "clear"})
+_ITERABLE_METHODS = frozenset({"update", "intersection_update", "difference_update", "symmetric_difference_update"})
 
 
 class SetValue(Value):
-    """A set or frozenset of constants: a real one, or one with items in the order in which they are added."""
+    """A set or frozenset of constants, made from a real set or from items in their order of insertion."""
 
     def __init__(self, items: Iterable, kind: type, source: Source | None = None) -> None:
         self.first = list(items)
@@ -31,7 +31,7 @@ class SetValue(Value):
         self.kind = kind
         self.source = source
         self.changes: list[tuple[str, list]] = []
-        self.is_part = False  # whether it is what an object of the program's own class holds
+        self.is_part = False  # the built-in part of an object of a user's class
         self._is_real = isinstance(items, set | frozenset)
 
     @property
@@ -80,11 +80,11 @@ class SetValue(Value):
             raise GraphBreak(f"{self.kind.__name__}.{name}() with keyword arguments")
         if name == "__contains__":
             return ConstantValue(tx.key(args[0]) in self.model)
-        if name in _OF_ITEMS:
+        if name in _ITEM_METHODS:
             return self._change(tx, name, [tx.key(value) for value in args])
-        if name in READING or name in _OF_ITERABLES:
+        if name in READING or name in _ITERABLE_METHODS:
             operands = [operand(tx, value) for value in args]
-            return self._change(tx, name, operands) if name in _OF_ITERABLES else self._read(name, operands)
+            return self._change(tx, name, operands) if name in _ITERABLE_METHODS else self._read(name, operands)
         return special_method(self, tx, name, args)
 
     def _read(self, name: str, operands: list) -> Value:
@@ -117,17 +117,17 @@ class SetValue(Value):
         return made
 
     def write_back(self, writer: Writer, target: str) -> list[str]:
-        """Statements that change the object `target` in the same way."""
+        """Statements that make the same changes to the object `target`."""
         lines = []
         for name, arguments in self.changes:
-            listed = map(writer.key, arguments) if name in _OF_ITEMS else (_text(writer, one) for one in arguments)
+            listed = map(writer.key, arguments) if name in _ITEM_METHODS else (_text(writer, one) for one in arguments)
             given = ", ".join(listed)
             lines.append(f"set.{name}({target}, {given})" if self.is_part else f"{target}.{name}({given})")
         return lines
 
 
 def operand(tx: Following, value: Value) -> Any:
-    """An argument of a set's method: a real set, or a list of keys."""
+    """An argument of a set method: a real set, or a list of keys."""
     return value.model if isinstance(value, SetValue) else [tx.key(item) for item in value.items_of(tx)]
 
 

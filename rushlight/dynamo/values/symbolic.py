@@ -1,7 +1,7 @@
-"""Integers that a capture leaves open: sizes of inputs, what is computed from them, and ints from outside that change.
+"""Open integers: sizes of inputs, results computed from them, and ints from outside that change.
 
-Whatever needs the number itself takes that of the example, and the capture then holds for this number only. Arithmetic and
-comparisons stay symbolic, truth becomes a guard, and an operation of the graph gets a node.
+Arithmetic and comparisons stay symbolic, a truth value is guarded, and operations of the graph get a node. Any other use
+specializes the integer to its example value.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from rushlight.dynamo.values.base import Following, Writer
 
 
-# What makes an integer of a number.
+# Methods that convert a number to an integer.
 ROUNDINGS = frozenset({"__int__", "__trunc__", "__floor__", "__ceil__"})
 
 
 class SymbolicValue(ConstantValue):
-    """An open integer. As a constant it is fixed to its number."""
+    """An open integer. Its use as a constant specializes it."""
 
     def __init__(self, number: SymInt, source: Source | None = None) -> None:
         self.number = number
@@ -30,7 +30,7 @@ class SymbolicValue(ConstantValue):
 
     @property
     def value(self) -> int:
-        """The number of the example, which is guarded from now on."""
+        """The example value, which is guarded from now on."""
         return int(self.number)
 
     def operand(self) -> Any:

@@ -1,4 +1,4 @@
-"""Tensors, and the library's functions on them: what becomes nodes of the graph."""
+"""Tensors, and the library's functions on them, which become nodes of the graph."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from rushlight.ops.packet import OpOverloadPacket
 if TYPE_CHECKING:
     from rushlight.dynamo.values.base import Following, Writer
 
-# Attributes that a fake tensor answers as the real one would.
+# Attributes that fake tensors answer like real ones.
 _KNOWN_ATTRIBUTES = frozenset({
     "shape", "dtype", "device", "ndim", "requires_grad", "is_leaf", "layout", "itemsize", "nbytes", "is_sparse", "is_nested",
     "is_quantized", "is_meta", "is_cuda", "names",
@@ -46,14 +46,14 @@ _NEEDS_VALUES = frozenset({
     "__repr__", "__str__", "__format__", "__dlpack__", "__reduce_ex__", "__deepcopy__",
 })  # fmt: skip
 _NUMBERS = frozenset({"item", "tolist", "__int__", "__float__", "__index__"})
-_OF_THE_OBJECT = frozenset({
+_ACTS_ON_OBJECT = frozenset({
     "backward", "register_post_accumulate_grad_hook", "retain_grad", "requires_grad_", "set_", "resize_",
     "resize_as_", "untyped_storage", "storage", "share_memory_", "is_shared", "pin_memory", "cuda", "xpu",
     "mtia", "ipu",
 })  # fmt: skip
-_OF_THE_LAYOUT = frozenset({"stride", "storage_offset", "is_contiguous"})
+_READS_LAYOUT = frozenset({"stride", "storage_offset", "is_contiguous"})
 _VIEWS_IN_PLACE = frozenset({"as_strided_", "squeeze_", "swapaxes_", "swapdims_", "t_", "transpose_", "unsqueeze_"})
-# Functions of the library that do something else than compute with tensors.
+# Functions of the library that do more than compute with tensors.
 _NOT_IN_GRAPH = frozenset({
     "manual_seed", "seed", "save", "load", "compile", "set_default_dtype", "set_default_device", "set_num_threads",
     "from_numpy", "set_printoptions", "get_rng_state", "set_rng_state", "fork_rng", "initial_seed", "set_grad_enabled",
@@ -63,7 +63,7 @@ _NOT_IN_GRAPH = frozenset({
 
 
 class TensorValue(Value):
-    """A tensor: the node that computes it and its fake."""
+    """A tensor: its node and its fake."""
 
     def __init__(self, node: Node, fake: Tensor, source: Source | None = None, kind: type = Tensor) -> None:
         self.graph_node = node
@@ -72,8 +72,8 @@ class TensorValue(Value):
         self.kind = kind
         self.own_attributes: frozenset[str] = frozenset()
         self.is_inference = self.is_from_outside = self.is_gradient = False
-        self.changes: list[str] = []  # the calls that changed sizes and strides of one from outside
-        self.attributes: dict[str, Value] = {}  # those that the program gave it while it was followed
+        self.changes: list[str] = []  # calls that changed sizes and strides of an outside tensor
+        self.attributes: dict[str, Value] = {}  # attributes that the program set during the capture
 
     def python_type(self) -> type:
         return self.kind
@@ -130,7 +130,7 @@ class TensorValue(Value):
         del self.attributes[name]
 
     def _gradient(self, tx: Following) -> Value:
-        """`.grad` of a tensor from outside. Nothing that is captured sets it: what does so ends the graph."""
+        """`.grad` of an outside tensor. It cannot change during a capture, because a call that sets it breaks the graph."""
         if tx.session.sizes.history.is_unsteady:
             hint = "keep rates and step counts in tensors"
             tx.leave_to_python("gradients in a function whose numbers change at every call, as those of an optimizer", hint)
@@ -143,11 +143,11 @@ class TensorValue(Value):
         if self.source is not None and name.isidentifier():
             tx.guards.no_attribute(self.source, name)
 
-    def _become(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """`x.t_()` and others that change sizes and strides: a view takes the tensor's place, and one from outside is changed
-        after the graph has run."""
+    def _view_in_place(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """`x.t_()` and other in-place changes of sizes and strides: a view replaces the tensor, and an outside tensor is
+        changed after the graph has run."""
         if self.is_from_outside:
-            self._check_may_become(name)
+            self._check_may_view_in_place(name)
             given = [repr(value.snapshot()) for value in args]
             given += [f"{key}={value.snapshot()!r}" for key, value in kwargs.items()]
         made = tx.call_in_graph("call_method", name[:-1], [self, *args], kwargs)
@@ -157,7 +157,7 @@ class TensorValue(Value):
         tx.graph.replace_value(self, made)
         return self
 
-    def _check_may_become(self, name: str) -> None:
+    def _check_may_view_in_place(self, name: str) -> None:
         if self.source is None or isinstance(self.source, Held) or self.fake.requires_grad:
             raise GraphBreak(f"Tensor.{name}() of a tensor that autograd or a module holds")
 
@@ -180,16 +180,16 @@ class TensorValue(Value):
             return METHODS[name](tx, self, *args, **kwargs)
         if name in _NEEDS_VALUES:
             raise GraphBreak(f"Tensor.{name}() needs the tensor's value", "keep the value in a tensor, or call it outside")
-        if name in _OF_THE_OBJECT and not self._requires_as_asked(name, args, kwargs):
+        if name in _ACTS_ON_OBJECT and not self._requires_as_asked(name, args, kwargs):
             raise GraphBreak(f"Tensor.{name}() acts on the tensor as an object", "call it outside of the compiled part")
         if name == "requires_grad_":
             return self
         if name == "register_hook":
             return HANDLERS[Tensor.register_hook](tx, self, *args, **kwargs)
-        if self.is_gradient and name in _OF_THE_LAYOUT:
+        if self.is_gradient and name in _READS_LAYOUT:
             raise GraphBreak(f"Tensor.{name}() of a gradient, whose layout is known in the backward pass only")
         if name in _VIEWS_IN_PLACE:
-            return self._become(tx, name, args, kwargs)
+            return self._view_in_place(tx, name, args, kwargs)
         if name == "is_inference" and not args:
             return self._was_made_in_inference_mode(tx)
         if not hasattr(Tensor, name):
@@ -199,7 +199,7 @@ class TensorValue(Value):
         return tx.call_in_graph("call_method", name, [self, *args], kwargs)
 
     def _requires_as_asked(self, name: str, args: list[Value], kwargs: dict[str, Value]) -> bool:
-        """Whether a call is one of `requires_grad_` that changes nothing."""
+        """Whether this is a `requires_grad_` call that changes nothing."""
         asked = [*args, *kwargs.values()] or [ConstantValue(True)]
         return name == "requires_grad_" and asked[0].is_constant() and asked[0].constant() is self.fake.requires_grad
 
@@ -229,7 +229,7 @@ class TensorValue(Value):
 
 
 def number_of(tx: Following, value: TensorValue, name: str) -> Value:
-    """`item()`, `tolist()`, `int(x)` or `float(x)` of a tensor, as numbers that are known when the graph runs."""
+    """`item()`, `tolist()`, `int(x)` or `float(x)` of a tensor, as numbers that the graph computes."""
     fake = value.fake
     if name == "tolist" and fake.dim():
         return SequenceValue([number_of(tx, item, name) for item in value.items_of(tx)], list)
@@ -264,7 +264,7 @@ class LibraryFunctionValue(FixedValue):
 
 
 class TensorMethodValue(FixedValue):
-    """A method that is reached by the class: `Tensor.add`, `Tensor.__mul__`."""
+    """A method accessed on the class: `Tensor.add`, `Tensor.__mul__`."""
 
     def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if not args or not isinstance(args[0], TensorValue):
@@ -281,13 +281,12 @@ class TensorMethodValue(FixedValue):
 _METHODS = {id(value): name for name, value in vars(Tensor).items() if isinstance(value, FunctionType | BinaryMethod)}
 _OPERATORS = (OpOverload, OpOverloadPacket)
 _FUNCTIONS = (FunctionType, BuiltinFunctionType)
-# Namespaces whose functions are called as their operators: `linalg_norm`.
+# Modules whose functions are named like their operators, with the prefix: `linalg_norm`.
 _PACKAGES = {"rushlight.linalg": "linalg", "rushlight.fft": "fft", "rushlight.special": "special"}
-# Functions of users whose calls become nodes, by their id. Nothing is removed, so each id stays that of its function.
 
 
 def _is_public(function: Callable) -> bool:
-    """Whether a function is one of the library's public ones on tensors, which its namespaces have under its name."""
+    """Whether a function is a public tensor function of the library: a namespace holds it under its name."""
     module, name = str(function.__module__), function.__name__
     if module in _PACKAGES:
         return getattr(sys.modules.get(module), name.removeprefix(f"{_PACKAGES[module]}_"), None) is function
@@ -309,7 +308,7 @@ def is_tensor_method(value: object) -> bool:
 
 
 def wrap_result(tx: Following, node: Node, result: Any) -> Value:
-    """The tracked value of a node's result."""
+    """Track a node's result."""
     if isinstance(result, Tensor):
         if type(result) not in (Tensor, Parameter, Buffer):
             raise GraphBreak(f"a tensor of class {type(result).__name__}")

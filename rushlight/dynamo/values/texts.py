@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def formatted(tx: Following, value: Value, conversion: Callable | None, specification: Value) -> Value:
-    """What an f-string has for `{value!conversion:specification}`."""
+    """The text of `{value!conversion:specification}` in an f-string."""
     if conversion is not None:
         value = text_of(tx, value, conversion)
     elif isinstance(value, ObjectValue):
@@ -54,7 +54,7 @@ def _text_of_object(tx: Following, value: ObjectValue, how: Callable) -> Value:
         if isinstance(found, types.FunctionType):
             wrapped = getattr(found, "__wrapped__", None)
             if dataclasses.is_dataclass(value.kind) and isinstance(wrapped, types.FunctionType):
-                tx.guard_member(value.kind, name, found)  # the wrapper only watches for objects within themselves
+                tx.guard_member(value.kind, name, found)  # the wrapper only guards against recursion
                 made = tx.wrap_constant(wrapped).call(tx, [value], {})
             else:
                 made = value.method(tx, name, [], {})
@@ -67,7 +67,7 @@ def _text_of_object(tx: Following, value: ObjectValue, how: Callable) -> Value:
 
 
 def is_told_plainly(value: InheritingValue, how: Callable) -> bool:
-    """Whether the text is that of the contents alone."""
+    """Whether an object's text is that of its built-in contents."""
     names = ("__repr__",) if how is not str else ("__str__", "__repr__")
     return value.base in (list, tuple, dict, int, float, complex, str, bytes) and not any(
         is_written_in_python(value.kind, name) for name in names

@@ -1,7 +1,7 @@
-"""Loops that differ in pointers and numbers only, as one loop over a table of those.
+"""Merge loops that differ only in pointers and numbers into one loop over a table.
 
-In: the text of the loop over each segment of a row. Out: the tables' declarations, and the loops. What copies a concatenation
-of many tensors is compiled once, and not once per tensor.
+In: the text of the loop over each segment of a row. Out: the tables' declarations, and the loops. A concatenation of many
+tensors thus compiles one loop, not one per tensor.
 """
 
 from __future__ import annotations
@@ -10,22 +10,23 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 
-LEAST = 3  # loops that are worth a table
+MIN_LOOPS = 3  # fewer loops are not worth a table
 
-_TOKEN = re.compile(r"(?<! / )(?<! % )(?<![\w.\[])(\d+L|(?:in|out)\d+)\b")  # divisors stay: the compiler makes products of them
+# Keep divisors: the compiler turns constant ones into products.
+_TOKEN = re.compile(r"(?<! / )(?<! % )(?<![\w.\[])(\d+L|(?:in|out)\d+)\b")
 _FIELDS = {"in": "from", "out": "to"}
 
 
 def merge(loops: Sequence[list[str]], kinds: Mapping[str, str], taken: int) -> tuple[list[str], list[str]]:
-    """The declarations of tables, `taken` being there already, and the lines that do what `loops` do, in their order.
+    """The declarations of new tables (`taken` exist already), and lines that do the work of `loops` in order.
 
-    `kinds` are the types of pointers by their names.
+    `kinds` maps pointer names to types.
     """
     tables: list[str] = []
     lines: list[str] = []
     for _, run in itertools.groupby(("\n".join(loop) for loop in loops), lambda text: _form(text, kinds)):
         texts = list(run)
-        if len(texts) < LEAST:
+        if len(texts) < MIN_LOOPS:
             lines += [line for text in texts for line in text.split("\n")]
             continue
         name = f"parts{taken + len(tables)}"
@@ -36,12 +37,12 @@ def merge(loops: Sequence[list[str]], kinds: Mapping[str, str], taken: int) -> t
 
 
 def _form(text: str, kinds: Mapping[str, str]) -> str:
-    """What loops of one table have in common."""
+    """A loop's text with placeholders for pointers and numbers."""
     return _TOKEN.sub(lambda found: f"{{{kinds.get(found[0], 'long')}}}", text)
 
 
 def _over_table(texts: Sequence[str], kinds: Mapping[str, str], name: str) -> tuple[str, str]:
-    """The table's declaration, and a loop's text that reads what differs from the table."""
+    """The table's declaration, and the text of a loop that reads the varying parts from it."""
     columns = list(zip(*(_TOKEN.findall(text) for text in texts), strict=True))
     fields: dict[tuple[str, ...], str] = {}
     members = []

@@ -14,7 +14,7 @@ from rushlight.inductor.sizes import Size, as_size, stride_along
 
 
 class AttentionWriter:
-    """The part of a template's writer that knows attention; `TemplateKernel` has the rest."""
+    """The part of a template's writer for attention; `TemplateKernel` has the rest."""
 
     template: TemplateBuffer
 
@@ -55,7 +55,7 @@ class AttentionWriter:
         ]
 
     def _strides(self, name: str) -> str:
-        """The strides of an operand: a rl::head_strides, whose last ones may be missing."""
+        """An operand's strides as a rl::head_strides; trailing ones may be missing."""
         return f"{{{texts(*self.template.operands[name].strides)}}}"
 
     def _options(self) -> str:
@@ -63,7 +63,7 @@ class AttentionWriter:
         return f"{parameters['scale']!r}f, {'true' if parameters['causal'] else 'false'}"
 
     def _count_work(self, products: int) -> None:
-        """Estimate the operations: `products` for each score and column."""
+        """Estimate the operations: `products` per score and column."""
         sizes = [self.template.parameters[name] for name in ("batch", "heads", "rows_each", "keys", "depth")]
         work = as_size(products)
         for size in sizes:
@@ -81,7 +81,8 @@ class AttentionWriter:
 
 
     def _score_function(self, score: Pointwise) -> str:
-        """The function of a score, what tells whether it is not -inf before it is known, and what copies values for it."""
+        """The C++ functions for a score: the score's function, an early test whether it is not -inf, and one that packs
+        values."""
         self.note_status(score.body)
         place = "auto lane, " + ", ".join(f"[[maybe_unused]] long {variable}" for variable in score.variables)
         seen = _seen(score.body, self.template.parameters["scores"])
@@ -120,7 +121,7 @@ class AttentionWriter:
 
 
 def _read_along_keys(score: Pointwise, scores: str) -> dict[Load, int]:
-    """What a function of scores reads with gaps from query to query: reads, and their numbers."""
+    """The loads of a score's function that are not contiguous along queries, numbered."""
     *_, query, key = score.variables
     loads = [node for node in walk(score.body) if isinstance(node, Load) and node.buffer != scores]
     found = [
@@ -132,7 +133,7 @@ def _read_along_keys(score: Pointwise, scores: str) -> dict[Load, int]:
 
 
 def _seen(body: Value, scores: str) -> Value | None:
-    """When a function of scores is not -inf for a reason other than the score; None where it does not say so."""
+    """The condition under which a score's function is not -inf, if it does not depend on the score; else None."""
     if not isinstance(body, Call) or body.name != "where":
         return None
     condition, chosen, other = body.arguments
@@ -145,5 +146,5 @@ def _seen(body: Value, scores: str) -> Value | None:
 
 
 def _row_strides(rows: Size, heads: Size, depth: int) -> str:
-    """The strides of a [B, H, L, D] tensor that lies as [B, L, H, D]."""
+    """The strides of a [B, H, L, D] tensor with memory order [B, L, H, D]."""
     return f"{{{texts(as_size(rows * heads * depth), depth, as_size(heads * depth), 1)}}}"

@@ -1,7 +1,7 @@
-"""Reductions whose results lie side by side in memory, as `x.sum(0)`: every lane adds up a result of its own.
+"""Column reductions, such as `x.sum(0)`: results are contiguous in memory, and each vector lane accumulates its own.
 
-In: a group in which every member gives one value per row of its domain. Out: a kernel that takes runs of results, and walks
-down the reduced dimension for each vector of them; reading along memory, where `LoopKernel` would jump.
+In: a group in which every member has one value per row of its domain. Out: a kernel over runs of results, which walks down the
+reduced dimension for each vector of them. It reads contiguous memory, where `LoopKernel` would read with a stride.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from rushlight.inductor.ir import Buffer, Load, Reduction, Value, substitute, wa
 from rushlight.inductor.scheduler import Group, is_row_value
 from rushlight.inductor.sizes import Size, as_size, evaluate, quotient, rounded_up, stride_along
 
-BLOCK = 64  # results that a thread takes at a time
-NARROWEST = 16  # results side by side that make it worthwhile: a vector's worth
-PART = 128  # values that are added up one after the other
-ROWS_TOGETHER, VECTORS_TOGETHER = 4, 2  # of results of what is like a product
-VECTORS_OF_A_ROW = 4  # that are calculated together otherwise, so that what is read is whole lines of the caches
-FEW_STEPS = 24  # of a body of which so many vectors are calculated together, at most
+BLOCK = 64  # results per block of a thread
+MIN_WIDTH = 16  # fewer contiguous results do not fill a vector
+PART = 128  # long sums are split into parts of this many values, for accuracy
+ROWS_TOGETHER, VECTORS_TOGETHER = 4, 2  # tile size if the loop resembles a matrix product
+VECTORS_OF_A_ROW = 4  # vectors computed together otherwise, so that whole cache lines are read
+MAX_TILE_STEPS = 24  # larger bodies compute one vector at a time, to limit registers
 
 
 def column_variables(group: Group, width: Size) -> tuple[Var, Var, Var]:
-    """x counts runs of results, c the results of a run, r the values that each combines."""
+    """x counts runs of results, c the results in a run, r the values that each combines."""
     rows, values = group.domain
     return Var("x", quotient(rows, width)), Var("c", width), Var("r", values)
 
 
 def run_of_results(group: Group, hints: Mapping[Var, int]) -> Size:
-    """How many results lie side by side; 0 for a group that is better calculated row by row."""
+    """The number of contiguous results; 0 if the group is better computed row by row."""
     if group.domain is None or not all(is_row_value(member, group.domain) for member in group.members):
         return 0
     reductions = [member.data for member in group.members if isinstance(member.data, Reduction)]
     widths = [loop.ranges[-1] for loop in reductions if loop.ranges]
     width = max(widths, key=lambda size: evaluate(size, hints), default=0)
-    if evaluate(width, hints) < NARROWEST or quotient(group.domain[0], width) is None:
+    if evaluate(width, hints) < MIN_WIDTH or quotient(group.domain[0], width) is None:
         return 0
     _, c, r = column_variables(group, width)
     bodies = [_body(member, group, width) for member in group.members]
@@ -53,7 +53,8 @@ def run_of_results(group: Group, hints: Mapping[Var, int]) -> Size:
 
 
 def _steps(body: Value, *variables: Var) -> list[tuple[Size | None, ...]]:
-    """The strides of each read along some variables; None where an index is divided, or looked up by what changes along it."""
+    """Each load's strides along some variables; None for a divided index, or one looked up at positions that depend on the
+    variable."""
     positions = {variable: looked_up(body, variable) for variable in variables}
 
     def step(index: Expr, variable: Var) -> Size | None:
@@ -65,7 +66,7 @@ def _steps(body: Value, *variables: Var) -> list[tuple[Size | None, ...]]:
 
 
 def _body(member: Buffer, group: Group, width: Size) -> Value:
-    """A member's body with its variables expressed by x, c and r."""
+    """A member's body in terms of x, c and r."""
     (x, c, r), loop = column_variables(group, width), member.data
     replacements = dict(zip(loop.variables, unflatten_index(x * width + c, loop.ranges), strict=True))
     if isinstance(loop, Reduction):
@@ -76,7 +77,7 @@ def _body(member: Buffer, group: Group, width: Size) -> Value:
 
 @dataclass
 class _Results:
-    """A vector of results in run `x` from column `c` on: the members' bodies there, and the names of what is known of it."""
+    """A vector of results in run `x`, starting at column `c`: the members' bodies there, and the names of known values."""
 
     x: Var
     c: Var
@@ -86,7 +87,7 @@ class _Results:
 
 
 class ColumnKernel(KernelWriter):
-    """Writes a group for which `run_of_results` gave `width`."""
+    """Writes a group for which `run_of_results` returned `width`."""
 
     def __init__(self, group: Group, buffers: dict[str, Buffer], width: Size):
         super().__init__(group, buffers)
@@ -114,25 +115,25 @@ class ColumnKernel(KernelWriter):
         return self.kernel
 
     def _one_by_one(self, count: str, column: str) -> list[str]:
-        """A vector of results after the other."""
+        """One vector of results after the other."""
         results = _Results(self.x, self.c, "", self.bodies)
         head = [f"rl::for_each({count}, [&](auto lane, long i) {{", f"  const long c = {column};"]
         return [*head, *indented(self._passes([results])), "});"]
 
     def _tile(self, runs: Size) -> tuple[int, int]:
-        """How many rows and vectors of results are calculated together."""
+        """The number of rows and vectors of results computed together."""
         loads = [node.index for body in self.bodies.values() for node in walk(body) if isinstance(node, Load)]
-        if sum(1 for body in self.bodies.values() for _ in walk(body)) > FEW_STEPS:
+        if sum(1 for body in self.bodies.values() for _ in walk(body)) > MAX_TILE_STEPS:
             return 1, 1
-        # Like a product, where each vector is combined with numbers that hold for all columns.
+        # Like a matrix product: each vector is combined with numbers that all columns share.
         shared = any(index.contains(self.r) and not index.contains(self.c) for index in loads)
         if shared and not (isinstance(runs, int) and runs < ROWS_TOGETHER):
             return ROWS_TOGETHER, VECTORS_TOGETHER
         return 1, 1 if isinstance(self.width, int) and self.width < BLOCK else VECTORS_OF_A_ROW
 
     def _in_tiles(self, rows: int, vectors: int) -> list[str]:
-        """Several rows of vectors together, as far as there are so many, which share what they read; rows after the last are
-        the last one again."""
+        """Tiles of several rows and vectors, which share loads, and the remaining columns. Rows past the end repeat the last
+        one."""
         tile = []
         for number in range(rows * vectors):
             x = Var(f"x{number // vectors}", self.x.extent) if rows > 1 else self.x
@@ -206,7 +207,7 @@ class ColumnKernel(KernelWriter):
 
 
 def _walk(count: str, inner: list[str], after: list[str]) -> list[str]:
-    """The loop down the reduced dimension, with what is to be done after each part of it."""
+    """The loop down the reduced dimension, with statements after each part of it."""
     if not after:
         return [f"for (long r = 0; r < {count}; ++r) {{", *indented(inner), "}"]
     return [

@@ -13,7 +13,7 @@ WINOGRAD_PLACES = 36
 
 
 class ConvolutionWriter:
-    """The part of a template's writer that knows convolutions; `TemplateKernel` has the rest."""
+    """The part of a template's writer for convolutions; `TemplateKernel` has the rest."""
 
     template: TemplateBuffer
 
@@ -71,12 +71,12 @@ class ConvolutionWriter:
             name, weight, parameters["depth"], channels, parameters["packed_once"], "rl::pack_volume_gradient", shape
         )
         lines = self.pack(operand)
-        steps = as_size(math.prod(parameters["shape"][6::5]))  # an element is read by one tap in as many
+        steps = as_size(math.prod(parameters["shape"][6::5]))  # only one tap in this many reads an element
         call = f"rl::volume_input_gradient({self.pointer_to(source)}, panels"
         return [*lines, *self._over_volumes(call, "rl::volume_input_scratch_bytes", steps)]
 
     def _over_volumes(self, call: str, scratch_bytes: str, steps: Size) -> list[str]:
-        """A call, of which shape, scratch memory and epilogue are missing."""
+        """Complete a call with shape, scratch memory and epilogue."""
         template, shape = self.template, volume_shape(self.template.parameters["shape"])
         self.scratch = (f"scratch_{template.name}", f"{scratch_bytes}({shape}, {THREADS})")
         scratch = self.extra("char*", "scratch", self.scratch[0])
@@ -124,9 +124,9 @@ class ConvolutionWriter:
         taps = as_size(shape[5] * shape[6])
         arguments = f"{texts(shape[-1], read, given, taps)}, {'true' if forward else 'false'}"
         name = f"groups_{weight.buffer}_{weight.offset}_{'forward' if forward else 'backward'}"
-        lanes, constant = 3 * max(read, given) * shape[-1], parameters["packed_once"]  # at most, with those that stay idle
+        lanes, constant = 3 * max(read, given) * shape[-1], parameters["packed_once"]  # an upper bound, including idle lanes
         operand = PackedOperand(name, weight, parameters["depth"], lanes, constant, "rl::pack_groups", arguments)
-        # Blocks of channels that fill their vectors begin where vectors of all channels do.
+        # Blocks of channels that fill whole vectors start at multiples of a vector.
         known = template.columns if read <= given and WIDEST_PANEL % given == 0 else 1
         call = f"{function}({self.pointer_to(source)}, {image_strides(source)}, panels"
         return [*self.pack(operand), *self._convolve(call, scratch_bytes, known)]
@@ -148,12 +148,12 @@ class ConvolutionWriter:
         return self._convolve(call, "rl::depthwise_weight_scratch_bytes", self.template.columns)
 
     def _convolve(self, call: str, scratch_bytes: str, outputs: Size) -> list[str]:
-        """A call, of which shape, scratch memory and epilogue are missing; rows of results have `outputs` columns."""
+        """Complete a call with shape, scratch memory and epilogue; rows of results have `outputs` columns."""
         template, sizes = self.template, self.template.parameters["shape"]
         shape = texts(*sizes)
         self.scratch = (f"scratch_{template.name}", f"{scratch_bytes}(rl::conv_shape{{{shape}}}, {THREADS})")
         scratch = self.extra("char*", "scratch", self.scratch[0])
-        # A pixel of an input is read by one tap in as many as a step has pixels.
+        # Only one tap in stride[0] * stride[1] reads a pixel of the input.
         steps = sizes[7] * sizes[8] if template.kind in ("convolution_input", "depthwise_input", "grouped_input") else 1
         self.kernel.work = as_size(template.rows * template.columns * template.parameters["depth"] * 2 // steps)
         return [
@@ -164,7 +164,7 @@ class ConvolutionWriter:
 
 
 def _filter_sizes(weight: Operand, outputs: Size, channels: Size, taps: Size, order: str) -> str:
-    """The arguments of rl::pack_filter. Of filters that lie channels-last, taps and channels have changed places."""
+    """The arguments of rl::pack_filter. Channels-last filters exchange taps and channels."""
     if weight.strides[1] == 1:
         channels, taps = taps, channels
         order = "channels_outside" if order == "taps_outside" else "taps_outside"
@@ -178,5 +178,5 @@ def volume_shape(shape: tuple) -> str:
 
 
 def image_strides(operand: Operand) -> str:
-    """The strides of an image as a C++ value."""
+    """An image's strides as a C++ value."""
     return f"rl::image_strides{{{texts(*operand.strides)}}}"

@@ -1,4 +1,4 @@
-"""Values of the loops IR as C++ statements over a lane (see include/rushlight/vec.h)."""
+"""Writes values of the loops IR as C++ statements over a lane (see include/rushlight/vec.h)."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ INFIX = {"add": "+", "sub": "-", "mul": "*"}
 
 
 def needs_scalar(body: Value, column: Var) -> bool:
-    """Whether lanes along `column` would not do alike: reads without a stride, or a mask that changes."""
+    """Whether a body cannot be vectorized along `column`: a load without a constant stride, or a mask that varies."""
     return needs_branches(body, column) or any(
         isinstance(node, Load) and stride_along(node.index, column) is None for node in walk(body)
     )
 
 
 def needs_branches(body: Value, column: Var) -> bool:
-    """Whether a body can only run element by element, for other reasons than reads without a stride."""
+    """Whether a body needs element-by-element branches, for reasons other than loads without a stride."""
     places = looked_up(body, column)
     for node in walk(body):
         if isinstance(node, IndexValue) and (stride_along(node.index, column) is None or _contains(node.index, places)):
@@ -50,7 +50,7 @@ def needs_branches(body: Value, column: Var) -> bool:
 
 
 def looked_up(body: Value, column: Var) -> set[Var]:
-    """The variables that stand for positions which are read from memory and change along `column`."""
+    """The variables bound to positions that are read from memory and vary along `column`."""
     reads = [node for node in walk(body) if isinstance(node, Indirect)]
     found: set[Var] = set()
     while True:
@@ -69,7 +69,8 @@ def _contains(index: Expr, variables: set[Var]) -> bool:
 
 
 def _collected(index: Expr, variables: set[Var], column: Var) -> tuple[Expr, Size, dict[Var, Size]] | None:
-    """An index as a first place, a stride along `column`, and one along each variable; None where there are no such."""
+    """Split an index into a first position, a stride along `column`, and a stride along each variable; None if it is not
+    linear."""
     own = [variable for variable in variables if index.contains(variable)]
     steps = {variable: stride_along(index, variable) for variable in own}
     first = index.substitute(dict.fromkeys(own, 0))
@@ -80,16 +81,16 @@ def _collected(index: Expr, variables: set[Var], column: Var) -> tuple[Expr, Siz
 
 
 def depends_on(value: Value, column: Var) -> bool:
-    """Whether a value changes along `column`."""
+    """Whether a value varies along `column`."""
     return any(isinstance(node, Load | IndexValue) and node.index.contains(column) for node in walk(value))
 
 
 class StatementWriter:
-    """Writes values as `const auto tmpN = ...;` lines. The same text is written once per scope.
+    """Writes values as `const auto tmpN = ...;` lines. Each text is written once per scope.
 
-    `local` maps buffers to the names of elements at hand (`value` in an epilogue, a temporary), and `row_values` to the names
-    of scalars that hold for the whole row. Names start with `prefix`. `stream` gives the name of a stream of random words, for
-    the load of its seed and its offset. `places` says that vectors collect the elements of reads that have no stride.
+    `local` maps buffers to names of available elements (`value` in an epilogue, a temporary), and `row_values` to names of
+    scalars for the whole row. Names start with `prefix`. `stream(seed, offset)` names a stream of random words. With `places`,
+    vectors gather the elements of loads that have no stride.
     """
 
     def __init__(self, column: Var, pointer: Callable[[str], str], element_type: Callable[[str], dtype],
@@ -104,7 +105,7 @@ class StatementWriter:
         self.local: dict[str, str] = {}
         self.row_values: dict[str, str] = {}
         self.places = False
-        self.looked_up: set[Var] = set()  # positions of which each lane has its own
+        self.looked_up: set[Var] = set()  # positions that differ between lanes
         self._texts: dict[str, str] = {}
         self._nodes: dict[tuple[int, str], str] = {}
         self._kept: list[Value] = []
@@ -113,7 +114,7 @@ class StatementWriter:
         self._indent = ""
 
     def write(self, value: Value) -> str:
-        """The name that holds `value`."""
+        """Write a value; returns its name."""
         key = (id(value), self.lane)
         found = self._nodes.get(key)
         if found is None:
@@ -122,12 +123,12 @@ class StatementWriter:
         return found
 
     def keep(self, value: Value, name: str) -> None:
-        """Take what a name holds for a value."""
+        """Use an existing name for a value."""
         self._nodes[id(value), self.lane] = name
         self._kept.append(value)
 
     def bind(self, text: str) -> str:
-        """A name for an expression."""
+        """Bind an expression to a name."""
         found = self._texts.get(text)
         if found is None:
             found = self._texts[text] = self._fresh_name()
@@ -158,7 +159,7 @@ class StatementWriter:
         return self._call(value)
 
     def _scalar(self, value: Value) -> str:
-        """The name of one number that holds for all lanes."""
+        """Write a value that all lanes share, as a scalar."""
         outer, self.lane = self.lane, SCALAR
         found = self.write(value)
         self.lane = outer
@@ -173,7 +174,7 @@ class StatementWriter:
             return local
         if self.lane != SCALAR and _contains(value.index, self.looked_up):
             found = _collected(value.index, self.looked_up, self.column)
-            if found is not None:  # where there are no strides, lanes are scalars
+            if found is not None:  # without strides the lanes are scalars
                 return self._collect(value.buffer, *found)
         stride = stride_along(value.index, self.column)
         at = f"{self.pointer(value.buffer)} + {to_cpp(value.index)}"
@@ -215,11 +216,11 @@ class StatementWriter:
             self.looked_up.add(place)
         else:
             place = Var(self.bind(f"rl::checked_index<{wrap}>({self._scalar(value.index)}, {size})"), value.size)
-        # One variable can stand for several positions in a body that was made from several elements.
+        # A body merged from several elements binds one variable to several positions.
         return self.write(substitute(value.body, {value.variable: place}))
 
     def _collect(self, buffer: str, first: Expr, stride: Size, steps: dict[Var, Size]) -> str:
-        """The elements at positions of which each lane has its own."""
+        """Gather elements at positions that differ between lanes."""
         places = [str(place) if step == 1 else f"{place} * (int64_t){size_operand(step)}" for place, step in steps.items()]
         if stride != 0:
             places.append(f"{self.lane}.index(0, {size_text(stride)})")
@@ -249,7 +250,7 @@ class StatementWriter:
         self._texts, self._nodes, self._indent = texts, nodes, indent
 
     def _is_uniform(self, value: Value) -> bool:
-        """Whether a value of numbers and places is one for all lanes, so that a scalar will do."""
+        """Whether a value made of numbers and positions is the same in all lanes, so that a scalar suffices."""
         if isinstance(value, Constant):
             return True
         if isinstance(value, IndexValue):

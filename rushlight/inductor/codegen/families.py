@@ -1,9 +1,9 @@
-"""Kernels that differ in numbers only, as one function that takes the numbers: what a deep network repeats at other sizes is
-compiled once.
+"""Kernel families: kernels that differ only in numbers become one function with parameters, so that a deep network's repeated
+layers of different sizes compile once.
 
-In: the text of each kernel, with `@` for its name. Out: the functions, and for each kernel which one it is and what numbers it
-passes. Loops over vectors run as fast when their ends and steps are arguments. Small numbers, by which loops are unrolled, and
-divisors of what changes along a row, which the compiler turns into products, stay constants.
+In: the text of each kernel, with `@` for its name. Out: the functions, and for each kernel its function and arguments. Vector
+loops are as fast with variable bounds and strides. Small numbers, which unroll loops, and divisors of values that vary along a
+row, which the compiler turns into products, stay constants.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-LEAST = 16  # smaller numbers stay
+MIN_NUMBER = 16  # smaller numbers stay constants, because loops unroll by them
 
-_NUMBER = re.compile(r"(?<![\w.\[])(\d+)(L|\.0f)\b")  # a size, or a whole number in floating point, as that of a mean
+_NUMBER = re.compile(r"(?<![\w.\[])(\d+)(L|\.0f)\b")  # a size, or a whole floating-point number such as a mean's count
 _DIVIDING = (" / ", " % ")
-_STAYING = re.compile(r"(?:^|\W)(?:x|o|block|first) ..$")  # what is divided here stays the same along a row
+_STAYING = re.compile(r"(?:^|\W)(?:x|o|block|first) ..$")  # dividends that are constant along a row
 _FIRST_LINE = re.compile(r"\) \{\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A kernel as a call of a function, `number` among those of the program, with numbers in C++ that follow its arguments."""
+    """A kernel as a call of function number `number` of the program; the C++ numbers `passed` follow its arguments."""
 
     number: int
     passed: tuple[str, ...] = ()
 
 
 def share(texts: Iterable[str]) -> tuple[list[str], dict[str, Member]]:
-    """The functions' texts, and what each of `texts` became."""
+    """The functions' texts, and text -> member."""
     families: dict[str, dict[str, list[str]]] = {}
     for text in texts:
         numbers: list[str] = []
@@ -47,19 +47,19 @@ def share(texts: Iterable[str]) -> tuple[list[str], dict[str, Member]]:
 
 
 def _may_differ(found: re.Match) -> bool:
-    """Whether a number may be an argument."""
+    """Whether a number may become an argument."""
     before = found.string[max(0, found.start() - 9) : found.start()]
-    return int(found[1]) >= LEAST and not (before.endswith(_DIVIDING) and not _STAYING.search(before))
+    return int(found[1]) >= MIN_NUMBER and not (before.endswith(_DIVIDING) and not _STAYING.search(before))
 
 
 def _take(found: re.Match, numbers: list[str]) -> str:
-    """What stands for a number in the text that a family has in common."""
+    """Record a number and return its placeholder in the family's common text."""
     numbers.append(found[0])
     return "{size}" if found[2] == "L" else "{count}"
 
 
 def _with_parameters(text: str, columns: list[tuple[str, ...]], differing: list[tuple[str, ...]]) -> str:
-    """A member's text, in which parameters take the place of the numbers that differ."""
+    """A member's text with parameters in place of the numbers that differ."""
     names, kinds = {}, []
     for column in differing:
         kind, prefix = ("long", "size") if column[0].endswith("L") else ("float", "count")

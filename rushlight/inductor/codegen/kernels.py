@@ -1,7 +1,7 @@
-"""One group as one C++ function.
+"""Writes one group as one C++ function.
 
-A kernel is a function over pointers: `in0, in1, ...` it reads, `out0, ...` it writes. The text names no graph buffer, so
-groups that calculate the same share one function.
+A kernel is a function over pointers: it reads `in0, in1, ...` and writes `out0, ...`. Its text names no buffers of the graph,
+so groups with the same computation share one function.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ ACCUMULATORS = {
     "sum": "rl::sum", "prod": "rl::prod", "max": "rl::max", "min": "rl::min", "any": "rl::any", "all": "rl::all",
     "argmax": "rl::argmax", "argmin": "rl::argmin",
 }  # fmt: skip
-STACK_BYTES = 1 << 18  # of rows that a thread keeps between two passes over them; more go to the arena
-OPERATIONS = 8  # what an element of a loop is counted as, in floating-point operations of a product
-MANY_ROWS = 64  # of which all threads have some
-STEPS_PER_LOOKUP = 2  # that are worth collecting what is looked up in vectors
-CHUNK = 4096  # elements of a flat loop that a thread takes at a time
-LINE = 16  # floats of a cache line
-LONG_ROW = 1024  # bytes of a row of which the next one is fetched ahead, at least
+STACK_BYTES = 1 << 18  # bytes of row buffers on each thread's stack; further row buffers go to the arena
+OPERATIONS = 8  # an element of a loop counts as this many floating-point operations
+MANY_ROWS = 64  # enough rows to keep all threads busy
+MIN_STEPS_PER_LOOKUP = 2  # gathers pay off only with at least this many operations for each
+CHUNK = 4096  # elements of a flat loop per work item
+LINE = 16  # floats per cache line
+MIN_PREFETCHED_ROW = 1024  # bytes; the hardware prefetches shorter rows well enough
 
 
 @dataclass
 class Kernel:
     """The text of a function without its name, and the buffers, size symbols and numbers to pass, in order.
 
-    `work` is an estimate of its operations. `streams` are the streams of random words that each thread keeps. `header` is what
-    it needs beside those of all loops.
+    `work` estimates its operations. `streams` are streams of random words, one per thread. `header` is an additional header
+    that it includes.
     """
 
     parameters: list[tuple[str, str]] = field(default_factory=list)
@@ -77,9 +77,9 @@ class Kernel:
 
 
 class KernelWriter:
-    """Shared by loop and template kernels: parameters by first use.
+    """Base of loop and template kernels; assigns parameters in order of first use.
 
-    `scratch` names the memory that threads need for themselves, and says how many bytes each needs.
+    `scratch` is the name of the threads' scratch memory and its bytes per thread.
     """
 
     def __init__(self, group: Group, buffers: dict[str, Buffer], spilled: set[str] = frozenset()):
@@ -91,11 +91,11 @@ class KernelWriter:
         self._names: dict[tuple[str, bool], str] = {}
 
     def element_type(self, name: str) -> dtype:
-        """The dtype of a buffer's elements; complex numbers lie as two."""
+        """The dtype of a buffer's elements; complex numbers are stored as two reals."""
         return self.buffers[name].layout.dtype.to_real()
 
     def pointer(self, name: str, write: bool = False) -> str:
-        """The parameter through which a buffer is read or written."""
+        """The parameter for reading or writing a buffer."""
         written = self._names.get((name, True))
         if written is not None:
             return written
@@ -110,7 +110,7 @@ class KernelWriter:
         return found
 
     def stores_past_caches(self, name: str, domain: tuple[Size, Size]) -> bool:
-        """Whether a member, whose rows lie one after the other, is stored past the caches."""
+        """Whether a member with contiguous rows is written by non-temporal stores, because it exceeds the caches."""
         rows, columns = domain
         whole_lines = isinstance(rows, int) and isinstance(columns, int) and columns % LINE == 0
         return whole_lines and self.element_type(name) is float32 and 4 * rows * columns >= costs.core().stays
@@ -126,7 +126,7 @@ class KernelWriter:
         return self.kernel.streams.setdefault(key, f"stream{len(self.kernel.streams)}")
 
     def note_status(self, body: Value) -> None:
-        """Remember that the body may report an index error, and what header it needs."""
+        """Record whether a body may report an index error, and the header it needs."""
         for node in walk(body):
             if may_report(node):
                 self.kernel.uses_status = True
@@ -135,7 +135,7 @@ class KernelWriter:
 
 
 def assign_passes(members: list[Buffer], is_row: Callable[[Buffer], bool]) -> tuple[dict[str, int], dict[str, int]]:
-    """The pass in which each member is calculated; for row values, the pass after which they are known."""
+    """The pass that computes each member; for row values, the pass after which they are known."""
     passes: dict[str, int] = {}
     after: dict[str, int] = {}
     for member in members:
@@ -202,8 +202,8 @@ class LoopKernel(KernelWriter):
         return f"const long columns = x + 1 < {size_text(chunks)} ? {CHUNK}L : {size_text(rest)};"
 
     def _declare_rows(self, scratch: dict[str, str]) -> list[str]:
-        """What a thread keeps of a row: where a result will lie, on the stack if its length is known, or in its part of the
-        arena."""
+        """Declare a thread's row buffers: in a result's memory, on the stack if the length is known, or in the thread's scratch
+        memory."""
         columns, lines, nbytes = self.domain[1], [], 0
         for name, row in scratch.items():
             kind = compute_type(self.element_type(name))
@@ -223,7 +223,8 @@ class LoopKernel(KernelWriter):
         return [f"char* rows = scratch + rl::thread_index() * {size_operand(nbytes)};", *lines]
 
     def _scratch_rows(self) -> dict[str, str]:
-        """Members whose values a later pass reads, and that are not stored anyway; those beyond STACK_BYTES are stored."""
+        """Row buffers for members that a later pass reads and that are not stored anyway. Members beyond STACK_BYTES are
+        stored."""
         needed: dict[str, str] = {}
         free = STACK_BYTES
         for member in self.group.members:
@@ -242,12 +243,12 @@ class LoopKernel(KernelWriter):
         return needed
 
     def _number(self, member: ComputedBuffer) -> int:
-        """The pass in which a member is calculated, or after which it is known."""
+        """The pass that computes a member, or after which it is known."""
         return self.passes.get(member.name, self.after.get(member.name, 0))
 
     def _host(self, name: str) -> str | None:
-        """A result in whose row the values of `name` may lie until it replaces them: made of nothing else that changes along
-        the row, and after all else that is made of them."""
+        """A result whose row can hold the values of `name` until it overwrites them: it depends on nothing else that varies
+        along the row, and no other reader comes after it."""
         readers = [member for member in self.group.members if name in member.reads()]
         last = max(map(self._number, readers))
         kind = compute_type(self.element_type(name))
@@ -260,11 +261,12 @@ class LoopKernel(KernelWriter):
         return None
 
     def stores_past_caches(self, name: str, domain: tuple[Size, Size]) -> bool:
-        """Whether a member is stored past the caches: not where a row has been in use before."""
+        """As in the base class, but not for results whose rows hold other values first, because those rows are in the cache."""
         return name not in self.hosts.values() and super().stores_past_caches(name, domain)
 
     def _keeps_rows_on_stack(self, name: str) -> bool:
-        """Whether rows that a result is made of had better not lie where it will, so that it can be stored past the caches."""
+        """Whether row buffers should stay on the stack rather than in a result's memory, so that the result can use
+        non-temporal stores."""
         columns = self.domain[1]
         fits = isinstance(columns, int) and columns * _row_item(float32) <= STACK_BYTES // 4
         return fits and self.stores_past_caches(name, self.domain)
@@ -306,7 +308,7 @@ class LoopKernel(KernelWriter):
         return lines
 
     def _loops(self, number: int, bodies: Sequence[Value], lines: list[str], statements: Callable) -> list[list[str]]:
-        """The loops of a pass, one after the other. `lines` get what stands before them."""
+        """The loops of a pass in order. Declarations before them are appended to `lines`."""
         runs = None if self.flat or cuts_of(bodies, self.r) is not None else runs_of(bodies, self.r)
         if runs is not None:
             head = f"for (long run = 0; run < {runs.count}L; ++run) rl::for_each({runs.length}L, [&](auto lane, long place) {{"
@@ -322,8 +324,7 @@ class LoopKernel(KernelWriter):
         return loops
 
     def _reads_ahead(self) -> list[str]:
-        """Statements by which the second pass over a row fetches what the first will read of the next one: memory would rest
-        while a row is calculated with."""
+        """Prefetch the next row in the second pass over a row, because memory would otherwise be idle."""
         rows, columns = self.domain
         if self.flat or not isinstance(rows, int) or not isinstance(columns, int):
             return []
@@ -333,7 +334,7 @@ class LoopKernel(KernelWriter):
                 continue
             step, nbytes = stride_along(node.index, self.x), columns * self.element_type(node.buffer).itemsize
             new = isinstance(step, int) and abs(step) >= columns and rows * nbytes >= costs.core().stays
-            if new and nbytes >= LONG_ROW and stride_along(node.index, self.r) == 1:
+            if new and nbytes >= MIN_PREFETCHED_ROW and stride_along(node.index, self.r) == 1:
                 loads[node.buffer, node.index] = node
         following = {self.x: self.x + 1}
         return [
@@ -342,7 +343,8 @@ class LoopKernel(KernelWriter):
         ]
 
     def _segments(self, number: int, bodies: Sequence[Value], lines: list[str]) -> list[tuple[str, str, Sequence[Value]]]:
-        """The segments of a pass, from a first column to an end, with the bodies there. `lines` get what says where."""
+        """The segments of a pass, from a first column to an end, with the bodies there. Declarations are appended to
+        `lines`."""
         count = "columns" if self.flat else size_text(self.domain[1])
         cuts = cuts_of(bodies, self.r)
         if cuts is None:
@@ -377,7 +379,7 @@ class LoopKernel(KernelWriter):
         writer.local[member.name] = result
 
     def _row_values(self, number: int, scalars: dict[str, str]) -> list[str]:
-        """Members with one value per row that are known after pass `number`, other than its reductions."""
+        """Members with one value per row that are known after pass `number`, except its reductions."""
         lines: list[str] = []
         for member in self.group.members:
             if self.after.get(member.name) != number or isinstance(member.data, Reduction):
@@ -398,7 +400,7 @@ class LoopKernel(KernelWriter):
 
 
 def for_rows(rows: Size, lines: list[str]) -> list[str]:
-    """The lines for each row x, which the threads share."""
+    """The lines for each row x; threads share the rows."""
     if rows == 1:
         one = "for ([[maybe_unused]] const long only : rl::shared(1L)) {"
         return [one, "  [[maybe_unused]] constexpr long x = 0;", *indented(lines), "}"]
@@ -406,7 +408,7 @@ def for_rows(rows: Size, lines: list[str]) -> list[str]:
 
 
 def _loop(scalar: bool, first: str, end: str) -> tuple[str, str]:
-    """The head and the tail of a loop over columns, in vectors or one by one."""
+    """The head and tail of a loop over columns, vectorized or scalar."""
     if scalar:
         return f"for (long r = {first.removesuffix('L')}; r < {end}; ++r) {{ const rl::scalar_lane lane;", "}"
     if first == "0L":
@@ -415,19 +417,19 @@ def _loop(scalar: bool, first: str, end: str) -> tuple[str, str]:
 
 
 def _is_worth_places(bodies: Sequence[Value], column: Var) -> bool:
-    """Whether some reads alone have no stride, and vectors are worth gathering those: something is calculated from them."""
+    """Whether gathers make vectorization worthwhile: only loads prevent it, and the loop computes something."""
     if any(needs_branches(body, column) for body in bodies) or not any(needs_scalar(body, column) for body in bodies):
         return False
     return any(isinstance(node, Call) and node.name != "cast" for body in bodies for node in walk(body))
 
 
 def _is_lookup(bodies: Sequence[Value], column: Var) -> bool:
-    """Whether a loop does little besides reading at looked-up positions, which is as fast one by one."""
+    """Whether a loop does little besides lookups, for which a scalar loop is as fast."""
     if not any(looked_up(body, column) for body in bodies):
         return False
     nodes = {id(node): node for body in bodies for node in walk(body)}.values()
     reads = sum(isinstance(node, Indirect) for node in nodes)
-    return sum(isinstance(node, Call) and node.name != "cast" for node in nodes) < STEPS_PER_LOOKUP * reads
+    return sum(isinstance(node, Call) and node.name != "cast" for node in nodes) < MIN_STEPS_PER_LOOKUP * reads
 
 
 def _row_item(kind: dtype) -> int:
@@ -444,12 +446,13 @@ def _accumulator(loop: Reduction, name: str) -> str:
 
 
 def indented(lines: list[str], levels: int = 1) -> list[str]:
-    """The lines, two blanks further right per level."""
+    """Indent lines by two blanks per level."""
     return [f"{'  ' * levels}{line}" for line in lines]
 
 
 def choose_domain(group: Group) -> tuple[Size, Size]:
-    """Rows and columns of a group of elementwise loops: the longest run of trailing dimensions that all reads walk evenly."""
+    """The rows and columns of a group of elementwise loops. Columns are the most trailing dimensions along which all loads have
+    a stride."""
     widest = max(group.members, key=lambda member: len(member.data.ranges))
     ranges = widest.data.ranges
     candidates = [(product(ranges[:start]), product(ranges[start:])) for start in range(len(ranges))] or [(1, 1)]
@@ -462,7 +465,7 @@ def choose_domain(group: Group) -> tuple[Size, Size]:
 
 
 def _is_shared(domain: tuple[Size, Size]) -> bool:
-    """Whether threads can share the rows of a domain, or its columns are cut into chunks for them."""
+    """Whether a domain has enough rows for all threads, or a single row, which is split into chunks."""
     return domain[0] == 1 or not _is_at_most(domain[0], MANY_ROWS - 1)
 
 

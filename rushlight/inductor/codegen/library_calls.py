@@ -1,7 +1,7 @@
-"""Library calls as C++: one call of a hand-written function of `include/rushlight`, which fills whole buffers.
+"""Library calls as C++: a call of a hand-written function of `include/rushlight`, which fills whole buffers.
 
-In: a template of kind "library", and those of kind "further_result" for what the same call fills beside its first buffer. Out:
-the call, with the addresses of operands and results, then numbers, memory for each thread, and the status.
+In: a template of kind "library", and templates of kind "further_result" for additional buffers that the same call fills. Out:
+the call, with the addresses of operands and results, then numbers, scratch memory and status.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rushlight.inductor.sizes import Size
 
 
 class LibraryCallWriter:
-    """The part of a template's writer that knows library calls; `TemplateKernel` has the rest."""
+    """The part of a template's writer for library calls; `TemplateKernel` has the rest."""
 
     def _library(self) -> list[str]:
         parameters = self.template.parameters

@@ -1,6 +1,6 @@
-"""A compiled graph as a Python file that runs alone: `python FILE` times it.
+"""A compiled graph as a standalone Python file: `python FILE` times it.
 
-In: a lowered graph and its program. Out: the text. Sizes that differ from call to call are those of the example.
+In: a lowered graph and its program. Out: the text. Symbolic sizes take the example's values.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def module_text(lowered: LoweredGraph, program: Program) -> str:
 
 
 def _literal(source: str) -> str:
-    """The C++ text so that it can be read, where Python's grammar lets it."""
+    """The C++ text as a readable literal, if Python's grammar allows it."""
     if "'''" in source or source.endswith("\\"):
         return repr(source)
     return f"r'''\n{source}'''.lstrip()"

@@ -1,9 +1,9 @@
 """Scatters and scans as C++ functions: loops whose points act one after the other.
 
-A scatter first writes what lies below, unless that is there already, and then goes through its points. Where points that
-never meet come first, threads share those; else every thread goes through all points and writes those places that are its
-own, so that points that meet act in order, or one thread does it all where there is little to do at each. A scan walks along
-its dimension, with a vector's lanes along the dimensions inside of it.
+A scatter first writes its base, unless the base is in place already, and then goes through its points. If the outer points
+never collide, threads share them. Otherwise every thread goes through all points and only writes to its own range of places, so
+that colliding points act in order; or one thread does everything, if there is little work per point. A scan walks along its
+dimension, with vector lanes along the inner dimensions.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from rushlight.inductor.ordered_loops import Position, Scan, Scatter, Sort
 from rushlight.inductor.scheduler import Group
 from rushlight.inductor.sizes import as_size, product, quotient, rounded_up, stride_along
 
-FEW_PARTS = 8  # places that never meet, of which at least so many are shared among the threads
-WIDE_ROW = 32  # points side by side that threads share by their places
-FEW_POINTS = 4096  # one thread is done with so many points before the others have met
+MIN_PARTS = 8  # threads share outer points that never collide if there are at least this many
+MIN_WIDE_ROW = 32  # rows of at least this many points are enough work to split by target place
+MAX_SERIAL_POINTS = 4096  # one thread handles so few points faster than threads synchronize
 CHEAP = {*INFIX, "cast", "neg", "abs", "relu", "maximum", "minimum"}
 OWN = "return (unsigned long)(place0 - first_place) < (unsigned long)(end_place - first_place);"
-BLOCK = 64  # results side by side that a thread takes at a time
+BLOCK = 64  # contiguous results per work item
 COMBINE = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}
 COMBINE_BOOLEANS = {"sum": "logical_or", "prod": "logical_and", "max": "logical_or", "min": "logical_and"}
 
 
 def ordered_kernel(group: Group, buffers: dict[str, Buffer], in_place: bool) -> KernelWriter:
-    """The writer for a group of a scatter, a scan or a sort. `in_place`: the scatter's results lie where its base does."""
+    """The writer for a group of a scatter, scan or sort. `in_place`: the scatter writes directly into its base's memory."""
     kinds = {Scatter: ScatterIntoBase if in_place else ScatterKernel, Scan: ScanKernel, Sort: SortKernel}
     return kinds[type(group.members[0].data)](group, buffers)
 
 
 class ScatterKernel(LoopKernel):
-    """Writes a scatter. What lies below is a loop like any other."""
+    """Writes a scatter. Its base is a loop like any other."""
 
     def __init__(self, group: Group, buffers: dict[str, Buffer]):
         member = group.members[0]
@@ -58,7 +58,7 @@ class ScatterKernel(LoopKernel):
         return kernel
 
     def _base(self) -> Kernel:
-        """What lies below."""
+        """The loop that writes the base."""
         return super().write()
 
     def _points(self) -> list[str]:
@@ -70,8 +70,8 @@ class ScatterKernel(LoopKernel):
             shared += 1
         parts = product(variable.extent for variable in variables[:shared])
         looked_up = bool(self.loop.positions)
-        few = shared == 0 or (isinstance(parts, int) and parts < FEW_PARTS)
-        alone = isinstance(self.loop.numel, int) and self.loop.numel <= FEW_POINTS
+        few = shared == 0 or (isinstance(parts, int) and parts < MIN_PARTS)
+        alone = isinstance(self.loop.numel, int) and self.loop.numel <= MAX_SERIAL_POINTS
         by_place = looked_up and few and not alone and self._is_much_work(inner)
         lines = self._positions() + self._inner(inner)
         if by_place:
@@ -87,21 +87,22 @@ class ScatterKernel(LoopKernel):
         return [*self._own_places(), *lines, "rl::barrier();"]
 
     def _in_vectors(self) -> bool:
-        """Whether points along the last variable lie side by side, and can be calculated together."""
+        """Whether points along the last variable are contiguous and can be vectorized."""
         last, loop = self.last, self.loop
         if last not in loop.apart or stride_along(loop.place, last) != 1 or needs_scalar(loop.body, last):
             return False
         return not any(depends_on(position.value, last) for position in loop.positions)
 
     def _is_much_work(self, inner: Var | None) -> bool:
-        """Whether a point, or a row of them, is more work than to find out whose it is, which every thread does for all."""
-        if inner is not None and (not isinstance(inner.extent, int) or inner.extent >= WIDE_ROW):
+        """Whether a point, or a row of points, is more work than deciding which thread owns it: every thread decides for all
+        points."""
+        if inner is not None and (not isinstance(inner.extent, int) or inner.extent >= MIN_WIDE_ROW):
             return True
         return any(isinstance(node, Call) and node.name not in CHEAP for node in walk(self.loop.body))
 
     def _own_points(self, variables: list[Var], lines: list[str]) -> list[str]:
-        """`lines` at those points of the last loops that write places of the thread's own. Takes the variables of these loops
-        off the list: all from the last outwards whose extents are known, which count as one."""
+        """Restrict `lines` to points of the innermost loops whose places belong to the thread. Removes the variables of these
+        loops from the list: the innermost one, and outer ones of known extents; together they count as one loop."""
         taken: list[Var] = []
         while variables and (not taken or isinstance(variables[-1].extent, int)):
             taken.insert(0, variables.pop())
@@ -128,7 +129,7 @@ class ScatterKernel(LoopKernel):
         ]
 
     def _positions(self) -> list[str]:
-        """The coordinates that are read from memory."""
+        """Read and check the coordinates that come from memory."""
         writer = StatementWriter(self.last, self.pointer, self.element_type, self.stream, lane=SCALAR, prefix="index")
         lines: list[str] = []
         for number, position in enumerate(self.loop.positions):
@@ -159,13 +160,13 @@ class ScatterKernel(LoopKernel):
 
 
 class ScatterIntoBase(ScatterKernel):
-    """Writes a scatter into memory that has what lies below."""
+    """Writes a scatter into memory that already contains its base."""
 
     def _base(self) -> Kernel:
         return self.kernel
 
     def _inner(self, inner: Var | None) -> list[str]:
-        """Nothing is stored once a place was found not to exist: for such a one another stands."""
+        """Stores nothing after an index error: the checked index then is a substitute."""
         lines = super()._inner(inner)
         if not self.loop.positions:
             return lines
@@ -178,7 +179,7 @@ def _checked(number: int, position: Position, value: str) -> str:
 
 
 class ScanKernel(KernelWriter):
-    """Writes a scan: x counts what lies outside of its dimension, r the steps along it, and c what lies inside."""
+    """Writes a scan: x counts the outer dimensions' points, r the steps along its dimension, c the inner dimensions' points."""
 
     def __init__(self, group: Group, buffers: dict[str, Buffer]):
         super().__init__(group, buffers)
@@ -203,7 +204,7 @@ class ScanKernel(KernelWriter):
         return for_rows(self.x.extent, ["[[maybe_unused]] constexpr long c = 0;", "const rl::scalar_lane lane;", *self._walk()])
 
     def _blocks(self) -> Iterator[str]:
-        """Runs of results that lie side by side, in vectors."""
+        """Runs of contiguous results, vectorized."""
         blocks = quotient(rounded_up(self.width, BLOCK), BLOCK)
         width, number = size_text(self.width), size_text(as_size(self.x.extent * blocks))
         yield f"for (const long block : rl::shared({number})) {{"
@@ -220,7 +221,7 @@ class ScanKernel(KernelWriter):
         yield "}"
 
     def _walk(self) -> list[str]:
-        """One after the other."""
+        """The loop along the scanned dimension."""
         writer = StatementWriter(self.c, self.pointer, self.element_type, self.stream)
         value, kind = writer.write(self.body), self.loop.body.dtype
         at = ", lane.broadcast((int64_t)r)" if self.loop.scan_type in ("argmax", "argmin") else ""

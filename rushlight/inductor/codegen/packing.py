@@ -1,4 +1,4 @@
-"""Operands that are rearranged before a template reads them, and how sizes are listed in a call."""
+"""Packed operands, which are rearranged before a template reads them, and size lists for calls."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from rushlight.inductor.codegen.types import c_type, size_text
 from rushlight.inductor.ir import Operand
 from rushlight.inductor.sizes import Size, as_size, rounded_up
 
-PADDING = 64  # columns that are added to fill the last panel, at most
-WIDEST_PANEL = 32  # columns, with vectors of 16 floats; the others' panels divide it
-OWN_PANELS = "<own panels>"  # stands for the memory in which threads pack panels of constants themselves
-THREADS = "{threads}"  # stands for the number of threads in the size of memory that they share
+PADDING = 64  # at most this many columns are added to fill the last panel
+WIDEST_PANEL = 32  # columns of an AVX-512 panel; other panel widths divide it
+OWN_PANELS = "<own panels>"  # stands for the memory in which threads pack panels of constants during a run
+THREADS = "{threads}"  # stands for the number of threads in shared scratch sizes
 
 
 @dataclass(frozen=True, slots=True)
 class PackedOperand:
-    """A matrix rearranged into the panels that the product reads: once for constants, at each run otherwise.
+    """A matrix rearranged into panels for a product: once if it is constant, else in every run.
 
-    `function` does it: of the source's first element, the `arguments`, and where to. Panels hold elements of `stored`. Where
-    a run is to pack a constant, threads do it panel by panel if the product can be told where the source is (`by_panels`).
+    `function` packs: it takes the source's first element, the `arguments`, and the target. Panels have elements of type
+    `stored`. With `by_panels` the product can pack a constant itself, panel by panel, in runs before the constant is packed.
     """
 
     name: str
@@ -36,30 +36,30 @@ class PackedOperand:
 
     @property
     def unpacked(self) -> str:
-        """What the source is called as an argument of the product."""
+        """The name of the unpacked source as an argument of the product."""
         return f"unpacked {self.name}"
 
     @property
     def element(self) -> str:
-        """The panels' elements in C++."""
+        """The C++ type of the panels' elements."""
         return c_type(self.stored)
 
     @property
     def nbytes(self) -> Size:
-        """The memory that the panels take, at most."""
+        """The memory of the panels, at most."""
         return as_size(self.stored.itemsize * self.depth * (self.columns + PADDING))
 
     @property
     def nbytes_beside(self) -> Size:
-        """The same up to where another operand may begin."""
+        """That memory, rounded up to the alignment of the next operand."""
         return rounded_up(self.nbytes, ALIGNMENT)
 
     def nbytes_in_run(self, threads: int) -> Size:
-        """The memory that is needed to pack it in the course of a run."""
+        """The memory for packing it during a run."""
         return as_size(self.stored.itemsize * self.depth * WIDEST_PANEL * threads) if self.by_panels else self.nbytes
 
     def call(self, source: str, target: str) -> str:
-        """The statement that packs."""
+        """The packing statement."""
         return f"{self.function}({source}, {self.arguments}, {target});"
 
 

@@ -1,16 +1,14 @@
-"""A whole graph as one C++ translation unit with one entry.
+"""Writes a whole graph as one C++ translation unit with one entry.
 
-`rushlight_entry(void** buffers)` runs every kernel; `buffers` holds inputs, constants, what was made of them, outputs and the
-arena, in the order of `Program.slots`, and then the values of the size symbols in place of pointers.
-`rushlight_fold(void** buffers)` runs the loops over constants, and `rushlight_pack(void** buffers)` makes the packed forms of
-constants, or of what loops over constants make for them alone; their `buffers` begin with the constants. Where constants are
-packed, the slot `panels` may hold `Program.panel_bytes` of memory: the entry then packs each one there just before it is read,
-all at once or panel by panel; the slots of packed forms are null then. `rushlight_pack` has `Program.passing_bytes` in that
-slot.
-`rushlight_arena_bytes()` is the size of the arena; where it depends on size symbols,
-`rushlight_arena_bytes_for(const int64_t* sizes)` is.
-Written for any number of threads, each of these functions has one more parameter, `int threads`, and the slot `panels` stays
-null.
+`rushlight_entry(void** buffers)` runs all kernels. `buffers` holds inputs, constants, folded and packed constants, outputs and
+the arena, in the order of `Program.slots`, followed by the values of the size symbols.
+`rushlight_fold(void** buffers)` runs the loops over constants. `rushlight_pack(void** buffers)` packs constants, including
+those that loops compute only for packing. Their `buffers` begin with the constants. If constants are packed, the slot `panels`
+may hold `Program.panel_bytes` of memory: then the slots of packed constants are null, and the entry packs each constant there
+just before its use, at once or panel by panel. For `rushlight_pack` that slot holds `Program.passing_bytes`.
+`rushlight_arena_bytes()` is the arena's size; if that depends on size symbols, it is `rushlight_arena_bytes_for(const int64_t*
+sizes)`.
+In programs for any number of threads, each function takes an additional `int threads`, and the slot `panels` stays null.
 """
 
 from __future__ import annotations
@@ -38,19 +36,19 @@ from rushlight.inductor.scheduler import Group, is_ordered, schedule
 from rushlight.inductor.sizes import as_size
 from rushlight.inductor.write_backs import changed_in_place, written_in_place
 
-# A barrier between kernels costs about a microsecond: threads pay when a kernel has at least this many operations on average.
+# A barrier between kernels costs about a microsecond, so kernels must have at least this many operations on average.
 PARALLEL_WORK = 200_000
 
-MANY_LINES = 200  # beside which the time to read pointers again for each call does not count
+MAX_OPTIMIZED_LINES = 200  # longer entries compile without optimization, because compile time matters more there
 
-PANELS = "<panels>"  # the slot of memory for what is packed in the course of a run
+PANELS = "<panels>"  # the slot of memory for packing during a run
 
-# What the functions with C linkage call their own variables.
+# Variable names of the functions with C linkage.
 _OWN_NAMES = {"buffers", "panels", "own_panels", "status", "status_value", "at", "clock", "runs", "member"}
 
 HEADERS = ("vec", "elementwise", "math", "reduce", "parallel", "checks")
 
-# Read only for the templates that need them: a program of loops compiles in half the time.
+# Included only for templates that need them: a program with only loops compiles in half the time.
 TEMPLATE_HEADERS = {
     "gemm": "gemm", "bgemm": "gemm", "word_gemm": "word_gemm", "attention": "attention", "convolution": "conv",
     "attention_backward": "attention_backward", "direct_convolution": "image", "winograd": "winograd",
@@ -64,7 +62,7 @@ TEMPLATE_HEADERS = {
 
 @dataclass
 class Program:
-    """The text for a number of threads, None for any, what to pass to it, and what was decided on the way."""
+    """A program for a number of threads (None: any number): its text, the order of its arguments, and the decisions made."""
 
     threads: int | None
     source: str = ""
@@ -78,23 +76,23 @@ class Program:
     arena: ArenaPlan | SlotPlan | None = None
     groups: list[Group] = field(default_factory=list)
     calls: list[tuple[Group, str, Kernel]] = field(default_factory=list)
-    timed_source: Callable[[], str] = str  # the text of a program that says in `rushlight_times` how long each call took
+    timed_source: Callable[[], str] = str  # the text of a variant that measures each call into `rushlight_times`
 
     @property
     def panels(self) -> tuple[str, ...]:
-        """The slot of memory for what is packed in the course of a run, if anything is packed."""
+        """The slot of memory for packing during a run, if anything is packed."""
         return (PANELS,) if self.packed else ()
 
     @property
     def passing_bytes(self) -> int:
-        """The largest of what is made of constants only to be packed."""
+        """The size of the largest value that loops over constants compute only for packing."""
         sizes = [buffer.layout.numel * buffer.layout.dtype.itemsize for buffer in self.passing]
         return aligned(max(sizes, default=0))
 
     @property
     def panel_bytes(self) -> int:
-        """What packing in the course of a run needs: room for one operand before and after it is packed. A program for any
-        number of threads packs nothing there."""
+        """The memory for packing during a run: an operand before and after packing. Programs for any number of threads do not
+        pack there."""
         if self.threads is None:
             return 0
         alone = [operand.nbytes_in_run(self.threads) for operand in self.packed]
@@ -103,12 +101,12 @@ class Program:
 
     @property
     def kept(self) -> int:
-        """How many slots do not change from call to call: constants, and what is made of them."""
+        """The number of slots that stay the same between calls: constants, folded and packed ones, and `panels`."""
         return len(self.constants) + len(self.folded) + len(self.packed) + len(self.panels)
 
 
 class ProgramWriter:
-    """Writes the program of one lowered graph for a number of threads, or for any number: None."""
+    """Writes the program of a lowered graph for a number of threads; None for any number."""
 
     def __init__(self, lowered: LoweredGraph, threads: int | None):
         self.lowered = lowered
@@ -121,7 +119,7 @@ class ProgramWriter:
         self.packed: dict[str, PackedOperand] = {}
         self.places: dict[str, int] = {}
         self.scratch: dict[str, str] = {}
-        self.functions: dict[str, str] = {}  # texts by name
+        self.functions: dict[str, str] = {}  # name -> text
         self.calls: list[tuple[Group, str, Kernel]] = []
         self.in_place: dict[str, str] = {}
         self.passing: dict[str, tuple[str, Kernel]] = {}
@@ -133,7 +131,7 @@ class ProgramWriter:
         groups = schedule(self.lowered.buffers, set(own_outputs) | written)
         self.in_place = changed_in_place(groups, self.lowered.writes, set(own_outputs))
         self._name([(group, self._kernel(group)) for group in groups])
-        if not any(kernel.uses_status for _, _, kernel in self.calls):  # one that fails must leave inputs as they are
+        if not any(kernel.uses_status for _, _, kernel in self.calls):  # a program that may fail must not change its inputs
             self.in_place |= written_in_place(groups, self.lowered.writes, set(own_outputs))
         lifetimes = self._lifetimes(groups, set(own_outputs) | set(self.in_place), written)
         arena = plan_slots(lifetimes, self.symbols.hints) if self.symbols else plan(lifetimes)
@@ -157,7 +155,7 @@ class ProgramWriter:
         return program
 
     def _only_packed(self) -> dict[str, tuple[str, Kernel]]:
-        """The calls that make of constants what is only packed, by the names of their results."""
+        """Result name -> call, for loops over constants whose result is only packed."""
         sources = {operand.source.buffer for operand in self.packed.values() if operand.constant}
         uses = Counter(name for _, _, kernel in self.calls for name in kernel.arguments)
         return {
@@ -180,8 +178,8 @@ class ProgramWriter:
         return kernel
 
     def _note_packed(self, kernel: Kernel, operands: list[PackedOperand]) -> None:
-        """Take note of a kernel's packed operands. Those of which one kernel reads several have a place of their own in the
-        memory for what is packed in the course of a run, where the others follow one another."""
+        """Record a kernel's packed operands. If a kernel reads several, each gets its own place in the memory for packing
+        during a run; other operands reuse the same place."""
         for asked in operands:
             operand = self._with_own_name(asked)
             names = {asked.name: operand.name, asked.unpacked: operand.unpacked}
@@ -191,8 +189,7 @@ class ProgramWriter:
                 self.places[operand.name] = sum(self.packed[name].nbytes_beside for name in self.places)
 
     def _with_own_name(self, operand: PackedOperand) -> PackedOperand:
-        """The operand by a name that no other one has: parts of one matrix may begin at the same place, and are not packed as
-        all of it."""
+        """Give an operand a unique name: parts of one matrix may start at the same address but are packed separately."""
         found, number = operand, 0
         while self.packed.get(found.name, found) != found:
             number += 1
@@ -200,7 +197,7 @@ class ProgramWriter:
         return found
 
     def _name(self, kernels: list[tuple[Group, Kernel]]) -> None:
-        """Kernels of one text, or of texts that differ in numbers only, are calls of one function."""
+        """Assign functions to kernels: kernels that are equal or differ only in numbers share one."""
         texts = [kernel.text("@") for _, kernel in kernels]
         functions, members = share(texts)
         self.functions = {f"kernel_{number}": function for number, function in enumerate(functions)}
@@ -222,12 +219,12 @@ class ProgramWriter:
         return TurningKernel(group, self.buffers, turning) if turning else LoopKernel(group, self.buffers)
 
     def _symbols_in(self, lines: list[str]) -> list[str]:
-        """The size symbols that occur in C++ text."""
+        """The size symbols in C++ text."""
         words = set(re.findall(r"\w+", "\n".join(lines))) if self.symbols else ()
         return [name for name in self.symbols.names if name in words]
 
     def _lifetimes(self, groups: list[Group], elsewhere: set[str], written: set[str]) -> list[Lifetime]:
-        """Of the buffers that lie in the arena. Those that are written back are needed until the end."""
+        """The lifetimes of buffers in the arena. Write-back values live until the end."""
         last = {name: group.order for group in groups for name in group.reads()} | dict.fromkeys(written, len(groups))
         blocks = []
         for group in groups:
@@ -263,7 +260,7 @@ class ProgramWriter:
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def _comments(self, name: str) -> list[str]:
-        """The operators and the user's lines behind a function (those of its first use)."""
+        """The operators and the user's lines of a function's first use."""
         group = next(group for group, called, _ in self.calls if called == name)
         return [", ".join(group.origins()), *group.lines()]
 
@@ -279,15 +276,15 @@ class ProgramWriter:
         return self._function("pack", declared, [line for operand in program.packed for line in self._packing(operand, names)])
 
     def _passing(self, program: Program, address: str, lines: list[str]) -> dict[str, str]:
-        """Declare what is made of constants only to be packed: all of it lies where the slot `panels` begins."""
+        """Declare values that are computed only for packing: they all are at the start of slot `panels`."""
         return {buffer.name: self._declare(buffer.name, address, lines) for buffer in program.passing}
 
     def _kept(self, kept: list[Buffer | PackedOperand], lines: list[str]) -> dict[str, str]:
-        """Declare constants and what is made of them."""
+        """Declare constants, and folded and packed ones."""
         return {item.name: self._declare(item.name, f"buffers[{index}]", lines) for index, item in enumerate(kept)}
 
     def _function(self, name: str, declared: list[str], calls: list[str]) -> str:
-        """What makes of constants what is kept, if there is anything to make."""
+        """A function that folds or packs constants; empty if there is nothing to do."""
         if not calls:
             return ""
         body = "\n".join(f"  {line}" for line in [*self._region(declared + calls), "return 0;"])
@@ -323,14 +320,13 @@ class ProgramWriter:
         calls = [line for run in runs for line in run]
         calls = self._in_parallel(pointers, [*calls, *self._write_backs(names)])
         body = "\n".join(f"  {line}" for line in [*lines, *calls, "(void)status;", "return status_value;"])
-        quickly = "RL_CALLS " if len(calls) > MANY_LINES else ""
+        quickly = "RL_CALLS " if len(calls) > MAX_OPTIMIZED_LINES else ""
         return f'{times}{arena_size}\n\nextern "C" {quickly}int rushlight_entry(void** buffers{self.parameter}) {{\n{body}\n}}'
 
     def _place(
         self, plan: ArenaPlan | SlotPlan, arena: str, names: dict[str, str], lines: list[str], pointers: list[str]
     ) -> str:
-        """Declare what lies in the arena, and return the function that says how large it is. `lines` run once, and `pointers`
-        in each thread."""
+        """Declare the buffers in the arena; returns the function for its size. `lines` run once, `pointers` in each thread."""
         if isinstance(plan, SlotPlan):
             return self._place_slots(plan, arena, names, lines, pointers)
         for name, offset in plan.offsets.items():
@@ -343,7 +339,7 @@ class ProgramWriter:
         return f'extern "C" long rushlight_arena_bytes({self.parameter[2:]}) {{ return {total}; }}'
 
     def _place_slots(self, plan: SlotPlan, arena: str, names: dict[str, str], lines: list[str], pointers: list[str]) -> str:
-        """The same where offsets depend on the size symbols."""
+        """`_place` for offsets that depend on size symbols."""
         slots = [list(map(size_text, slot.sizes)) for slot in plan.slots]
         scratch = self._scratch_sizes()
         slots += [scratch] if scratch else []
@@ -358,7 +354,8 @@ class ProgramWriter:
         return _placing_functions(slots, self.symbols.names, self.parameter)
 
     def _scratch_sizes(self) -> list[str]:
-        """The bytes that each kernel needs for all its threads. One memory serves all: kernels run one after the other."""
+        """The scratch bytes of each kernel for all threads. One scratch memory serves all, because kernels run one after the
+        other."""
         sizes, threads = dict.fromkeys(self.scratch.values()), "(long)threads" if self.threads is None else f"{self.threads}L"
         shared = [size.replace(THREADS, threads) for size in sizes if THREADS in size]
         return [*shared, *(f"{threads} * ({size})" for size in sizes if THREADS not in size)]
@@ -367,9 +364,9 @@ class ProgramWriter:
         return [f"const int64_t {name} = (int64_t){sizes}[{index}];" for index, name in enumerate(self.symbols.names)]
 
     def _in_parallel(self, pointers: list[str], calls: list[str]) -> list[str]:
-        """The calls, shared among the threads where there is enough to do.
+        """Run the calls in parallel if there is enough work.
 
-        Each thread reads the pointers itself: to share them takes the compiler longer than all else in this function.
+        Each thread reads the pointers itself, because sharing them takes the compiler longer than the rest of this function.
         """
         calls = [*pointers, *calls]
         kernels = [kernel for group, _, kernel in self.calls if not group.constant]
@@ -381,7 +378,7 @@ class ProgramWriter:
         return self._region(calls, condition)
 
     def _region(self, lines: list[str], condition: str = "") -> list[str]:
-        """Lines that all threads run."""
+        """Run lines in all threads."""
         if self.threads is None:
             count = f"{condition.removeprefix(' if ')} ? threads : 1" if condition else "threads"
             return [f"rl::in_team({count}, [&] {{", *(f"  {line}" for line in lines), "});"]
@@ -401,14 +398,14 @@ class ProgramWriter:
         return called
 
     def _called(self, name: str) -> str:
-        """A buffer's name in the text: that in the graph, unless it means something else there, as user's names may."""
+        """A buffer's C++ name: its graph name, unless that has another meaning in the text; users may choose such names."""
         taken, called = {*self.symbols.names, *self.functions, *_OWN_NAMES}, name
         while called in taken or called in CPP_WORDS or called != name and called in self.buffers:
             called += "_"
         return called
 
     def _write_backs(self, names: dict[str, str]) -> list[str]:
-        """Copies to the inputs whose new values were calculated elsewhere."""
+        """Copies to inputs whose new values were computed elsewhere."""
         copies = []
         for write in self.lowered.writes:
             if write.buffer not in self.in_place:
@@ -417,8 +414,8 @@ class ProgramWriter:
         return ["if (*status == 0) {", *(f"  {copy}" for copy in copies), "}"] if copies else []
 
     def _calls(self, names: dict[str, str], constant: bool = False) -> list[list[str]]:
-        """The calls of the kernels that run each time, or of those that fold constants, each behind what packs its operand in
-        the course of a run."""
+        """The calls of kernels that run each time, or of those that fold constants; each comes after the packing of its
+        operands during a run."""
         calls = []
         for group, name, kernel in self.calls:
             if group.constant is not constant or group.stored & self.passing.keys():
@@ -433,20 +430,20 @@ class ProgramWriter:
         return calls
 
     def _packing(self, operand: PackedOperand, names: dict[str, str]) -> list[str]:
-        """The statements that pack a constant, or what a loop makes for it."""
+        """The statements that pack a constant, after the loop that computes it, if there is one."""
         return [*self._making(operand, names), operand.call(self._source_of(operand, names), names[operand.name])]
 
     def _packing_in_run(self, operand: PackedOperand, names: dict[str, str]) -> list[str]:
-        """The same before a kernel that reads it, as far as that does not pack the panels itself."""
+        """The statements before a kernel that pack its operand during a run; a kernel with `by_panels` packs itself."""
         return self._making(operand, names) if operand.by_panels else self._packing(operand, names)
 
     def _making(self, operand: PackedOperand, names: dict[str, str]) -> list[str]:
-        """The loop that makes what is packed, if one does."""
+        """The loop that computes the value to pack, if there is one."""
         source = operand.source.buffer
         return [_call(*self.passing[source], names)] if source in self.passing else []
 
     def _source_of(self, operand: PackedOperand, names: dict[str, str]) -> str:
-        """The address of the first element that is packed."""
+        """The address of the first element to pack."""
         offset = operand.source.offset
         return f"{names[operand.source.buffer]} + {offset}L" if offset else names[operand.source.buffer]
 
@@ -456,7 +453,7 @@ def _address(pointer: str, offset: int) -> str:
 
 
 def _call(name: str, kernel: Kernel, names: dict[str, str]) -> str:
-    """The statement that runs a kernel."""
+    """The call of a kernel."""
     arguments = [names[argument] for argument in kernel.arguments]
     if kernel.uses_status:
         arguments.append("status")
@@ -464,7 +461,7 @@ def _call(name: str, kernel: Kernel, names: dict[str, str]) -> str:
 
 
 def _placing_functions(slots: list[list[str]], symbols: list[str], parameter: str) -> str:
-    """C++ functions: where each slot begins, a slot being as long as the largest of its sizes, and where the last one ends."""
+    """C++ functions for the slots' offsets: a slot is as long as its largest size; the end of the last one is the total."""
     lines = ["long end = 0, bytes = 0;"]
     for number, (first, *others) in enumerate(slots):
         lines += [f"at[{number}] = end;", f"bytes = {first};"]

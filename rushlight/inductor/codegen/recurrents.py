@@ -1,4 +1,4 @@
-"""The steps of recurrent layers, and back through them, as C++: calls of recurrent.h and recurrent_backward.h."""
+"""Steps of recurrent layers and of their backward as C++: calls of recurrent.h and recurrent_backward.h."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BACK = {"rnn_relu": "rnn_back<true>", "rnn_tanh": "rnn_back<false>", "lstm": "ls
 
 
 class RecurrentWriter:
-    """The part of a template's writer that knows recurrent layers; `TemplateKernel` has the rest."""
+    """The part of a template's writer for recurrent layers; `TemplateKernel` has the rest."""
 
     def _recurrent(self) -> list[str]:
         return self._passes("recurrent_pass", "recurrent_steps", STEPS, self._gate_panels, self._recurrent_pass)
@@ -26,7 +26,7 @@ class RecurrentWriter:
         self, kind: str, function: str, layers: dict[str, str], pack: Callable[[TemplateBuffer], tuple[str, list[str]]],
         fields: Callable[[TemplateBuffer, str], list[str]],
     ) -> list[str]:  # fmt: skip
-        """The call for all layers of the group, which run at the same time."""
+        """One call for all layers of the group, which run at the same time."""
         packing, passes = [], []
         for member in self.group.members:
             panels, lines = pack(member)
@@ -36,7 +36,7 @@ class RecurrentWriter:
         return [*packing, f"const rl::{kind} passes[] = {{", *passes, "};", call]
 
     def _gate_panels(self, member: TemplateBuffer) -> tuple[str, list[str]]:
-        """The parameter that has the recurrent weights in panels, and the statements that pack those that may change."""
+        """The parameter of the packed recurrent weights, and the statements that pack weights that are not constant."""
         weight, hidden, gates = member.operands["weight"], member.parameters["hidden"], member.parameters["gates"]
         strides = "_".join(map(str, weight.strides))
         columns = gates * -(-hidden // WIDEST_PANEL) * WIDEST_PANEL
@@ -46,7 +46,7 @@ class RecurrentWriter:
         return self.take_packed(operand, member.name)
 
     def _panels_back(self, member: TemplateBuffer) -> tuple[str, list[str]]:
-        """The same of the weights for the way back."""
+        """The parameter and packing statements of the backward's weights."""
         weight, hidden = member.operands["weight"], member.parameters["hidden"]
         depth = member.parameters["gates"] * hidden
         arguments = texts(*weight.strides, depth, hidden)
@@ -60,7 +60,7 @@ class RecurrentWriter:
         return [texts(steps, batch, hidden), "true" if parameters["reverse"] else "false"]
 
     def _given(self, member: TemplateBuffer, *names: str) -> list[str]:
-        """Where operands lie, null for those that there are none of."""
+        """The addresses of operands; null if there is none."""
         operands = member.operands
         return [self.pointer_to(operands[name]) if name in operands else "nullptr" for name in names]
 

@@ -1,8 +1,7 @@
-"""Loops over columns as loops over runs of them, along each of which every read has a stride.
+"""Loops over columns as loops over runs of columns, along each of which all loads have a stride.
 
-In: the bodies of one pass over columns. Out: how long a run is, and the bodies with a column as its run and its place in that.
-The columns of a reduction are several dimensions in one, and what is read of a slice, or once per channel, walks evenly only
-along the last of them.
+In: the bodies of one pass over columns. Out: the length of a run, and the bodies in terms of a run and a place in it. A
+reduction's columns merge several dimensions, and loads of slices or per-channel values only have a stride along the last one.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from rushlight.core.algebra import Const, Expr, FloorDiv, Mod, Var
 from rushlight.inductor.codegen.expressions import needs_scalar
 from rushlight.inductor.ir import Value, substitute, walk
 
-SHORTEST = 16  # columns of a run that are worth a loop: those of a vector
+MIN_RUN = 16  # columns; shorter runs do not fill a vector
 
 
 @dataclass(frozen=True)
 class Runs:
-    """`count` runs of `length` columns each. In `bodies` the variables `run` and `place` stand for the column
+    """`count` runs of `length` columns each. In `bodies` the variables `run` and `place` replace the column, which is
     `run * length + place`."""
 
     run: Var
@@ -29,17 +28,17 @@ class Runs:
 
     @property
     def count(self) -> int:
-        """How many runs there are."""
+        """The number of runs."""
         return self.run.extent
 
     @property
     def length(self) -> int:
-        """How many columns a run has."""
+        """The number of columns in a run."""
         return self.place.extent
 
 
 def runs_of(bodies: Sequence[Value], column: Var) -> Runs | None:
-    """The longest runs that can be vectors where all columns together cannot; None where there are no such."""
+    """The longest runs that can be vectorized, if all columns together cannot; None if there are none."""
     columns = column.extent
     if not isinstance(columns, int) or not any(needs_scalar(body, column) for body in bodies):
         return None
@@ -47,7 +46,7 @@ def runs_of(bodies: Sequence[Value], column: Var) -> Runs | None:
     divisors = {divisor for index in indices for divisor in _divisors(index, column)}
     lengths = {math.gcd(columns, divisor) for divisor in divisors} | {math.gcd(columns, *divisors)}
     for length in sorted(lengths, reverse=True):
-        if length < SHORTEST:
+        if length < MIN_RUN:
             return None
         run, place = Var("run", columns // length), Var("place", length)
         made = tuple(substitute(body, {column: run * length + place}) for body in bodies)
@@ -57,7 +56,7 @@ def runs_of(bodies: Sequence[Value], column: Var) -> Runs | None:
 
 
 def _divisors(index: object, column: Var) -> Iterator[int]:
-    """The numbers by which an index divides what has to do with the column."""
+    """The numbers by which an index divides expressions of the column."""
     if isinstance(index, Expr):
         for part in index.parts():
             if isinstance(part, FloorDiv | Mod) and part.contains(column) and isinstance(part.divisor, Const):

@@ -1,7 +1,7 @@
-"""Loops over columns as several, one after the other, in each of which it is settled what its masks are.
+"""Splits a loop over columns into segments in which all masks are constant.
 
-In: the bodies of one pass over columns. Out: where the columns are to be cut, and the bodies of each segment. A concatenation
-becomes a copy of each of its parts, and the inside of what is padded needs no test.
+In: the bodies of one pass over columns. Out: the columns at which to cut, and the bodies of each segment. A concatenation
+becomes a copy of each part, and the interior of a padded tensor needs no test.
 """
 
 from __future__ import annotations
@@ -17,44 +17,43 @@ from rushlight.inductor.ir import Call, Constant, IndexValue, Indirect, Masked, 
 from rushlight.inductor.lowering.builder import call, masked
 from rushlight.inductor.sizes import Size, as_size, stride_along
 
-MOST_STEPS = 1024  # of the bodies of all segments together
+MAX_STEPS = 1024  # bounds the code size: IR nodes in the bodies of all segments together
 LESS = {"lt": True, "ge": False}
 
 
 @dataclass(frozen=True)
 class Cuts:
-    """Segment `n` has the columns from `places[n - 1]` on that lie before `places[n]`; places are in order, and may lie outside
-    of the columns. `bodies` are those of each segment."""
+    """Segment `n` has the columns from `places[n - 1]` to before `places[n]`; places are sorted and may lie outside the
+    columns. `bodies` has the bodies of each segment."""
 
     places: tuple[Size, ...]
     bodies: tuple[tuple[Value, ...], ...]
 
 
 def cuts_of(bodies: Sequence[Value], column: Var) -> Cuts | None:
-    """Where to cut so that no segment has masks that change along its columns; None where there are none, or that does not
-    do."""
+    """The cuts after which no segment has masks that vary along its columns; None if there are no such masks or cuts."""
     if not any(needs_branches(body, column) for body in bodies):
         return None
     found = {_cut(node, column) for body in bodies for node in walk(body)} - {None}
     places = _in_order(found) if found and not _depend_on_data(found, bodies) else None
-    if places is None or (len(places) + 1) * len(bodies) > MOST_STEPS:
+    if places is None or (len(places) + 1) * len(bodies) > MAX_STEPS:
         return None
     settled = [_Settled(places, number, column) for number in range(len(places) + 1)]
     made = tuple(tuple(map(each.of, bodies)) for each in settled)
     every = [body for segment in made for body in segment]
-    if any(needs_branches(body, column) for body in every) or sum(1 for body in every for _ in walk(body)) > MOST_STEPS:
+    if any(needs_branches(body, column) for body in every) or sum(1 for body in every for _ in walk(body)) > MAX_STEPS:
         return None
     return Cuts(places, made)
 
 
 def _depend_on_data(places: set[Size], bodies: Sequence[Value]) -> bool:
-    """Whether places are known only where an index has been read."""
+    """Whether places depend on an index read from memory."""
     read = [node.variable for body in bodies for node in walk(body) if isinstance(node, Indirect)]
     return any(isinstance(place, Expr) and place.contains(variable) for place in places for variable in read)
 
 
 def _cut(node: Value, column: Var) -> Size | None:
-    """The first column at which a comparison is no longer what it was before, where it changes once."""
+    """The first column after which a comparison has its other value, if it changes once."""
     if not isinstance(node, Call) or node.name not in LESS:
         return None
     if not all(isinstance(argument, IndexValue | Constant) and argument.dtype is int64 for argument in node.arguments):
@@ -68,7 +67,7 @@ def _cut(node: Value, column: Var) -> Size | None:
 
 
 def _crossing(index: Expr, bound: Expr, column: Var) -> Size | None:
-    """The column from which on `index` is not below `bound`: for indices that grow by one per column, or per run of columns."""
+    """The first column where `index` reaches `bound`, for indices that grow by one per column or per run of columns."""
     if stride_along(index, column) == 1:
         return as_size(bound - index.substitute({column: 0}))
     inside = [(term, scale) for term, scale in linear_form(index)[0] if term.contains(column)]
@@ -81,7 +80,7 @@ def _crossing(index: Expr, bound: Expr, column: Var) -> Size | None:
 
 
 def _in_order(places: set[Size]) -> tuple[Size, ...] | None:
-    """Places in order, where that is known."""
+    """Sort the places, if their order is known."""
     first = next(iter(places))
     distances = {place: as_size(as_expr(place) - as_expr(first)) for place in places}
     if not all(isinstance(distance, int) for distance in distances.values()):
@@ -90,7 +89,7 @@ def _in_order(places: set[Size]) -> tuple[Size, ...] | None:
 
 
 class _Settled:
-    """Bodies as they are in one segment."""
+    """Simplifies bodies for one segment."""
 
     def __init__(self, places: tuple[Size, ...], number: int, column: Var):
         self.places = places
@@ -99,7 +98,7 @@ class _Settled:
         self._made: dict[int, Value] = {}
 
     def of(self, value: Value) -> Value:
-        """The value without the comparisons that are settled; shared nodes stay shared."""
+        """The value with the segment's known comparisons folded; shared nodes stay shared."""
         found = self._made.get(id(value))
         if found is None:
             found = self._made[id(value)] = self._make(value)

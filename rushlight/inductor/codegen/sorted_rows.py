@@ -1,7 +1,7 @@
 """Sorts as C++ functions: calls of sort.h, row by row.
 
-In: a group of a sort and, where they are wanted, of the places that its results come from. Out: a kernel whose rows are shared
-among the threads. A row that does not lie in memory as it is to be sorted is calculated into memory of the thread first.
+In: a group with a sort and, if needed, its indices. Out: a kernel whose rows are shared among threads. If a row is not
+contiguous in memory, it is first computed into the thread's scratch memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rushlight.inductor.sizes import as_size, product, rounded_up, stride_along
 
 
 class SortKernel(KernelWriter):
-    """Writes a sort: x counts rows, r the elements of one."""
+    """Writes a sort: x counts rows, r the elements of a row."""
 
     def __init__(self, group: Group, buffers: dict[str, Buffer]):
         super().__init__(group, buffers)
@@ -42,7 +42,7 @@ class SortKernel(KernelWriter):
         return kernel
 
     def _row(self) -> list[str]:
-        """The row, where it lies or as it is calculated, and what else sorting needs."""
+        """The row, in place or computed, and the scratch memory for sorting."""
         count, body = self.r.extent, self.body
         needed = f"rl::sort_scratch_bytes<{self.type}>({size_text(count)}, {size_text(self.loop.kept)})"
         lies = isinstance(body, Load) and stride_along(body.index, self.r) == 1
@@ -76,7 +76,7 @@ class SortKernel(KernelWriter):
         return [f"rl::sort_row<{descending}>(row, {sizes}, {values}, {places}, own, status);"]
 
     def _results(self, member: Buffer, kind: str) -> str:
-        """Where a row of results goes."""
+        """The address of a row of results."""
         if member.name not in self.stored:
             return f"({kind}*)nullptr"
         return f"{self.pointer(member.name, True)} + {to_cpp(as_size(self.x * self.loop.kept))}"

@@ -1,14 +1,12 @@
-"""A structured program as one C++ translation unit.
+"""Writes a structured program as one C++ translation unit.
 
-`rushlight_entry(void** buffers)` runs it: `buffers[0]` are cells of 64 bits, those of the inputs and then those of the outputs,
-`buffers[1]` is the arena. Numbers lie in their cells, tensors where the cells point; a list comes and goes as a length with its
-elements behind it, lists and tensors in lists as addresses. The status is 1 where the program gave up. Each straight-line piece
-is a namespace with what inductor writes for it. Where the program calls functions of Python, the last cell
-is the address of what calls them.
-
-Written to be called again and again by whoever keeps memory for it, `rushlight_prepare(void** buffers, int threads)` makes what
-pieces take of inputs that never change: `buffers[0]` are the cells of these, `buffers[1]` memory of `rushlight_kept_bytes()`.
-The entry then finds that memory in `buffers[2]`, and has the number of threads as a parameter, as the arena's size has.
+`rushlight_entry(void** buffers)` runs it: `buffers[0]` is an array of 64-bit cells for inputs and then outputs, `buffers[1]`
+the arena. A cell contains a number or a tensor's address. A list is passed as a length followed by its elements; lists and
+tensors in lists are addresses. The status is 1 if the program gave up. Each region is a namespace with the code that inductor
+writes for it. If the program calls Python functions, the last cell is the address of the function that calls them.
+For repeated calls by a caller that keeps memory, `rushlight_prepare(void** buffers, int threads)` folds and packs constant
+inputs of regions: `buffers[0]` has their cells, `buffers[1]` is memory of `rushlight_kept_bytes()`. The entry then takes that
+memory in `buffers[2]`; it and the arena's size take the number of threads as a parameter.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ from rushlight.inductor.structured import (
 
 
 class StructuredWriter(ListWriter, MemoryWriter):
-    """Writes the text of one program. `is_kept`: somebody keeps what is made of inputs that never change."""
+    """Writes the text of one program. `is_kept`: the caller keeps the folded and packed constant inputs."""
 
     def __init__(self, program: StructuredProgram, is_kept: bool = False):
         super().__init__(program)
@@ -77,7 +75,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
         return f'extern "C" {head}{self.parameter}) {{\n{text}\n}}'
 
     def _preparing(self, kept: list[str], prepared: list[str]) -> Iterator[str]:
-        """The functions for whoever keeps the memory of what is prepared."""
+        """The functions for a caller that keeps prepared constants."""
         yield f'extern "C" long rushlight_kept_bytes() {{ return {self.kept_bytes}L; }}'
         lines = ["int64_t* cells = (int64_t*)buffers[0];", "char* const kept = (char*)buffers[1];", "(void)cells; (void)kept;"]
         constant = {var for region in self.program.regions for var in region.constants}
@@ -94,7 +92,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
         return "\n".join([*found, "#include <rushlight/program.h>"])
 
     def _region(self, number: int, region: Region) -> str:
-        """A piece's functions in a namespace of its own."""
+        """A region's functions in a namespace."""
         lines = [line for line in region.program.source.splitlines() if line and not line.startswith("#include")]
         text = "\n".join(lines).replace('extern "C" ', "static ").replace("static void kernel_", "static inline void kernel_")
         for name in ("entry", "fold", "pack", "arena_bytes"):
@@ -132,7 +130,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
             yield f"const {SCALARS[var.kind.name]} {var} = {cell}{' != 0' if var.kind == BOOL else ''};"
 
     def _kept(self) -> list[str]:
-        """Where pieces find the inputs that never change, and what is made of them."""
+        """Declare the addresses of regions' constant inputs, and of the folded and packed ones."""
         lines = []
         for number, region in enumerate(self.program.regions):
             program = region.program
@@ -144,7 +142,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
         return lines
 
     def _allocate_kept(self, nbytes: int) -> str:
-        """The address of memory for what is made of inputs that never change."""
+        """The address of memory for a folded or packed constant input."""
         if not self.is_kept:
             return self._allocate(nbytes)
         offset = self.kept_bytes
@@ -152,7 +150,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
         return f"(kept + {offset}L)"
 
     def _prepare(self) -> list[str]:
-        """Make what pieces take of the inputs that never change."""
+        """Fold and pack the regions' constant inputs."""
         lines = []
         for number, region in enumerate(self.program.regions):
             program = region.program
@@ -193,8 +191,8 @@ class StructuredWriter(ListWriter, MemoryWriter):
         yield "return 0;"
 
     def _apart(self) -> Iterator[str]:
-        """An output that shares memory with an input, or with another output, can't be a copy. A caller who keeps memory wants
-        copies of inputs: there only outputs are looked at."""
+        """Give up if an output shares memory with an input or another output, because outputs are copies. If the caller keeps
+        memory, it wants copies of inputs, so only outputs are compared."""
         tensors = [each for each in self.program.outputs if isinstance(each, Var) and isinstance(each.kind, TensorOf)]
         old = [var for var in self.program.inputs if isinstance(var.kind, TensorOf) and not self.is_kept]
         for position, output in enumerate(tensors):
@@ -258,8 +256,8 @@ class StructuredWriter(ListWriter, MemoryWriter):
         yield "}"
 
     def _carry(self, statement: Repeat) -> Iterator[str]:
-        """Assign what is carried, all at once. Tensors are copied, since the next round writes again where this one has
-        written, unless they stay in memory that was there before the loop. Lists stay where they are."""
+        """Assign all loop-carried variables at once. Tensors are copied, because the next round overwrites their memory, unless
+        they are in memory from before the loop. Lists are not copied."""
         changed = [(var, following) for var, _, following in statement.carried if var is not following]
         copied = [(var, following) for var, following in changed if self._is_copied(var, statement)]
         fresh = _made_by_runs(statement.body)
@@ -310,7 +308,7 @@ _WRITERS = {
 
 
 def _nesting(kind: ListOf) -> tuple[int, Kind]:
-    """How deep lists lie in a list, and what the innermost hold."""
+    """The nesting depth of lists in a list, and the type of innermost elements."""
     depth, element = 0, kind.element
     while isinstance(element, ListOf):
         depth, element = depth + 1, element.element
@@ -318,5 +316,5 @@ def _nesting(kind: ListOf) -> tuple[int, Kind]:
 
 
 def _made_by_runs(body: Sequence[Statement]) -> set[Var]:
-    """The tensors that pieces of a loop's body, not of blocks inside it, write anew in each round."""
+    """The tensors that regions directly in a loop's body write anew in each round."""
     return {var for statement in body if isinstance(statement, Run) for var in statement.outputs}

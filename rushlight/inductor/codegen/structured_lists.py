@@ -1,4 +1,4 @@
-"""Lists in structured programs as C++: each operation of a `Compute` statement on them."""
+"""Lists in structured programs as C++: the list operations of `Compute` statements."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ListWriter(Parts):
         return lines, f"({values}->data + {at} * {width_of(values.kind.element)}L)"
 
     def _taken(self, target: Var, place: str) -> Iterator[str]:
-        """An element out of its place. Tensors are copied: the list may move or be written to."""
+        """Read an element. Tensors are copied, because the list may move or change."""
         kind = declared(target.kind)
         if isinstance(target.kind, TensorOf):
             own = self._allocate(target.kind.nbytes)
@@ -54,7 +54,7 @@ class ListWriter(Parts):
         yield from self._taken(statement.target, place)
 
     def _peek(self, statement: Compute) -> Iterator[str]:
-        """A tensor of a list that is never changed: where it lies."""
+        """A tensor in a list that never changes, without a copy."""
         lines, place = self._at(*statement.operands)
         yield from lines
         kind = declared(statement.target.kind)
@@ -88,13 +88,13 @@ class ListWriter(Parts):
         yield f"rl::program::close({values}, {place});"
 
     def _made(self, statement: Compute) -> Iterator[str]:
-        """A list that a function of the runtime makes of others and of numbers."""
+        """A runtime function that makes a list from lists and numbers."""
         operands = ", ".join(map(self._text, statement.operands))
         yield f"rl::program::list* {statement.target} = rl::program::{_MAKERS[statement.op]}(memory, {operands});"
         yield f"if (!{statement.target}) return 1;"
 
     def _changed(self, statement: Compute) -> Iterator[str]:
-        """A function of the runtime that changes a list, unless it can't."""
+        """A runtime function that changes a list; the program stops if it fails."""
         values, *others = statement.operands
         element = values.kind.element
         name = f"{statement.op}<{declared(element)}>" if statement.op in ("sort", "remove") else statement.op
@@ -102,7 +102,7 @@ class ListWriter(Parts):
         yield f"if (!rl::program::{name}({', '.join(texts)})) return 1;"
 
     def _searched(self, statement: Compute) -> Iterator[str]:
-        """How often, whether or where a number is in a list."""
+        """Count, find or test for a number in a list."""
         values, item = statement.operands
         kind = SCALARS[values.kind.element.name]
         found = f"rl::program::{statement.op}<{kind}>({values}, {self._text(item, values.kind.element)})"
@@ -111,7 +111,7 @@ class ListWriter(Parts):
             yield f"if ({statement.target} < 0) return 1;"
 
     def _reduced(self, statement: Compute) -> Iterator[str]:
-        """The sum, the least or the most of a list; an empty list has no least."""
+        """The sum, minimum or maximum of a list; the program stops if there is no minimum."""
         values = statement.operands[0]
         kind = SCALARS[values.kind.element.name]
         if statement.op != "sum_of":

@@ -1,4 +1,4 @@
-"""Tensors in structured programs as C++: views, reads and writes of memory, and calls of straight-line pieces."""
+"""Tensors in structured programs as C++: views, reads and writes of memory, and calls of regions."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class MemoryWriter(Parts):
             yield from self._copied(str(target), target.kind, f"&{number}", every)
 
     def _call(self, statement: Call) -> Iterator[str]:
-        """Tensors go where the caller has room for them, results come back into the arena; the caller knows the rest."""
+        """Pass tensors by address; results go to the arena. The callee knows dtypes and sizes."""
         slots, values = self._temporary("slots"), []
         for operand in statement.inputs:
             if isinstance(operand.kind, TensorOf):
@@ -96,6 +96,6 @@ class MemoryWriter(Parts):
 
 
 def _bytes_of(groups: Sequence, name: str) -> int:
-    """The size of an output; one without elements is written by no group."""
+    """The size of an output; no group writes an empty one."""
     members: list[Buffer] = [member for group in groups for member in group.members if member.name == name]
     return int(members[0].layout.numel * members[0].layout.dtype.itemsize) if members else 0

@@ -1,4 +1,4 @@
-"""What the writers of structured programs' statements share: the arena's memory, names, operands as text, copies of tensors."""
+"""The common base of structured programs' writers: arena memory, names, operands as text, copies of tensors."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ SCALARS = {"int": "int64_t", "float": "double", "bool": "bool"}
 
 
 def declared(kind: Kind) -> str:
-    """The C++ type of variables of a type."""
+    """The C++ type of a variable."""
     if isinstance(kind, TensorOf):
         return f"{c_type(kind.dtype)}*"
     return "rl::program::list*" if isinstance(kind, ListOf) else SCALARS[kind.name]
 
 
 def width_of(element: Kind) -> int:
-    """The bytes of an element in a list."""
+    """The size of a list's element in bytes."""
     return element.nbytes if isinstance(element, TensorOf) else 1 if element == BOOL else 8
 
 
 class Parts:
-    """Base of the writers. `threads` is what calls of pieces end with."""
+    """Base of the writers. `threads` is the last argument of region calls."""
 
     threads = ""
 
@@ -61,7 +61,7 @@ class Parts:
         return f"{declared(var.kind)} {var}" if isinstance(var.kind, TensorOf | ListOf) else f"const {declared(var.kind)} {var}"
 
     def _text(self, operand: Operand, wanted: Kind | None = None) -> str:
-        """An operand; a number as the type that is wanted."""
+        """An operand as text; numbers are converted to the wanted type."""
         if isinstance(operand, Null):
             return "0" if isinstance(operand.kind, Scalar) else "nullptr"
         if isinstance(operand, Literal):
@@ -73,7 +73,7 @@ class Parts:
         return f"({SCALARS[wanted.name]}){operand}" if needs_cast else str(operand)
 
     def _copied(self, place: str, to: TensorOf, source: str, kind: TensorOf) -> Iterator[str]:
-        """Put a tensor at `source` where `place` points; both have the same dtype and size, and may be views."""
+        """Copy a tensor from `source` to `place`; both have the same dtype and size, and may be strided."""
         if to.strides is None and kind.strides is None:
             yield f"memmove({place}, {source}, {to.nbytes}L);"
             return

@@ -1,4 +1,5 @@
-"""Operations on numbers in structured programs: what each is in C++, where it stops the program, and what its result is."""
+"""Scalar operations of structured programs: their C++ form, the condition under which they stop the program, and the result
+type."""
 
 from __future__ import annotations
 
@@ -6,12 +7,12 @@ from collections.abc import Callable, Sequence
 
 from rushlight.inductor.structured import BOOL, FLOAT, INT, Operand, Scalar
 
-NOT_ZERO = "{1} == 0"  # of ints; floats give what IEEE says
+NOT_ZERO = "{1} == 0"  # integer division only; floats follow IEEE
 _SHIFT = "{1} < 0 || {1} > 63"
 UNORDERED = "!({0} >= -9223372036854775808.0 && {0} < 9223372036854775808.0)"
 _BEYOND_ONE = "!({0} >= -1 && {0} <= 1)"
 
-# op: (C++ of the operands, what makes the program stop instead or None, what the result is: None for the operands' own type)
+# op: (C++ template, condition that stops the program or None, result type or None for the operands' type)
 OPERATIONS: dict[str, tuple[str, str | None, Scalar | None]] = {
     "add": ("rl::program::add({0}, {1})", None, None), "sub": ("rl::program::sub({0}, {1})", None, None),
     "mul": ("rl::program::mul({0}, {1})", None, None), "neg": ("rl::program::neg({0})", None, None),
@@ -47,8 +48,8 @@ OPERATIONS: dict[str, tuple[str, str | None, Scalar | None]] = {
 
 
 def spelled(op: str, operands: Sequence[Operand], text: Callable[[Operand, Scalar | None], str]) -> tuple[str, str | None]:
-    """An operation as C++, and the test that makes the program stop instead, if there is one. `text` spells an operand as the
-    type that is wanted of it, None for its own."""
+    """An operation as C++, and the condition that stops the program, if there is one. `text` converts an operand to the wanted
+    type; None keeps its own."""
     template, stops, _ = OPERATIONS[op]
     kinds = {operand.kind for operand in operands}
     wanted = None if len(kinds) < 2 else FLOAT if FLOAT in kinds else INT if INT in kinds else None
@@ -58,7 +59,7 @@ def spelled(op: str, operands: Sequence[Operand], text: Callable[[Operand, Scala
 
 
 def result_kind(op: str, operands: Sequence[Operand]) -> Scalar:
-    """The type of an operation's result: its own, or float where an operand is one, or that of the operands."""
+    """The type of an operation's result: fixed by the operation, else float if an operand is one, else the operands' type."""
     fixed = OPERATIONS[op][2]
     if fixed is not None:
         return fixed

@@ -1,4 +1,4 @@
-"""Templates as C++: calls of the hand-written kernels in `include/rushlight`, with fused epilogues as their functors."""
+"""Templates as C++: calls of the hand-written kernels in `include/rushlight`, with fused epilogues as functors."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from rushlight.inductor.ir import Buffer, Operand, TemplateBuffer
 from rushlight.inductor.scheduler import Group, body_in_domain, row_variables
 from rushlight.inductor.sizes import Size, as_size, rounded_up
 
-BYTES_OF_FACTS = 16  # that a column's share of what follows a panel of bytes takes, and what rounds its depth up, at most
-CACHED_ROWS = 1 << 20  # elements of the rows of products; measured on one kind of processor
+MAX_COLUMN_EXTRA = 16  # bytes per column for the sums after a panel of bytes and for rounding up its depth, at most
+MAX_CACHED_ELEMENTS = 1 << 20  # elements of a product's rows that stay in L2 caches; measured on one kind of processor
 
 
 class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, LibraryCallWriter, KernelWriter):
-    """Writes a template and its epilogues. `packed` says what memory it needs besides that of its threads."""
+    """Writes a template and its epilogues. `packed` lists the packed operands whose memory it needs."""
 
     def __init__(self, group: Group, buffers: dict[str, Buffer]):
         super().__init__(group, buffers)
@@ -78,7 +78,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
         return lines
 
     def _word_gemm(self) -> list[str]:
-        """A product of bytes, whose stores are compiled with it, or of bfloat16."""
+        """A product of bytes (with stores as its epilogue) or of bfloat16."""
         template = self.template
         a, b = template.operands["a"], template.operands["b"]
         depth, constant = template.parameters["depth"], template.parameters["packed_once"]
@@ -86,7 +86,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
         address, strides = self.pointer_to(a), "_".join(map(str, b.strides))
         arguments = texts(*b.strides, depth, template.columns)
         name = f"words_{b.buffer}_{b.offset}_{strides}"
-        words = as_size(depth + 8 // stored.itemsize)  # rounded up, and one more for what sums begin with
+        words = as_size(depth + 8 // stored.itemsize)  # rounded up, plus one word for the sums' initial values
         lines = self.pack(PackedOperand(name, b, words, template.columns, constant, "rl::pack_words", arguments, stored))
         self.kernel.work = as_size(template.rows * template.columns * depth)
         call = (
@@ -99,10 +99,10 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
         return [*lines, call, "    [&](auto lane, long x, long r, auto value) {", *stores, "});"]
 
     def _block_gemm(self) -> list[str]:
-        """A product with weights in blocks; the rows of the other factor become bytes first."""
+        """A product with block-quantized weights; the other factor's rows are quantized to bytes first."""
         template = self.template
         a, b, depth = template.operands["a"], template.operands["b"], template.parameters["depth"]
-        arguments, held = texts(*a.strides, depth, template.rows), as_size(depth + depth // 4)  # with scales and sums
+        arguments, held = texts(*a.strides, depth, template.rows), as_size(depth + depth // 4)  # includes scales and sums
         rows = PackedOperand(f"bytes_{template.name}", a, held, template.rows, False, "rl::pack_byte_rows", arguments, int8)
         self.kernel.work = as_size(template.rows * template.columns * depth)
         return [
@@ -113,7 +113,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
         ]
 
     def _byte_layer(self) -> list[str]:
-        """Exact sums of products of bytes."""
+        """Exact sums of byte products."""
         template, shape = self.template, self.template.parameters["shape"]
         source, weight, zero = (template.operands.get(name) for name in ("input", "weight", "zero_point"))
         channels, outputs, groups, depth = shape[1], shape[4], shape[-1], template.parameters["depth"]
@@ -123,7 +123,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
             packed, function = taps, "rl::byte_depthwise"
         else:
             each = as_size(outputs // groups)
-            arguments, held = texts(groups, each, depth), as_size(depth + BYTES_OF_FACTS)
+            arguments, held = texts(groups, each, depth), as_size(depth + MAX_COLUMN_EXTRA)
             columns = as_size(groups * rounded_up(each, WIDEST_PANEL))
             packed = PackedOperand(name, weight, held, columns, constant, "rl::pack_byte_layer", arguments, int8)
             function = "rl::byte_convolution"
@@ -138,7 +138,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
         return [*lines, f"{function}(shape, {inputs}, panels,{scratch}", *self.results(multiple, ");", "int32_t")]
 
     def _block_rows(self) -> list[str]:
-        """The elements of rows in blocks."""
+        """Dequantize block-quantized rows."""
         template, b = self.template, self.template.operands["b"]
         self.kernel.work = as_size(template.rows * template.columns * 2)
         return [
@@ -148,11 +148,11 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
         ]
 
     def pack(self, operand: PackedOperand) -> list[str]:
-        """Takes the packed operand as the parameter `panels`; the statement that packs one which changes from run to run."""
+        """Add a packed operand as the parameter `panels`; returns the statement that packs it if it is not constant."""
         return self.take_packed(operand, self.template.name)[1]
 
     def take_packed(self, operand: PackedOperand, reader: str) -> tuple[str, list[str]]:
-        """The parameter for a packed operand that a template reads, and the statements of `pack`."""
+        """The parameter of a packed operand, and the statements that pack it if it is not constant."""
         parameter = f"panels{len(self.packed) or ''}"
         if operand.constant:
             self.packed.append(operand)
@@ -162,13 +162,13 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
         return parameter, [operand.call(source, self.extra(f"{operand.element}*", parameter, self.packed[-1].name))]
 
     def _own_panels(self, operand: PackedOperand) -> str:
-        """The panels of a constant, and where it lies itself, for threads to pack them in a run that is given none."""
+        """A constant's panels and its unpacked source: in runs without panels, threads pack from the source."""
         source = self.extra(f"const {operand.element}*", "unpacked", operand.unpacked)
         own = self.extra("void*", "own", OWN_PANELS)
         return f"panels, {source}, {texts(*operand.source.strides)}, {own}"
 
     def _gemm_by_panels(self) -> list[str]:
-        """A product whose threads pack each panel themselves, just before they need it."""
+        """A product whose threads pack each panel just before using it."""
         template, depth = self.template, self.template.parameters["depth"]
         a, b = template.operands["a"], template.operands["b"]
         self.kernel.work = as_size(template.rows * template.columns * depth * 2)
@@ -181,7 +181,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
         ]
 
     def _gemm_turned(self) -> list[str]:
-        """A product that packs its rows instead of the columns, of which there are more."""
+        """A product computed as its transpose: it packs the rows, because there are more columns."""
         template, depth = self.template, self.template.parameters["depth"]
         a, b = template.operands["a"], template.operands["b"]
         arguments = texts(*reversed(a.strides), depth, template.rows)
@@ -210,9 +210,9 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
         return self.extra("char*", "scratch", self.scratch[0])
 
     def results(self, columns: Size, end: str, element: str = "float") -> list[str]:
-        """The last lines of a call: what takes the results, which have `columns` columns if that is known, and `end`.
+        """The last lines of a call: the epilogue for results (`columns` is their width if known), and `end`.
 
-        It has copies of all that it reads, so that they stay in registers; but streams of random words keep a state.
+        The functor captures by value, so that captured values stay in registers, except that random streams have state.
         """
         lines = self.epilogue()
         multiple, held = math.gcd(columns, WIDEST_PANEL) if isinstance(columns, int) else 1, "&" if self.kernel.streams else "="
@@ -224,7 +224,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
         ]
 
     def epilogue(self) -> list[str]:
-        """What happens to each tile of results: the fused loops' bodies, and the stores of what is needed later."""
+        """The statements for each tile of results: the fused loops' bodies, and stores of needed values."""
         writer = StatementWriter(self.r, self.pointer, self.element_type, self.stream)
         writer.local[self.template.name] = "value"
         if self.template.name in self.stored:
@@ -238,5 +238,5 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
 
 
 def _stays_in_cache(rows: Size, depth: Size) -> bool:
-    """Whether a product's rows stay in the second-level caches while they pass over panels, by rows or by columns."""
-    return isinstance(rows, int) and isinstance(depth, int) and rows * depth <= CACHED_ROWS
+    """Whether a product's rows stay in the L2 caches while they pass over panels."""
+    return isinstance(rows, int) and isinstance(depth, int) and rows * depth <= MAX_CACHED_ELEMENTS

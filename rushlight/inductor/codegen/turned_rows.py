@@ -1,8 +1,8 @@
-"""Rows whose elements lie apart in memory while those of neighbouring rows lie side by side: a softmax or layer norm over the
-channels of images, with the channels last in what it makes.
+"""Transposed rows: rows with strided elements whose neighbouring rows are contiguous, as in a softmax or layer norm over
+channels that writes channels-last results.
 
-In: a group of loops over rows. Out: a kernel that turns what it reads of some rows at a time into rows that lie together, and
-then walks those as `LoopKernel` does, which would fetch a cache line for every element, in every pass.
+In: a group of loops over rows. Out: a kernel that transposes a block of rows into contiguous memory and then walks them like
+`LoopKernel`, which alone would load a cache line per element in every pass.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from rushlight.inductor.ir import Buffer, Call, Constant, IndexValue, Load, Redu
 from rushlight.inductor.scheduler import Group, body_in_domain, row_variables
 from rushlight.inductor.sizes import product, rounded_up, stride_along
 
-ROWS = 16  # that are turned together
-FEWEST_COLUMNS = 8  # that are worth it
-BLOCK_BYTES = 1 << 17  # of what is turned, at most
-BESIDE = 16  # floats between two turned rows, so that rows of a power of two do not displace one another from the caches
+ROWS = 16  # rows per transposed block
+MIN_COLUMNS = 8  # transposing shorter rows does not pay off
+BLOCK_BYTES = 1 << 17  # maximal size of transposed blocks
+BESIDE = 16  # floats between transposed rows, so that rows of power-of-two length do not evict each other from the cache
 
 
 @dataclass(frozen=True)
 class TurnedRows:
-    """The rows of a domain as `outer` times `width`, and for each read that is turned, by its buffer and its index in x and r,
-    its step from column to column."""
+    """The domain's rows as `outer` times `width`, and for each transposed load, keyed by buffer and index in x and r, its
+    stride from column to column."""
 
     outer: int
     width: int
@@ -35,12 +35,12 @@ class TurnedRows:
 
 
 def turned_rows_of(group: Group, buffers: Mapping[str, Buffer]) -> TurnedRows | None:
-    """How to cut a group whose rows are better turned; None for any other."""
-    if group.domain is None or not all(isinstance(size, int) for size in group.domain) or group.domain[1] < FEWEST_COLUMNS:
+    """The split of a group whose rows should be transposed; None for other groups."""
+    if group.domain is None or not all(isinstance(size, int) for size in group.domain) or group.domain[1] < MIN_COLUMNS:
         return None
     nodes = [node for member in group.members for node in walk(body_in_domain(member, group.domain))]
     if not all(isinstance(node, Load | Constant | IndexValue | Call) for node in nodes):
-        return None  # what is read under a mask may lie outside
+        return None  # a masked load may be out of bounds
     loads = [node for node in nodes if isinstance(node, Load) and buffers[node.buffer].layout.dtype is float32]
     ranges = next((member.data.ranges for member in group.members if isinstance(member.data, Reduction)), ())
     for first in range(len(ranges)):
@@ -64,7 +64,7 @@ def _steps(loads: list[Load], domain: tuple[int, int], width: int) -> dict[tuple
 
 
 def _distance(columns: int) -> int:
-    """Of two turned rows, in floats."""
+    """The distance of two transposed rows in floats."""
     return rounded_up(columns, ROWS) + BESIDE
 
 
@@ -73,7 +73,7 @@ def _block_bytes(columns: int) -> int:
 
 
 class TurnedRowsKernel(LoopKernel):
-    """Writes a group that `turned_rows_of` takes."""
+    """Writes a group for which `turned_rows_of` returned a split."""
 
     def __init__(self, group: Group, buffers: dict[str, Buffer], turned: TurnedRows):
         super().__init__(group, buffers)
@@ -109,7 +109,7 @@ class TurnedRowsKernel(LoopKernel):
 
 
 class _TurnedWriter(StatementWriter):
-    """Reads what was turned from its block."""
+    """Reads transposed values from their block."""
 
     turned: dict[tuple[str, Expr], str]
 

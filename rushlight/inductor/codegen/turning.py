@@ -1,7 +1,7 @@
-"""Elementwise loops between two orders of memory, as where channels-last results of a convolution are wanted row-major.
+"""Transposing elementwise loops between two memory orders, for example from channels-last to row-major.
 
-In: a group whose results lie along its columns, and that reads something along its rows. Out: a kernel that takes blocks, and
-turns what is read the other way round in registers and the first-level cache; `LoopKernel` would fetch its elements one by one.
+In: a group whose results are contiguous along columns, and some of whose loads are contiguous along rows. Out: a kernel that
+transposes blocks of these loads in registers and the L1 cache; `LoopKernel` would load their elements one by one.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from rushlight.inductor.ir import Buffer, Call, Constant, IndexValue, Load, Poin
 from rushlight.inductor.scheduler import Group, body_in_domain, row_variables
 from rushlight.inductor.sizes import as_size, product, stride_along
 
-LINE = 64  # bytes of a cache's line: a block has rows enough to use whole ones
+LINE = 64  # bytes per cache line: a block has enough rows to use whole lines
 BLOCK = 4096  # elements of a block
-MOST_TURNED = 4  # reads that are turned: with more, the blocks would not fit into the first-level cache
-TURNED = (float32, bfloat16, float16)  # types that are calculated in float32
+MAX_TURNED = 4  # the blocks of more transposed loads would not fit into the L1 cache
+TURNED = (float32, bfloat16, float16)  # types computed in float32
 
 
 @dataclass(frozen=True)
 class Turning:
-    """The domain as `outer` times `width` rows of `columns`, and for each member its body in the variables o, c and r."""
+    """The domain as `outer` times `width` rows of `columns`, and each member's body in the variables o, c and r."""
 
     outer: int
     width: int
@@ -37,7 +37,7 @@ class Turning:
         return Var("o", self.outer), Var("c", self.width), Var("r", self.columns)
 
     def turned(self, element_type) -> list[Load]:
-        """The reads with unit stride along c and another along r, each once."""
+        """The loads with unit stride along c and another stride along r, each once."""
         _, c, r = self.variables
         found = {}
         for node in (node for body in self.bodies for node in walk(body)):
@@ -48,13 +48,13 @@ class Turning:
 
 
 def turning_of(group: Group, buffers: dict[str, Buffer]) -> Turning | None:
-    """How to cut a group whose reads are better turned; None for any other."""
+    """The split of a group whose loads should be transposed; None for other groups."""
     loops = [member.data for member in group.members]
     if group.domain is not None or not all(isinstance(loop, Pointwise) and loop.numel == group.numel for loop in loops):
         return None
     plain = (Load, Constant, IndexValue, Call)
     if not all(isinstance(node, plain) for loop in loops for node in walk(loop.body)):
-        return None  # what is read under a mask may lie outside
+        return None  # a masked load may be out of bounds
     domain = choose_domain(group)
     narrowest = LINE // float32.itemsize
     if not isinstance(group.numel, int) or domain[0] < narrowest or domain[1] < narrowest:
@@ -68,7 +68,7 @@ def turning_of(group: Group, buffers: dict[str, Buffer]) -> Turning | None:
         made = _cut(domain, product(ranges[first:start]), bodies)
         turned = made.turned(lambda name: buffers[name].layout.dtype)
         local = {member.name for member in group.members}
-        if 0 < len(turned) <= MOST_TURNED and made.width >= narrowest and not any(load.buffer in local for load in turned):
+        if 0 < len(turned) <= MAX_TURNED and made.width >= narrowest and not any(load.buffer in local for load in turned):
             return made
     return None
 
@@ -81,7 +81,7 @@ def _cut(domain: tuple[int, int], width: int, bodies: list[Value]) -> Turning:
 
 
 class TurningKernel(KernelWriter):
-    """Writes a group that `turning_of` takes."""
+    """Writes a group for which `turning_of` returned a split."""
 
     def __init__(self, group: Group, buffers: dict[str, Buffer], turning: Turning):
         super().__init__(group, buffers)
@@ -134,7 +134,7 @@ class TurningKernel(KernelWriter):
 
 
 class _TurnedWriter(StatementWriter):
-    """Reads what was turned from its block, whose rows have `wide` elements."""
+    """Reads transposed values from their block, whose rows have `wide` elements."""
 
     turned: dict[tuple[str, str], str]
     wide: int

@@ -1,4 +1,4 @@
-"""How dtypes, numbers and sizes are spelled in C++."""
+"""C++ spellings of dtypes, numbers and sizes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from rushlight.inductor.sizes import Size
 C_TYPES = {
     "bool": "bool", "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",
     "float16": "rl::half", "bfloat16": "rl::bfloat16", "float32": "float", "float64": "double",
-    "complex64": "float", "complex128": "double",  # in pairs
+    "complex64": "float", "complex128": "double",  # as pairs
 }  # fmt: skip
 
-# What a variable cannot be called: words of the language that a Python identifier may be, and types and macros in the text.
+# Names that variables must not have: C++ keywords that are Python identifiers, and types and macros used in the text.
 CPP_WORDS = frozenset(
     "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t class compl const "
     "const_cast constexpr continue decltype default delete do double dynamic_cast else enum explicit export extern false "
@@ -32,7 +32,7 @@ def c_type(kind: dtype) -> str:
 
 
 def compute_type(kind: dtype) -> str:
-    """The type in which values of `kind` are calculated."""
+    """The type in which values of `kind` are computed."""
     return "float" if kind.name in ("float16", "bfloat16") else C_TYPES[kind.name]
 
 
@@ -65,7 +65,7 @@ def literal(number: bool | int | float, kind: dtype) -> str:
 
 
 def float_literal(number: float, suffix: str) -> str:
-    """A finite float with all its digits; those outside float's range become infinite or round, as a conversion would."""
+    """A finite float with all digits; beyond float's range it becomes infinite, as a conversion would."""
     if suffix and abs(number) > 3.4028235677973366e38:
         return f"{'-' if number < 0 else ''}__builtin_inff()"
     return f"{number!r}{suffix}"

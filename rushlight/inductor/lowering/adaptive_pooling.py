@@ -1,6 +1,6 @@
-"""Lowering of adaptive pooling: along the rows of each window, then along its columns, written out or as a reduction.
+"""Lowering of adaptive pooling: along the rows of each window, then along its columns, unrolled or as a reduction.
 
-Windows of the shortest and of the longest length differ by one element at most, so only the last one of them is in question.
+Window lengths differ by at most one element, so only the last element of a window is conditional.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from rushlight.inductor.lowering.scatters import scatter_add
 from rushlight.inductor.tensor_box import TensorBox
 from rushlight.ops.meta.adaptive_pooling import longest_window
 
-WRITTEN_OUT = 16  # elements of a window along one dimension in one expression
+WRITTEN_OUT = 16  # windows of at most this many elements along a dimension are unrolled
 ROWS, COLUMNS = -2, -1
 
 Index = Sequence[Expr]
 
 
 def _span(position: Expr, inputs: int, outputs: int) -> tuple[Expr, Expr]:
-    """Where the window of an output begins and ends."""
+    """The start and end of an output's window."""
     return position * inputs // outputs, ((position + 1) * inputs + outputs - 1) // outputs
 
 
 def _replaced(index: Index, dim: int, position: Expr) -> list[Expr]:
-    """An index with another position along `dim`, which counts from the end."""
+    """An index with another position in `dim`, which is negative."""
     at = list(index)
     at[dim] = position
     return at
@@ -47,7 +47,7 @@ def _combined(graph: GraphBuilder, source: TensorBox, dim: int, outputs: int, co
     size = _replaced(source.size, dim, outputs)
 
     def last(index: Index) -> Value:
-        """The last element of a window of the longest length."""
+        """The last element of a window of the maximal length."""
         start, end = _span(index[dim], inputs, outputs)
         if even or combine == "maximum":
             return source.value(_replaced(index, dim, end - 1))
@@ -71,7 +71,7 @@ def _combined(graph: GraphBuilder, source: TensorBox, dim: int, outputs: int, co
 
 
 def _elements(index: Index, sizes: tuple, pooled: tuple) -> Value:
-    """How many elements the window at `index` has."""
+    """The number of elements in the window at `index`."""
     lengths = []
     for dim in (ROWS, COLUMNS):
         start, end = _span(index[dim], sizes[dim], pooled[dim])
@@ -94,7 +94,7 @@ def adaptive_avg_pool2d(graph, self, output_size):
 
 @lowering("_adaptive_avg_pool2d_backward")
 def adaptive_avg_pool2d_backward(graph, grad_output, self):
-    """The windows that hold an element are those of a pool the other way."""
+    """The windows that contain an element are those of an adaptive pool in the other direction."""
     grad = in_full_precision(graph, grad_output)
 
     def share(index: Index) -> Value:
@@ -117,15 +117,15 @@ def adaptive_max_pool2d(graph, self, output_size):
 
 
 def _taps(position: Expr, inputs: int, outputs: int) -> list[Expr]:
-    """The places of a window's elements; a shorter window's last one comes twice."""
+    """The positions in a window of maximal length; shorter windows repeat their last one."""
     start, end = _span(position, inputs, outputs)
     return [*(start + tap for tap in range(longest_window(inputs, outputs) - 1)), end - 1]
 
 
 def _places(graph: GraphBuilder, self: TensorBox, largest: TensorBox, output_size: Sequence[int]) -> TensorBox:
-    """Where in its plane the largest element of each window lies: the first one, or the last NaN.
+    """The index in its plane of each window's largest element: the first one, or the last NaN.
 
-    `largest` are the largest elements of the columns of each window.
+    `largest` holds the largest elements of each window's columns.
     """
     (height, width), (high, wide) = self.size[-2:], output_size
 
@@ -161,7 +161,7 @@ def _chosen(wins: Value, *pairs: tuple[Value, Value]) -> tuple[Value, ...]:
 
 
 def _comes_before(candidate: tuple[Value, Value], best: tuple[Value, Value]) -> Value:
-    """Whether a value at its place in the plane is chosen instead of the best so far, from columns further to the left."""
+    """Whether a value replaces the best one so far, which comes from columns further left."""
     (value, place), (largest, best_place) = candidate, best
     earlier = call("logical_and", bool_, call("eq", bool_, value, largest), call("lt", bool_, place, best_place))
     number = call("logical_not", bool_, call("isnan", bool_, largest))

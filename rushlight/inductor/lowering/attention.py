@@ -1,6 +1,6 @@
-"""Lowering of attention and its gradients to templates, which calculate in float32.
+"""Lowering of attention and its gradients to templates, which compute in float32.
 
-Several results of one kernel lie one after the other in one buffer.
+A kernel with several results writes them one after the other into one buffer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _heads(graph: GraphBuilder, box: TensorBox) -> Operand:
 
 
 def _mask(graph: GraphBuilder, mask: TensorBox, wide: tuple[Size, ...]) -> Operand:
-    """A mask as it lies, with stride 0 where it is broadcast."""
+    """The mask as it is in memory, with stride 0 where it is broadcast."""
     lead = (1,) * (4 - len(mask.size)) + mask.size
     graph.realize(mask)
     small = graph.operand(mask, lead) or graph.operand(graph.copy(mask), lead)

@@ -1,4 +1,4 @@
-"""Lowering of operators on weights in blocks of few bits, which stay as they lie."""
+"""Lowering of operators on block-quantized weights, which stay packed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rushlight.inductor.tensor_box import TensorBox
 
 
 def _rows(graph, blocks: TensorBox) -> Operand:
-    """Rows of bytes, each in one piece."""
+    """An operand whose rows of bytes are contiguous."""
     return graph.strided_operand(blocks, blocks.size, unit_dim=1)
 
 

@@ -1,4 +1,4 @@
-"""GraphBuilder: what lowering rules work with. It makes values and loops, realizes buffers and keeps them in order."""
+"""GraphBuilder: the interface of lowering rules. It makes values and loops, realizes buffers and keeps them in order."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from rushlight.ops.promotion import DIMENSIONED, NUMBER, ZERO_DIM, promote_kinds
 # A loop body with more nodes than this is computed once into a buffer rather than repeated in each consumer.
 INLINE_LIMIT = 64
 
-# What reducing no values gives.
+# The results of empty reductions.
 IDENTITIES = {"sum": 0, "prod": 1, "any": False, "all": True, "max": -math.inf, "min": math.inf}
 
 
 def call(name: str, kind: dtype, *arguments: Value) -> Value:
-    """A scalar function with a result of type `kind`; what index ranges decide is decided at once."""
+    """A scalar function with a result of type `kind`. Comparisons that follow from index ranges are folded."""
     if name in _COMPARISONS and isinstance(arguments[0], IndexValue) and isinstance(arguments[1], Constant):
         truth = _COMPARISONS[name](*bounds(arguments[0].index), arguments[1].number)
         return Call(kind, name, arguments) if truth is None else Constant(bool_, truth)
@@ -56,7 +56,7 @@ def call(name: str, kind: dtype, *arguments: Value) -> Value:
 
 
 def _is_less(low: int | None, high: int | None, number: int) -> bool | None:
-    """Whether all of a range, or none of it, is below a number; None where that is open."""
+    """Whether all of a range is below a number (True) or none of it (False); None if it depends."""
     if high is not None and high < number:
         return True
     return False if low is not None and low >= number else None
@@ -71,14 +71,14 @@ _COMPARISONS = {"lt": _is_less, "ge": _is_not_less}
 
 
 def masked(kind: dtype, mask: Value, body: Value, other: Value) -> Value:
-    """`body` where the mask holds, and `other` elsewhere; only the one of them is read."""
+    """`body` where the mask holds, else `other`; only the selected one is read."""
     if isinstance(mask, Constant):
         return body if mask.number else other
     return Masked(kind, mask, body, other)
 
 
 def cast(value: Value, kind: dtype) -> Value:
-    """`value` converted to `kind`; constants are converted at once."""
+    """`value` converted to `kind`; constants are folded."""
     if value.dtype is kind:
         return value
     if isinstance(value, Constant):
@@ -106,13 +106,13 @@ class GraphBuilder:
     """The buffers of one graph, in the order they are made, and the constructors that lowering rules use."""
 
     def __init__(self, taken: Iterable[str] = ()):
-        """`taken` are names that no buffer of its own may have."""
+        """`taken` are names that new buffers must not use."""
         self.buffers: list[Buffer] = []
         self.by_name: dict[str, Buffer] = {}
         self.origin = ""
         self.lines: tuple[str, ...] = ()
-        self.consumers = 0  # nodes that use what is being lowered
-        self.items_used: frozenset[int] = frozenset()  # which of its results they use, if it has several
+        self.consumers = 0  # number of users of the node being lowered
+        self.items_used: frozenset[int] = frozenset()  # indices of its results that are used, if it has several
         self.scaled_forms: dict[TensorBox, Callable[[TensorBox], TensorBox]] = {}
         self._fixed: dict[str, bool] = {}
         self._taken = frozenset(taken)
@@ -136,8 +136,7 @@ class GraphBuilder:
         return Var(f"indirect{next(self._indirect)}", as_size(size))
 
     def realize(self, box: TensorBox, row_major: bool = False) -> TensorBox:
-        """The box over a buffer: its storage is computed if it is not yet, in the order of what it reads or in row-major
-        order."""
+        """Compute a box's storage into a buffer if it is not one yet, in the order of what it reads or in row-major order."""
         if box.is_realized:
             return box
         if not row_major and box.reindex is not None and len(box.size) == IMAGE_RANK != len(box.storage.data.ranges):
@@ -151,7 +150,7 @@ class GraphBuilder:
         return box
 
     def _make_image(self, box: TensorBox) -> None:
-        """Let a view of a loop of another rank stand on a loop over images, if those lie channels-last."""
+        """Move a view of a loop of another rank to a loop over images, if those are channels-last in memory."""
         made = self.pointwise(box.size, box.dtype, box.value)
         if made.is_realized or in_memory_order(made.storage.data, self.by_name)[0] is not made.storage.data:
             box.storage, box.reindex = made.storage, None
@@ -202,7 +201,7 @@ class GraphBuilder:
         return cast(operand.value(own), kind)
 
     def prepare(self, operand: object, size: tuple[int, ...]) -> object:
-        """Realize a box that broadcasting would compute again and again."""
+        """Realize an operand whose elements broadcasting would recompute."""
         if isinstance(operand, TensorBox) and not operand.is_realized and _repeats(operand.size, size):
             if _is_work(operand.storage.data.body):
                 self.realize(operand)
@@ -230,7 +229,7 @@ class GraphBuilder:
     # Operands of templates
 
     def operand(self, box: TensorBox, sizes: Sequence[int | SymInt]) -> Operand | None:
-        """The box, reshaped to `sizes`, as an affine view of its buffer; None when no strides describe it."""
+        """The box, reshaped to `sizes`, as a strided view of its buffer; None if strides cannot describe it."""
         box = self.realize(box).reshape(sizes)
         variables = loop_variables(as_sizes(sizes), "v")
         load = box.value(variables)
@@ -243,12 +242,12 @@ class GraphBuilder:
         return Operand(load.buffer, as_size(rest), tuple(strides)) if is_size(rest) else None
 
     def row_major_operand(self, box: TensorBox) -> Operand | None:
-        """`operand` of a box whose elements lie in row-major order without gaps; None for any other."""
+        """`operand` of a box that is dense and row-major in memory; None for any other."""
         found, size = self.operand(box, box.size), as_sizes(box.size)
         return found if found is not None and same_strides(size, found.strides, row_major(size)) else None
 
     def strided_operand(self, box: TensorBox, sizes: Sequence[int | SymInt], unit_dim: int | None = None) -> Operand:
-        """`operand`, after a copy where the box has no strides, or not stride 1 in `unit_dim`."""
+        """`operand`; copies if the box has no strides, or not stride 1 in `unit_dim`."""
         found = self.operand(box, sizes)
         if found is None or (unit_dim is not None and as_size(sizes[unit_dim]) not in (0, 1) and found.strides[unit_dim] != 1):
             found = self.operand(self.copy(box.reshape(sizes)), sizes)
@@ -259,14 +258,14 @@ class GraphBuilder:
         return self.realize(self.pointwise(box.size, box.dtype, box.value), row_major)
 
     def is_constant(self, box: TensorBox) -> bool:
-        """Whether a box is made of parameters that are known at compile time."""
+        """Whether a box is computed from parameters alone."""
         if box.is_realized:
             return self.is_constant_buffer(box.storage.buffer.name)
         reads = {node.buffer for node in walk(box.storage.data.body) if isinstance(node, Load)}
         return bool(reads) and all(map(self.is_constant_buffer, reads))
 
     def is_constant_buffer(self, name: str) -> bool:
-        """Whether a buffer is a parameter, or will be calculated from parameters alone, and once."""
+        """Whether a buffer is a parameter or will be folded."""
         found = self._fixed.get(name)
         if found is None:
             buffer = self.by_name[name]
@@ -275,7 +274,7 @@ class GraphBuilder:
         return found
 
     def is_folded(self, name: str) -> bool:
-        """Whether a buffer is calculated once from parameters, and its memory is the program's own."""
+        """Whether a buffer is folded: computed once from parameters into the program's own memory."""
         return self.is_constant_buffer(name) and not isinstance(self.by_name[name], ConstantBuffer)
 
     def template(self, kind: str, layout_size: Sequence[int | SymInt], result: dtype, rows: int | SymInt,
@@ -291,7 +290,7 @@ class GraphBuilder:
 
 
 def same_strides(size: Sequence[Size], have: Sequence[Size], want: Sequence[Size]) -> bool:
-    """Whether two strides surely name the same elements; those of dimensions with one element do not matter."""
+    """Whether strides provably address the same elements; strides of dimensions with one element do not matter."""
     return all(extent in (0, 1) or a == b for extent, a, b in zip(size, have, want, strict=True))
 
 
@@ -303,7 +302,7 @@ def as_parameter(value: object) -> object:
 
 
 def _repeats(size: Sequence[int | SymInt], wide: Sequence[int | SymInt]) -> bool:
-    """Whether a box of one size, broadcast to another, is read more than once per element (for the example)."""
+    """Whether broadcasting reads elements more than once (for the example's sizes)."""
     return math.prod(map(hint, size)) < math.prod(map(hint, wide))
 
 

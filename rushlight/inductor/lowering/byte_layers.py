@@ -1,4 +1,4 @@
-"""Lowering of what quantized layers consist of: a template of exact sums, into whose epilogue goes what becomes of them."""
+"""Lowering of quantized layers: a template of exact integer sums, with requantization as epilogue."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rushlight.inductor.lowering.library_calls import Function, in_one_piece, li
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.tensor_box import TensorBox
 
-LONGEST_ROW = 1 << 16  # bytes that the kernel can number where it cuts rows
+MAX_ROW = 1 << 16  # bytes; the kernel's positions in a row have 16 bits
 _AS_THEY_ARE = ((1, 1), (0, 0), (1, 1), 1)
 
 
@@ -22,15 +22,15 @@ def byte_layer(graph, input, weight, zero_point, stride, padding, dilation, grou
 
 
 def is_layer_of_bytes(graph, weight: Operand, depth: int | SymInt) -> bool:
-    """Whether a matrix (depth, outputs) that doesn't change is the transposed of one that lies row by row."""
-    is_known = isinstance(depth, int) and depth < LONGEST_ROW
+    """Whether a constant matrix (depth, outputs) is the transpose of a row-major one."""
+    is_known = isinstance(depth, int) and depth < MAX_ROW
     return is_known and graph.is_constant_buffer(weight.buffer) and tuple(weight.strides) == (1, depth)
 
 
 def layer_of_bytes(
     graph, input: TensorBox, weight: TensorBox, zero_point: TensorBox | None, geometry: tuple = _AS_THEY_ARE
 ) -> TensorBox:
-    """Exact sums of input bytes (batch, height, width, channels), less a zero point, times a weight (outputs, height, width,
+    """Exact sums of input bytes (batch, height, width, channels), minus a zero point, times a weight (outputs, height, width,
     channels / groups). `geometry`: strides, paddings, dilations and groups."""
     stride, padding, dilation, groups = geometry
     images, height, width, channels = input.size

@@ -1,7 +1,7 @@
-"""Complex tensors during lowering: `ComplexBox`, a pair of boxes of their real and imaginary parts.
+"""Complex tensors during lowering: `ComplexBox`, a pair of boxes with the real and imaginary parts.
 
-In memory, and in buffers of inputs, constants and results, the two parts of a number lie side by side, and generated code sees
-pairs of reals: `parts_of_memory` takes such a buffer apart, and `into_memory` makes one.
+In memory (inputs, constants, results) the parts of a number are adjacent, and generated code sees pairs of reals:
+`parts_of_memory` splits such a buffer, and `into_memory` makes one.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ PARTS = 2
 
 @dataclass(frozen=True, slots=True)
 class ComplexBox:
-    """A complex tensor; both parts have its sizes. `pairs` is a box in which the parts lie along the last dimension, if one
-    was made."""
+    """A complex tensor; both parts have its sizes. `pairs`, if present, is a box with the parts along its last dimension."""
 
     real: TensorBox
     imag: TensorBox
@@ -41,19 +40,19 @@ class ComplexBox:
 
     @property
     def is_realized(self) -> bool:
-        """Whether buffers hold both parts."""
+        """Whether both parts are in buffers."""
         return self.real.is_realized and self.imag.is_realized
 
 
 def of_pairs(pairs: TensorBox) -> ComplexBox:
-    """The complex tensor whose parts lie along the last dimension of a box."""
+    """The complex tensor with parts along the last dimension of a box."""
     size = pairs.size[:-1]
     real, imag = (pairs.view(size, lambda index, part=part: [*index, as_expr(part)]) for part in range(PARTS))
     return ComplexBox(real, imag, pairs)
 
 
 def pairs_of(graph: GraphBuilder, box: ComplexBox) -> TensorBox:
-    """A box in which the parts lie along the last dimension."""
+    """A box with the parts along its last dimension."""
     if box.pairs is not None:
         return box.pairs
     kind = box.real.dtype
@@ -66,7 +65,7 @@ def pairs_of(graph: GraphBuilder, box: ComplexBox) -> TensorBox:
 
 
 def parts_of_memory(graph: GraphBuilder, buffer: Buffer, size: Sequence[int | SymInt]) -> ComplexBox:
-    """An input or a constant, whose buffer is of a complex dtype."""
+    """Split the buffer of a complex input or constant."""
     layout = buffer.layout
     pairs = FixedLayout(layout.dtype.to_real(), (*layout.size, PARTS), (*(as_size(step * PARTS) for step in layout.stride), 1))
     seen = Buffer(buffer.name, pairs, buffer.lines)
@@ -74,7 +73,8 @@ def parts_of_memory(graph: GraphBuilder, buffer: Buffer, size: Sequence[int | Sy
 
 
 def into_memory(graph: GraphBuilder, box: ComplexBox, order: Sequence[int]) -> str:
-    """The buffer of a complex dtype with a tensor's elements, the dimensions in this order, the outermost first."""
+    """Write a tensor to a buffer of complex dtype, its dimensions in this order, the outermost first; returns the buffer's
+    name."""
     ranges = as_sizes([*(box.size[dim] for dim in order), PARTS])
     variables = loop_variables(ranges)
     moved = [variables[order.index(dim)] for dim in range(len(order))]
@@ -86,7 +86,7 @@ def into_memory(graph: GraphBuilder, box: ComplexBox, order: Sequence[int]) -> s
 
 
 def complex_operand(graph: GraphBuilder, box: ComplexBox, stride: Sequence[Size]) -> Operand | None:
-    """The tensor where it lies in memory of complex numbers, with these strides; None where it does not."""
+    """The tensor as an operand in complex memory with these strides; None if it is not in such memory."""
     if not box.is_realized:
         return None
     real, imag = graph.operand(box.real, box.size), graph.operand(box.imag, box.size)
@@ -103,7 +103,7 @@ def complex_operand(graph: GraphBuilder, box: ComplexBox, stride: Sequence[Size]
 
 
 def as_complex(graph: GraphBuilder, value: object, kind: dtype = complex64) -> ComplexBox:
-    """A box or a number as a complex tensor; numbers and real tensors get parts of the real dtype of `kind`."""
+    """Convert a box or number to a complex tensor; new parts get the real dtype of `kind`."""
     if isinstance(value, ComplexBox):
         return value
     real = kind.to_real()
@@ -119,5 +119,5 @@ def _number(graph: GraphBuilder, number: float, kind: dtype) -> TensorBox:
 
 
 def each_part(box: ComplexBox, change: Callable[[TensorBox], TensorBox]) -> ComplexBox:
-    """The complex tensor with something done to both parts."""
+    """Apply a function to both parts."""
     return ComplexBox(change(box.real), change(box.imag))

@@ -1,7 +1,7 @@
-"""Lowering of operators on complex tensors: a table of its own, `COMPLEX`, of rules over boxes that may be complex.
+"""Lowering of complex operators: a separate table, `COMPLEX`, of rules over boxes that may be complex.
 
-What only moves, adds or negates elements does that to both parts by the rule for real tensors. Products, quotients and
-functions are written with real ones (Abramowitz and Stegun, 4.3; Smith, Algorithm 116, for quotients).
+Operators that move, add or negate elements apply the real rule to both parts. Products, quotients and functions are composed of
+real ones (Abramowitz and Stegun, 4.3; Smith, Algorithm 116, for quotients).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rushlight.ops.registry import aten
 COMPLEX: dict[OpOverload, Callable] = {}
 Rule = Callable[..., object]
 
-# Operators that do the same to both parts, of those of their arguments that are complex.
+# Operators that apply the real rule to both parts of their complex arguments.
 OF_PARTS = (
     "alias", "detach", "lift_fresh", "contiguous", "clone", "view", "permute", "expand", "select.int", "slice.Tensor",
     "unsqueeze", "squeeze.dims", "as_strided", "index_select", "gather", "index.Tensor", "embedding", "neg", "cumsum",
@@ -33,12 +33,12 @@ OF_PARTS = (
 
 
 def takes_complex_numbers(node: Node) -> bool:
-    """Whether complex tensors are among an operator's operands and results, so that `COMPLEX` has its rule."""
+    """Whether an operator has complex operands or results, so that its rule is in `COMPLEX`."""
     return any(tensor.dtype.is_complex for tensor in tensors_of(node))
 
 
 def tensors_of(node: Node) -> list[Tensor]:
-    """The fake tensors that a node takes and gives."""
+    """The fake tensors among a node's arguments and results."""
     values = [argument.meta.get("val") for argument in node.all_input_nodes] + [node.meta.get("val")]
     items = (item for value in values for item in (value if isinstance(value, tuple | list) else (value,)))
     return [item for item in items if isinstance(item, Tensor)]
@@ -72,7 +72,7 @@ for _name in OF_PARTS:
 
 
 def result_type(graph: GraphBuilder, *operands: object) -> dtype:
-    """The real dtype of the parts of what an operator on these gives."""
+    """The real dtype of the parts of an operator's result."""
     stand_ins = []
     for operand in operands:
         if isinstance(operand, ComplexBox):
@@ -116,7 +116,7 @@ def cat(graph, tensors, dim=0):
 
 
 def _expanded(graph: GraphBuilder, box: ComplexBox) -> ComplexBox:
-    """The box with an imaginary part of its own sizes: that of a real tensor is one number."""
+    """Expand the imaginary part to the box's sizes: that of a converted real tensor is a single number."""
     imag = LOWERINGS[aten("expand")](graph, box.imag, box.real.size)
     return ComplexBox(box.real, imag, box.pairs)
 
@@ -154,7 +154,7 @@ def where(graph, condition, self, other):
 
 
 def pointwise_of(graph: GraphBuilder, name: str, *operands: TensorBox | float) -> TensorBox:
-    """A function of `rl::` of real boxes of one dtype."""
+    """A function of `rl::` on real boxes of one dtype."""
     kind = next(operand.dtype for operand in operands if isinstance(operand, TensorBox))
     return graph.elementwise(name, kind, kind, *operands)
 
@@ -261,7 +261,7 @@ def log(graph, self):
 
 @complex_rule("sqrt")
 def sqrt(graph, self):
-    """The root with a real part that is not negative: of the halved sum of length and the larger real part, and the rest."""
+    """The root with a nonnegative real part: sqrt((|z| + |re|) / 2) is the larger component, |im| / (2 root) the other one."""
     of = functools.partial(pointwise_of, graph)
     root = of("sqrt", of("mul", of("add", absolute(graph, self), of("abs", self.real)), 0.5))
     is_zero = graph.elementwise("eq", root.dtype, bool_, root, 0.0)
@@ -272,7 +272,7 @@ def sqrt(graph, self):
 
 
 def _of_both_angles(name: str, real: tuple[str, str], imag: tuple[str, str], negative: bool) -> None:
-    """A function of x + iy that is f(x) g(y) + i h(x) k(y)."""
+    """A function of x + iy with the form f(x) g(y) + i h(x) k(y)."""
 
     @complex_rule(name)
     def rule(graph, self):
@@ -289,7 +289,7 @@ _of_both_angles("cosh", ("cosh", "cos"), ("sinh", "sin"), False)
 
 @complex_rule("pow.Tensor_Scalar", "pow.Tensor_Tensor", "pow.Scalar")
 def power(graph, self, exponent):
-    """Products for small whole exponents, else the exponential of a multiple of the logarithm, and 0 for 0."""
+    """Repeated products for the exponents 1 to 4, else exp(exponent * log(base)), and 0 for base 0."""
     if type(exponent) in (int, float) and exponent in (1, 2, 3, 4):
         made = self
         for _ in range(int(exponent) - 1):

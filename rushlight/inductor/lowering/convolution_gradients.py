@@ -1,8 +1,8 @@
-"""Lowering of the gradients of convolutions, of every rank, plain or transposed.
+"""Lowering of convolution gradients, of every rank, plain or transposed.
 
-In two dimensions each is a template: the gradient of the input (see `convolution_input`), and that of the weight. One
-dimension is a row of an image. Three dimensions are images with a channel for each tap in depth. A transposed convolution is
-the gradient of a plain one, so that its own gradients are a plain convolution, and the weight's gradient with the roles
+In two dimensions each is a template: the gradient of the input (see `convolution_input`), and of the weight. One dimension is
+an image with one row. Three dimensions are images whose channels include the taps in depth. A transposed convolution is the
+gradient of a plain one, so its input's gradient is a plain convolution, and its weight's gradient has input and gradient
 exchanged.
 """
 
@@ -55,7 +55,7 @@ def convolution_backward(
 
 
 def _further(output_padding: list[int], stride: list[int]) -> list[int]:
-    """How many windows fit into the results of a transposed convolution beyond those that its input's elements made."""
+    """The number of additional windows per dimension that output padding makes room for."""
     return [more // step for more, step in zip(output_padding, stride, strict=True)]
 
 
@@ -63,13 +63,13 @@ def _further(output_padding: list[int], stride: list[int]) -> list[int]:
 
 
 def input_gradient(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
-    """The gradient of the input of `size` of a plain convolution."""
+    """The gradient of a plain convolution's input, which has `size`."""
     made = image_input_gradient(graph, grad, weight, size, geometry)
     return _by_transposing(graph, grad, weight, size, geometry) if made is None else made
 
 
 def _by_transposing(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
-    """As a transposed convolution, which leaves out what no window of the input covers; without steps, as a plain one."""
+    """The gradient as a transposed convolution, cropped to the input's size; with stride 1 as a plain convolution."""
     ways = zip(weight.size[2:], geometry.padding, geometry.dilation, strict=True)
     border = [spread * (kernel - 1) - pad for kernel, pad, spread in ways]
     if all(step == 1 for step in geometry.stride) and min(border) >= 0:
@@ -86,7 +86,7 @@ def _by_transposing(graph, grad: TensorBox, weight: TensorBox, size: tuple, geom
 
 
 def _flipped(weight: TensorBox, groups: int) -> TensorBox:
-    """The weight of the convolution that goes back, [C, O / g, ...]."""
+    """The weight for the backward convolution, flipped and transposed: [C, O / g, ...]."""
     outputs, channels, *kernel = weight.size
     each = outputs // groups
 
@@ -101,7 +101,7 @@ def _flipped(weight: TensorBox, groups: int) -> TensorBox:
 
 
 def weight_gradient(graph, source: TensorBox, grad: TensorBox, weight: TensorBox, geometry: Geometry) -> TensorBox:
-    """The gradient of the weight of a plain convolution of `source`; of images, in the order in which the weight lies."""
+    """The gradient of a plain convolution's weight; for images in the weight's memory order."""
     size = weight.size
     if len(size) == 3:
         images = (as_images(source), as_images(grad), (*size[:2], 1, size[2]))
@@ -116,7 +116,7 @@ def weight_gradient(graph, source: TensorBox, grad: TensorBox, weight: TensorBox
 def _image_weight(
     graph, source: TensorBox, grad: TensorBox, size: tuple, geometry: Geometry, last: bool = False
 ) -> TensorBox:
-    """[O, C / g, kh, kw], or [O, kh, kw, C / g] where `last`."""
+    """[O, C / g, kh, kw], or [O, kh, kw, C / g] if `last`."""
     outputs, channels, *kernel = size
     shape = conv_shape(source.size, size, geometry)
     kind, winograd = "convolution_weight", is_winograd_weight(shape, grad.size)
@@ -137,7 +137,7 @@ def _image_weight(
 
 
 def _volume_weight(graph, source: TensorBox, grad: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
-    """A volume's layers, taken together with those of the gradient, are so many images, and taps in depth more channels."""
+    """A 3-D weight gradient as a 2-D one: the layers are images, the taps in depth additional channels."""
     volumes = Volumes(graph, source, size, geometry.stride, geometry.padding, geometry.dilation, geometry.groups)
     layers, each, taps = volumes.layers, volumes.each, volumes.taps
     of_grad = grad.view(

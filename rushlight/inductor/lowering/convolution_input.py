@@ -1,6 +1,6 @@
-"""Lowering of the gradient of a convolution's input to templates, whose results lie channels-last.
+"""Lowering of a convolution's input gradient to templates with channels-last results.
 
-A transposed convolution is that gradient, so that it comes here too: its input takes the place of the result's gradient.
+Transposed convolutions use it, too, because they are such a gradient: their input takes the place of the gradient.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rushlight.inductor.tensor_box import TensorBox
 
 @dataclass(frozen=True)
 class Geometry:
-    """How a plain convolution steps over its input, by dimension."""
+    """Stride, padding and dilation of a plain convolution, by dimension, and its groups."""
 
     stride: tuple
     padding: tuple
@@ -36,14 +36,14 @@ class Geometry:
 
     @property
     def of_images(self) -> Geometry:
-        """The same for an image's two dimensions: those of a row, or the last two of a volume."""
+        """The geometry in an image's two dimensions: 1-D rows get a dimension of 1, 3-D volumes drop the depth."""
         if len(self.stride) == 1:
             return replace(self, stride=(1, *self.stride), padding=(0, *self.padding), dilation=(1, *self.dilation))
         return replace(self, stride=self.stride[-2:], padding=self.padding[-2:], dilation=self.dilation[-2:])
 
 
 def image_input_gradient(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox | None:
-    """The gradient of the input of `size` of a convolution of rows or images; None where no template has it."""
+    """The gradient of a 1-D or 2-D convolution's input, which has `size`; None if no template computes it."""
     if len(weight.size) == 3:
         made = image_input_gradient(
             graph, as_images(grad), as_images(weight), (*size[:2], 1, size[2]), geometry.of_images
@@ -61,12 +61,12 @@ def image_input_gradient(graph, grad: TensorBox, weight: TensorBox, size: tuple,
 
 
 def as_images(box: TensorBox) -> TensorBox:
-    """Rows as images of one row."""
+    """1-D signals as images with one row."""
     return box.reshape((*box.size[:2], 1, box.size[2]))
 
 
 def _by_winograd(graph, grad: TensorBox, filters: Operand, size: tuple, shape: tuple) -> TensorBox | None:
-    """As a convolution of the gradient with the flipped weight, by Winograd's algorithm where that is best."""
+    """The gradient by Winograd's algorithm, as a convolution with the flipped weight; None if another way is faster."""
     images, channels, height, width = size
     outputs, pads = shape[4], [2 - pad for pad in shape[9:11]]
     back = (images, outputs, *_size_after(shape), channels, *shape[5:9], *pads, *shape[11:])
@@ -84,7 +84,7 @@ def _by_winograd(graph, grad: TensorBox, filters: Operand, size: tuple, shape: t
 
 
 def _size_after(shape: tuple) -> tuple:
-    """The height and width of the results of a convolution of 3 x 3 without steps."""
+    """The height and width of a 3 x 3 convolution's result at stride 1."""
     return tuple(extent + 2 * pad - 2 for extent, pad in zip(shape[2:4], shape[9:11], strict=True))
 
 
@@ -139,7 +139,7 @@ def _narrow_groups_input(graph, grad: TensorBox, weight: TensorBox, size: tuple,
 
 
 def any_operand(graph, box: TensorBox) -> Operand:
-    """The box by strides, after a copy if need be."""
+    """The box as a strided operand; copies if necessary."""
     return graph.operand(box, box.size) or graph.operand(graph.copy(box, row_major=False), box.size)
 
 

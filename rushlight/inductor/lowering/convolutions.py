@@ -1,7 +1,8 @@
-"""Lowering of two-dimensional convolutions to templates.
+"""Lowering of 2-D convolutions to templates.
 
-Results lie channels-last: the lanes of a vector are output channels, and what follows elementwise keeps that order (see
-`memory_order`), so that no layout changes between convolutions. Grouped convolutions lie as the caller's tensors do.
+Results are channels-last: vector lanes are output channels, and elementwise consumers keep that order (see
+`layout.in_memory_order`), so that no layout changes between convolutions. Grouped convolutions use the order of the caller's
+tensors.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from rushlight.inductor.lowering.pointwise import add, mul_boxes
 from rushlight.inductor.sizes import Size, as_size, as_sizes, hint
 from rushlight.inductor.tensor_box import TensorBox
 
-WIDEST_NARROW_GROUP = 96  # channels
+MAX_NARROW_GROUP = 96  # groups with at most this many channels use the template for narrow groups
 
 
 def convolution(graph, input, weight, bias, stride, padding, dilation, groups):
-    """The convolution of images in float32."""
+    """A 2-D convolution in float32."""
     images, channels, height, width = input.size
     outputs, _, kernel_height, kernel_width = weight.size
     reach_height, reach_width = dilation[0] * (kernel_height - 1) + 1, dilation[1] * (kernel_width - 1) + 1
@@ -43,7 +44,7 @@ def convolution(graph, input, weight, bias, stride, padding, dilation, groups):
 
 
 def _scaled(graph, scale: TensorBox, input, weight, bias, *rest) -> TensorBox:
-    """The convolution times a constant per output channel, which goes into its weight and bias."""
+    """The convolution times a constant per output channel, folded into weight and bias."""
     weight = graph.realize(mul_boxes(graph, weight, scale.reshape((weight.size[0], 1, 1, 1))))
     if bias is not None:
         bias = graph.realize(mul_boxes(graph, bias, scale.reshape(bias.size)))
@@ -51,27 +52,27 @@ def _scaled(graph, scale: TensorBox, input, weight, bias, *rest) -> TensorBox:
 
 
 def has_filter_each(weight: TensorBox, groups: int) -> bool:
-    """Whether every channel has one filter of its own."""
+    """Whether the convolution is depthwise: each channel has its own filter."""
     return groups > 1 and weight.size[0] == groups and weight.size[1] == 1
 
 
 def has_one_filter(weight: TensorBox) -> bool:
-    """Whether one channel is made of one, so that vectors run along the rows of images."""
+    """Whether one output channel is made from one input channel, so that vectors run along rows of images."""
     return as_sizes(weight.size[:2]) == (1, 1)
 
 
 def has_narrow_groups(weight: TensorBox, groups: int) -> bool:
-    """Whether groups are too narrow to be products of their own."""
+    """Whether groups are too narrow for one matrix product each."""
     groups, outputs, channels = as_sizes((groups, *weight.size[:2]))
     if groups == 1 or not all(isinstance(size, int) for size in (groups, outputs, channels)):
-        return False  # of open sizes it is not known
+        return False  # unknown for open sizes
     if has_filter_each(weight, groups):
         return False
-    return max(outputs // groups, channels) <= WIDEST_NARROW_GROUP
+    return max(outputs // groups, channels) <= MAX_NARROW_GROUP
 
 
 def lies_channels_last(graph, image: TensorBox) -> bool:
-    """Whether the channels of an image lie side by side."""
+    """Whether an image is channels-last in memory."""
     found = graph.operand(image, image.size)
     return found is not None and found.strides[1] == 1
 
@@ -99,7 +100,7 @@ def _narrow_groups(graph, input: TensorBox, weight: TensorBox, shape: tuple, siz
 
 
 def channels_last_operand(graph, box: TensorBox) -> Operand:
-    """Images by strides with their channels side by side, after a copy if need be."""
+    """Images as a strided channels-last operand; copies if necessary."""
     found = graph.operand(box, box.size)
     if found is not None and (found.strides[1] == 1 or as_size(box.size[1]) == 1):
         return found
@@ -107,13 +108,13 @@ def channels_last_operand(graph, box: TensorBox) -> Operand:
 
 
 def as_channels_first(made: TensorBox) -> TensorBox:
-    """Images [N, H, W, C] as [N, C, H, W]."""
+    """View images [N, H, W, C] as [N, C, H, W]."""
     images, height, width, channels = made.size
     return made.view((images, channels, height, width), lambda index: [index[0], index[2], index[3], index[1]])
 
 
 def as_channels_last(box: TensorBox) -> TensorBox:
-    """Images [N, C, H, W] as [N, H, W, C]."""
+    """View images [N, C, H, W] as [N, H, W, C]."""
     images, channels, height, width = box.size
     return box.view((images, height, width, channels), lambda index: [index[0], index[3], index[1], index[2]])
 
@@ -128,12 +129,12 @@ def _grouped(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: tup
 
 
 def contiguous_operand(graph, box: TensorBox) -> Operand:
-    """The operand row-major and without gaps, after a copy if need be."""
+    """The box as a dense row-major operand; copies if necessary."""
     return graph.row_major_operand(box) or graph.row_major_operand(graph.copy(box))
 
 
 def filter_operand(graph, weight: TensorBox) -> Operand:
-    """The operand without gaps, row-major or with its channels last, after a copy if need be."""
+    """The weight as a dense operand, row-major or channels-last; copies if necessary."""
     found, (outputs, channels, height, width) = graph.operand(weight, weight.size), as_sizes(weight.size)
     last = (as_size(channels * height * width), 1, as_size(channels * width), channels)
     if found is not None and same_strides((outputs, channels, height, width), found.strides, last):
@@ -169,7 +170,7 @@ def _channels_last(graph, input: TensorBox, weight: TensorBox, shape: tuple, siz
 
 
 def is_product(source: Operand, shape: tuple) -> bool:
-    """Whether the pixels, as they lie, are the rows of a matrix that the weight is multiplied with."""
+    """Whether the convolution is a matrix product: a 1 x 1 kernel on pixels that are rows of a matrix in memory."""
     images, channels, height, width, _, *kernel_and_steps, _ = as_sizes(shape)
     if tuple(kernel_and_steps[:6]) != (1, 1, 1, 1, 0, 0):
         return False
@@ -183,7 +184,7 @@ def _copy_channels_last(graph, input: TensorBox) -> Operand:
 
 
 def _is_worth_reordering(shape: tuple, out_height: Size, out_width: Size) -> bool:
-    """Whether a direct convolution had better read a copy whose channels lie side by side."""
+    """Whether a direct convolution is faster on a channels-last copy."""
     images, channels, height, width, outputs, *kernel, groups = map(hint, (*shape[:7], shape[-1]))
     if groups != 1 or channels < costs.MANY_CHANNELS:
         return False
@@ -192,13 +193,13 @@ def _is_worth_reordering(shape: tuple, out_height: Size, out_width: Size) -> boo
 
 
 def can_be_winograd(shape: tuple) -> bool:
-    """Whether Winograd's algorithm covers a convolution: of 3 x 3, without steps."""
+    """Whether Winograd's algorithm applies to a convolution: 3 x 3 with stride and dilation 1."""
     kernel_and_steps = tuple(map(hint, shape[5:]))
     return (*kernel_and_steps[:4], *kernel_and_steps[6:8]) == (3, 3, 1, 1, 1, 1)
 
 
 def is_winograd(source: Operand, shape: tuple, out_height: Size, out_width: Size, constant: bool) -> bool:
-    """Whether a convolution had better use Winograd's algorithm; weights that are not constant are transformed each time."""
+    """Whether Winograd's algorithm is faster for a convolution. Weights that are not constant are transformed in every call."""
     if not can_be_winograd(shape):
         return False
     images, channels, height, width, outputs = map(hint, shape[:5])
@@ -212,7 +213,7 @@ def is_winograd(source: Operand, shape: tuple, out_height: Size, out_width: Size
 
 
 def is_winograd_weight(shape: tuple, grad: tuple) -> bool:
-    """Whether the gradient of a convolution's weight had better use it, for a gradient of the results of the size `grad`."""
+    """Whether Winograd's algorithm is faster for a weight's gradient; `grad` is the size of the result's gradient."""
     if not can_be_winograd(shape):
         return False
     channels, outputs, groups = hint(shape[1]), hint(shape[4]), hint(shape[-1])

@@ -17,13 +17,13 @@ def full(graph, size, fill_value, *, dtype=None, layout=None, device=None, pin_m
 
 @lowering("empty.memory_format")
 def empty(graph, size, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
-    """Memory that native code writes to before it reads it, or that nothing reads."""
+    """Memory that native code overwrites before reading, or that nothing reads."""
     return full(graph, size, 0.0, dtype=dtype)
 
 
 @lowering("empty_strided")
 def empty_strided(graph, size, stride, *, dtype=None, layout=None, device=None, pin_memory=None):
-    """The same with strides in any order and without gaps, as `inductor/support.py` has checked."""
+    """Like `empty`, for dense strides in any order, as `inductor/support.py` has checked."""
     order = sorted(range(len(size)), key=lambda dim: (-stride[dim], dim))
     made = full(graph, [size[dim] for dim in order], 0.0, dtype=dtype)
     return made.view(size, lambda index: [index[dim] for dim in order])

@@ -1,6 +1,6 @@
-"""Lowering of p-norm distances between all pairs of points, and of their gradients, to reductions over differences.
+"""Lowering of pairwise p-norm distances and their gradients to reductions over differences.
 
-Differences are exact enough where points are close, which |a|^2 - 2ab + |b|^2 is not.
+Differences stay accurate for close points, unlike |a|^2 - 2ab + |b|^2.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _constant(number: float, kind: dtype) -> Constant:
 
 
 def _contribution(difference: Value, p: float) -> Value:
-    """What one coordinate adds to a distance before the root is taken."""
+    """A coordinate's term in a distance, before the root."""
     kind = difference.dtype
     if p == 0:
         different = call("ne", bool_, difference, _constant(0, kind))
@@ -46,7 +46,7 @@ def _root(graph: GraphBuilder, total: TensorBox, p: float) -> TensorBox:
 
 
 def _stacked(box: TensorBox, batch: tuple) -> Callable[[Index, Expr, Expr], Value]:
-    """The coordinate of a point, of a stack of matrices that is broadcast."""
+    """A function for a point's coordinate in a broadcast stack of matrices."""
     extra = len(batch) - (len(box.size) - 2)
 
     def value(at: Index, row: Expr, column: Expr) -> Value:
@@ -57,7 +57,7 @@ def _stacked(box: TensorBox, batch: tuple) -> Callable[[Index, Expr, Expr], Valu
 
 
 def _transposed(graph: GraphBuilder, box: TensorBox) -> TensorBox:
-    """A copy in which a coordinate's values of all points lie side by side."""
+    """A transposed copy, in which a coordinate's values for all points are adjacent."""
     return graph.copy(box.view((*box.size[:-2], box.size[-1], box.size[-2]), lambda at: [*at[:-2], at[-1], at[-2]]))
 
 
@@ -79,7 +79,7 @@ def cdist(graph, x1, x2, p, compute_mode):
 
 
 def _weights(graph: GraphBuilder, grad: TensorBox, distance: TensorBox, p: float) -> TensorBox:
-    """The part of the slope that all coordinates of a pair share; 0 where the points coincide."""
+    """The factor of the gradient that a pair's coordinates share; 0 if the points coincide."""
     if p in (1, math.inf):
         return graph.realize(grad)
     kind = grad.dtype
@@ -94,7 +94,7 @@ def _weights(graph: GraphBuilder, grad: TensorBox, distance: TensorBox, p: float
 
 
 def _slope(difference: Value, weight: Value, distance: Value, p: float) -> Value:
-    """The derivative by a coordinate of the first point, times the gradient."""
+    """The gradient times the distance's derivative by a coordinate of the first point."""
     kind = difference.dtype
     if p == 2:
         return call("mul", kind, weight, difference)
@@ -129,11 +129,11 @@ def cdist_backward(graph, grad, x1, x2, p, cdist):
     return graph.reduction(graph.pointwise((*size, columns), kind, inner), (len(size),), "sum", kind, False)
 
 
-# Pairs of the points of one matrix, row by row of the upper triangle
+# Pairs of points of one matrix, in the order of the upper triangle's rows
 
 
 def _first_of_row(row: Value, count: Value) -> Value:
-    """How many pairs come before those of a point with later ones."""
+    """The number of pairs whose first point comes before `row`."""
     product = call("mul", int64, row, call("sub", int64, call("sub", int64, call("add", int64, count, count), row), _ONE))
     return call("shift_right", int64, product, _ONE)
 
@@ -142,7 +142,7 @@ _ONE = Constant(int64, 1)
 
 
 def _row_of_pair(pair: Value, count: Value) -> Value:
-    """The first point of a pair: the root of a square, which rounding may put one too high or too low."""
+    """The first point of a pair: a square root, corrected by one if rounding made it too high or too low."""
     middle = call("sub", float64, cast(count, float64), _constant(0.5, float64))
     square = call("sub", float64, call("mul", float64, middle, middle), cast(call("add", int64, pair, pair), float64))
     square = call("maximum", float64, square, _constant(0, float64))
@@ -154,7 +154,7 @@ def _row_of_pair(pair: Value, count: Value) -> Value:
 
 
 def _read(graph: GraphBuilder, box: TensorBox, place: Value) -> Value:
-    """The element of a flat box at a place that is calculated."""
+    """The element of a flat box at a computed position."""
     variable = graph.indirect_variable(box.size[0])
     return Indirect(box.dtype, variable, place, as_size(box.size[0]), box.value([variable]))
 
@@ -189,7 +189,7 @@ def pdist_backward(graph, grad, self, p, pdist):
     count = _count(self)
 
     def matrix(values: TensorBox) -> TensorBox:
-        """What belongs to each pair, whichever point comes first; 0 for a point and itself."""
+        """The symmetric matrix of the pairs' values, with 0 on the diagonal."""
         graph.realize(values)
 
         def inner(at: Index) -> Value:

@@ -1,4 +1,4 @@
-"""Primitives that run as eager kernels inside a compiled graph, and why. The graph is cut around them."""
+"""Primitives that run as eager kernels inside a compiled graph, with the reason. The graph is split around them."""
 
 from __future__ import annotations
 

@@ -16,12 +16,12 @@ SCRATCH = ("fourier_scratch_bytes", (1,))
 COMPLEX_TO_COMPLEX = Function("fourier", "complex_transform<{type}>", *SCRATCH)
 REAL_TO_COMPLEX = Function("fourier", "transform_of_reals<{type}>", *SCRATCH)
 COMPLEX_TO_REAL = Function("fourier", "transform_to_reals<{type}>", *SCRATCH)
-UNSCALED = 0  # a normalization
+UNSCALED = 0  # no scaling
 Size = int | SymInt
 
 
 def _moved(box: TensorBox, axis: int, last: int) -> TensorBox:
-    """The box with a dimension at place `last`."""
+    """The box with dimension `axis` moved to position `last`."""
     size = [*box.size[:axis], *box.size[axis + 1 :]]
     size.insert(last, box.size[axis])
 
@@ -48,7 +48,8 @@ def _moved_back(box: TensorBox, last: int, axis: int) -> TensorBox:
 def _transform(
     graph, function: Function, box: TensorBox, kind: dtype, axis: int, rank: int, result: tuple[Size, ...], numbers: list
 ) -> TensorBox:  # fmt: skip
-    """A transform along `axis` of `rank` dimensions, behind which pairs may lie; `result` are the sizes of a row of results."""
+    """Transform along `axis` of the first `rank` dimensions; a dimension of pairs may follow. `result` are the sizes of a row
+    of results."""
     rows = _moved(box, axis, rank - 1)
     count = math.prod(rows.size[: rank - 1])
     work = 8 * math.prod(rows.size)
@@ -57,7 +58,7 @@ def _transform(
 
 
 def _along(graph, self: ComplexBox, axes: list[int], forward: bool, points: Size, normalization: int) -> ComplexBox:
-    """Complex transforms along several dimensions, the last of which scales by the number of points."""
+    """Complex transforms along several dimensions; the last one applies the normalization."""
     for place, axis in enumerate(axes):
         scaling = normalization if place == len(axes) - 1 else UNSCALED
         pairs, n = pairs_of(graph, self), self.size[axis]

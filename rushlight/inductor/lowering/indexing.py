@@ -15,7 +15,7 @@ from rushlight.inductor.tensor_box import loop_variables
 
 
 def _read(graph, source, index, position, dim, wrap=False):
-    """source[index] with the coordinate `dim` taken from the value `position`."""
+    """source[index] with the coordinate in `dim` replaced by the value `position`."""
     size = source.size[dim]
     variable = graph.indirect_variable(size)
     body = source.value([*index[:dim], variable, *index[dim + 1 :]])
@@ -83,10 +83,10 @@ def index(graph, self, indices):
 
 
 def indexed_size(source, taken: list[int], wide: tuple) -> tuple[tuple, int, list[int]]:
-    """The size of source[...] with indices of size `wide` in the dimensions `taken`; how many whole dimensions lie before
+    """The size of source[...] with indices of size `wide` in the dimensions `taken`; the number of whole dimensions before
     theirs; and the whole dimensions.
 
-    The indices' own dimensions go where the first of them stands, or in front when they do not stand together.
+    The indices' dimensions go to the position of the first one, or to the front if they are not adjacent.
     """
     start = taken[0] if taken[-1] - taken[0] == len(taken) - 1 else 0
     kept = [dim for dim in range(len(source.size)) if dim not in taken]
@@ -96,7 +96,7 @@ def indexed_size(source, taken: list[int], wide: tuple) -> tuple[tuple, int, lis
 
 
 def _read_at(graph, source, places, positions):
-    """source[...] with coordinates from `places`, and from the values `positions`, by dimension."""
+    """source[...] with coordinates by dimension: known ones from `places`, values from `positions`."""
     variables = {dim: graph.indirect_variable(source.size[dim]) for dim in positions}
     known = places | variables
     value = source.value([known[dim] for dim in range(len(source.size))])
@@ -119,7 +119,7 @@ def cat(graph, tensors, dim=0):
     size = (*tensors[0].size[:dim], starts[-1], *tensors[0].size[dim + 1 :])
 
     def part(index, first: int, end: int) -> Value:
-        """What lies at `index`, which is in one of the tensors from `first` to before `end`."""
+        """The element at `index` from the tensors `first` to `end` - 1, by binary search."""
         if end - first == 1:
             moved = [*index[:dim], index[dim] - starts[first], *index[dim + 1 :]]
             return cast(tensors[first].value(moved), kind)
@@ -167,7 +167,7 @@ def _unsqueezed(box, dim: int):
 
 
 def is_within(position, length: int | SymInt, step: int) -> Value:
-    """Whether 0 <= position < length, at a multiple of `step`."""
+    """Whether 0 <= position < length and position is a multiple of `step`."""
     at = index_value(position, int64)
     inside = call("logical_and", bool_, call("ge", bool_, at, Constant(int64, 0)), _below(position, length))
     if step == 1:

@@ -1,7 +1,7 @@
-"""In which order the elements of a loop are calculated and lie in memory.
+"""Memory layout: the order in which a loop's elements are computed and stored.
 
-In: a Pointwise loop in the order of the tensor's dimensions. Out: the same loop in the order of what it reads: images, rows
-and volumes that come from a convolution channels-last stay so through what follows elementwise.
+In: a Pointwise loop in the order of the tensor's dimensions. Out: the same loop in the order of what it reads. Convolution
+results (1-D, 2-D, 3-D) that are channels-last keep that order through elementwise operators.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from rushlight.inductor.ir import (
 from rushlight.inductor.sizes import Size, row_major, stride_along
 
 ROW_RANK, IMAGE_RANK, VOLUME_RANK = 3, 4, 5
-# Templates whose images lie channels-last; of products, those that calculate convolutions.
+# Templates with channels-last results; gemm computes 1 x 1 convolutions.
 CONVOLUTIONS = frozenset({
     "gemm", "direct_convolution", "winograd", "depthwise", "grouped", "convolution_input", "depthwise_input", "grouped_input",
 })  # fmt: skip
 
 
 def in_memory_order(loop: Pointwise, buffers: Mapping[str, Buffer]) -> tuple[Pointwise, FixedLayout]:
-    """The loop with its variables in the order in which its results shall lie, and their layout."""
+    """The loop with its variables in memory order, and the layout of its results."""
     rank = len(loop.ranges)
     if rank not in (ROW_RANK, IMAGE_RANK, VOLUME_RANK) or not _reads_channels_last(loop, buffers):
         return loop, contiguous_layout(loop.dtype, loop.ranges)
@@ -46,14 +46,14 @@ def in_memory_order(loop: Pointwise, buffers: Mapping[str, Buffer]) -> tuple[Poi
 
 
 def channels_last(rank: int) -> tuple[int, ...]:
-    """The dimensions of rows, images or volumes, the outermost first, where channels lie side by side."""
+    """The dimensions of a channels-last tensor, the outermost first."""
     return (0, *range(2, rank), 1)
 
 
 def _reads_channels_last(loop: Pointwise, buffers: Mapping[str, Buffer]) -> bool:
-    """Whether more of the images that a loop reads lie channels-last than with their columns side by side.
+    """Whether a loop reads more images that are channels-last than images with contiguous rows.
 
-    Three or five dimensions need not be those of rows or volumes: there, what a convolution made has to be among them.
+    Tensors of three or five dimensions may be something else, so for those a convolution's result must be among the inputs.
     """
     looked_up = {node.variable: node.index for node in walk(loop.body) if isinstance(node, Indirect)}
     moving = [variable for variable, extent in zip(loop.variables[2:], loop.ranges[2:], strict=True) if extent != 1]
@@ -65,7 +65,7 @@ def _reads_channels_last(loop: Pointwise, buffers: Mapping[str, Buffer]) -> bool
         if isinstance(node, Load):
             found = [position for variable, position in looked_up.items() if node.index.contains(variable)]
             steps = [_step(node.index, found, variable) for variable in (loop.variables[1], *moving)]
-            if 0 not in steps:  # None, where an index is divided or looked up, is a step too
+            if 0 not in steps:  # None (a divided or gathered index) also counts as a stride
                 made = _is_made_by_convolution(buffers[node.buffer])
                 is_last = steps[0] == 1 or (made and steps[-1] != 1 and (steps[0] is None) != (steps[-1] is None))
                 last += is_last
@@ -75,24 +75,24 @@ def _reads_channels_last(loop: Pointwise, buffers: Mapping[str, Buffer]) -> bool
 
 
 def _is_made_by_convolution(buffer: Buffer) -> bool:
-    """Whether a buffer holds a convolution's results channels-last, or is a loop's that has their order."""
+    """Whether a buffer holds a convolution's channels-last result, or a loop's result in such an order."""
     if isinstance(buffer, TemplateBuffer):
         return buffer.kind in CONVOLUTIONS and len(buffer.layout.size) == IMAGE_RANK
     return isinstance(buffer, ComputedBuffer) and buffer.layout != contiguous_layout(buffer.layout.dtype, buffer.layout.size)
 
 
 def reads_along(body: Value, variable: Var, other: Var) -> bool:
-    """Whether more of a body's reads have unit stride along a variable than along another one."""
+    """Whether more loads of a body have unit stride along a variable than along another one."""
     reads = [node.index for node in walk(body) if isinstance(node, Load)]
     along = sum(stride_along(index, variable) == 1 for index in reads)
     return along > sum(stride_along(index, other) == 1 for index in reads)
 
 
 def _step(index: Expr, looked_up: Sequence[Value], variable: Var) -> Size | None:
-    """The stride of a load along a variable, or None; it may come by positions that are looked up themselves."""
+    """A load's stride along a variable; None if its index contains positions that depend on the variable."""
     return None if any(depends_on(position, variable) for position in looked_up) else stride_along(index, variable)
 
 
 def depends_on(value: Value, variable: Var) -> bool:
-    """Whether a value changes along a loop's variable."""
+    """Whether a value depends on a loop variable."""
     return any(isinstance(node, Load | IndexValue) and node.index.contains(variable) for node in walk(value))

@@ -1,6 +1,6 @@
-"""Operators as calls of hand-written functions over whole buffers: `library_call` makes the templates.
+"""Library calls: operators as calls of hand-written functions over whole buffers; `library_call` makes the templates.
 
-In: boxes, which are brought into row-major order, and numbers. Out: boxes of the results, each in a buffer of its own.
+In: boxes, which are made row-major, and numbers. Out: a box for each result, each in its own buffer.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ Sizes = Sequence[int | SymInt]
 
 @dataclass(frozen=True)
 class Function:
-    """A function of a native header. `scratch` is the function that says how many bytes each thread needs, of those numbers of
-    the call whose places are `scratch_of`; `reports`: it may say that the call fails. In both names `{type}` stands for the
-    type of the elements."""
+    """A function of a native header. The function `scratch` computes the scratch bytes per thread from the call's numbers at
+    the positions `scratch_of`. With `reports` it may report failure. In both names `{type}` stands for the element type."""
 
     header: str
     name: str
@@ -35,7 +34,7 @@ def library_call(
     graph: GraphBuilder, function: Function, kind: dtype, operands: Sequence[TensorBox], results: Sequence[tuple[Sizes, dtype]],
     numbers: Sequence[object], work: int | SymInt,
 ) -> list[TensorBox]:  # fmt: skip
-    """The boxes of a call's results. `kind` is what the function's template is made for; `work` counts its operations."""
+    """The boxes of a call's results. `kind` instantiates the function's C++ template; `work` counts its operations."""
     given = {f"in{place}": in_one_piece(graph, box) for place, box in enumerate(operands)}
     first, made = "", []
     for place, (size, element) in enumerate(results):
@@ -66,11 +65,11 @@ def _template(
 
 
 def in_one_piece(graph: GraphBuilder, box: TensorBox) -> Operand:
-    """The box in row-major order, where it lies or as a copy."""
+    """The box as a dense row-major operand; copies if necessary."""
     return graph.row_major_operand(box) or graph.row_major_operand(graph.copy(box))
 
 
 def transposed(box: TensorBox) -> TensorBox:
-    """Matrices with rows and columns exchanged."""
+    """Transpose the last two dimensions."""
     *batch, rows, columns = box.size
     return box.view((*batch, columns, rows), lambda index: [*index[:-2], index[-1], index[-2]])

@@ -1,6 +1,6 @@
-"""Lowering of factorizations and solvers of matrices to calls of matrix.h and orthogonal.h.
+"""Lowering of matrix factorizations and solvers to calls of matrix.h and orthogonal.h.
 
-The functions there take row-major matrices. What lies by columns, as LAPACK's results do in eager, is copied.
+These functions take row-major matrices; column-major ones, such as eager's LAPACK results, are copied.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def lu_unpack(graph, LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
 
 
 def _broadcast(graph, a: TensorBox, b: TensorBox) -> tuple[TensorBox, TensorBox, tuple]:
-    """Two operands with the same sizes of the batch, and those sizes."""
+    """Broadcast two operands' batch dimensions; also returns the batch sizes."""
     batch = tuple(broadcast_shapes(a.size[:-2], b.size[:-2]))
     return expand(graph, a, (*batch, *a.size[-2:])), expand(graph, b, (*batch, *b.size[-2:])), batch
 
@@ -93,7 +93,7 @@ def solve_ex(graph, A, B, *, left=True, check_errors=False):
 
 
 def _of_each_matrix(info: TensorBox, batch: tuple) -> TensorBox:
-    """What was found of matrices after they had been broadcast, for each of those given."""
+    """Undo broadcasting: `info` for each of the given matrices."""
     extra = len(info.size) - len(batch)
     zero = [as_expr(0)] * extra
     return info.view(batch, lambda index: [*zero, *index])
@@ -155,7 +155,7 @@ def svd(graph, A, full_matrices=False, compute_uv=True, *, driver=None):
     *batch, m, n = A.size
     count = min(m, n)
     left, right = (m, n) if full_matrices else (count, count)
-    # The values come first: a call always fills its first buffer.
+    # A library call always fills its first buffer, so the values come first.
     results = [((*batch, count), A.dtype), ((*batch, m, left), A.dtype), ((*batch, right, n), A.dtype)]
     values, u, vh = _call(graph, "svd", [A], results, [math.prod(batch), m, n, left, right])
     return (u, values, vh) if compute_uv else (_nothing(graph, A), values, _nothing(graph, A))
@@ -163,7 +163,7 @@ def svd(graph, A, full_matrices=False, compute_uv=True, *, driver=None):
 
 @lowering("linalg_pinv.atol_rtol_tensor")
 def pinv(graph, self, *, atol=None, rtol=None, hermitian=False):
-    """V diag(1 / s) U', where singular values up to max(atol, rtol * the largest) count as 0."""
+    """V diag(1 / s) U', where singular values up to max(atol, rtol * the largest one) count as 0."""
     *batch, m, n = self.size
     u, values, vh = svd(graph, self)
     largest = reduce_box(graph, values, (len(batch),), "max", self.dtype, True)
@@ -180,7 +180,7 @@ def pinv(graph, self, *, atol=None, rtol=None, hermitian=False):
 
 
 def _cutoff(graph, largest: TensorBox, longest: int | SymInt, atol: TensorBox | None, rtol: TensorBox | None) -> TensorBox:
-    """The size up to which singular values count as 0."""
+    """The bound up to which singular values count as 0."""
     kind, size = largest.dtype, largest.size
     usual = float(np.finfo(kind.numpy).eps)
 

@@ -12,22 +12,23 @@ from rushlight.inductor.lowering.registry import lowering
 
 
 def _exponentials(graph, self, dim):
-    """exp(x - max) along `dim`, in which what is below the smallest normal number becomes 0, and its argument."""
+    """exp(x - max) along `dim`, flushed to 0 below the smallest normal number, and its argument."""
     high = reduce_box(graph, self, (dim,), "max", self.dtype, True)
     shifted = sub(graph, self, high)
     return graph.elementwise("exp_nonpositive", self.dtype, self.dtype, shifted), shifted
 
 
 def _rows(graph, self, dim):
-    """What softmax works on: a box with at least one dimension, in full precision, and the dimension."""
+    """The input of softmax: a box with at least one dimension, in full precision, and the dimension."""
     box = self if self.size else self.reshape((1,))
     if box.reindex is None:
-        graph.realize(box)  # it is read twice
+        graph.realize(box)  # both the maximum and the sum read it
     return in_full_precision(graph, box), wrap_dim(dim, len(box.size))
 
 
 def in_full_precision(graph, box):
-    """A box of half precision as float32, any other as it is: eager rounds results to a half type, and nothing before them."""
+    """Half-precision boxes as float32, others unchanged: eager only rounds results to half precision, not intermediate
+    values."""
     return graph.pointwise(box.size, float32, box.value) if box.dtype in (bfloat16, float16) else box
 
 
@@ -68,8 +69,8 @@ def layer_norm(graph, self, normalized_shape, weight, bias, eps):
 
 
 def _along(graph, values, dims):
-    """How statistics are read: where the first of the normalised dimensions lies innermost, from a copy for each place
-    along it."""
+    """A function that expands statistics for reading. If the first normalised dimension is innermost in memory, it makes a copy
+    for each index in that dimension."""
     if len(dims) == 1 or not lies_side_by_side(values, dims):
         return lambda statistic: statistic
     size = [1 if dim in dims[1:] else size for dim, size in enumerate(values.size)]

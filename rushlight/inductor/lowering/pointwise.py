@@ -1,4 +1,4 @@
-"""Lowering of elementwise operators. The names on the right are functions of `rl::` in the native headers."""
+"""Lowering of elementwise operators. The tables map them to functions of `rl::` in the native headers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _BOOLEAN_IDENTITY = (*_INTEGER_IDENTITY, "abs", "sign", "relu")
 
 
 def _name_for(function: str, kind: dtype) -> str:
-    """The function that does on `kind` what `function` does on numbers: booleans have no arithmetic."""
+    """The function for type `kind`: booleans use logical functions instead of arithmetic."""
     return _BOOLEAN_NAMES.get(function, function) if kind is bool_ else function
 
 
@@ -74,7 +74,7 @@ def _promoting(function: str):
 
 
 def _divisor(graph: GraphBuilder, other: object, kind: dtype) -> object:
-    """What to divide by: of integers, none may be 0."""
+    """A divisor; integer ones are checked for 0."""
     if not kind.is_integral or not isinstance(other, TensorBox):
         return other
     return graph.elementwise("nonzero_divisor", kind, kind, other)
@@ -90,12 +90,12 @@ def _remainder(function: str):
 
 
 def _rounded_beside(operand: object, kind: dtype) -> object:
-    """An operand beside halves, in which a number is rounded as eager rounds it."""
+    """Round a number next to a half-precision tensor like eager does."""
     return rounded(operand, kind) if kind in HALVES and type(operand) in (int, float) else operand
 
 
 def _rounded(graph: GraphBuilder, operand: object, kind: dtype) -> object:
-    """A value as it would be stored in the type that is calculated with: what is fused has more digits than its type."""
+    """Round a value to its dtype: a fused value has more digits than its dtype holds."""
     if not isinstance(operand, TensorBox):
         return _rounded_beside(operand, kind)
     stored = kind if kind in HALVES and operand.dtype.is_floating_point else operand.dtype
@@ -108,7 +108,7 @@ def _comparison(function: str):
     def rule(graph: GraphBuilder, self, other) -> TensorBox:
         kind = graph.promote(self, other)
         if kind is bool_ and function not in ("eq", "ne"):
-            kind = uint8  # true is -1 in vectors
+            kind = uint8  # in vectors, true is -1
         return graph.elementwise(function, kind, bool_, _rounded(graph, self, kind), _rounded(graph, other, kind))
 
     return rule
@@ -149,7 +149,7 @@ def isinf(graph, self):
 
 
 def scaled(graph: GraphBuilder, other: object, alpha: object, kind: dtype) -> object:
-    """`other * alpha`, calculated as type `kind`."""
+    """`other * alpha`, computed as type `kind`."""
     if alpha == 1:
         return other
     if not isinstance(other, TensorBox):

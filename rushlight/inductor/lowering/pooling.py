@@ -1,6 +1,6 @@
-"""Lowering of two-dimensional pooling: the window written out, over a padded copy where there is padding.
+"""Lowering of 2-D pooling: windows are unrolled, over a padded copy if there is padding.
 
-Large windows go in two steps, along the columns and then along the rows; a step over many elements is a reduction.
+Large windows take two steps, along columns and then along rows. A step over many elements is a reduction.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from rushlight.inductor.sizes import Size, as_size
 from rushlight.inductor.tensor_box import TensorBox
 from rushlight.ops.meta.pooling import Window, windows_over
 
-WRITTEN_OUT = 32  # elements of a window in one expression
+WRITTEN_OUT = 32  # windows of at most this many elements are unrolled into one expression
 REDUCTIONS = {"add": "sum", "maximum": "max"}
-NOWHERE = (1 << 31) - 1  # behind all places
+NOWHERE = (1 << 31) - 1  # greater than all offsets
 
 Windows = tuple[Window, Window]
 
 
 def _padded(graph: GraphBuilder, box: TensorBox, windows: Windows, ceil_mode: bool, fill: float) -> TensorBox:
-    """The box with `fill` wherever a window reaches beyond it."""
+    """The box, padded with `fill` where windows reach beyond it."""
     high, wide = windows
     pad = (wide.padding, _padding_after(wide, ceil_mode), high.padding, _padding_after(high, ceil_mode))
     return graph.realize(constant_pad_nd(graph, box, pad, fill) if any(pad) else box)
@@ -44,14 +44,14 @@ def _is_wide_and_high(windows: Windows) -> bool:
 
 
 def _in_steps(windows: Windows, rows: int | SymInt) -> tuple[Windows, Windows]:
-    """Windows along the columns of each of the padded `rows`, and windows along the rows of what these give."""
+    """Split windows into two steps: along the columns of each padded row, then along the rows of that result."""
     high, wide = windows
     return (high._replace(size=1, stride=1, outputs=rows), wide), (high, wide._replace(size=1, stride=1))
 
 
 def _pooled(graph: GraphBuilder, source: TensorBox, windows: Windows, combine: str, kind: dtype,
             scale: float | None = None) -> TensorBox:  # fmt: skip
-    """`combine` over each window of a padded box; then times `scale`."""
+    """`combine` over each window of a padded box, times `scale`."""
     if _is_large(windows) and _is_wide_and_high(windows):
         along_columns, along_rows = _in_steps(windows, source.size[-2])
         across = graph.realize(_pooled(graph, source, along_columns, combine, kind))
@@ -71,7 +71,7 @@ def _pooled(graph: GraphBuilder, source: TensorBox, windows: Windows, combine: s
 
 def _reduced(graph: GraphBuilder, source: TensorBox, windows: Windows, combine: str, kind: dtype,
              scale: float | None) -> TensorBox:  # fmt: skip
-    """`_pooled` of windows of one row or one column: a reduction over their elements."""
+    """`_pooled` for windows of one row or one column, as a reduction over their elements."""
     size = (*_pooled_size(source, windows), windows[0].size * windows[1].size)
     elements = source.view(size, lambda index: _tap(index[:-1], windows, *_element_along(windows, index[-1])))
     found = reduce_box(graph, elements, (len(size) - 1,), REDUCTIONS[combine], kind, False)
@@ -87,19 +87,19 @@ def _elements(windows: Windows) -> Iterable[tuple[int, int]]:
 
 
 def _element_along(windows: Windows, position: Expr) -> tuple[Expr | int, Expr | int]:
-    """The row and the column of an element of a window of one row or one column."""
+    """The row and column of an element in a window of one row or one column."""
     return (position, 0) if windows[0].size > 1 else (0, position)
 
 
 def _tap(index: Sequence[Expr], windows: Windows, i: Expr | int, j: Expr | int) -> list[Expr]:
-    """Where in a padded box element (i, j) of the window at `index` lies."""
+    """The index in the padded box of element (i, j) in the window at `index`."""
     high, wide = windows
     *lead, row, column = index
     return [*lead, row * high.stride + i * high.dilation, column * wide.stride + j * wide.dilation]
 
 
 def _padding_after(window: Window, ceil_mode: bool) -> int:
-    """How many elements behind the input the windows reach; for a symbolic size, how many they reach at most."""
+    """The padding after the input that windows reach into; for a symbolic size an upper bound."""
     if isinstance(window.inputs, SymInt):
         return window.padding + (window.stride - 1 if ceil_mode else 0)
     return window.padding_after
@@ -114,7 +114,7 @@ def max_pool2d(graph, self, kernel_size, stride=(), padding=0, dilation=1, ceil_
 
 
 def _places_of_largest(graph: GraphBuilder, source: TensorBox, windows: Windows, values: TensorBox) -> TensorBox:
-    """Where in its plane the largest element of each window of a padded box lies: the first one, or the last NaN."""
+    """The index in its plane of each window's largest element in a padded box: the first one, or the last NaN."""
     width = as_size(windows[1].inputs)
     if _is_large(windows) and _is_wide_and_high(windows):
         found = _offsets_in_steps(graph, source, windows, values)
@@ -128,13 +128,13 @@ def _places_of_largest(graph: GraphBuilder, source: TensorBox, windows: Windows,
     return graph.pointwise(values.size, int64, inner)
 
 
-Offset = Callable[[Sequence[Expr], Expr | int, Expr | int], Value]  # of an element (i, j) of the window at an index
+Offset = Callable[[Sequence[Expr], Expr | int, Expr | int], Value]  # offset of element (i, j) of the window at an index
 
 
 def _offsets_in_steps(
     graph: GraphBuilder, source: TensorBox, windows: Windows, values: TensorBox
 ) -> Callable[[Sequence[Expr]], Value]:
-    """`_offsets_of_largest` by way of the largest element of each row of a window."""
+    """`_offsets_of_largest` in two steps: first the largest element of each row of a window."""
     width = as_size(windows[1].inputs)
     along_columns, along_rows = _in_steps(windows, source.size[-2])
     largest = graph.realize(_pooled(graph, source, along_columns, "maximum", source.dtype))
@@ -151,9 +151,10 @@ def _offsets_in_steps(
 def _offsets_of_largest(
     graph: GraphBuilder, source: TensorBox, windows: Windows, values: TensorBox, offset: Offset, whole: Windows
 ) -> Callable[[Sequence[Expr]], Value]:
-    """How far from the corner of its window the largest element lies, in elements of a plane; `values` are the largest ones.
+    """The offset of each window's largest element from the window's corner, in elements of a plane. `values` are the largest
+    elements.
 
-    `offset` grows from each element to the next. `whole` are the windows of the plane that these are a step of.
+    `offset` grows from each element to the next. `whole` are the original windows, of which `windows` may be one step.
     """
     width = as_size(whole[1].inputs)
 
@@ -180,7 +181,7 @@ def _offsets_of_largest(
 
     def decoded(index: Sequence[Expr]) -> Value:
         found = least.value(index)
-        place = call("maximum", int32, found, first(index))  # all others are smaller than no padding
+        place = call("maximum", int32, found, first(index))  # an all-padding window has a greater value
         nan = call("lt", bool_, found, Constant(int32, 0))
         return call("where", int32, nan, call("bitwise_not", int32, found), place)
 
@@ -188,7 +189,7 @@ def _offsets_of_largest(
 
 
 def _largest(taps: Iterable[tuple[Value, Value]], best: Value, place: Value) -> Value:
-    """The place of the largest of some values: the first one, or the last NaN."""
+    """The offset of the largest value: the first one, or the last NaN."""
     for value, offset in taps:
         wins = call("logical_or", bool_, call("gt", bool_, value, best), call("isnan", bool_, value))
         place = call("where", int32, wins, offset, place)
@@ -197,24 +198,24 @@ def _largest(taps: Iterable[tuple[Value, Value]], best: Value, place: Value) -> 
 
 
 def _in_plane(top: Expr, left: Expr, windows: Windows, width: Size, place: Value) -> Value:
-    """The place in its plane of what lies `place` from the corner of a window."""
+    """The index in its plane for an offset from a window's corner."""
     high, wide = windows
     corner = index_value((top - high.padding) * width + left - wide.padding)
     return call("add", int64, corner, cast(place, int64))
 
 
 def _offset(index: Sequence[Expr], i: Expr | int, j: Expr | int, windows: Windows, width: Size) -> Value:
-    """How far element (i, j) of the window at `index` lies from its corner, in elements of a plane."""
+    """The offset of element (i, j) from the corner of its window, in elements of a plane."""
     return number_value(as_expr(i * windows[0].dilation * width + j * windows[1].dilation), int32)
 
 
 def _first_inside(top: Expr, left: Expr, windows: Windows, width: Size) -> Value:
-    """The offset of the first element of a window that is not padding."""
+    """The offset of a window's first element that is not padding."""
     return call("add", int32, _first_along(top, windows, width, False), _first_along(left, windows, width, True))
 
 
 def _first_along(start: Expr, windows: Windows, width: Size, across: bool) -> Value:
-    """The part of that offset along the columns (`across`) or the rows, where the window's begin at `start`."""
+    """The part of that offset along columns (`across`) or rows, for a window that starts at `start`."""
     window, found = windows[across], None
     taps = min(window.size, -(-window.padding // window.dilation) + 1)
     if taps > WRITTEN_OUT:
@@ -227,7 +228,7 @@ def _first_along(start: Expr, windows: Windows, width: Size, across: bool) -> Va
 
 
 def _first_by_division(start: Expr, window: Window, step: Size) -> Value:
-    """`_first_along` where many elements may lie before the first; elements of the dimension lie `step` apart."""
+    """`_first_along` for large paddings, by division; elements of the dimension are `step` apart."""
     before = call("maximum", int64, index_value(window.padding + window.dilation - 1 - start), Constant(int64, 0))
     tap = call("floor_div", int64, before, Constant(int64, window.dilation)) if window.dilation > 1 else before
     return call("mul", int32, cast(tap, int32), number_value(as_expr(window.dilation * step), int32))
@@ -253,7 +254,7 @@ def avg_pool2d(graph, self, kernel_size, stride=(), padding=0, ceil_mode=False, 
 
 
 def counted_elements(window: Window, position: Expr, count_include_pad: bool) -> Value:
-    """How many elements along one dimension the window at `position` counts."""
+    """The number of elements along one dimension that the window at `position` counts."""
     start = index_value(position * window.stride - window.padding)
     room = window.padding if count_include_pad else 0
     end = call("minimum", int64, index_value(position * window.stride - window.padding + window.size),

@@ -1,7 +1,7 @@
-"""Lowering of the gradients of two-dimensional pooling.
+"""Lowering of 2-D pooling gradients.
 
-An element of the input collects from the windows that it lies in: few, and known by its place, so that nothing is scattered.
-The gradients of the largest elements are scattered where images lie by planes: there, windows are in the way of vectors.
+Each input element collects from the few windows that contain it, so nothing is scattered. Max pooling's gradients are scattered
+if images are channels-first, because windows then prevent vectorization.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rushlight.inductor.sizes import as_size
 from rushlight.inductor.tensor_box import TensorBox
 from rushlight.ops.meta.pooling import Window, windows_over
 
-MOST_WINDOWS = 9  # that the gradient of an element is collected from, where it could be scattered
+MAX_WINDOWS = 9  # max pooling's gradient is scattered if more windows than this overlap at an element
 
 Share = Callable[[Sequence[Expr], tuple[Expr, Expr]], Value]
 
@@ -33,7 +33,7 @@ Share = Callable[[Sequence[Expr], tuple[Expr, Expr]], Value]
 def _collected(
     graph: GraphBuilder, grad: TensorBox, size: tuple[int | SymInt, ...], windows: Windows, share: Share
 ) -> TensorBox:
-    """The sum of `share(index of the window, place of the element)` over the windows that may hold each element."""
+    """The sum of `share(index of the window, place of the element)` over the windows that may contain each element."""
     reaches = [range(_reach(window)) for window in windows]
 
     def inner(index: Sequence[Expr]) -> Value:
@@ -55,7 +55,7 @@ def _collected(
 
 
 def _reach(window: Window) -> int:
-    """In how many windows an element lies at most, along one dimension."""
+    """The maximal number of windows that contain an element, along one dimension."""
     return window.dilation * (window.size - 1) // window.stride + 1
 
 
@@ -63,7 +63,7 @@ def _reach(window: Window) -> int:
 def max_pool2d_backward(graph, grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
     windows = windows_over(self.size, kernel_size, stride, padding, dilation, ceil_mode, "max_pool2d_backward")
     overlapping = math.prod(map(_reach, windows))
-    if len(self.size) == IMAGE_RANK and lies_channels_last(graph, grad_output) and overlapping <= MOST_WINDOWS:
+    if len(self.size) == IMAGE_RANK and lies_channels_last(graph, grad_output) and overlapping <= MAX_WINDOWS:
         return _collected_largest(graph, grad_output, self, windows, indices)
     planes, (height, width) = self.size[:-2], self.size[-2:]
     rows, columns = grad_output.size[-2:]
@@ -75,11 +75,11 @@ def max_pool2d_backward(graph, grad_output, self, kernel_size, stride, padding, 
 def _collected_largest(
     graph, grad: TensorBox, self: TensorBox, windows: Windows, indices: TensorBox
 ) -> TensorBox:
-    """Each element asks the windows that it lies in whether it was their largest: the channels of a pixel side by side."""
+    """Each element sums the gradients of the windows whose largest element it was; vectors run along channels."""
     graph.realize(grad)
     graph.realize(indices)
     plane = as_size(self.size[-2] * self.size[-1])
-    narrow = int32 if isinstance(plane, int) and plane < 1 << 31 else int64  # of which a vector is as long as one of float
+    narrow = int32 if isinstance(plane, int) and plane < 1 << 31 else int64  # int32 vectors have as many lanes as float vectors
 
     def share(window: Sequence[Expr], element: tuple[Expr, Expr]) -> Value:
         place = index_value(element[0] * as_size(self.size[-1]) + element[1])
@@ -104,7 +104,7 @@ def avg_pool2d_backward(graph, grad_output, self, kernel_size, stride, padding, 
 
 
 def _spread(graph: GraphBuilder, shares: TensorBox, windows: Windows) -> TensorBox:
-    """For each element the sum of the shares of the windows that hold it."""
+    """For each element the sum of the shares of the windows that contain it."""
     high, wide = windows
     if math.prod(map(_reach, windows)) > WRITTEN_OUT:
         if any(window.size == window.stride == 1 for window in windows):
@@ -129,7 +129,7 @@ def _each(inputs: int | SymInt) -> Window:
 
 
 def _spread_far(graph: GraphBuilder, shares: TensorBox, windows: Windows) -> TensorBox:
-    """`_spread` where many windows along one dimension hold an element, and those along the other one each: a reduction."""
+    """`_spread` as a reduction, if many windows along one dimension contain an element, and one along the other."""
     across = windows[0].size == 1
     window, reach = windows[across], _reach(windows[across])
     pad = (reach, reach) if across else (0, 0, reach, reach)
@@ -138,7 +138,7 @@ def _spread_far(graph: GraphBuilder, shares: TensorBox, windows: Windows) -> Ten
     def share(index: Sequence[Expr]) -> Value:
         *at, position = index
         place = at[across - 2] + window.padding
-        at[across - 2] = place // window.stride + position + 1  # in the padded shares
+        at[across - 2] = place // window.stride + position + 1  # index in the padded shares
         value = source.value(at)
         if window.size % window.stride == 0:
             return value

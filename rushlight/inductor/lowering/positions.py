@@ -1,7 +1,7 @@
-"""Calculated positions as index expressions: what reads at them is then a view, which needs no check and fuses with all else.
+"""Computed positions as index expressions: reads at such positions are views, which need no bounds check and fuse.
 
-In: the value that says where to read, made of loop variables alone, as in upsampling and flipping. Out: an index
-expression that has the same values, and that is certain to lie inside of what it indexes.
+In: the value of a position, computed from loop variables alone, as in upsampling and flipping. Out: an index expression with
+the same values that is provably in bounds.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from rushlight.inductor.ir import (
 )
 from rushlight.inductor.sizes import Size
 
-MOST_TRIED = 1 << 14  # values of a variable, for which a position is compared with an expression
+MAX_TRIED = 1 << 14  # a floating-point position is compared with an expression for at most this many values
 EXACT = 1 << 53
 ARITHMETIC: dict[str, Callable] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
 TABLED = ARITHMETIC | {"div": np.divide, "minimum": np.minimum, "maximum": np.maximum, "floor": np.floor, "ceil": np.ceil}
 
 
 def position_of(value: Value, size: Size, buffers: Mapping[str, Buffer]) -> Expr | None:
-    """The index expression that a position in [0, size) is; None where there is none, or it may lie elsewhere."""
+    """The index expression equal to a position in [0, size); None if there is none or it may be out of bounds."""
     value = _expanded(value, buffers) if isinstance(size, int) else None
     if value is None:
         return None
@@ -49,7 +49,7 @@ def position_of(value: Value, size: Size, buffers: Mapping[str, Buffer]) -> Expr
 
 
 def _expanded(value: Value, buffers: Mapping[str, Buffer]) -> Value | None:
-    """A value made of loop variables alone, with what buffers hold in place of the reads; None for any other."""
+    """Inline the loops of buffers that a value loads, until it only contains loop variables; None if that is impossible."""
     if isinstance(value, Load):
         buffer = buffers[value.buffer]
         loop = buffer.data if isinstance(buffer, ComputedBuffer) else None
@@ -64,7 +64,7 @@ def _expanded(value: Value, buffers: Mapping[str, Buffer]) -> Value | None:
 
 
 def _expression(value: Value) -> Expr | None:
-    """A position that is calculated in integers."""
+    """The expression of a position computed in integers; None if there is none."""
     if value.dtype is not int64:
         return None
     if type(value) is IndexValue:
@@ -99,16 +99,16 @@ def _is_exact(expression: Expr) -> bool:
     return low is not None and high is not None and -EXACT < low and high < EXACT
 
 
-# Positions that are calculated in floating point, of one variable: those of nearest neighbours
+# Floating-point positions in one variable: those of nearest-neighbour sampling
 
 
 def _tried(value: Value) -> Expr | None:
-    """An expression that agrees with a position for every value of its variable."""
+    """Find an expression that equals a position for every value of its variable."""
     indices = {node.index for node in walk(value) if isinstance(node, IndexValue)}
     if value.dtype is not int64 or len(indices) != 1:
         return None
     variable = next(iter(indices))
-    if not isinstance(variable, Var) or not isinstance(variable.extent, int) or not 0 < variable.extent <= MOST_TRIED:
+    if not isinstance(variable, Var) or not isinstance(variable.extent, int) or not 0 < variable.extent <= MAX_TRIED:
         return None
     count = variable.extent
     with np.errstate(all="ignore"):
@@ -123,7 +123,7 @@ def _tried(value: Value) -> Expr | None:
 
 
 def _table(value: Value, given: np.ndarray) -> np.ndarray | None:
-    """A value for each of the variable's, as native code calculates it."""
+    """A value for each value of the variable, computed as in native code."""
     if type(value) is IndexValue:
         return given.astype(np.int64)
     if isinstance(value, Constant):

@@ -1,8 +1,8 @@
 """Lowering of matrix products to templates; bias and activations become epilogues.
 
-Those of float32 and 16-bit floats are calculated in float32, others in their own type. Of a product's factors the second stays
-in its own type until the kernel reads it; other operands in bfloat16 or float16 are widened by what makes them. Where the
-processor multiplies bfloat16 in pairs, both factors stay as they are.
+Products of float32 and 16-bit floats are computed in float32, others in their own type. The second factor stays in its own type
+until the kernel reads it; other bfloat16 or float16 operands are widened where they are produced. If the processor has bfloat16
+dot products, both factors stay as they are.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from rushlight.inductor.tensor_box import Index, TensorBox
 
 
 def in_float32(graph, box: TensorBox) -> TensorBox:
-    """The box with its elements as float32."""
+    """The box converted to float32."""
     if box.dtype is float32:
         return box
     return graph.pointwise(box.size, float32, lambda index: cast(box.value(index), float32))
 
 
 def in_type(graph, box: TensorBox, kind: dtype) -> TensorBox:
-    """The box with its elements rounded to `kind`."""
+    """The box rounded to `kind`."""
     return box if box.dtype is kind else graph.pointwise(box.size, kind, lambda index: cast(box.value(index), kind))
 
 
@@ -39,7 +39,7 @@ def matrix_product(graph, self: TensorBox, mat2: TensorBox) -> TensorBox:
     if _is_plain(self.dtype):
         return plain_product(graph, self, mat2)
     (rows, depth), columns = self.size, mat2.size[1]
-    depth = mat2.size[0] if isinstance(depth, SymInt) else depth  # which may be a known size
+    depth = mat2.size[0] if isinstance(depth, SymInt) else depth  # the other factor may have a known size
     if not (rows and columns and depth):
         return graph.pointwise((rows, columns), self.dtype, lambda index: Constant(self.dtype, 0.0))
     if _is_one(columns) or _is_one(depth) or (_is_one(rows) and not graph.is_constant(mat2)):
@@ -60,8 +60,9 @@ def _is_one(size: int | SymInt) -> bool:
 
 
 def _without_blocks(graph, self: TensorBox, mat2: TensorBox) -> TensorBox:
-    """The product of matrices, or of equal batches of them, of which each element of one is used once: a loop that reads it
-    as it lies and takes in what made it. The first has one row, the second one column, or both are vectors for all pairs."""
+    """A product, possibly batched, as an elementwise loop and reduction, if blocking gains nothing: one factor's elements are
+    used only once. The loop reads the factors in place and fuses with their producers. The first has one row, the second one
+    column, or the depth is 1."""
     *batch, rows, depth = self.size
     if _is_one(depth):
         return mul_boxes(graph, self, mat2)
@@ -78,14 +79,14 @@ def _swapped(index: Index) -> Index:
 
 
 def _product_by_words(graph, self: TensorBox, right: Operand, size: tuple, kind: dtype) -> TensorBox:
-    """The product with `right` of elements that the processor multiplies several at a time; sums are in int32 or float32."""
+    """A product with `right` by the processor's dot product instructions (bfloat16 or int8); sums are float32 or int32."""
     operands = {"a": graph.strided_operand(self, self.size, unit_dim=1), "b": right}
     depth, constant = self.size[1], graph.is_constant_buffer(right.buffer)
     return graph.template("word_gemm", size, kind, *size, operands, depth=depth, packed_once=constant)
 
 
 def _left(graph, self: TensorBox, size: tuple) -> Operand:
-    """The first factor where it lies, if it has unit stride along its rows or its columns; else a copy."""
+    """The first factor in place if it has unit stride along rows or columns, else a copy."""
     found = graph.operand(self, size)
     columns = found is not None and found.strides[0] == 1 and found.strides[1] != 1
     return found if columns else graph.strided_operand(self, size, unit_dim=1)
@@ -95,7 +96,7 @@ PLAIN = Function("matrix", "plain_product<{type}>")
 
 
 def plain_product(graph, self: TensorBox, other: TensorBox) -> TensorBox:
-    """The products of batches of matrices of equal sizes, summed in their own type: float64 or integers."""
+    """Batched products summed in their own type: float64 or integers."""
     *batch, rows, depth = self.size
     columns, count = other.size[-1], math.prod(batch)
     size = (*batch, rows, columns)
@@ -120,13 +121,13 @@ def addmm(graph, self, mat1, mat2, *, beta=1, alpha=1):
     return product if beta == 0 else add(graph, product, scaled(graph, self, beta, self.dtype))
 
 
-WIDENED_FOR = 16  # for so many rows, panels of bytes are made floats before rows pass over them
+MIN_ROWS_TO_WIDEN = 16  # from this many rows it pays to convert whole panels of bytes to floats first
 
 
 @lowering("_weight_int8pack_mm")
 def weight_int8pack_mm(graph, self, mat2, scales):
     (rows, depth), columns = self.size, mat2.size[0]
-    if not isinstance(rows, SymInt) and rows < WIDENED_FOR:
+    if not isinstance(rows, SymInt) and rows < MIN_ROWS_TO_WIDEN:
         turned = mat2.view(mat2.size[::-1], lambda index: [index[1], index[0]])
         return mul_boxes(graph, matrix_product(graph, self, turned), scales)
     left = self.view((1, rows, depth), lambda index: index[1:])

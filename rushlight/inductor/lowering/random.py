@@ -1,4 +1,5 @@
-"""Lowering of random numbers by counter. An element is a function of its place, so that draws fuse with what uses them."""
+"""Lowering of counter-based random numbers (Philox). An element is a function of its position, so draws fuse with their
+users."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ def _word(graph: GraphBuilder, name: str, kind: dtype, seed: TensorBox, offset: 
 
 
 def _place(index: tuple[Var, ...], size: tuple) -> Expr:
-    """The number of an element in row-major order."""
+    """The row-major position of an element."""
     steps = row_major(as_sizes(size))
     return sum((variable * step for variable, step in zip(index, steps, strict=True)), as_expr(0))
 

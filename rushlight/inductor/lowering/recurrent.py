@@ -1,7 +1,7 @@
-"""Lowering of recurrent layers and their gradients: templates for the steps, which calculate in float32, and products with
+"""Lowering of recurrent layers and their gradients: templates for the steps, which compute in float32, and matrix products for
 the whole sequence.
 
-A template's results lie one after the other in one buffer.
+A template writes its results one after the other into one buffer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rushlight.inductor.sizes import as_size
 from rushlight.inductor.tensor_box import TensorBox
 from rushlight.ops.meta.recurrent import GRU_MODE, KINDS, LSTM_MODE
 
-WORKSPACE = 3  # the number of the result that the gradients read
+WORKSPACE = 3  # index of the result that the gradients read
 
 
 def _in_one_piece(graph: GraphBuilder, box: TensorBox) -> Operand:

@@ -14,25 +14,25 @@ from rushlight.inductor.sizes import Size, as_sizes, hint, product, quotient
 from rushlight.inductor.tensor_box import loop_variables
 from rushlight.ops.meta.common import reduced_dims
 
-# A reduction of more values than this to fewer results than that is done in two steps, so that all threads share it. Results
-# that lie side by side are a run of vectors for each thread, so there are too few threads' worth of them for longer.
+# A reduction of at least SPLIT_VALUES values to at most SPLIT_RESULTS results takes two steps, so that all threads share it.
+# Contiguous results are vectorized; each thread needs a run of them, so splitting pays off earlier.
 SPLIT_VALUES = 32768
 SPLIT_RESULTS = 8
 SPLIT_VALUES_SIDE_BY_SIDE = 4096
 SPLIT_RESULTS_SIDE_BY_SIDE = 256
-# Dimensions that lie apart are reduced one run after the other, where the last run has at least this many values.
+# Nonadjacent dimensions are reduced one run after the other if the last run has at least this many values.
 LAST_RUN = 16
-# Elements that lie side by side along the first of several dimensions are reduced last, if they are at least so many.
+# The first of several dimensions is reduced last if it is innermost in memory and has at least this size.
 LEAST_SIDE_BY_SIDE = 4
 
 
 def reduce_box(graph, self, dims, kind, dtype, keepdim):
-    """`kind` over `dims` of a box, in several steps where that reads memory better or occupies all threads."""
+    """`kind` over `dims` of a box, in several steps if that improves memory access or uses more threads."""
     dims = tuple(sorted(reduced_dims(len(self.size), dims)))
-    if dtype in (float16, bfloat16):  # partial results keep their precision
+    if dtype in (float16, bfloat16):  # partial results stay in float32
         return to_copy(graph, reduce_box(graph, self, dims, kind, float32, keepdim), dtype=dtype)
     last = _last_run(dims)
-    if len(last) > 1 and lies_side_by_side(self, last):  # sums side by side, then of what lies together
+    if len(last) > 1 and lies_side_by_side(self, last):  # first reduce to contiguous results, then reduce those
         inner = _reduce_beside(graph, self, last, kind, dtype)
         found = _reduce_run(graph, inner, dims[: -len(last) + 1], kind, dtype, True)
         return found.reshape(_sizes_after(self, dims, keepdim))
@@ -44,7 +44,7 @@ def reduce_box(graph, self, dims, kind, dtype, keepdim):
 
 
 def _reduce_beside(graph, self, run, kind, dtype):
-    """`kind` over all but the first dimension of a run, for results that lie side by side along that and the one before it."""
+    """`kind` over all but the first dimension of a run; the results are contiguous along that dimension and the one before."""
     first = run[0]
     if first == 0:
         return _reduce_run(graph, self, run[1:], kind, dtype, True)
@@ -58,8 +58,7 @@ def _sizes_after(self, dims, keepdim):
 
 
 def lies_side_by_side(self, dims):
-    """Whether elements that are next to each other in memory differ in the first of some dimensions, not in the last: the
-    channels of images that lie channels-last."""
+    """Whether the first of some dimensions, not the last, is innermost in memory: the channels of channels-last images."""
     if hint(self.size[dims[0]]) < LEAST_SIDE_BY_SIDE or hint(self.size[dims[-1]]) == 1:
         return False
     variables = loop_variables(as_sizes(self.size))
@@ -131,11 +130,11 @@ def amin(graph, self, dim=(), keepdim=False):
 
 
 def _truth(graph, self, dim, kind, keepdim):
-    if dim is not None and not len(dim):  # each element by itself, as in torch
+    if dim is not None and not len(dim):  # torch leaves each element by itself
         found = to_copy(graph, self, dtype=bool_)
     else:
         found = reduce_box(graph, self, dim, kind, bool_, keepdim)
-    return to_copy(graph, found, dtype=uint8) if self.dtype is uint8 else found  # as in torch
+    return to_copy(graph, found, dtype=uint8) if self.dtype is uint8 else found  # torch returns uint8 for uint8
 
 
 @lowering("any.dims")
@@ -170,7 +169,7 @@ def argmin(graph, self, dim=None, keepdim=False):
 
 @lowering("var.correction")
 def var(graph, self, dim=None, *, correction=None, keepdim=False):
-    if self.dtype in (float16, bfloat16):  # of the mean, too, only the result is rounded
+    if self.dtype in (float16, bfloat16):  # only the result is rounded, not the mean
         wide = to_copy(graph, self, dtype=float32)
         return to_copy(graph, var(graph, wide, dim, correction=correction, keepdim=keepdim), dtype=self.dtype)
     dims = reduced_dims(len(self.size), dim)
@@ -178,7 +177,7 @@ def var(graph, self, dim=None, *, correction=None, keepdim=False):
     mean = div(graph, reduce_box(graph, self, dims, "sum", self.dtype, True), count)
     difference = sub(graph, self, mean)
     total = reduce_box(graph, power(graph, difference, 2), dims, "sum", self.dtype, keepdim)
-    offset = reduce_box(graph, difference, dims, "sum", self.dtype, keepdim)  # of a rounded mean
+    offset = reduce_box(graph, difference, dims, "sum", self.dtype, keepdim)  # corrects the mean's rounding
     exact = sub(graph, total, mul_boxes(graph, offset, div(graph, offset, count)))
     positive = graph.elementwise("maximum", self.dtype, self.dtype, exact, 0.0)
     return div(graph, positive, _degrees_of_freedom(count, 1 if correction is None else correction))

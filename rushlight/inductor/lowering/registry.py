@@ -23,6 +23,6 @@ def lowering(*names: str) -> Callable:
 
 
 def fallback(reason: str, *names: str) -> None:
-    """Declare that operators stay eager kernels, and why."""
+    """Declare that operators run as eager kernels, and why."""
     for name in names:
         FALLBACKS[aten(name)] = reason

@@ -1,4 +1,4 @@
-"""Lowering of running sums, products and extrema along a dimension."""
+"""Lowering of cumulative sums, products and extrema."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rushlight.inductor.tensor_box import StorageBox, TensorBox, loop_variables
 
 
 def scan_box(graph, self: TensorBox, dim: int, scan_type: str, kind: dtype) -> TensorBox:
-    """`scan_type` over what comes up to each element along `dim`, in results of type `kind`."""
+    """A `scan_type` scan along `dim`, with results of type `kind`."""
     ranges = as_sizes(self.size)
     variables = loop_variables(ranges)
     body = self.value(variables)

@@ -1,4 +1,4 @@
-"""Lowering of operators that write where an index says."""
+"""Lowering of operators that write at computed indices."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def scatter_box(
     coordinates: Callable[[Index, dict[int, Var]], Index], body: Callable[[Index], Value], mode: str, wrap: bool,
     distinct: bool = False,
 ) -> TensorBox:  # fmt: skip
-    """`base`, into which each point of `size` puts `body` by `mode`.
+    """Scatter `body` at each point of `size` into `base`, combining by `mode`.
 
-    `places` gives, for a point, the coordinates that are read from memory, by dimension of the base, and `coordinates`, for a
-    point and their variables, all of them. The other coordinates are loop variables: points that differ there never meet.
-    `distinct`: no points meet at all.
+    For a point, `places` returns the coordinates that are read from memory, by dimension of the base; `coordinates` returns all
+    coordinates, given the variables of those. The other coordinates are loop variables: points that differ in them never
+    collide. With `distinct` no points collide at all.
     """
     ranges = as_sizes(size)
     variables = loop_variables(ranges)
@@ -56,7 +56,7 @@ def scatter_box(
 
 
 def _summed_wide(graph, base: TensorBox, make: Callable[[TensorBox], TensorBox]) -> TensorBox:
-    """What `make` adds to a base: sums of 16-bit floats are kept in float32."""
+    """Run `make` with sums of 16-bit floats kept in float32."""
     if base.dtype not in (bfloat16, float16):
         return make(base)
     return in_type(graph, make(in_type(graph, base, float32)), base.dtype)
@@ -66,7 +66,7 @@ def _summed_wide(graph, base: TensorBox, make: Callable[[TensorBox], TensorBox])
 
 
 def _along(graph, self: TensorBox, dim: int, index: TensorBox, value: Callable[[Index], Value], mode: str) -> TensorBox:
-    """`value` at each point of `index` goes to the place that it says along `dim`."""
+    """Scatter `value` at each point of `index` to the position that the index gives in `dim`."""
     if not self.size:
         return _along(graph, self.reshape((1,)), 0, index, value, mode).reshape(())
     index = _lifted(index)
@@ -118,7 +118,7 @@ def _constant(graph, number: float, kind: dtype) -> TensorBox:
 
 
 def _marked(graph, self: TensorBox, dim: int, index: TensorBox) -> TensorBox:
-    """Where anything is written."""
+    """A mask of the positions written to."""
     nothing = graph.pointwise(self.size, bool_, lambda at: Constant(bool_, False))
     return _along(graph, nothing, dim, index, lambda at: Constant(bool_, True), "store")
 
@@ -138,7 +138,7 @@ def _averaged(graph, total: TensorBox, self: TensorBox, dim: int, index: TensorB
 
 
 def _neutral(reduce: str, kind: dtype) -> float:
-    """The value that leaves others as they are under a reduction."""
+    """The identity element of a reduction."""
     if reduce not in ("amax", "amin"):
         return int(reduce == "prod")
     if kind is bool_:
@@ -155,7 +155,8 @@ def _neutral(reduce: str, kind: dtype) -> float:
 
 @lowering("index_put")
 def index_put(graph, self, indices, values, accumulate=False):
-    """self[i, j, ...] = values, or +=, for integer tensors, with None for whole dimensions; or where a mask holds, a number."""
+    """self[i, j, ...] = values, or +=, for integer indices, with None for whole dimensions; or a number written under a
+    mask."""
     taken = [dim for dim, box in enumerate(indices) if box is not None]
     if indices[taken[0]].dtype is bool_:
         return _where_masked(graph, self, indices[taken[0]], taken[0], values, accumulate)
@@ -194,7 +195,7 @@ def _where_masked(graph, self: TensorBox, mask: TensorBox, first: int, value: Te
 
 @lowering("as_strided_scatter")
 def as_strided_scatter(graph, self, src, size, stride, storage_offset=None):
-    """Into a view of a row-major tensor that shows no element twice; see `support.py`."""
+    """Scatter into a view of a row-major tensor without overlap; see `support.py`."""
     flat = self.reshape((math.prod(self.size),))
 
     def place(at: Index, known: dict[int, Var]) -> Index:

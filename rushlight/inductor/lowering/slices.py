@@ -1,4 +1,4 @@
-"""Where a slice begins and ends, for sizes that may be symbolic."""
+"""Bounds of slices, for sizes that may be symbolic."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ Integer = int | SymInt
 
 
 def slice_bounds(start: Integer | None, end: Integer | None, size: Integer) -> tuple[Integer, Integer]:
-    """The first position of `start:end` in a dimension, and the one after its last, both in [0, size].
+    """The first position of `start:end` in a dimension, and the end position, both in [0, size].
 
-    What cannot be told of symbolic sizes is decided by the example, and guarded.
+    Comparisons of symbolic sizes that cannot be proven use the example's values and are guarded.
     """
     if not any(isinstance(value, SymInt) for value in (start, end, size)):
         first, last, _ = slice(start, end).indices(size)

@@ -1,4 +1,4 @@
-"""Lowering of sorts, of the largest, smallest and middle of values, and of places in sorted rows."""
+"""Lowering of sorts, top-k, medians, modes and binary search."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rushlight.inductor.tensor_box import StorageBox, TensorBox, loop_variables
 def _sorted(
     graph: GraphBuilder, self: TensorBox, kept: int | SymInt | None, dim: int, descending: bool
 ) -> tuple[TensorBox, TensorBox]:
-    """The first `kept` values along `dim`, or all, in order, and where they stand. Both are made by one kernel."""
+    """The first `kept` sorted values along `dim` (all if None), and their indices, computed by one kernel."""
     if not self.size:
         return clone(graph, self), graph.pointwise((), int64, lambda at: Constant(int64, 0))
     axis = wrap_dim(dim, len(self.size))
@@ -31,7 +31,7 @@ def _sorted(
     others = [size for position, size in enumerate(self.size) if position != axis]
     rows = self.view((*others, self.size[axis]), lambda at: [*at[:axis], at[-1], *at[axis:-1]])
     if axis != len(others):
-        rows = graph.copy(rows)  # each row together
+        rows = graph.copy(rows)  # makes each row contiguous
     ranges, found = as_sizes(rows.size), as_sizes((*others, kept))
     variables = loop_variables(ranges)
     loop = Sort(self.dtype, ranges, variables, rows.value(variables), graph.origin, as_size(kept), descending)
@@ -63,7 +63,7 @@ def _flat_in_order(graph: GraphBuilder, self: TensorBox) -> TensorBox:
 
 @lowering("median")
 def median(graph, self):
-    """The lower of the two middle values of a tensor that has some; NaN where there is one, as the last in order."""
+    """The lower of the two middle values of a nonempty tensor; NaN if there is one, because NaN sorts last."""
     ordered = _flat_in_order(graph, self)
     count = ordered.size[0]
 
@@ -77,7 +77,7 @@ def median(graph, self):
 
 @lowering("nanmedian")
 def nanmedian(graph, self):
-    """The lower of the two middle numbers, which come before all NaN in order; NaN where there is none."""
+    """The lower of the two middle numbers, ignoring NaN, which sorts last; NaN if there are no numbers."""
     if self.dtype.is_integral:
         return median(graph, self)
     ordered = _flat_in_order(graph, self)
@@ -98,7 +98,7 @@ MODE = Function("frequent", "mode<{type}>", "mode_scratch_bytes<{type}>", (1,), 
 
 @lowering("mode")
 def mode(graph, self, dim=-1, keepdim=False):
-    """The smallest of the most frequent values of each row, and where it stands last."""
+    """The smallest of each row's most frequent values, and its last index."""
     if not self.size:
         return clone(graph, self), graph.pointwise((), int64, lambda at: Constant(int64, 0))
     axis = wrap_dim(dim, len(self.size))

@@ -1,9 +1,9 @@
-"""Lowering of convolutions over one, two or three dimensions, plain or transposed, to those over two.
+"""Lowering of 1-D, 2-D and 3-D convolutions, plain or transposed, to 2-D ones.
 
-One dimension is a row of an image. Three dimensions are images with a channel for each tap in depth; or, of many channels, a
-sum over the taps, each a convolution of images. A transposed convolution of images is the gradient of a plain one's input.
-Where no template has that, it is a plain one with an output channel for each place between two inputs, whose results
-interleave (Shi et al. 2016, "Real-Time Single Image and Video Super-Resolution").
+One dimension is an image with one row. Three dimensions are images whose channels include the taps in depth; or, for many
+channels, a sum of 2-D convolutions, one per tap. A transposed 2-D convolution is the gradient of a plain one's input. If no
+template computes it, it becomes a plain convolution with an output channel for each place between two inputs, and the results
+are interleaved (Shi et al. 2016, "Real-Time Single Image and Video Super-Resolution").
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def convolve(graph, input, weight, bias, stride, padding, dilation, transposed, 
 
 
 def plain_convolution(graph, input, weight, bias, stride, padding, dilation, groups) -> TensorBox:
-    """A convolution of as many dimensions as there are."""
+    """A plain convolution of any rank."""
     made = by_positions(graph, input, weight, stride, padding, dilation, groups)
     if made is not None:
         return _biased(graph, made, bias)
@@ -63,7 +63,7 @@ def _of_rows(graph, input, weight, bias, stride, padding, dilation, groups) -> T
 
 
 def as_rows(images: TensorBox) -> TensorBox:
-    """Images of one row as rows."""
+    """View images with one row as 1-D signals."""
     return images.reshape((*images.size[:2], images.size[3]))
 
 
@@ -88,7 +88,7 @@ def _of_volumes(graph, input, weight, stride, padding, dilation, groups) -> Tens
 
 
 class Volumes:
-    """What the taps of a convolution over volumes read in depth, as images: one for each layer of its results."""
+    """The inputs of a 3-D convolution's taps in depth as images, one image for each layer of the result."""
 
     def __init__(self, graph, input, weight: tuple, stride, padding, dilation, groups):
         graph.realize(input)
@@ -97,16 +97,16 @@ class Volumes:
         self.graph, self.step, self.spread = graph, stride[0], dilation[0]
         self.volumes, _, depth, *_ = self.input.size
         self.layers = (depth - self.spread * (self.taps - 1) - 1) // self.step + 1
-        # The results of a tap are read and written once more for each further one; images of all taps are a copy.
+        # Summing taps separately reads and writes the results once per tap; joining the taps copies the input instead.
         self.are_joined = self.taps * self.each * groups <= 2 * (self.taps - 1) * outputs
 
     def at(self, tap: int) -> TensorBox:
-        """The images of one tap."""
+        """The images that one tap reads."""
         self.graph.realize(self.input)
         return self._images(self.input.size[1], lambda channel: (channel, tap))
 
     def joined(self) -> TensorBox:
-        """Images of all taps, as further channels of their groups; a copy that lies channels-last."""
+        """Images of all taps, as additional channels of their groups; a channels-last copy."""
 
         def place(channel):
             group, own = channel // (self.taps * self.each), channel % self.each
@@ -116,7 +116,7 @@ class Volumes:
         return as_channels_first(self.graph.copy(as_channels_last(images)))
 
     def of_weight(self, index) -> list:
-        """Where element [O, channel of `joined`, ...] of the weight lies in that of volumes."""
+        """The index in the 3-D weight of element [O, channel of `joined`, ...]."""
         return [index[0], index[1] % self.each, index[1] // self.each, *index[2:]]
 
     def _images(self, channels, place) -> TensorBox:
@@ -129,8 +129,8 @@ class Volumes:
 
 @dataclass(frozen=True, slots=True)
 class _Interleaving:
-    """A transposed convolution along one dimension: output `y` is at t = y + padding, which reads tap e (spread by the
-    dilation) of input i where t = i * step + e. Outputs with the same t % step use the same taps, `taps` of them at most."""
+    """A transposed convolution along one dimension. With t = y + padding, output `y` reads tap e (scaled by the dilation) of
+    input i if t = i * step + e. Outputs with equal t % step use the same taps, at most `taps` of them."""
 
     inputs: int
     outputs: int
@@ -145,12 +145,12 @@ class _Interleaving:
 
     @property
     def missing(self) -> int:
-        """How many inputs after the last one the last output reads, as zeros, beyond what `taps` - 1 give."""
+        """The number of zeros to append to the inputs, because the last output reads past them."""
         return max(0, (self.outputs - 1 + self.padding) // self.step - (self.inputs + self.taps - 2))
 
 
 def transposed_convolution(graph, input, weight, stride, padding, dilation, output_padding, groups) -> TensorBox:
-    """Without bias; the weight is [C, O / groups, ...]."""
+    """A transposed convolution without bias; the weight is [C, O / groups, ...]."""
     narrow = groups == 1 and len(input.size) < 5 and costs.interleaves(hint(weight.size[1]), math.prod(stride))
     if not narrow and all(extra < step for extra, step in zip(output_padding, stride, strict=True)):
         geometry = Geometry(tuple(stride), tuple(padding), tuple(dilation), groups)
@@ -181,7 +181,7 @@ def transposed_convolution(graph, input, weight, stride, padding, dilation, outp
 
 
 def _as_gradient(graph, input: TensorBox, weight: TensorBox, geometry: Geometry, output_padding) -> TensorBox | None:
-    """By the template for the gradient of a convolution's input, where there is one."""
+    """The transposed convolution by the input gradient's template; None if there is none."""
     outputs = []
     for dim, (inputs, extra) in enumerate(zip(input.size[2:], output_padding, strict=True)):
         reach = geometry.dilation[dim] * (weight.size[2 + dim] - 1) + 1
@@ -193,7 +193,7 @@ def _as_gradient(graph, input: TensorBox, weight: TensorBox, geometry: Geometry,
 
 
 def _interleaved_weight(graph, weight: TensorBox, ways: list[_Interleaving], groups: int) -> TensorBox:
-    """The plain convolution's weight: [O * steps, C / groups, taps...], zero where there is no tap."""
+    """The weight of the plain convolution: [O * steps, C / groups, taps...], zero where there is no tap."""
     graph.realize(weight)
     channels, group_outputs = weight.size[0] // groups, weight.size[1]
     places = math.prod(way.step for way in ways)

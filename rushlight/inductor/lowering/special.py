@@ -1,4 +1,4 @@
-"""Lowering of special functions that are made of others, or have a function in the native headers."""
+"""Lowering of special functions that are composed of others or have a native function."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _number(value: float, kind: dtype) -> Constant:
 
 
 def _times_logarithm(graph: GraphBuilder, self: object, other: object, logarithm: str) -> TensorBox:
-    """self * log(other), which is 0 where self is 0 and other is no NaN."""
+    """self * log(other); 0 if self is 0 and other is not NaN."""
     kind = float_type(graph.promote(self, other))
     size = broadcast_shapes(*[box.size for box in (self, other) if isinstance(box, TensorBox)])
     for box in (self, other):

@@ -1,4 +1,4 @@
-"""Lowering of view operators: new index maps, no data. What cannot be an index map is copied."""
+"""Lowering of view operators to index maps, without copies. Views that are no index map are copied."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def alias(graph, self):
 
 @lowering("contiguous")
 def contiguous(graph, self, *, memory_format=None):
-    """The value as it is: where an output lies is settled once it is known to be one."""
+    """A no-op: only outputs have a layout, which is chosen when they are lowered."""
     return self
 
 
@@ -88,7 +88,7 @@ def squeeze(graph, self, dim):
 
 @lowering("as_strided")
 def as_strided(graph, self, size, stride, storage_offset=None):
-    """Of a row-major tensor at the start of its memory; see `support.py`."""
+    """Of a row-major tensor that starts at its storage's beginning; see `support.py`."""
     base = graph.copy(self) if graph.row_major_operand(self) is None else self
 
     def reindex(index):

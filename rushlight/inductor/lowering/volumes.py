@@ -1,6 +1,6 @@
-"""Lowering of convolutions with few output channels to the template whose vectors run along rows of positions (volume.h).
+"""Lowering of convolutions with few output channels to a template whose vectors run along rows of positions (volume.h).
 
-Its results lie row-major. Rows and images are volumes with dimensions of 1.
+Results are row-major. 1-D signals and images are volumes with dimensions of 1.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from rushlight.inductor.lowering.convolutions import contiguous_operand, has_one
 from rushlight.inductor.sizes import as_size, hint
 from rushlight.inductor.tensor_box import TensorBox
 
-LEAST_USE = 0.5  # of the positions that are calculated; others lie past the ends of rows
-FEW_TAPS = 2  # convolutions of fewer taps are products of pixels that are read once
-MOST_INTERLEAVED = 16  # steps along a row of a gradient: `most_interleaved` of volume.h
+MIN_USE = 0.5  # at least this fraction of computed positions must be inside rows, not past their ends
+MIN_TAPS = 2  # with fewer taps, a convolution is a product that reads each pixel once
+MAX_INTERLEAVED = 16  # maximal stride along rows in a gradient: `most_interleaved` of volume.h
 
 
 def by_positions(graph, input: TensorBox, weight: TensorBox, stride, padding, dilation, groups) -> TensorBox | None:
-    """The convolution of rows, images or volumes, without bias; None where vectors had better run along channels."""
+    """A convolution of any rank, without bias; None if vectors should run along channels instead."""
     extents = list(zip(input.size[2:], weight.size[2:], stride, padding, dilation, strict=True))
     sizes = [(size + 2 * pad - spread * (taps - 1) - 1) // step + 1 for size, taps, step, pad, spread in extents]
     if not _pays(graph, input, weight, sizes, extents, groups):
@@ -31,7 +31,7 @@ def by_positions(graph, input: TensorBox, weight: TensorBox, stride, padding, di
 
 def _pays(graph, input: TensorBox, weight: TensorBox, sizes: list, extents: list, groups) -> bool:
     outputs, taps = hint(weight.size[0]) // hint(groups), math.prod(map(hint, weight.size[2:]))
-    if taps < FEW_TAPS or 2 * outputs > costs.core().panel:
+    if taps < MIN_TAPS or 2 * outputs > costs.core().panel:
         return False
     is_few = hint(groups) == 1 and 8 * outputs <= costs.core().panel and not has_one_filter(weight)
     if len(weight.size) < 5 and (not is_few or lies_channels_last(graph, input)):
@@ -39,12 +39,12 @@ def _pays(graph, input: TensorBox, weight: TensorBox, sizes: list, extents: list
     size, kernel, step, pad, spread = map(hint, extents[-1])
     width = sizes[-1] + spread * (kernel - 1) // step
     rows = hint(sizes[-2]) if len(sizes) > 1 else 1
-    return _use(rows, hint(sizes[-1]), hint(width)) >= LEAST_USE
+    return _use(rows, hint(sizes[-1]), hint(width)) >= MIN_USE
 
 
 def gradient_by_positions(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry) -> TensorBox | None:
-    """The gradient of the input of `size` of a convolution of volumes; None where there is no template for it."""
-    if hint(geometry.stride[-1]) > MOST_INTERLEAVED:
+    """The gradient of a 3-D convolution's input, which has `size`; None if there is no template for it."""
+    if hint(geometry.stride[-1]) > MAX_INTERLEAVED:
         return None
     parts = (size[2:], weight.size[2:], geometry.stride, geometry.padding, geometry.dilation)
     shape = (size[0], size[1], weight.size[0], geometry.groups, *_axes(list(zip(*parts, strict=True))))
