@@ -180,6 +180,7 @@ from rushlight import cpu as cpu
 from rushlight import cuda as cuda
 from rushlight import distributed as distributed
 from rushlight import distributions as distributions
+from rushlight import explorer as explorer
 from rushlight import export as export
 from rushlight import fft as fft
 from rushlight import func as func
