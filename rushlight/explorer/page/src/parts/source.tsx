@@ -5,7 +5,7 @@ import { useMemo } from "preact/hooks";
 import { Code } from "../code/code";
 import { sourceGutters } from "../code/source_gutters";
 import { type Block, type Index, countLines, fileOf } from "../indices";
-import { mark, markOf } from "../marks";
+import { mark, markOf, pinned } from "../marks";
 import type { SourceFile } from "../recording";
 import { file, index, showFile } from "../state";
 import { Empty } from "./small";
@@ -61,10 +61,18 @@ function Source({ index, at }: { index: Index; at: number }) {
       blocks={blocks}
       markOfLine={markOfLine}
       program
+      line={beginOf(shown.text, at)}
       gutters={gutters}
       label={`Source of ${shown.name}`}
     />
   );
+}
+
+/** The first line with text, where many empty ones come before it: an archive holds parts of files. */
+function beginOf(text: string, at: number): number | null {
+  const first = countLines(text.slice(0, Math.max(text.search(/\S/), 0)));
+  const isPinned = [...(pinned.peek()?.places ?? [])].some((place) => fileOf(place) === at);
+  return first > 20 && !isPinned ? first : null;
 }
 
 function lineBlocks(at: number, text: string): Block[] {
