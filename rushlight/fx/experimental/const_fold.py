@@ -1,6 +1,7 @@
-"""split_const_subgraphs: what a module calculates from its own parameters alone, calculated once.
+"""split_const_subgraphs: fold constants, that is, compute the values that depend on a module's parameters alone once.
 
-In: a module. Out: a `FoldedGraphModule`, whose graph reads these values as attributes, and a module that calculates them at the
+
+In: a module. Out: a `FoldedGraphModule`, whose graph reads these values as attributes, and a module that computes them at the
 first call.
 """
 
@@ -25,12 +26,13 @@ _ATTRIBUTE = "_FX_CONST_FOLDED_ATTRS"
 
 
 class FoldedGraphModule(GraphModule):
-    """A GraphModule that reads values which `const_subgraph_module` calculates, once, from its parameters.
+    """A GraphModule that reads values which `const_subgraph_module` computes once from its parameters.
+
 
     Args:
-        const_subgraph: the graph of these values, None where there are none.
+        const_subgraph: the graph of these values; None if there are none.
         fx_const_folded_attrs_name: the attribute that holds them, a parameter or a list of several.
-        device_for_folded_attrs: where they are to lie.
+        device_for_folded_attrs: the device to put them on.
     """
 
     def __init__(
@@ -49,7 +51,7 @@ class FoldedGraphModule(GraphModule):
         return super().__call__(*args, **kwargs)
 
     def run_folding(self) -> None:
-        """Calculate the values; a call does so by itself the first time."""
+        """Compute the values; the first call of the module does so, too."""
         self.has_folding_been_run = True
         if self.const_subgraph_module is None:
             return
@@ -69,12 +71,13 @@ class FoldedGraphModule(GraphModule):
 def split_const_subgraphs(
     module: Module, skip_folding_node_fn: Callable[[Node], bool] | None = None, device_for_folded_attrs: str | device = "cpu"
 ) -> FoldedGraphModule:
-    """Take out of a module what depends on none of its inputs, to be calculated once.
+    """Fold the part of a module that depends on none of its inputs.
+
 
     Args:
         module: a GraphModule, or a module that can be traced.
-        skip_folding_node_fn: says of which nodes, and so of what follows from them, nothing is to be calculated beforehand.
-        device_for_folded_attrs: where the calculated values are to lie.
+        skip_folding_node_fn: a predicate for nodes that are not to be folded, nor the nodes that depend on them.
+        device_for_folded_attrs: the device to put the folded values on.
     """
     traced = module if isinstance(module, GraphModule) else symbolic_trace(module)
     constants = _constants_of(traced, skip_folding_node_fn)
@@ -98,7 +101,7 @@ def split_const_subgraphs(
 
 
 def get_unique_attr_name_in_module(mod_traced: Module, name: str) -> str:
-    """`name`, as an identifier, with the first number that makes it no attribute of the module."""
+    """Make `name` an identifier, and append the first number that makes it a new attribute name of the module."""
     name = re.sub("[^0-9a-zA-Z_]+", "_", name)
     name = f"_{name}" if name[:1].isdigit() else name
     while hasattr(mod_traced, name):
@@ -108,7 +111,7 @@ def get_unique_attr_name_in_module(mod_traced: Module, name: str) -> str:
 
 
 def _constants_of(traced: GraphModule, skips: Callable[[Node], bool] | None) -> dict[Node, None]:
-    """The nodes, in their order, that depend on attributes alone."""
+    """Return the nodes, in order, that depend on attributes alone."""
     constants: dict[Node, None] = {}
     for node in traced.graph.nodes:
         if node.op in ("placeholder", "output") or skips is not None and skips(node):
@@ -130,6 +133,6 @@ def _graph_of(constants: dict[Node, None], folded: list[Node]) -> Graph:
 
 
 def _no_values(count: int) -> Module | Parameter:
-    """What an attribute holds until its values are calculated."""
+    """The placeholder in an attribute until its values are computed."""
     empty = [Parameter(Tensor(), requires_grad=False) for _ in range(count)]
     return empty[0] if count == 1 else ParameterList(empty)

@@ -1,4 +1,4 @@
-"""`torch.fx.experimental.proxy_tensor`: `make_fx` by PyTorch's signature; `rushlight/fx/proxy_tensor.py` does the work."""
+"""`torch.fx.experimental.proxy_tensor`: `make_fx` with PyTorch's signature, implemented by `rushlight/fx/proxy_tensor.py`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ def make_fx(
     _allow_non_fake_inputs: bool = False, *, pre_dispatch: bool = False, record_module_stack: bool = False,
     _allow_fake_constant: bool = False, _error_on_data_dependent_ops: bool = True,
 ) -> Callable[..., GraphModule]:  # fmt: skip
-    """A function that, called like `f`, returns the GraphModule of aten operators that `f` runs there.
+    """Return a function that, called like `f`, returns the GraphModule of aten operators that `f` runs.
+
 
     `decomposition_table` has functions by operator, which are traced in the operator's place. Inputs are named after the
     parameters of `f`. `tracing_mode` is "real" or "fake" (here both trace on fake tensors), or "symbolic", which leaves sizes
-    open. NotImplementedError for `pre_dispatch`; the other options have no effect.
+    symbolic. NotImplementedError for `pre_dispatch`; the other options have no effect.
     """
     if pre_dispatch:
         raise NotImplementedError("make_fx(pre_dispatch=True): operators are recorded below autograd only")
@@ -33,12 +34,12 @@ def make_fx(
 
 
 def get_proxy_mode() -> proxy_tensor.ProxyMode | None:
-    """The mode that records this thread's operators for `make_fx`; None where nothing does."""
+    """Return the mode that records this thread's operators for `make_fx`; None if there is none."""
     return next((mode for mode in reversed(state.modes) if isinstance(mode, proxy_tensor.ProxyMode)), None)
 
 
 def _names(function: Callable, args: tuple, kwargs: dict[str, Any]) -> list[str]:
-    """What the inputs are called: `x_1` for a tensor that parameter `x` is, `xs_1` and `xs_2` for two in a list."""
+    """Name the inputs after the parameters: `x_1` for a tensor `x`, `xs_1` and `xs_2` for two tensors in a list `xs`."""
     positional = _parameters(function.forward if isinstance(function, Module) else function)
     given = [(positional[index] if index < len(positional) else "arg", value) for index, value in enumerate(args)]
     counts: dict[str, int] = {}
@@ -53,6 +54,6 @@ def _names(function: Callable, args: tuple, kwargs: dict[str, Any]) -> list[str]
 def _parameters(function: Callable) -> list[str]:
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # of a builtin
+    except (TypeError, ValueError):  # builtins have no signature
         return []
     return [each.name for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]

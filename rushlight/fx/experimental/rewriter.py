@@ -24,14 +24,15 @@ _ASSERT, _ANNOTATE = "_recorded_assert", "_annotated"
 
 
 class AST_Rewriter(ast.NodeTransformer):  # noqa: N801 - the name that torch users know
-    """Has functions call `torch._assert(condition, message)` in place of `assert` statements."""
+    """Replaces `assert` statements in functions by calls of `torch._assert(condition, message)`."""
 
     def rewrite(self, fn: FunctionType) -> FunctionType:
-        """The function with its asserts replaced, with its globals, defaults and closure; OSError without source."""
+        """Return the function with its asserts replaced, and with its globals, defaults and closure; OSError without source."""
         tree = ast.parse(textwrap.dedent(inspect.getsource(fn)))
         definition = self.visit(tree).body[0]
         definition.decorator_list = []
-        # A function around it that has its free variables, and those that stand for what it calls now.
+        # An outer function whose parameters are the function's free variables and the replacements of the functions that it
+        # calls.
         cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
         cells |= {_ASSERT: CellType(TORCH._assert), _ANNOTATE: CellType(annotate)}
         outer = ast.parse(f"def _outer({', '.join(cells)}):\n    pass").body[0]
@@ -44,7 +45,7 @@ class AST_Rewriter(ast.NodeTransformer):  # noqa: N801 - the name that torch use
         return made
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:  # noqa: N802 - what ast calls
-        """`assert condition, message` as a call."""
+        """Rewrite `assert condition, message` as a call."""
         call = ast.Call(
             func=ast.Name(id=_ASSERT, ctx=ast.Load()),
             args=[node.test, node.msg if node.msg is not None else ast.Constant(value="")], keywords=[],
@@ -52,7 +53,7 @@ class AST_Rewriter(ast.NodeTransformer):  # noqa: N801 - the name that torch use
         return ast.copy_location(ast.Expr(value=call), node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:  # noqa: N802
-        """`name: type = value` as a call that leaves the type on the value's node."""
+        """Rewrite `name: type = value` as a call that records the type on the value's node."""
         if node.value is None or not isinstance(node.target, ast.Name):
             return node
         call = ast.Call(func=ast.Name(id=_ANNOTATE, ctx=ast.Load()), args=[node.value, node.annotation], keywords=[])
@@ -60,10 +61,10 @@ class AST_Rewriter(ast.NodeTransformer):  # noqa: N801 - the name that torch use
 
 
 class RewritingTracer(Tracer):
-    """Traces programs with `assert` statements: each is recorded."""
+    """Traces programs and records their `assert` statements."""
 
     def trace(self, root: Module | Callable, concrete_args: dict[str, Any] | None = None) -> Graph:
-        """As `Tracer.trace`."""
+        """Trace like `Tracer.trace`."""
         return super().trace(_rewritten(root), concrete_args)
 
 
@@ -77,7 +78,7 @@ def _rewritten(root: Module | Callable) -> Module | Callable:
 
 
 def _shallow(module: Module) -> Module:
-    """A module that shares what `module` holds and, where its class is a user's, has a forward with recorded asserts."""
+    """Return a module that shares the state of `module`; if its class is a user's, its forward has recorded asserts."""
     kind = type(module)
     if not kind.__module__.startswith(f"{__name__.partition('.')[0]}.") and isinstance(kind.forward, FunctionType):
         kind = type(kind.__name__, (kind,), {"forward": AST_Rewriter().rewrite(kind.forward), "__module__": kind.__module__})

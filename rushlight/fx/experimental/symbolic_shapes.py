@@ -1,7 +1,8 @@
-"""What programs ask of open sizes: whether a condition on them is known, whether an integer is fixed, which symbols it has.
+"""Questions about symbolic sizes: whether a condition on them is known, whether an integer is fixed, which symbols it has.
 
-In: numbers, truth values, tensors, or `SymInt` and `SymBool` of a capture. Out: plain answers. The `guard_*` functions take the
-example's answer, which becomes a guard; the others never add a guard.
+
+In: numbers, truth values, tensors, or `SymInt` and `SymBool` of a capture. Out: plain answers. The `guard_*` functions return
+the example's answer, which becomes a guard; the others never add a guard.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def _is_open(value: object) -> bool:
 
 
 def _known(value: object) -> bool | None:
-    """The truth of a condition as far as it holds for all sizes that the guards admit."""
+    """Return the truth of a condition if it is the same for all sizes that the guards admit."""
     if type(value) is SymBool:
         return value.environment.prove(value.relation)
     if type(value) is SymInt:
@@ -38,47 +39,47 @@ def _known(value: object) -> bool | None:
 
 
 def statically_known_true(x: bool | SymBool) -> bool:
-    """Whether `x` holds for all sizes that the guards admit. Adds no guard."""
+    """Return whether `x` holds for all sizes that the guards admit. Adds no guard."""
     return _known(x) is True
 
 
 def statically_known_false(x: bool | SymBool) -> bool:
-    """Whether `x` fails for all sizes that the guards admit. Adds no guard."""
+    """Return whether `x` fails for all sizes that the guards admit. Adds no guard."""
     return _known(x) is False
 
 
 def guard_or_false(a: bool | SymBool) -> bool:
-    """Whether `a` holds, by a guard where the sizes alone do not tell: every size here has an example's value."""
+    """Return whether `a` holds. If it is not known, a guard is added: every size here has an example value."""
     return bool(a)
 
 
 def guard_or_true(a: bool | SymBool) -> bool:
-    """Like `guard_or_false`: the two differ only for sizes without an example, which there are none of."""
+    """Like `guard_or_false`: the two differ only for sizes without an example, and there are none here."""
     return bool(a)
 
 
 def guard_size_oblivious(expr: bool | SymBool) -> bool:
-    """Whether a condition on sizes holds. Open sizes are never 0 or 1, so no answer depends on these."""
+    """Return whether a condition on sizes holds. Symbolic sizes are never 0 or 1, so no answer depends on these."""
     return bool(expr)
 
 
 def guard_bool(a: bool | SymBool) -> bool:
-    """The truth of a condition; a guard from now on."""
+    """Return the truth of a condition, which becomes a guard."""
     return bool(a)
 
 
 def guard_int(a: int) -> int:
-    """The value of an integer; an open one is fixed to its example's value."""
+    """Return the value of an integer; a symbolic one is fixed to its example's value."""
     return int(a)
 
 
 def guard_float(a: float) -> float:
-    """The value of a float; an open integer is fixed to its example's value."""
+    """Return the value of a float; a symbolic integer is fixed to its example's value."""
     return float(a)
 
 
 def guard_scalar(a: Any) -> Any:
-    """The value of a number or truth value, by a guard where it is open. TypeError for anything else."""
+    """Return the value of a number or truth value; a symbolic one gets a guard. TypeError for anything else."""
     if type(a) is SymBool or isinstance(a, bool):
         return guard_bool(a)
     if isinstance(a, int):
@@ -89,43 +90,44 @@ def guard_scalar(a: Any) -> Any:
 
 
 def optimization_hint(a: Any, fallback: int | None = None) -> Any:
-    """The example's value of an open integer, without a guard; any other value as it is.
+    """Return the example's value of a symbolic integer, without a guard; any other value unchanged.
 
-    `fallback` is for integers without an example, of which there are none here.
+
+    `fallback` is for integers without an example; there are none here.
     """
     return a.hint if type(a) is SymInt else a
 
 
 def hint_int(a: int, fallback: int | None = None) -> int:
-    """As `optimization_hint`, of an integer."""
+    """Like `optimization_hint`, for an integer."""
     return optimization_hint(a, fallback)
 
 
 def guarding_hint_or_throw(a: Any) -> Any:
-    """The example's value of an open integer or condition, without a guard."""
+    """Return the example's value of a symbolic integer or condition, without a guard."""
     return a.relation.holds(a.environment._hints) if type(a) is SymBool else optimization_hint(a)
 
 
 def is_concrete_int(a: int) -> bool:
-    """Whether an integer is fixed already. Adds no guard; AssertionError for no integer."""
+    """Return whether an integer is known already. Adds no guard; AssertionError for other types."""
     _expect(a, int)
     return type(a) is not SymInt or not a.expr.free_variables()
 
 
 def is_concrete_bool(a: bool | SymBool) -> bool:
-    """Whether a condition is known already. Adds no guard; AssertionError for no truth value."""
+    """Return whether a condition is known already. Adds no guard; AssertionError for other types."""
     _expect(a, bool)
     return _known(a) is not None
 
 
 def is_concrete_float(a: float) -> bool:
-    """Whether a float is fixed, which every float is; AssertionError for no float."""
+    """Return whether a float is known; every float is. AssertionError for other types."""
     _expect(a, float)
     return True
 
 
 def has_static_value(a: Any) -> bool:
-    """Whether a number or truth value is fixed already."""
+    """Return whether a number or truth value is known already."""
     if not _is_open(a):
         return True
     return is_concrete_int(a) if type(a) is SymInt else is_concrete_bool(a)
@@ -137,12 +139,12 @@ def _expect(value: object, kind: type) -> None:
 
 
 def is_symbolic(val: object) -> bool:
-    """Whether a number is open."""
+    """Return whether a number is symbolic."""
     return not has_static_value(val)
 
 
 def is_nested_int(s: object) -> bool:
-    """Whether a size stands for the lengths of a ragged dimension."""
+    """Return whether a size represents the lengths of a ragged dimension."""
     return isinstance(s, RaggedLength)
 
 
@@ -162,34 +164,34 @@ def _symbols(value: Any) -> Iterator[Var]:
 
 
 def free_symbols(val: Any) -> set[Var]:
-    """The symbols in a number, in the sizes and strides of a tensor, or in nested values of these."""
+    """Return the symbols in a number, in the sizes and strides of a tensor, or in nested values of these."""
     return set(_symbols(val))
 
 
 def has_free_symbols(val: Any) -> bool:
-    """Whether there is a symbol in a value: see `free_symbols`."""
+    """Return whether a value contains a symbol: see `free_symbols`."""
     return next(_symbols(val), None) is not None
 
 
 def has_free_unbacked_symbols(x: Any) -> bool:
-    """Whether a value has a symbol without an example, which no value here has."""
+    """Return whether a value has a symbol without an example; no value here has."""
     return False
 
 
 def has_symbolic_sizes_strides(elem: Tensor) -> bool:
-    """Whether a size or stride of a tensor is open."""
+    """Return whether a size or stride of a tensor is symbolic."""
     return has_free_symbols(elem)
 
 
 def is_symbol_binding_fx_node(node: Node) -> Var | None:
-    """The symbol that a placeholder holds, where it holds just one."""
+    """Return the symbol of a placeholder's value, if that is a single symbol."""
     value = node.meta.get("val")
     alone = node.op == "placeholder" and type(value) is SymInt and type(value.expr) is Var
     return value.expr if alone else None
 
 
 def sym_eq(x: Any, y: Any) -> bool | SymBool:
-    """Whether two numbers, or two sequences of numbers, are equal. RuntimeError for other things."""
+    """Return whether two numbers, or two sequences of numbers, are equal. RuntimeError for other types."""
     if isinstance(x, tuple | list) and isinstance(y, tuple | list):
         if len(x) != len(y):
             return False
@@ -200,12 +202,14 @@ def sym_eq(x: Any, y: Any) -> bool | SymBool:
 
 
 def sym_and(x: bool | SymBool, *others: bool | SymBool) -> bool | SymBool:
-    """Whether all conditions hold. What is known decides without a guard; two open ones are answered by the example."""
+    """Return whether all conditions hold. Known conditions decide without a guard; two symbolic ones are decided by the
+    example."""
     return _combine((x, *others), False)
 
 
 def sym_or(x: bool | SymBool, *others: bool | SymBool) -> bool | SymBool:
-    """Whether any condition holds. What is known decides without a guard; two open ones are answered by the example."""
+    """Return whether any condition holds. Known conditions decide without a guard; two symbolic ones are decided by the
+    example."""
     return _combine((x, *others), True)
 
 

@@ -1,4 +1,4 @@
-"""FakeTensorProp: runs a graph on fake tensors and notes each value, without data, in `meta["val"]`."""
+"""FakeTensorProp: run a graph on fake tensors and record each value in `meta["val"]`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ __all__ = ["FakeTensorProp"]
 
 
 class FakeTensorProp(Interpreter):
-    """`FakeTensorProp(gm).propagate(*inputs)` gives nodes `meta["val"]`, and `meta["tensor_meta"]` for tensors.
+    """`FakeTensorProp(gm).propagate(*inputs)` sets `meta["val"]` of all nodes, and `meta["tensor_meta"]` for tensors.
 
-    `mode` is the FakeTensorMode to run under; a new one where there is none.
+
+    `mode` is the FakeTensorMode to run under; the default is a new one.
     """
 
     def __init__(self, module: GraphModule, mode: FakeTensorMode | None = None) -> None:
@@ -27,7 +28,7 @@ class FakeTensorProp(Interpreter):
         self._mode = FakeTensorMode() if mode is None else mode
 
     def run_node(self, n: Node) -> Any:
-        """Run one node and note its value."""
+        """Run one node and record its value."""
         result = super().run_node(n)
         known = Tensor | SymInt | int | float | bool
         n.meta["val"] = map_aggregate(result, lambda value: value if isinstance(value, known) else None)
@@ -42,6 +43,6 @@ class FakeTensorProp(Interpreter):
         )
 
     def propagate_dont_convert_inputs(self, *args: Any) -> Any:
-        """As `propagate`, for inputs that are fake already."""
+        """Like `propagate`, for inputs that are fake already."""
         with self._mode:
             return super().run(*args)

@@ -1,4 +1,4 @@
-"""Which nodes a backend can run: objects that a partitioner asks, and ways to combine them."""
+"""Operator support: objects that tell a partitioner which nodes a backend can run, and ways to combine them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ Asked = Callable[[Mapping[str, Module], Node], bool]
 
 
 class OperatorSupportBase(abc.ABC):
-    """Says of a node whether a backend runs it; subclasses define `is_node_supported`."""
+    """Tells whether a backend runs a node; subclasses define `is_node_supported`."""
 
     @abc.abstractmethod
     def is_node_supported(self, submodules: Mapping[str, Module], node: Node) -> bool:
-        """Whether the backend runs `node`; `submodules` are the graph's modules by dotted name."""
+        """Return whether the backend runs `node`; `submodules` are the graph's modules by dotted name."""
 
 
 class OperatorSupport(OperatorSupportBase):
-    """Supports the targets that `support_dict` names, where the inputs have the dtypes that it lists.
+    """Supports the targets in `support_dict`, if the inputs have the listed dtypes.
 
-    The keys are names as `get_node_target` gives them. A value is None for any dtypes, or a pair: for each positional input
+
+    The keys are names in the form of `get_node_target`. A value is None for any dtypes, or a pair: for each positional input
     the allowed dtypes, and for each keyword input.
     """
 
@@ -34,7 +35,7 @@ class OperatorSupport(OperatorSupportBase):
         self._support_dict = support_dict or self._support_dict
 
     def is_node_supported(self, submodules: Mapping[str, Module], node: Node) -> bool:
-        """Whether the table has the node's target, and the node's inputs the dtypes that the table wants."""
+        """Return whether the table has the node's target, and allows the dtypes of its inputs."""
         if node.op not in ("call_module", "call_function", "call_method"):
             return True
         target = get_node_target(submodules, node)
@@ -65,29 +66,29 @@ class _Asking(OperatorSupportBase):
 
 
 def create_op_support(is_node_supported: Asked) -> OperatorSupportBase:
-    """An OperatorSupportBase that asks the function."""
+    """Make an OperatorSupportBase from a function."""
     return _Asking(is_node_supported)
 
 
 def chain(*op_support: OperatorSupportBase) -> OperatorSupportBase:
-    """Supports what all of these support."""
+    """Supports the nodes that all of these support."""
     return _Asking(lambda modules, node: all(each.is_node_supported(modules, node) for each in op_support))
 
 
 def any_chain(*op_support: OperatorSupportBase) -> OperatorSupportBase:
-    """Supports what any of these supports."""
+    """Supports the nodes that any of these supports."""
     return _Asking(lambda modules, node: any(each.is_node_supported(modules, node) for each in op_support))
 
 
 class OpSupports:
-    """Rules that are combined with others."""
+    """Rules to combine with others."""
 
     @classmethod
     def decline_if_input_dtype(cls, dtype: object) -> OperatorSupportBase:
-        """Supports no node of which an input has this dtype."""
+        """Support no node with an input of this dtype."""
         return _Asking(lambda modules, node: all(_dtype(used) != dtype for used in node.all_input_nodes))
 
     @classmethod
     def decline_if_node_in_names(cls, disallow_set: set[str]) -> OperatorSupportBase:
-        """Supports no node with one of these names."""
+        """Support no node with one of these names."""
         return _Asking(lambda modules, node: node.name not in disallow_set)

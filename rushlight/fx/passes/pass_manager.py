@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 def inplace_wrapper(fn: Callable) -> Callable:
-    """`fn`, which changes its argument in place, as a function that returns the argument."""
+    """Wrap `fn`, which changes its argument in place, as a function that returns the argument."""
 
     @wraps(fn)
     def wrapped(gm: Module) -> Module:
@@ -28,7 +28,7 @@ def inplace_wrapper(fn: Callable) -> Callable:
 
 
 def log_hook(fn: Callable, level: int = logging.INFO) -> Callable:
-    """`fn`, which logs its argument before it runs."""
+    """Wrap `fn` so that its argument is logged before it runs."""
 
     @wraps(fn)
     def wrapped(gm: Module) -> object:
@@ -39,7 +39,7 @@ def log_hook(fn: Callable, level: int = logging.INFO) -> Callable:
 
 
 def loop_pass(base_pass: Callable, n_iter: int | None = None, predicate: Callable | None = None) -> Callable:
-    """A pass that runs `base_pass` `n_iter` times, or as long as `predicate(result)` holds; ValueError unless one is given."""
+    """Make a pass that runs `base_pass` `n_iter` times, or while `predicate(result)` holds; ValueError unless one is given."""
     if (n_iter is None) == (predicate is None):
         raise ValueError("Exactly one of `n_iter` or `predicate` must be specified.")
 
@@ -76,7 +76,7 @@ class PassManager:
 
     @classmethod
     def build_from_passlist(cls, passes: list[Callable]) -> PassManager:
-        """A manager of these passes without constraints."""
+        """Make a manager of these passes without constraints."""
         return cls(passes)
 
     def add_pass(self, _pass: Callable) -> None:
@@ -94,11 +94,11 @@ class PassManager:
         self.passes = [each for each in self.passes if each.__name__ not in _passes]
 
     def replace_pass(self, _target: Callable, _replacement: Callable) -> None:
-        """Put `_replacement` where a pass with the name of `_target` is."""
+        """Replace the pass with the name of `_target` by `_replacement`."""
         self.passes = [_replacement if each.__name__ == _target.__name__ else each for each in self.passes]
 
     def validate(self) -> None:
-        """RuntimeError where the order of the passes breaks a constraint."""
+        """Raise RuntimeError if the order of the passes breaks a constraint."""
         for violation in () if self._validated else violations(self.passes, self.constraints):
             raise RuntimeError(violation)
         self._validated = True

@@ -1,4 +1,4 @@
-"""ShapeProp: runs a graph on inputs and notes each value's shape, dtype and strides in `meta["tensor_meta"]`."""
+"""ShapeProp: run a graph on inputs and record each value's shape, dtype and strides in `meta["tensor_meta"]`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TensorMetadata(NamedTuple):
 
 
 def _extract_tensor_metadata(result: Tensor, include_contiguity: bool = True) -> TensorMetadata:
-    """The metadata of a tensor; the memory format is None where it has none, or is not asked for."""
+    """Return the metadata of a tensor; the memory format is None if it has none, or is not asked for."""
     format_ = next((each for each in _FORMATS if include_contiguity and _has_format(result, each)), None)
     parameters = {}
     if result.is_quantized:
@@ -56,9 +56,10 @@ def _quantization(tensor: Tensor) -> dict[str, Any]:
 
 
 class ShapeProp(Interpreter):
-    """`ShapeProp(gm).propagate(*inputs)` runs `gm` and gives nodes `meta["tensor_meta"]` and `meta["type"]`.
+    """`ShapeProp(gm).propagate(*inputs)` runs `gm` and sets the nodes' `meta["tensor_meta"]` and `meta["type"]`.
 
-    With `fake_mode`, a FakeTensorMode, nothing is computed but shapes.
+
+    With `fake_mode`, a FakeTensorMode, only shapes are computed.
     """
 
     def __init__(self, gm: GraphModule, fake_mode: FakeTensorMode | None = None) -> None:
@@ -66,7 +67,7 @@ class ShapeProp(Interpreter):
         self.fake_mode = fake_mode
 
     def run_node(self, n: Node) -> Any:
-        """Run one node and note what its value is."""
+        """Run one node and record its value's metadata."""
         result = super().run_node(n)
         found = False
 

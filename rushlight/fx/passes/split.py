@@ -56,9 +56,10 @@ def split_by_support(graph_module: GraphModule, is_supported: Predicate) -> Grap
 
 
 def plan_segments(graph: Graph, is_supported: Predicate) -> list[Segment]:
-    """An order of the nodes, and cuts in it, with the fewest supported segments.
+    """Return an order of the nodes, cut into the fewest supported segments.
 
-    Taking all that can run of one kind before turning to the other kind is optimal, up to the choice of the kind to
+
+    Taking all runnable nodes of one kind before turning to the other kind is optimal, up to the choice of the kind to
     begin with; both are tried.
     """
     nodes = list(graph.nodes)
@@ -69,7 +70,7 @@ def plan_segments(graph: Graph, is_supported: Predicate) -> list[Segment]:
 
 
 def _supported_nodes(nodes: list[Node], is_supported: Predicate) -> set[Node]:
-    """The supported calls; an element taken from a call's tuple goes with that call, so that no piece takes a tuple."""
+    """Return the supported calls; `getitem` of a call's tuple goes with that call, so that no piece takes a tuple."""
     supported: set[Node] = set()
     for node in nodes:
         if node.op != "call_function":
@@ -91,7 +92,8 @@ def _has_several_results(node: Any) -> bool:
 
 
 def _dependencies(nodes: list[Node]) -> dict[Node, list[Node]]:
-    """What must run before each node: its inputs, and for effects also their neighbours in the original order."""
+    """Return the nodes that must run before each node: its inputs, and for effects also their neighbours in the original
+    order."""
     waits_for: dict[Node, list[Node]] = {}
     since_barrier: list[Node] = []
     barrier: Node | None = None
@@ -105,7 +107,7 @@ def _dependencies(nodes: list[Node]) -> dict[Node, list[Node]]:
             needed += since_barrier
             since_barrier, barrier = [], node
         elif node.is_impure():
-            # Random numbers come in the order in which they are drawn.
+            # Random numbers must be drawn in the original order.
             needed += [last_impure] if last_impure is not None else []
             last_impure = node
         waits_for[node] = needed
@@ -116,9 +118,9 @@ def _dependencies(nodes: list[Node]) -> dict[Node, list[Node]]:
 def _alternate(
     nodes: list[Node], supported: set[Node], waits_for: dict[Node, list[Node]], begin: bool
 ) -> list[Segment]:
-    """Take all that can run of one kind, then of the other, until nothing is left."""
+    """Take all runnable nodes of one kind, then of the other, until nothing is left."""
     done: set[Node] = set()
-    # Placeholders and attributes need nothing, belong to neither kind, and go in front.
+    # Placeholders and attributes need no inputs, belong to neither kind, and go in front.
     start = [node for node in nodes if node.op in ("placeholder", "get_attr")]
     done.update(start)
     segments = [Segment(False, start)]
@@ -143,7 +145,7 @@ def _waits(needed: list[Node], done: set[Node]) -> bool:
 
 
 def _move_out(segment: Segment, outer: Graph, new_nodes: dict[Node, Node], name: str) -> GraphModule:
-    """Make a GraphModule of the segment and add its call to `outer`, recording what its results became."""
+    """Make a GraphModule of the segment, add its call to `outer`, and record the new nodes of its results."""
     inside = set(segment.nodes)
     inputs = list(dict.fromkeys(used for node in segment.nodes for used in node.all_input_nodes if used not in inside))
     outputs = [node for node in segment.nodes if any(user not in inside for user in node.users)]

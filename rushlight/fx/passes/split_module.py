@@ -1,4 +1,5 @@
-"""split_module: cut a graph into submodules as a callback says, called one after another.
+"""split_module: cut a graph into submodules, chosen by a callback, that are called one after another.
+
 
 In: a GraphModule and a function from node to the number of its partition. Out: a GraphModule that calls `submod_0`,
 `submod_1`, ... and holds the placeholders, the attributes and the output.
@@ -46,18 +47,19 @@ def split_module(
     keep_original_order: bool | None = False, keep_original_node_name: bool | None = False,
     keep_original_input_name: bool = True, *, partition_affix: str | None = None, tuple_return: bool = False,
 ) -> GraphModule:  # fmt: skip
-    """Split `m` into submodules: `split_callback(node)` numbers the partition of each node.
+    """Split `m` into submodules: `split_callback(node)` returns the partition number of each node.
+
 
     Args:
         root_m: the module that `m` was traced from, whose submodules and attributes the parts share.
         qualname_map: filled with the old dotted name of each module that moved, by its new one.
-        keep_original_order: call the partitions in the order of their first nodes, where dependencies allow.
-        keep_original_node_name: give the nodes in the parts the names that they had.
+        keep_original_order: call the partitions in the order of their first nodes, if dependencies allow.
+        keep_original_node_name: keep the nodes' names in the parts.
         keep_original_input_name: name the inputs of parts after the values; else `arg_0`, `arg_1`, ...
         partition_affix: part of the names of submodules, `submod_AFFIX_0`.
-        tuple_return: have parts with one output return a tuple, too.
+        tuple_return: let parts with one output return a tuple, too.
 
-    RuntimeError where partitions depend on each other in a circle.
+    RuntimeError if partitions depend on each other in a cycle.
     """
     splitter = _Splitter(m, root_m, split_callback, partition_affix)
     splitter.keeps_node_names, splitter.keeps_input_names = keep_original_node_name, keep_original_input_name
@@ -120,7 +122,7 @@ class _Splitter:
         return GraphModule(owned, outer, type(self.module).__name__)
 
     def _connect(self) -> None:
-        """Find what crosses from one partition to another."""
+        """Find the values that cross from one partition to another."""
         for node in self.nodes:
             user = self.partition_of.get(node)
             for used in node.all_input_nodes:
@@ -136,7 +138,7 @@ class _Splitter:
                     maker.dependents[user.name] = None
 
     def _ordered(self, keeps_order: bool) -> list[Partition]:
-        """The partitions, each after those that it depends on."""
+        """Return the partitions, each after those that it depends on."""
         waiting = {name: len(partition.dependencies) for name, partition in self.partitions.items()}
         ready = [name for name, count in waiting.items() if not count]
         first = {name: index for index, name in enumerate(self.partitions)}
@@ -170,7 +172,7 @@ class _Splitter:
         args, kwargs = map_arg((node.args, node.kwargs), partition.environment.__getitem__)
         target = node.target
         if node.op == "call_module":
-            # The parts hold modules under names without dots, as attributes of their own.
+            # The parts hold modules as direct attributes, under names without dots.
             target = node.target.replace(".", "_")
             partition.targets[target] = self.root.get_submodule(node.target)
             names[f"{partition.submod_name}.{target}"] = node.target

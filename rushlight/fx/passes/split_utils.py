@@ -13,7 +13,7 @@ __all__ = ["getattr_recursive", "setattr_recursive", "split_by_tags"]
 
 
 def getattr_recursive(obj: Any, name: str) -> Any:
-    """The attribute at a dotted name, None where a part of it is missing; list items by number."""
+    """Return the attribute at a dotted name, None if a part of it is missing; list items are found by number."""
     for part in name.split("."):
         if isinstance(obj, list | tuple):
             obj = obj[int(part)]
@@ -36,9 +36,10 @@ def split_by_tags(
     gm: GraphModule, tags: Sequence[str], return_fqn_mapping: bool = False, return_tuple: bool = False,
     GraphModuleCls: type[GraphModule] = GraphModule,
 ) -> GraphModule | tuple[GraphModule, dict[str, str]]:  # fmt: skip
-    """Split `gm` into submodules called like `node.tag` of their nodes, which is one of `tags`.
+    """Split `gm` into submodules named by `node.tag` of their nodes, which is one of `tags`.
 
-    With `return_fqn_mapping`, also the old dotted name of each module that moved, by the new one.
+
+    With `return_fqn_mapping`, also return the old dotted name of each module that moved, by the new one.
     """
     names: dict[str, str] = {}
 

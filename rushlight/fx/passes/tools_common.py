@@ -15,7 +15,7 @@ __all__ = ["get_acc_ops_name", "get_node_target", "is_node_output_tensor", "lega
 
 
 def get_acc_ops_name(k: object) -> str:
-    """The name of a target: `acc_ops.x` for functions of a module of that name, else its dotted name."""
+    """Return the name of a target: `acc_ops.x` for functions of a module of that name, else its dotted name."""
     if isinstance(k, str):
         return k
     module = getattr(k, "__module__", None) or ""
@@ -23,7 +23,7 @@ def get_acc_ops_name(k: object) -> str:
 
 
 def get_node_target(submodules: Mapping[str, Module], node: Node) -> str:
-    """The name of what a call node calls: the function's, the type of the module's, or the method's."""
+    """Return the name of a call's target: the function's, the type of the module's, or the method's."""
     if node.op not in ("call_function", "call_method", "call_module"):
         raise AssertionError(f"Expect op types of call_function, call_module, or call_method, but found {node.op}")
     if node.op == "call_module":
@@ -34,13 +34,13 @@ def get_node_target(submodules: Mapping[str, Module], node: Node) -> str:
 
 
 def is_node_output_tensor(node: Node) -> bool:
-    """Whether `meta["type"]` says that the node's value is a tensor."""
+    """Return whether `meta["type"]` says that the node's value is a tensor."""
     kind = node.meta.get("type")
     return kind is not None and issubclass(kind, Tensor)
 
 
 def stable_topological_sort(gm: GraphModule) -> GraphModule:
-    """Order the nodes of `gm` so that each comes after its inputs, otherwise as they were. RuntimeError where none does."""
+    """Sort the nodes of `gm` topologically, otherwise in their old order. RuntimeError if there is no such order."""
     nodes = list(gm.graph.nodes)
     position = {node: index for index, node in enumerate(nodes)}
     ordered = inputs_first(nodes, position.__getitem__)
@@ -52,14 +52,16 @@ def stable_topological_sort(gm: GraphModule) -> GraphModule:
 
 
 def legalize_graph(gm: GraphModule) -> GraphModule:
-    """Order the nodes of `gm` so that each comes after its inputs. RuntimeError where the graph has a circle."""
+    """Sort the nodes of `gm` topologically. RuntimeError if the graph has a cycle."""
     return stable_topological_sort(gm)
 
 
 def inputs_first(nodes: Sequence[Node], rank: Callable[[Node], int]) -> list[Node]:
-    """The nodes so that each comes after those of its inputs that are among them; nodes of circles are left out.
+    """Sort nodes topologically by those of their inputs that are among them; nodes in cycles are left out.
 
-    Of several whose inputs are there, the one of lowest `rank` comes first. Ranks are asked for at that moment and differ.
+
+    Of several nodes whose inputs are ready, the one of lowest `rank` comes first. `rank` is called at that moment; ranks
+    differ.
     """
     waiting = {node: 0 for node in nodes}
     for node in nodes:

@@ -1,1 +1,1 @@
-"""What passes are made of: their base class, their manager, and the partitioner."""
+"""Infrastructure of passes: the base class, the manager, and the partitioner."""

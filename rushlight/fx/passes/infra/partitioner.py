@@ -68,7 +68,7 @@ class CapabilityBasedPartitioner:
         return self.operator_support.is_node_supported(self._modules, node)
 
     def propose_partitions(self) -> list[Partition]:
-        """The partitions, in the order of their first nodes. Each can become one node without a circle."""
+        """Return the partitions, in the order of their first nodes. Each can become one node without a cycle."""
         groups = _Groups(list(self.graph_module.graph.nodes), self._is_node_supported, self.skip_horizontal_fusion)
         found = [Partition(number, nodes, map(groups.position.__getitem__, nodes))
                  for number, nodes in enumerate(groups.groups())]  # fmt: skip
@@ -77,7 +77,7 @@ class CapabilityBasedPartitioner:
         return [each for each in found if each.size() and (self.allows_single_node_partition or self._is_worth_it(each))]
 
     def _leave_getitems(self, partition: Partition) -> None:
-        """A tuple's element is taken where its tuple is made: a lone `getitem` leaves a partition that only takes it."""
+        """Remove each `getitem` from the partition if its tuple is made outside of it."""
         for node in list(partition.nodes):
             if node.target is operator.getitem and node.args[0] not in partition.nodes:
                 partition.remove_node(node)
@@ -89,11 +89,11 @@ class CapabilityBasedPartitioner:
         return len(computing) > 1 or any(name in self.allowed_single_node_partition_ops for name in computing)
 
     def fuse_partitions(self, partitions: list[Partition], prefix: str = "fused_") -> GraphModule:
-        """Have each partition become a submodule; the module is changed in place and returned."""
+        """Make each partition a submodule; the module is changed in place and returned."""
         return fuse_by_partitions(self.graph_module, [dict(partition.nodes) for partition in partitions], prefix=prefix)
 
     def remove_bookend_non_compute_ops(self, partitions: list[Partition]) -> None:
-        """Take functions that don't compute off the beginnings and ends of partitions."""
+        """Remove functions that don't compute from the beginnings and ends of partitions."""
         for partition in partitions:
             changed = True
             while changed:
@@ -115,7 +115,7 @@ class CapabilityBasedPartitioner:
 
 
 class _Groups:
-    """Groups of supported nodes, merged from the last node to the first wherever no path leaves a group and comes back."""
+    """Groups of supported nodes, merged from the last node to the first if no path leaves a group and comes back."""
 
     def __init__(self, nodes: list[Node], is_supported: Callable[[Node], bool], connected_only: bool) -> None:
         self.nodes = nodes
@@ -148,7 +148,7 @@ class _Groups:
         self.members[one] += self.members.pop(other)
 
     def _would_close_a_circle(self, inside: list[Node]) -> bool:
-        """Whether a path leads out of these nodes and back in, where each group counts as one node."""
+        """Return whether a path leads out of these nodes and back in; each group counts as one node."""
         wanted, seen = set(inside), set()
         waiting = [user for node in inside for user in node.users if user not in wanted]
         while waiting:

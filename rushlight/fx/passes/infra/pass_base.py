@@ -28,10 +28,10 @@ class PassBase(abc.ABC):
 
     @abc.abstractmethod
     def call(self, graph_module: GraphModule) -> PassResult | None:
-        """The pass itself."""
+        """Run the pass."""
 
     def requires(self, graph_module: GraphModule) -> None:  # noqa: B027 (most passes check nothing)
-        """Checks before the pass; raises where the module does not suit it."""
+        """Check the module before the pass; raise if the pass does not apply."""
 
     def ensures(self, graph_module: GraphModule) -> None:  # noqa: B027
-        """Checks after the pass."""
+        """Check the module after the pass."""

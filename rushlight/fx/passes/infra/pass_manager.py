@@ -1,4 +1,4 @@
-"""PassManager: runs passes in an order that constraints between them allow, some times over."""
+"""PassManager: runs passes, once or several times, in an order that satisfies constraints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 def pass_result_wrapper(fn: Callable) -> Callable:
-    """`fn`, which changes a module in place or returns a new one, as a pass that returns a PassResult."""
+    """Wrap `fn`, which changes a module in place or returns a new one, as a pass that returns a PassResult."""
     if fn is None:
         return None
 
@@ -38,7 +38,7 @@ def pass_result_wrapper(fn: Callable) -> Callable:
 
 
 def this_before_that_pass_constraint(this: Callable, that: Callable) -> Callable[[Callable, Callable], bool]:
-    """The constraint that pass `this` comes before pass `that`, as a function of two passes in their order."""
+    """Return the constraint that pass `this` comes before pass `that`, as a function of two passes in their order."""
 
     def holds(a: Callable, b: Callable) -> bool:
         return not (a == that and b == this)
@@ -47,7 +47,7 @@ def this_before_that_pass_constraint(this: Callable, that: Callable) -> Callable
 
 
 def violations(passes: Sequence[Callable], constraints: Iterable[Callable]) -> Iterator[str]:
-    """What is wrong with the order of the passes, for each two that break a constraint."""
+    """Return an error message for each pair of passes that breaks a constraint."""
     for constraint in constraints:
         for one, other in itertools.combinations(passes, 2):
             if not constraint(one, other):
@@ -57,8 +57,9 @@ def violations(passes: Sequence[Callable], constraints: Iterable[Callable]) -> I
 class PassManager:
     """Runs `passes` in turn, `steps` times or until none changes the module.
 
-    `constraints` are functions of two passes that are False where the first may not come before the second. With
-    `run_checks_after_each_pass`, `check` runs after each pass; `suppress_check_failures` leaves failures of order unraised.
+
+    `constraints` are functions of two passes that return False if the first must not come before the second. With
+    `run_checks_after_each_pass`, `check` runs after each pass; with `suppress_check_failures`, a wrong order raises no error.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class PassManager:
         self._validated = False
 
     def validate_constraints(self) -> None:
-        """RuntimeError where the order of the passes breaks a constraint."""
+        """Raise RuntimeError if the order of the passes breaks a constraint."""
         if self._validated:
             return
         for violation in violations(self.passes, self.constraints):
@@ -96,7 +97,7 @@ class PassManager:
         _log.warning(message)
 
     def solve_constraints(self) -> None:
-        """Reorder the passes so that the constraints hold; RuntimeError where they contradict each other."""
+        """Reorder the passes so that the constraints hold; RuntimeError if they contradict each other."""
         remaining, ordered = list(self.passes), []
         while remaining:
             first = next((one for one in remaining if self._may_come_first(one, remaining)), None)
@@ -120,7 +121,7 @@ class PassManager:
         self.check = check
 
     def check(self, module: Module) -> None:
-        """The check that runs after passes: none."""
+        """Do nothing; `add_checks` replaces this by the check that runs after passes."""
 
     def __call__(self, module: Module) -> PassResult:
         if not self._validated:

@@ -1,4 +1,4 @@
-"""What passes that move nodes into submodules share."""
+"""Helpers of passes that move nodes into submodules."""
 
 from rushlight.fx.passes.utils.common import HolderModule, compare_graphs, lift_subgraph_as_module
 

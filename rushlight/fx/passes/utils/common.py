@@ -1,4 +1,4 @@
-"""Comparing graphs, and making a module of a part of one."""
+"""Compare graphs, and make a module of a part of one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["HolderModule", "compare_graphs", "lift_subgraph_as_module"]
 
 
 class HolderModule(Module):
-    """A module that holds the modules of `d` by name."""
+    """Make a module that holds the modules of `d` by name."""
 
     def __init__(self, d: Mapping[str, Module]) -> None:
         super().__init__()
@@ -25,9 +25,10 @@ class HolderModule(Module):
 def lift_subgraph_as_module(
     gm: GraphModule, subgraph: Graph, comp_name: str = "", class_name: str = "GraphModule"
 ) -> tuple[GraphModule, dict[str, str]]:
-    """A GraphModule of `subgraph`, with the modules and attributes of `gm` that it names, and a table of their names.
+    """Make a GraphModule of `subgraph`, with the modules and attributes of `gm` that it names, and a table of their names.
 
-    The table has the new dotted name, which `comp_name` begins, by the old one; the names in the graph stay.
+
+    The table has the new dotted names, which begin with `comp_name`, by the old ones; the names in the graph stay.
     """
     targets = [node.target for node in subgraph.nodes if node.op in ("call_module", "get_attr")]
     made = GraphModule({target: operator.attrgetter(target)(gm) for target in targets}, subgraph, class_name)
@@ -35,7 +36,7 @@ def lift_subgraph_as_module(
 
 
 def compare_graphs(left: Graph, right: Graph) -> bool:
-    """Whether two graphs have the same nodes in the same order: opcodes, targets and arguments."""
+    """Return whether two graphs have the same nodes in the same order: opcodes, targets and arguments."""
     if len(left.nodes) != len(right.nodes):
         return False
     match: dict[Node, Node] = {}

@@ -1,4 +1,4 @@
-"""Fusing groups of nodes: each becomes a submodule, and one call of it takes the place of its nodes."""
+"""Fuse groups of nodes: each becomes a submodule, and one call of it replaces its nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["erase_nodes", "fuse_as_graphmodule", "fuse_by_partitions", "insert_s
 
 
 def topo_sort(nodes: Sequence[Node]) -> list[Node]:
-    """The nodes so that each comes after those of its inputs that are among them; AssertionError where none does."""
+    """Sort nodes topologically by those of their inputs that are among them; AssertionError if that is not possible."""
     turns = itertools.count()
     ordered = inputs_first(nodes, lambda node: next(turns))
     if len(ordered) != len(set(nodes)):
@@ -25,7 +25,7 @@ def topo_sort(nodes: Sequence[Node]) -> list[Node]:
 
 
 def validate_partition(partition: Sequence[Node]) -> bool:
-    """Whether the nodes can become one: no value leaves them and comes back by way of nodes outside."""
+    """Return whether the nodes can become one: no path leaves them and comes back through other nodes."""
     inside = set(partition)
     seen: set[Node] = set()
     waiting = [user for node in inside for user in node.users if user not in inside]
@@ -43,9 +43,10 @@ def fuse_as_graphmodule(
     gm: GraphModule, nodes: Sequence[Node], module_name: str,
     partition_lookup_table: Mapping[Node, int | None] | None = None, *, always_return_tuple: bool = False,
 ) -> tuple[GraphModule, tuple[Node, ...], tuple[Node, ...]]:  # fmt: skip
-    """A GraphModule of these nodes of `gm`, its inputs and its outputs as nodes of `gm`, which is left as it is.
+    """Make a GraphModule of these nodes of `gm`; return it with its inputs and outputs as nodes of `gm`, which is not changed.
 
-    `partition_lookup_table` would hold the nodes' places in the partition, which are not needed.
+
+    `partition_lookup_table` would hold the nodes' places in the partition; it is not used.
     """
     for node in nodes:
         if node.graph.owning_module is not gm:
@@ -75,7 +76,7 @@ def insert_subgm(
     gm: GraphModule, sub_gm: GraphModule, orig_inputs: tuple[Node, ...], orig_outputs: tuple[Node, ...],
     insertion_point: Node | None = None,
 ) -> GraphModule:  # fmt: skip
-    """Call `sub_gm` in `gm`, on `orig_inputs`, and use its results where `orig_outputs` were used."""
+    """Call `sub_gm` in `gm` on `orig_inputs`, and replace `orig_outputs` by its results."""
     name = type(sub_gm).__name__
     gm.add_submodule(name, sub_gm)
     last = insertion_point if insertion_point is not None else _last(gm, orig_outputs or orig_inputs)
@@ -108,7 +109,7 @@ def erase_nodes(gm: GraphModule, nodes: Sequence[Node]) -> None:
 def fuse_by_partitions(
     gm: GraphModule, partitions: list[dict[Node, int | None]], prefix: str = "fused_", always_return_tuple: bool = False
 ) -> GraphModule:
-    """Have each group of nodes become a submodule `fused_0`, `fused_1`, ... of `gm`, which is changed in place."""
+    """Make each group of nodes a submodule `fused_0`, `fused_1`, ... of `gm`, which is changed in place."""
     for number, partition in enumerate(partitions):
         nodes = topo_sort(list(partition))
         fused, inputs, outputs = fuse_as_graphmodule(

@@ -1,7 +1,8 @@
-"""SubgraphMatcher: find every place where a graph does what a pattern does.
+"""SubgraphMatcher: find every subgraph of a graph that matches a pattern.
 
-In: a pattern, whose placeholders stand for any value, and a graph. Out: the places, each with what stands for each node of the
-pattern.
+
+In: a pattern, whose placeholders match any value, and a graph. Out: the matches, each with the matched value of each pattern
+node.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class InternalMatch:
     """One place: what stands for the pattern's nodes (for its inputs, any value)."""
 
     anchors: list[Node]
-    """The nodes from which the match was found: what stands for results that the pattern itself does not use."""
+    """The matched nodes of the pattern's anchors: results that the pattern itself does not use. The search starts from them."""
     nodes_map: dict[Node, Any] = field(default_factory=dict)
     placeholder_nodes: list[Any] = field(default_factory=list)
     returning_nodes: list[Node] = field(default_factory=list)
@@ -33,15 +34,16 @@ class InternalMatch:
 class SubgraphMatcher:
     """Finds a pattern in graphs.
 
+
     Args:
         pattern: a graph; ValueError for an empty one.
-        match_output: have the pattern's output be the graph's.
-        match_placeholder: have inputs of the pattern stand for inputs of the graph only.
-        remove_overlapping_matches: of matches that share nodes, give the first.
-        ignore_literals: have numbers and other constants match whatever they are.
+        match_output: the pattern's output must match the graph's output.
+        match_placeholder: inputs of the pattern match only inputs of the graph.
+        remove_overlapping_matches: of matches that share nodes, keep the first.
+        ignore_literals: let numbers and other constants match any value.
 
-    Values that the pattern calculates and does not return must have no other use in the graph. Arguments that a call leaves out
-    are those of the operator's schema.
+    Values that the pattern computes and does not return must have no other use in the graph. Arguments that a call leaves out
+    take the defaults of the operator's schema.
     """
 
     def __init__(
@@ -61,7 +63,7 @@ class SubgraphMatcher:
         self.pattern_anchors: list[Node] = [output] if match_output else anchors
 
     def match(self, graph: Graph) -> list[InternalMatch]:
-        """The matches in a graph, in its order."""
+        """Return the matches in a graph, in its order."""
         found, taken = [], set()
         for match in self._matches(graph):
             own = {match.nodes_map[node] for node in self.inner}
@@ -83,7 +85,7 @@ class SubgraphMatcher:
             )  # fmt: skip
 
     def _anchored(self, candidates: list[Node], anchors: list[Node], bound: dict) -> Iterator[dict[Node, Any]]:
-        """What can stand for the pattern's nodes, for each choice of nodes for its anchors."""
+        """Yield the matches of the pattern's nodes, for each choice of nodes for its anchors."""
         if not anchors:
             yield bound
             return
@@ -93,7 +95,7 @@ class SubgraphMatcher:
                 yield from self._anchored(candidates, anchors[1:], tried)
 
     def _is_whole(self, graph: Graph, bound: dict[Node, Any]) -> bool:
-        """Whether every node of the pattern has one of its own, and no value inside is used outside."""
+        """Return whether every node of the pattern matches a node of its own, and no inner value is used outside."""
         if any(node not in bound for node in (*self.inner, *self.pattern_returning_nodes)):
             return False
         own = {bound[node] for node in self.inner}
@@ -104,14 +106,14 @@ class SubgraphMatcher:
         )
 
     def _bind(self, wanted: Any, value: Any, bound: dict[Node, Any]) -> bool:
-        """Whether `value` can stand for `wanted`, a node of the pattern or a constant; notes what stands for what."""
+        """Return whether `value` matches `wanted`, a node of the pattern or a constant; record the matches."""
         if not isinstance(wanted, Node):
             return self._bind_constant(wanted, value, bound)
         if wanted in bound:
             known = bound[wanted]
             return known is value or (not isinstance(known, Node) and not isinstance(value, Node) and known == value)
         if isinstance(value, Node) and any(known is value for known in bound.values()):
-            return False  # `value` already stands for another node of the pattern
+            return False  # `value` already matches another node of the pattern
         if wanted.op == "placeholder":
             bound[wanted] = value
             return not self.match_placeholder or isinstance(value, Node) and value.op == "placeholder"
@@ -147,7 +149,7 @@ def _same_target(wanted: Node, value: Node) -> bool:
 
 
 def _attribute(node: Node) -> Any:
-    """What a `get_attr` node reads; None where the graph belongs to no module."""
+    """Return the value that a `get_attr` node reads; None if the graph belongs to no module."""
     found: Any = node.graph.owning_module
     for atom in node.target.split("."):
         found = getattr(found, atom, None)
@@ -155,7 +157,7 @@ def _attribute(node: Node) -> Any:
 
 
 def complete_arguments(node: Node) -> tuple[tuple, dict[str, Any]]:
-    """The arguments of a call; those of an operator by its schema, with what the call leaves out."""
+    """Return the arguments of a call; for an operator by its schema, with the defaults of omitted ones."""
     if not isinstance(node.target, OpOverload):
         return node.args, dict(node.kwargs)
     given = dict(zip((argument.name for argument in node.target._schema.arguments), node.args, strict=False)) | node.kwargs

@@ -1,10 +1,10 @@
 // Fused scaled-dot-product attention, forward, fp32: softmax(scale * Q K^T + mask) V, without the L x S matrix.
 //
-// Queries lie across the lanes: a task takes panels of NR queries (packed once, transposed) and multiplies a block of keys
-// with one of them by the tile of tile.h, so that the scores of a key are one row of NR floats, and the softmax runs down
-// the rows without any sum across lanes. The weights so left are just the packed panel that the second product, V^T times
-// weights, needs. For one panel K and V are read where they lie; several share a copy of each block. Blocks of keys are
-// folded one after the other (online softmax, Milakov and Gimelshein 2018; FlashAttention, Dao et al. 2022).
+// Queries lie across the vector lanes: a task takes panels of NR queries (packed once, transposed) and multiplies a block of
+// keys with a panel by the tile of tile.h. The scores of a key are then one row of NR floats, and the softmax runs down the
+// rows without sums across lanes. The resulting weights already are the packed panel for the second product, V^T times weights.
+// A single panel reads K and V in place; several panels share a copy of each block. Blocks of keys are combined one after the
+// other (online softmax, Milakov and Gimelshein 2018; FlashAttention, Dao et al. 2022).
 #pragma once
 
 #include <rushlight/gemm.h>
@@ -17,7 +17,7 @@ struct head_strides {
   long batch, head, row, column;
 };
 
-// One operand, and the pointer to one row of one head.
+// One operand, and a pointer to a row of a head.
 template <class T> struct heads_of {
   T* data;
   head_strides at;
@@ -27,10 +27,10 @@ template <class T> struct heads_of {
 };
 
 constexpr long key_block = 128;
-constexpr long tasks_of_thread = 4;  // of which each thread should have at least as many
+constexpr long tasks_of_thread = 4;  // each thread should get at least as many tasks
 
-// A mask of shape [B, H, L, S] by strides, zero where it is broadcast: float is added to the scores, bool says which
-// keys count. rl::no_mask{} for none.
+// A mask of shape [B, H, L, S] by strides, which are zero in broadcast dimensions: a float mask is added to the scores, a bool
+// mask says which keys take part. rl::no_mask{} for none.
 template <class T> struct attention_mask {
   const T* data;
   long batch, head, row, column;
@@ -39,7 +39,7 @@ template <class T> struct attention_mask {
   RL_INLINE const T* at(long b, long h, long query, long key) const {
     return data + b * batch + h * head + query * row + key * column;
   }
-  // Whether any of the keys counts for any of the queries.
+  // Whether any of the queries attends to any of the keys.
   RL_INLINE bool seen(long b, long h, long query, long queries, long key, long keys) const {
     const T* from = at(b, h, query, key);
     for (long i = 0; i < (row == 0 ? 1 : queries); ++i, from += row)
@@ -63,10 +63,10 @@ template <> struct attention_mask<void> {
   RL_INLINE void apply_to_one(long, long, long, long, long, float*) const {}
 };
 
-// Any function of scores: score(lane, batch, head, query, key, value, packed) takes their place, the lanes being queries one
-// behind the other. seen(lane, batch, head, query, key) says which are not -inf, before they are calculated: blocks of -inf
-// are left out. pack(batch, head, query, queries, key, keys, blocks) copies what the function reads along the keys to Packed
-// blocks, which lie as the scores do. Queries that meet no key give 0, or with Empty_is_nan NaN.
+// A function of scores: score(lane, batch, head, query, key, value, packed) replaces a score; the lanes are consecutive
+// queries. seen(lane, batch, head, query, key) says which scores are not -inf before they are computed, so that blocks of -inf
+// can be skipped. pack(batch, head, query, queries, key, keys, blocks) copies what the function reads along the keys to Packed
+// blocks with the layout of the scores. Queries that attend to no key give 0, or NaN with Empty_is_nan.
 template <bool Skips, bool Empty_is_nan, int Packed, class Score, class Seen, class Pack> struct score_function {
   Score score;
   Seen is_seen;
@@ -95,11 +95,11 @@ RL_INLINE score_function<Skips, Empty_is_nan, Packed, Score, Seen, Pack> scored(
   return {score, seen, pack};
 }
 
-// Panels of NR queries that take a block of keys from one copy of it.
+// The number of panels of NR queries that share one copy of a block of keys.
 template <int D> constexpr int query_panels = D <= 128 ? 4 : 1;
 
-// Rows of a head one behind the other. Apart, they may fall on few places of the caches: rows of all heads are often a
-// multiple of 1024 bytes long.
+// Packs the rows of a head contiguously. In place they may map to few cache sets: rows with all heads are often a multiple of
+// 1024 bytes long.
 template <int D>
 RL_INLINE heads_of<const float> pack_head(const float* from, const head_strides& at, long rows, float* to) {
   for (long row = 0; row < rows; ++row)
@@ -125,7 +125,7 @@ RL_INLINE void attention_values(const row_cut<float>& cut, const float* v, const
     cut.run(cut.at(i), v, at.column, at.row, weights, keys, result + cut.at(i).first * tile_columns, accumulate);
 }
 
-// The same of values that pack_row_blocks has packed, key_block apart.
+// The same for values packed by pack_row_blocks, key_block apart.
 RL_INLINE void attention_values(const row_cut<float>& cut, const float* packed, long keys, const float* weights, float* result,
                                 bool accumulate) {
   for (long i = 0; i < cut.count; ++i)
@@ -133,7 +133,7 @@ RL_INLINE void attention_values(const row_cut<float>& cut, const float* packed, 
             result + cut.at(i).first * tile_columns, accumulate);
 }
 
-// Applies a mask to scores[s][0..NR) of `keys` keys and `queries` queries from the given ones on.
+// Applies a mask to scores[s][0..NR) of `keys` keys and `queries` queries, beginning at `key` and `query`.
 template <class T>
 RL_INLINE void attention_mask<T>::apply(long b, long h, long query, long queries, long key, long keys, float* scores) const {
   const vector_lane lane;
@@ -153,7 +153,7 @@ RL_INLINE void attention_mask<T>::apply(long b, long h, long query, long queries
   }
 }
 
-// What lies beyond the queries stays as it is.
+// Lanes beyond the queries are not changed.
 template <bool Skips, bool Empty_is_nan, int Packed, class Score, class Seen, class Pack>
 RL_INLINE void score_function<Skips, Empty_is_nan, Packed, Score, Seen, Pack>::apply(long b, long h, long query, long queries,
                                                                                     long key, long keys, float* scores) const {
@@ -167,7 +167,7 @@ RL_INLINE void score_function<Skips, Empty_is_nan, Packed, Score, Seen, Pack>::a
   }
 }
 
-// Keys after the query get -inf; key and query are the first ones of the block.
+// Sets the scores of keys after the query to -inf; `key` and `query` are the first ones of the block.
 RL_INLINE void apply_causal(long key, long keys, long query, float* scores) {
   const vector_lane lane;
   const vec<int32_t> offset = convert_lanes<vec<int32_t>>(vector_lane::iota());
@@ -184,8 +184,8 @@ struct softmax_state {
   vec<float> maximum[2], sum[2];
 };
 
-// Turns scores into weights relative to the new maximum, and rescales what has been summed so far. Where all keys are
-// masked the maximum is -inf; 0 stands in for it, so that the weights become 0 and not NaN.
+// Turns scores into weights relative to the new maximum, and rescales the previous sums. If all keys are masked, the maximum is
+// -inf; 0 is used instead, so that the weights become 0 and not NaN.
 template <int D>
 RL_INLINE void fold_softmax(softmax_state& state, float* scores, long keys, float* result, bool first) {
   const vector_lane lane;
@@ -214,8 +214,8 @@ RL_INLINE void fold_softmax(softmax_state& state, float* scores, long keys, floa
   }
 }
 
-// Divides by the sums and stores the result transposed back; the log-sum-exp too where one is wanted. Rows without a key
-// are 0, or NaN.
+// Divides by the sums and stores the result, transposed back; stores the log-sum-exp, too, if `lse` is not null. Rows without a
+// key become 0, or NaN.
 template <int D, bool Empty_is_nan>
 RL_INLINE void finish_attention(const softmax_state& state, float* result, long queries, float* out,
                                 const head_strides& at, float* lse) {
@@ -239,7 +239,7 @@ RL_INLINE void finish_attention(const softmax_state& state, float* result, long 
   }
 }
 
-// What a thread holds while panels of queries pass over the keys of a head.
+// A thread's buffers while panels of queries pass over the keys of a head.
 template <int D> struct attending {
   static constexpr int panels = query_panels<D>;
   alignas(64) float queries[panels][D * tile_columns], results[panels][D * tile_columns];
@@ -257,7 +257,7 @@ template <int D> struct attending {
   }
 };
 
-// `queries` queries, at most those of the panels that an `attending` has, against all keys of one head.
+// Computes `queries` queries, at most as many as the panels of `attending` hold, against all keys of one head.
 template <int D, class Mask>
 RL_INLINE void attend(const heads_of<const float>& q, const heads_of<const float>& k, const heads_of<const float>& v,
                       const heads_of<float>& out, float* lse, long batch, long head, long query, long queries,
@@ -307,11 +307,11 @@ RL_INLINE void attend(const heads_of<const float>& q, const heads_of<const float
 
 // ---- few queries -----------------------------------------------------------------------------------------------------
 
-// A panel of so few queries, as steps of generation have them, would be nearly empty: each is taken by itself, the lanes
-// going along D, so that it costs little more than to read the keys and values.
+// Token generation has so few queries that a panel would be nearly empty. Each query is computed by itself with the lanes along
+// D, at little more than the cost of reading the keys and values.
 constexpr long few_queries = 2;
 
-// scores[s] = the product of a query, in vectors, with the row of key s; also behind `keys`, up to a whole vector.
+// scores[s] = the product of a query, in vectors, with the row of key s; it also writes beyond `keys`, up to a whole vector.
 template <int D>
 RL_INLINE void scores_of_one(const float* query, const float* k, long row, long keys, float* scores) {
   const vector_lane lane;
@@ -329,7 +329,7 @@ RL_INLINE void scores_of_one(const float* query, const float* k, long row, long 
   }
 }
 
-// result = shrink * result + the weighted sum of the values' rows, for some vectors of these.
+// result = shrink * result + the weighted sum of the values' rows, for `vectors` vectors.
 template <int vectors>
 RL_INLINE void add_vectors_of_one(const float* weights, const float* v, long row, long keys, float shrink, float* result) {
   const vector_lane lane;
@@ -340,7 +340,7 @@ RL_INLINE void add_vectors_of_one(const float* weights, const float* v, long row
   RL_UNROLL for (int d = 0; d < vectors; ++d) lane.store(result + d * lanes, sum[d]);
 }
 
-// The same for result[0..D), as many vectors at a time as registers hold.
+// The same for result[0..D), with as many vectors at a time as fit registers.
 template <int D>
 RL_INLINE void add_values_of_one(const float* weights, const float* v, long row, long keys, float shrink, float* result) {
   constexpr int group = 8, whole = D / lanes / group * group, rest = D / lanes - whole;
@@ -401,7 +401,7 @@ void attention(const float* q, head_strides q_at, const float* k, head_strides k
   const long step = together * tile_columns, chunks = (rows + step - 1) / step;
   for (const long task : shared(batches * heads * chunks)) {
     const long b = task / chunks / heads, h = task / chunks % heads, place = task % chunks;
-    // Causal work grows with the row: taking chunks from both ends in turn gives the threads equal shares.
+    // Causal work grows with the row: threads take chunks from both ends in turn, so that they get equal shares.
     const long chunk = !causal ? place : place % 2 ? chunks - 1 - place / 2 : place / 2;
     const long row = chunk * step, count = smallest(rows - row, step);
     float* row_lse = lse ? lse + (b * heads + h) * rows + row : nullptr;

@@ -1,21 +1,21 @@
-// Fused scaled-dot-product attention, backward, fp32, from the log-sum-exp that the forward keeps.
+// Fused scaled-dot-product attention, backward, fp32, from the log-sum-exp that the forward saves.
 //
-// With P = exp(scale Q K^T + mask - lse) and delta = the rows' sums of dO * O (FlashAttention-2, Dao 2023):
+// With P = exp(scale Q K^T + mask - lse) and delta = the row sums of dO * O (FlashAttention-2, Dao 2023):
 //   dV = P^T dO,  dS = scale P * (dO V^T - delta),  dQ = dS K,  dK = dS^T Q.
-// As in the forward, NR queries lie across the lanes: scores and their gradients are [keys][NR] blocks that never leave
-// the cache. They are the packed panel of the product that gives dQ, and, read by rows, the first factor of those that
-// give dK and dV, whose sums over the queries a task collects in scratch memory. A task is one head.
+// As in the forward, NR queries lie across the lanes: scores and their gradients are [keys][NR] blocks that never leave the
+// cache. They are the packed panel of the product for dQ. Read by rows, they are the first factor of the products for dK and
+// dV; a task collects their sums over the queries in scratch memory. A task is one head.
 #pragma once
 
 #include <rushlight/attention.h>
 
 namespace rl {
 
-// Floats of one head's dK or dV, in panels: [ceil(D / NR)][keys][NR].
+// The number of floats of one head's dK or dV, in panels: [ceil(D / NR)][keys][NR].
 constexpr long head_panels(long depth) { return (depth + tile_columns - 1) / tile_columns; }
 constexpr long head_floats(long keys, long depth) { return head_panels(depth) * keys * tile_columns; }
 
-// Bytes of scratch that a thread of attention_backward needs.
+// The bytes of scratch memory that a thread of attention_backward needs.
 constexpr long attention_backward_scratch_bytes(long keys, long depth) {
   return 2 * (head_floats(keys, depth) + keys * depth) * (long)sizeof(float);
 }
@@ -41,7 +41,7 @@ template <int D> RL_INLINE void pack_rows(const float* from, const head_strides&
   }
 }
 
-// Panels back to rows.
+// Stores panels as rows.
 template <int D> RL_INLINE void store_head(const float* sums, long keys, float* out, const head_strides& at) {
   for (long panel = 0; panel < head_panels(D); ++panel, sums += keys * tile_columns) {
     const long first = panel * tile_columns, width = D - first < tile_columns ? D - first : tile_columns;
@@ -50,7 +50,7 @@ template <int D> RL_INLINE void store_head(const float* sums, long keys, float* 
   }
 }
 
-// What one head reads and writes.
+// The operands and results of the backward.
 struct head_gradients {
   heads_of<const float> q, k, v, out, grad;
   heads_of<float> grad_q, grad_k, grad_v;
@@ -58,7 +58,7 @@ struct head_gradients {
   head_strides lse_at;
 };
 
-// NR queries, of which `queries` exist: their dQ, and what they add to the sums.
+// Computes dQ of NR queries, of which `queries` exist, and adds their contributions to the sums.
 template <int D, class Mask>
 RL_INLINE void attend_backward(const head_gradients& at, long batch, long head, long query, long queries, long keys,
                                float scale, bool causal, const Mask& mask, float* sums_k, float* sums_v) {
@@ -74,7 +74,7 @@ RL_INLINE void attend_backward(const head_gradients& at, long batch, long head, 
   pack_rows<D>(at.q(batch, head, query), at.q.at, queries, q_rows);
   pack_rows<D>(at.grad(batch, head, query), at.grad.at, queries, grad_rows);
   const float* lse = at.lse + batch * at.lse_at.batch + head * at.lse_at.head + query * at.lse_at.row;
-  // Queries that do not exist get weights of 0.
+  // A huge log-sum-exp gives queries that do not exist weights of 0.
   for (long i = 0; i < tile_columns; ++i) sums[i] = i < queries ? lse[i * at.lse_at.row] : 1e30f;
   vec<float> delta[2] = {};
   for (long d = 0; d < D; ++d)
@@ -112,7 +112,7 @@ RL_INLINE void attend_backward(const head_gradients& at, long batch, long head, 
     for (long i = 0; i < queries; ++i) out[i * to.row + d * to.column] = result[d * tile_columns + i];
 }
 
-// The gradients of attention() with respect to q, k and v, for the gradient of its result; all by element strides.
+// Computes the gradients of attention() with respect to q, k and v from the gradient of its result; all have element strides.
 // scratch: attention_backward_scratch_bytes(keys, D) per thread, aligned to a vector. Called by all threads of a parallel
 // region; ends with a barrier.
 template <int D, class Mask = no_mask>

@@ -1,7 +1,7 @@
-// Products with weights in blocks of few bits: C[M, N] = A[M, K] * W[N, K]^T, where W stays as it lies (block_layouts.h).
+// Products with weights in blocks of few bits: C[M, N] = A[M, K] * W[N, K]^T; W is read in its own layout (block_layouts.h).
 //
-// A is rounded to bytes first, with a scale for each 32 elements of a row, so that products are of bytes and sums of 32-bit
-// integers: each element of A is off by at most 1/254 of the largest among its 32. Sums over the parts of a row are in float.
+// A is first rounded to bytes, with a scale for each 32 elements of a row, so that bytes are multiplied and 32-bit integers are
+// added: the error of an element of A is at most 1/254 of the largest among its 32. Sums over the parts of a row are in float.
 #pragma once
 
 #include <rushlight/block_panels.h>
@@ -15,8 +15,8 @@ RL_INLINE float sum_of(quad_floats v) {
   return all;
 }
 
-// c[r] = the products of Rows rows of A, of which those from `rows` on are the last one again, with a row of W. Weights that come
-// from memory come fastest in the order in which they lie, asked for a page ahead: processors look no further than a page.
+// c[r] = the products of Rows rows of A with a row of W; rows of A from `rows` on repeat the last one. Weights are read in
+// memory order and prefetched one page ahead, because the hardware prefetcher stops at page boundaries.
 template <class Layout, int Rows>
 RL_INLINE void block_row(const byte_rows& a, long first, long rows, const uint8_t* w, float* c) {
   constexpr int parts = Layout::elements / part_size, chains = Rows == 1 ? 4 : 1;
@@ -65,7 +65,7 @@ __attribute__((noinline)) void few_rows(const byte_rows& a, long first, long row
   for (long n = 0; n < columns; ++n) block_row<Layout, Rows>(a, first, rows, w + n * row_bytes, c + n);
 }
 
-// `packed` are A's rows by pack_byte_rows. Called by all threads of a parallel region; ends with a barrier.
+// `packed` are A's rows, packed by pack_byte_rows. Called by all threads of a parallel region; ends with a barrier.
 template <class Layout>
 RL_INLINE void block_gemm(long m, const int8_t* packed, const uint8_t* w, long row_bytes, long columns, long depth,
                           const epilogue& emit) {
@@ -86,7 +86,7 @@ RL_INLINE void block_gemm(long m, const int8_t* packed, const uint8_t* w, long r
 
 // ---- the elements themselves -----------------------------------------------------------------------------------------
 
-// Rows of blocks as floats. Called by all threads of a parallel region; ends with a barrier.
+// Converts rows of blocks to floats. Called by all threads of a parallel region; ends with a barrier.
 template <class Layout>
 RL_INLINE void block_rows(long rows, const uint8_t* w, long row_bytes, long columns, const epilogue& emit) {
   for (const long row : shared(rows))

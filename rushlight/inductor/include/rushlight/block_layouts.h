@@ -27,12 +27,12 @@ RL_INLINE float half_at(const uint8_t* p) {
 #endif
 }
 
-// Bits [first, first + count) of each byte. Processors shift words, not bytes.
+// Returns bits [first, first + count) of each byte. Vector shifts work on words, not bytes.
 RL_INLINE part_unsigned bits_at(part_unsigned bytes, int first, int count) {
   return (part_unsigned)((part_words)bytes >> first) & (uint8_t)((1 << count) - 1);
 }
 
-// Four bits of 32 elements in 16 bytes: the lower ones are the first half's.
+// Expands 16 bytes to 32 elements of four bits: the low nibbles are the first half.
 RL_INLINE part_unsigned nibbles_of(const uint8_t* p) {
   part_unsigned twice;
 #ifdef __AVX2__
@@ -44,7 +44,7 @@ RL_INLINE part_unsigned nibbles_of(const uint8_t* p) {
   return (part_unsigned)((dwords)twice >> dwords{0, 0, 0, 0, 4, 4, 4, 4}) & (uint8_t)15;
 }
 
-// A bit of 32 elements in 4 bytes, as 0 or 16.
+// Expands 4 bytes to 32 elements of one bit, as 0 or 16.
 RL_INLINE part_unsigned fifth_bits(const uint8_t* p) {
   uint32_t word;
   __builtin_memcpy(&word, p, sizeof word);
@@ -61,7 +61,7 @@ RL_INLINE part_unsigned fifth_bits(const uint8_t* p) {
   return (part_unsigned)((spread & one) == one) & (uint8_t)16;
 }
 
-// What is known of a layout: elements and bytes of a block, the largest size of an integer, and how many scales a part has.
+// The constants of a layout: elements and bytes of a block, the largest magnitude of an integer, and the scales of a part.
 template <int Elements, int Bytes, int Largest, bool HasOffset, int Scales = 1> struct block_layout {
   static constexpr int elements = Elements, nbytes = Bytes, largest = Largest, scales = Scales;
   static constexpr bool has_offset = HasOffset;
@@ -103,7 +103,7 @@ struct q5_1 : block_layout<32, 24, 31, true> {
   }
 };
 
-// Eight parts, whose scales and offsets are 6 bits each of twelve bytes.
+// Eight parts; their scales and offsets have 6 bits each, packed into twelve bytes.
 struct eighths {
   float scales[8];
   quad_floats offsets;
@@ -150,7 +150,7 @@ struct q5_k : block_layout<256, 176, 31, true> {
     low(0, by.offsets);
   }
 
-  // A bit of each byte as 0 or 16.
+  // Returns a bit of each byte as 0 or 16.
   static RL_INLINE part_unsigned raised(part_unsigned bytes, int bit) {
     return (part_unsigned)(bit < 4 ? (part_words)bytes << (4 - bit) : (part_words)bytes >> (bit - 4)) & (uint8_t)16;
   }
@@ -178,7 +178,7 @@ struct q6_k : block_layout<256, 210, 32, false, 2> {
   }
 };
 
-// Groups of a row: scale and offset in float32, then the parts as q4_0 has them.
+// Groups of a row: scale and offset in float32, then the parts with q4_0's layout.
 template <int Group> struct int4_groups : block_layout<Group, 8 + Group / 2, 15, true> {
   template <class F, class L> static RL_INLINE void each(const uint8_t* p, const F& each, const L& low) {
     const float scale = load_bytes<float>(p), offset = load_bytes<float>(p + 4) * 0.125f;
@@ -193,7 +193,7 @@ using int4_64 = int4_groups<64>;
 using int4_128 = int4_groups<128>;
 using int4_256 = int4_groups<256>;
 
-// The elements of a block as floats.
+// Converts a block's elements to floats.
 template <class Layout> RL_INLINE void widen_block(const uint8_t* block, float* out) {
   const auto parts = [&](int part, auto integers, auto scale) {
     for (int i = 0; i < part_size; ++i) {

@@ -1,6 +1,6 @@
-// Weights in blocks as panels of bytes, for products with many rows: eight rows of W lie across the lanes, four elements of each
-// in a vector, so that sums over a part need no sums across lanes. Panels are made as they are needed, some rows of W and 512
-// elements at a time, which stay in the nearest cache.
+// Weights in blocks as panels of bytes, for products with many rows: eight rows of W lie across the lanes, four elements of
+// each in a vector, so that sums over a part need no sums across lanes. Panels are made on demand, for some rows of W and 512
+// elements at a time, so that they stay in the first-level cache.
 #pragma once
 
 #include <rushlight/byte_rows.h>
@@ -8,8 +8,8 @@
 
 namespace rl {
 
-constexpr int panel_columns = 8;     // a vector holds words of so many rows of W
-constexpr int panel_elements = 512;  // a panel holds so many elements of each row
+constexpr int panel_columns = 8;     // rows of W in a panel: one per word of a vector
+constexpr int panel_elements = 512;  // elements of each row in a panel
 constexpr int vectors_of_tile = tile_columns / panel_columns, together = vectors_of_tile < 2 ? vectors_of_tile : 2;
 
 // 32 elements of eight rows of W.
@@ -18,7 +18,7 @@ template <class Layout> struct panel_part {
   quad_floats scales[Layout::scales], offsets;
 };
 
-// Eight rows of eight 32-bit words: row i becomes word i of each.
+// Transposes eight rows of eight 32-bit words: row i becomes word i of each.
 RL_INLINE void transpose_words(part_unsigned* rows) {
   const quads lane = {0, 1, 2, 3, 4, 5, 6, 7};
   quads block[8];
@@ -43,7 +43,7 @@ RL_INLINE void transpose_words(part_unsigned* rows) {
   __builtin_memcpy(rows, block, sizeof block);
 }
 
-// Blocks of eight rows of W, of which those from `columns` on are the last one again, as parts that are `step` apart.
+// Packs blocks of eight rows of W as parts that are `step` apart; rows from `columns` on repeat the last one.
 template <class Layout>
 __attribute__((noinline)) void pack_blocks(const uint8_t* w, long row_bytes, long columns, long blocks, panel_part<Layout>* out,
                                            long step) {
@@ -68,7 +68,7 @@ __attribute__((noinline)) void pack_blocks(const uint8_t* w, long row_bytes, lon
   }
 }
 
-// sums[r][v] += the products of a part of a row of A with that of eight rows of W, by the scale of the row's part.
+// sums[r][v] += the products of a part of a row of A with that part of eight rows of W, times the scale of the row's part.
 template <class Layout, int Rows>
 RL_INLINE void add_part(const panel_part<Layout>* w, const int8_t* const* rows, long at, const float* const* scales, long part,
                         quad_floats (&sums)[Rows][together]) {
@@ -97,8 +97,7 @@ RL_INLINE void add_part(const panel_part<Layout>* w, const int8_t* const* rows, 
   }
 }
 
-// c[r][j] += the products of Rows rows of A, of which those from `rows` on are the last one again, with panels of W,
-// whose elements are those from `element` on.
+// c[r][j] += the products of Rows rows of A with panels of W that begin at `element`; rows from `rows` on repeat the last one.
 template <class Layout, int Rows>
 RL_INLINE void panel_tile(const byte_rows& a, long first, long rows, long element, long parts, const panel_part<Layout>* w,
                           float* c) {
@@ -123,7 +122,7 @@ RL_INLINE void panel_tile(const byte_rows& a, long first, long rows, long elemen
       if (r < rows) __builtin_memcpy(c + r * tile_columns + v * panel_columns, &sums[r][v], sizeof sums[r][v]);
 }
 
-// c = the products of some rows of A with tile_columns rows of W, of which there are `columns`.
+// c = the products of some rows of A with tile_columns rows of W, of which `columns` exist.
 template <class Layout>
 __attribute__((noinline)) void many_rows(const byte_rows& a, long first, long rows, const uint8_t* w, long row_bytes,
                                           long columns, float* c) {

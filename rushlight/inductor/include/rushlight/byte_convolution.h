@@ -11,35 +11,35 @@ namespace rl {
 
 struct byte_input {
   const uint8_t* data;
-  uint8_t flip;    // 0x80 for signed bytes, which become unsigned by it
-  uint8_t filler;  // what lies around the image: the zero point, as `data` has it
+  uint8_t flip;    // 0x80 for signed bytes: flipping the sign bit makes them unsigned
+  uint8_t filler;  // the value of the padding: the zero point, as stored in `data`
 
   RL_INLINE int32_t zero() const { return (uint8_t)(filler ^ flip); }
 };
 RL_INLINE byte_input input_of(const uint8_t* data, int32_t zero) { return {data, 0, (uint8_t)zero}; }
 RL_INLINE byte_input input_of(const int8_t* data, int32_t zero) { return {(const uint8_t*)data, 0x80, (uint8_t)zero}; }
 
-constexpr long byte_block_bytes = 192 << 10;  // gathered rows of so many bytes stay in the second-level cache
+constexpr long byte_block_bytes = 192 << 10;  // this many bytes of gathered rows stay in the second-level cache
 
 constexpr long byte_row_bytes(const conv_shape& s) { return byte_words(s.depth()) * byte_word; }
 
-// Rows that are gathered together.
+// The number of rows that are gathered together.
 constexpr long byte_block_rows(const conv_shape& s) {
   const long rows = byte_block_bytes / (byte_row_bytes(s) + 1) / tile_rows * tile_rows;
   return rows < tile_rows ? tile_rows : rows < 96 ? rows : 96;
 }
 
-// What may be cut off a block.
+// The room for outliers of a block.
 constexpr long outlier_room(const conv_shape& s) { return byte_block_rows(s) * byte_row_bytes(s) / 8 + 64; }
 
-// Of each thread: a block as it is and widened, its outliers, and what sums begin with.
+// Scratch memory of a thread: a block, the same block widened, its outliers, and the initial sums.
 constexpr long byte_scratch_bytes(const conv_shape& s) {
   const long outliers = outlier_room(s) + byte_block_rows(s) + 1, starts = s.outputs + s.groups * tile_columns;
   return (3 * byte_block_rows(s) * byte_row_bytes(s) + (outliers + starts) * (long)sizeof(int32_t) + 63) / 64 * 64;
 }
 
 #ifndef RL_PREBUILT
-// Short lengths by two copies that overlap.
+// Copies few bytes, by two copies that overlap.
 RL_INLINE void copy_bytes(const uint8_t* from, uint8_t* to, long count) {
   if (count >= 16) {
     for (long i = 0; i < count - 16; i += 16) __builtin_memcpy(to + i, from + i, 16);
@@ -64,7 +64,7 @@ RL_INLINE void flip_bytes(uint8_t* bytes, long count, uint8_t flip) {
   for (; i < count; ++i) bytes[i] ^= flip;
 }
 
-// A row of a window, of taps at x, x + dilation and so on: those within the image, and filler.
+// Gathers a row of a window: taps at x, x + dilation and so on; taps outside the image give the filler.
 RL_INLINE void gather_taps(const conv_shape& s, const byte_input& in, const uint8_t* line, long x, uint8_t* out) {
   const long channels = s.group_channels();
   if (s.dilation_width == 1 && s.groups == 1) {
@@ -79,7 +79,7 @@ RL_INLINE void gather_taps(const conv_shape& s, const byte_input& in, const uint
     else copy_bytes(line + x * s.channels, out, channels);
 }
 
-// The window of output pixel `row` over the channels of a group.
+// Gathers the window of output pixel `row` over the channels of a group.
 inline void gather_window(const conv_shape& s, const byte_input& in, long group, long row, uint8_t* out) {
   const long width = s.out_width(), pixels = s.out_height() * width, image = row / pixels, at = row % pixels;
   const long y = at / width * s.stride_height - s.pad_height, x = at % width * s.stride_width - s.pad_width;
@@ -94,17 +94,17 @@ inline void gather_window(const conv_shape& s, const byte_input& in, long group,
   if (in.flip) flip_bytes(out, to - out, in.flip);
 }
 
-// A block of rows of A: its bytes, of at most `largest`, with what was cut off them, and widened.
+// A block of rows of A: its bytes, of at most `largest`, its outliers, and its widened rows.
 struct byte_block {
   const uint8_t* rows = nullptr;
-  long row = 0;  // bytes
+  long row = 0;  // in bytes
   int largest = 0;
   int16_t* widened = nullptr;
   bool is_widened = false, is_cut = false;
   byte_outliers outliers = {};
 };
 
-// Cuts the rows of a block; as they were, and not cut, where too much would be cut off.
+// Clips the rows of a block. False, with the rows unchanged, if there are too many outliers.
 RL_INLINE bool cut_block(const conv_shape& s, int cap, uint8_t* rows, long count, byte_outliers& outliers) {
   int32_t found = 0;
   for (long i = 0; i < count; ++i) {
@@ -119,7 +119,7 @@ RL_INLINE bool cut_block(const conv_shape& s, int cap, uint8_t* rows, long count
   return true;
 }
 
-// The largest activation of a block.
+// Returns the largest activation of a block.
 RL_INLINE int largest_of_block(const byte_block& block, long count, long depth) {
   if (multiplies_words()) return 255;
   if (block.row == depth) return largest_byte(block.rows, count * depth);
@@ -128,7 +128,7 @@ RL_INLINE int largest_of_block(const byte_block& block, long count, long depth) 
   return most;
 }
 
-// A block of output pixels. `limits` are those of all panels that it is multiplied with.
+// Gathers a block of output pixels. `limits` are the limits of all panels that it is multiplied with.
 RL_INLINE byte_block gather_block(const conv_shape& s, const byte_input& in, const int32_t* limits, long group, long first,
                                   long count, void* scratch) {
   uint8_t* const own = (uint8_t*)scratch;
@@ -153,13 +153,13 @@ RL_INLINE byte_block gather_block(const conv_shape& s, const byte_input& in, con
   return made;
 }
 
-// Results of a layer: where a group's columns begin, how many it has, and what the sums of each begin with.
+// The columns of a group: the first, their count, and the initial sums of each.
 struct byte_columns {
   long first, count;
   const int32_t* start;
 };
 
-// A block times the panel from column `at` of a group on.
+// Multiplies a block by the panel that begins at column `at` of a group.
 RL_INLINE void multiply_block(byte_block& block, long first, long count, const int8_t* panel, long depth, long at,
                               const byte_columns& columns, const sums_epilogue& emit) {
   const long words = byte_words(depth);
@@ -187,7 +187,7 @@ RL_INLINE void multiply_block(byte_block& block, long first, long count, const i
   }
 }
 
-// What sums of each panel begin with, tile_columns numbers each, and the limits of all panels.
+// Computes the initial sums of each panel, tile_columns numbers each, and the common limits of all panels.
 RL_INLINE void begin_sums(long panels, long depth, const int8_t* packed, int32_t zero, int32_t* start, int32_t* limits) {
   for (long panel = 0; panel < panels; ++panel) {
     const panel_facts* const facts = facts_of(packed + panel * byte_panel_bytes(depth), depth);
@@ -263,13 +263,13 @@ RL_KERNEL void byte_depthwise(const conv_shape& s, byte_input in, const int16_t*
 
 // ---- weights as generated code has them --------------------------------------------------------------------------------
 
-// A weight [outputs, taps * channels / groups] by panels of each group. Called by all threads of a parallel region.
+// Packs a weight [outputs, taps * channels / groups] as panels of each group. Called by all threads of a parallel region.
 inline void pack_byte_layer(const int8_t* weight, long groups, long outputs, long depth, int8_t* packed) {
   for (long group = 0; group < groups; ++group)
     pack_bytes(weight + group * outputs * depth, depth, outputs, packed + group * packed_bytes_size(depth, outputs));
 }
 
-// A weight [channels, taps] as byte_depthwise reads it.
+// Packs a weight [channels, taps] for byte_depthwise.
 inline void pack_byte_taps(const int8_t* weight, long channels, long taps, int16_t* packed) {
   for (const long tap : shared(taps))
     for (long c = 0; c < channels; ++c) packed[tap * channels + c] = weight[c * taps + tap];

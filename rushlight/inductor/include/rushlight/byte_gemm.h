@@ -21,21 +21,21 @@ namespace rl {
 #endif
 
 constexpr int byte_word = 4;       // bytes of a word
-constexpr int chain_lengths = 3;   // products of 1, 2 or 4 words are added up in 16 bits
+constexpr int chain_lengths = 3;   // sums in 16 bits take chains of 1, 2 or 4 words
 constexpr int largest_in_16_bits = 32767;
 
 #ifdef RL_SIGNED_DOT
-constexpr int activation_offset = 128;  // it is taken from activations before they are multiplied
+constexpr int activation_offset = 128;  // subtracted from activations before they are multiplied
 #else
 constexpr int activation_offset = 0;
 #endif
 
 constexpr long byte_words(long depth) { return (depth + byte_word - 1) / byte_word; }
 
-// What follows the words of a panel.
+// The data after the words of a panel.
 struct panel_facts {
-  int32_t sums[tile_columns];  // of the weights of each column
-  int32_t limits[16];          // of chains of 1, 2 and 4 words; the others are zero
+  int32_t sums[tile_columns];  // the sum of each column's weights
+  int32_t limits[16];          // the limits of chains of 1, 2 and 4 words; the others are zero
 };
 
 constexpr long byte_panel_bytes(long depth) {
@@ -48,7 +48,7 @@ RL_INLINE const panel_facts* facts_of(const int8_t* panel, long depth) {
   return (const panel_facts*)(panel + byte_words(depth) * tile_columns * byte_word);
 }
 
-// The largest sum of weights of one sign that a chain of so many words adds up in a lane of 16 bits.
+// Returns the largest sum of weights of one sign that a chain of `length` words adds up in a 16-bit lane.
 inline int chain_limit(const int8_t* panel, long words, int length) {
   int most = 0;
   for (long first = 0; first < words; first += length)
@@ -87,7 +87,7 @@ inline void pack_bytes(const int8_t* weight, long depth, long columns, int8_t* p
 
 typedef int32_t __attribute__((may_alias, aligned(1))) word_in_row;
 
-// Rows of A by a pointer for every three, as word_rows has them; T is uint8_t, or int16_t of widened bytes.
+// Rows of A, by a pointer to every third row, as in word_rows; T is uint8_t, or int16_t for widened bytes.
 template <int Rows, class T> struct rows_by_word {
   static constexpr int count = (Rows + 2) / 3;
   const T* at[count];
@@ -114,8 +114,8 @@ RL_INLINE const vec<int32_t>& panel_word(const int8_t* panel, int word, int j) {
   return *(const vec<int32_t>*)(panel + (word * tile_columns + j * lanes) * byte_word);
 }
 
-// Each way to multiply has `add`, which adds `words` words of rows, times as many of a panel, to sums. `most_rows` are those
-// whose sums and operands fit into registers. A row has `row_words` words of 32 bits for each word of bytes.
+// Each way to multiply has `add`, which adds the products of `words` words of rows and of a panel to sums. `most_rows` is the
+// number of rows whose sums and operands fit into registers. A row has `row_words` 32-bit words for each word of bytes.
 
 // Words of bytes, by one instruction or by plain code.
 struct whole_words {
@@ -142,8 +142,8 @@ struct whole_words {
 };
 
 #ifdef RL_BYTE_PAIRS
-// Products of bytes, added up in 16 bits over `Length` words. The instructions are spelled: words of the panel are operands in
-// memory, so that sums stay in registers and nothing is loaded apart.
+// Products of bytes, added up in 16 bits over `Length` words. Inline assembly makes the panel's words memory operands, so that
+// the sums stay in registers and no separate loads are needed.
 template <int Length> struct chained_words {
   using element = uint8_t;
   static constexpr int words = Length, row_words = 1, most_rows = RL_LANES == 16 ? tile_rows : Length == 1 ? 6 : 5;
@@ -167,7 +167,7 @@ template <int Length> struct chained_words {
   }
 };
 
-// Bytes that were widened to 16 bits: rows by widen_row, those of the panel here, even and odd ones apart.
+// Bytes widened to 16 bits: rows by widen_row, those of the panel here; even and odd bytes are separate.
 struct widened_words {
   using element = int16_t;
   static constexpr int words = 1, row_words = 2, most_rows = RL_LANES == 16 ? tile_rows : 5;
@@ -189,13 +189,13 @@ struct widened_words {
 };
 #endif
 
-// How the words that are left are multiplied where there are too few for a chain.
+// The way to multiply the remaining words, which are too few for a chain.
 template <class Way> struct single_words { using type = Way; };
 #ifdef RL_BYTE_PAIRS
 template <int Length> struct single_words<chained_words<Length>> { using type = chained_words<1>; };
 #endif
 
-// Words of a row as twice as many of 16 bits: of the bytes at even places, and of those at odd ones.
+// Widens the words of a row to twice as many 16-bit words: the even bytes of each word, and the odd ones.
 RL_INLINE void widen_row(const uint8_t* row, long words, int16_t* out) {
   constexpr uint32_t even = 0x00ff00ff;
   for (long i = 0; i < words; ++i) {
@@ -238,7 +238,7 @@ using byte_tile_function = void (*)(const void*, long, const int8_t*, long, int3
 struct byte_way {
   const byte_tile_function* tiles;
   int most_rows;
-  bool widens;  // rows by widen_row
+  bool widens;  // rows must be widened by widen_row
 };
 
 template <class Way, int... Rows> inline const byte_tile_function byte_tiles[] = {byte_tile<Way, Rows>...};
@@ -261,7 +261,7 @@ RL_INLINE bool multiplies_words() { return __builtin_cpu_supports("avx512vnni");
 RL_INLINE bool multiplies_words() { return false; }
 #endif
 
-// The fastest way that is exact for a panel of these limits and activations of at most `largest`.
+// Returns the fastest way that is exact for a panel with these limits and activations of at most `largest`.
 inline byte_way byte_way_for(const int32_t* limits, int largest) {
   if (multiplies_words()) return way_of<whole_words>();
   if (limits[2] * largest <= largest_in_16_bits) return way_of<chained_words<4>>();
@@ -276,7 +276,7 @@ inline byte_way byte_way_for(const int32_t*, int) { return way_of<whole_words>()
 
 typedef uint8_t byte_vector __attribute__((vector_size(4 * lanes)));
 
-// The largest of some bytes.
+// Returns the largest of `count` bytes.
 inline int largest_byte(const uint8_t* x, long count) {
   constexpr long width = sizeof(byte_vector);
   byte_vector most{};
@@ -293,7 +293,7 @@ inline int largest_byte(const uint8_t* x, long count) {
 
 // ---- outliers ----------------------------------------------------------------------------------------------------------
 
-// What is cut off rows of activations: for row i those from starts[i] up to starts[i + 1], each k + 2^16 * (activation - cap).
+// The outliers of clipped rows: those of row i are found[starts[i]..starts[i + 1]), each k + 2^16 * (activation - cap).
 struct byte_outliers {
   int32_t* starts;
   int32_t* found;
@@ -301,14 +301,14 @@ struct byte_outliers {
 };
 
 #ifdef RL_BYTE_PAIRS
-// Cuts a row at `cap`; false where there is no room for what was cut off.
+// Clips a row at `cap`; false if there is no room for its outliers.
 RL_INLINE bool cut_row(uint8_t* row, long depth, int cap, byte_outliers& out, int32_t& count) {
   typedef uint8_t part __attribute__((vector_size(32)));
   typedef char signs __attribute__((vector_size(32)));
   const part most = part{} + (uint8_t)cap;
   long k = 0;
   for (; k + 32 <= depth; k += 32) {
-    if (k + 64 <= depth) {  // mostly, two parts have nothing to be cut
+    if (k + 64 <= depth) {  // most often, neither of two parts has an outlier
       const part first = load_bytes<part>(row + k), second = load_bytes<part>(row + k + 32);
       if (!__builtin_ia32_pmovmskb256(bitcast<signs>((first > most) | (second > most)))) {
         k += 32;
@@ -335,7 +335,7 @@ RL_INLINE bool cut_row(uint8_t* row, long depth, int cap, byte_outliers& out, in
   return true;
 }
 
-// c[r][0..NR) += what was cut off row first + r times the panel.
+// c[r][0..NR) += the outliers of row first + r times the panel.
 RL_INLINE void add_outliers(const byte_outliers& outliers, row_block rows, const int8_t* panel, int32_t* c) {
   for (int r = 0; r < rows.rows; ++r)
     for (long i = outliers.starts[rows.first + r]; i < outliers.starts[rows.first + r + 1]; ++i) {
@@ -349,12 +349,13 @@ RL_INLINE void add_outliers(const byte_outliers& outliers, row_block rows, const
     }
 }
 
-constexpr float chain_costs[chain_lengths] = {7, 6, 5.5f};  // instructions that a word of a row takes with a panel
+constexpr float chain_costs[chain_lengths] = {7, 6, 5.5f};  // the instructions that a word of a row takes with a panel
 constexpr float outlier_cost = 20, widened_cost = 12;
 constexpr long sampled = 1024;
 
-// Where to cut rows of activations of at most `largest`, or `largest` where that does not pay: what many words may be added up
-// for, if few of the activations are larger. `limits` are those of all panels; some of the activations are looked at.
+// Returns the value at which to clip rows of activations of at most `largest`; `largest` itself if clipping does not pay. It is
+// the largest activation for which chains of words are exact, if few activations exceed it. `limits` are the common limits of
+// all panels; only a sample of the activations is examined.
 inline int choose_cap(const int32_t* limits, int largest, const uint8_t* rows, long row, long count, long depth) {
   if (multiplies_words()) return largest;
   int caps[chain_lengths];

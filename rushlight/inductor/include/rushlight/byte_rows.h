@@ -5,15 +5,15 @@
 #include <rushlight/parallel.h>
 
 #if defined(__AVX2__) && !(defined(__AVX512VNNI__) && defined(__AVX512VL__))
-#define RL_PAIRS_OF_BYTES  // products of bytes are added in pairs first, to words
+#define RL_PAIRS_OF_BYTES  // products of bytes are first added in pairs, to words
 #endif
 
 namespace rl {
 
 // ---- products --------------------------------------------------------------------------------------------------------
 
-// What a few products of bytes are added to before they become 32-bit integers, and how many times it takes four products a
-// lane of unsigned bytes up to `largest` with signed ones of at least -127.
+// The type in which a few products of bytes are added before they become 32-bit integers. steps_of: how many times it can add
+// four products a lane, of unsigned bytes up to `largest` and signed bytes of at least -127, without overflow.
 #ifdef RL_PAIRS_OF_BYTES
 using few_products = part_words;
 constexpr int steps_of(int largest) { return largest > 64 ? 1 : largest > 32 ? 2 : largest > 16 ? 4 : 8; }
@@ -55,7 +55,8 @@ RL_INLINE quads in_quads(few_products sum) {
 #endif
 }
 
-// Signed bytes w times a are size_of(w) times signed_like(a, w).
+// Splits a product of signed bytes: w * a = size_of(w) * signed_like(a, w). Where one factor of the instruction is unsigned,
+// these are |w|, and a with w's sign.
 RL_INLINE part_unsigned size_of(part_bytes w) {
 #if defined(__AVX2__)
   part_unsigned size;
@@ -82,7 +83,7 @@ RL_INLINE part_bytes signed_like(part_bytes a, part_bytes w) {
 #endif
 }
 
-// Sums of four products each.
+// Returns sums of four products each.
 RL_INLINE quads dot_quads(part_unsigned w, part_bytes a) {
   few_products sum{};
   add_products(sum, w, a);
@@ -93,7 +94,7 @@ RL_INLINE quads dot_quads(part_bytes w, part_bytes a) { return dot_quads(size_of
 
 // ---- rows as bytes ---------------------------------------------------------------------------------------------------
 
-// Where the rows of A lie as bytes: their integers, then a scale for each part, then the sum of each part's elements.
+// The rows of A as bytes: their integers, then a scale for each part, then the sum of each part's elements.
 struct byte_rows {
   const int8_t* integers;
   const float *scales, *sums;
@@ -102,15 +103,15 @@ struct byte_rows {
   RL_INLINE byte_rows(const int8_t* data, long rows, long depth)
       : integers(data), scales((const float*)(data + rows * depth)), sums(scales + rows * (depth / part_size)), depth(depth) {}
 
-  // From an element of a row on, which begins a part.
+  // Return pointers to an element of a row that begins a part.
   RL_INLINE const int8_t* integers_at(long row, long element) const { return integers + row * depth + element; }
   RL_INLINE const float* scales_at(long row, long element) const { return scales + (row * depth + element) / part_size; }
   RL_INLINE const float* sums_at(long row, long element) const { return sums + (row * depth + element) / part_size; }
 };
 
-constexpr float least_scale = 0x1p-126f;  // below it parts count as zeros
+constexpr float least_scale = 0x1p-126f;  // parts with a smaller scale count as zeros
 
-// A row of K floats, `step` apart, as bytes.
+// Rounds a row of K floats, `step` apart, to bytes.
 RL_INLINE void round_row(const float* a, long step, long depth, int8_t* integers, float* scales, float* sums) {
   for (long part = 0; part < depth / part_size; ++part, a += part_size * step, integers += part_size) {
     float values[part_size], most = 0, poison = 0;
@@ -120,7 +121,7 @@ RL_INLINE void round_row(const float* a, long step, long depth, int8_t* integers
       most = size > most ? size : most;
       poison += values[i] - values[i];
     }
-    if (!(poison == 0)) {  // infinity or NaN, which no byte holds: all sums become NaN
+    if (!(poison == 0)) {  // infinity or NaN, which bytes can't represent: make all sums NaN
       __builtin_memset(integers, 0, part_size);
       scales[part] = sums[part] = poison;
       continue;

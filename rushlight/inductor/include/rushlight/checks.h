@@ -1,11 +1,11 @@
-// Checks that generated kernels make on data: an index read from memory must lie inside what it indexes. And of places.
+// Checks that generated kernels make on data: for example, an index read from memory must be in range.
 #pragma once
 
 #include <rushlight/vec.h>
 
 namespace rl {
 
-constexpr int index_error = 1;  // or another that eager reports
+constexpr int index_error = 1;  // an index is out of range, or another error that eager reports
 constexpr int no_solution = 2;  // a matrix is singular or not positive-definite, or an iteration does not converge
 
 RL_INLINE void report(int* status, int reason) { __atomic_store_n(status, reason, __ATOMIC_RELAXED); }
@@ -18,7 +18,7 @@ template <bool Wrap> RL_INLINE long checked_index(int64_t index, long size, int*
   return 0;
 }
 
-// The same of one index or of each lane's.
+// The same for one index, or for each lane's.
 template <bool Wrap> RL_INLINE int64_t checked_places(int64_t index, long size, int* status) {
   return checked_index<Wrap>(index, size, status);
 }
@@ -32,7 +32,7 @@ template <bool Wrap> RL_INLINE vec<int64_t> checked_places(vec<int64_t> index, l
   return choose(outside, zero, index);
 }
 
-// Integer divisors, none of which may be 0.
+// Returns integer divisors; sets *status if one is 0.
 template <class V> RL_INLINE V nonzero_divisor(V v, int* status) {
   bool found;
   if constexpr (is_vector<V>) found = any_bit(compare(v, splat<V>(0), [](auto x, auto y) { return x == y; }));
@@ -41,7 +41,7 @@ template <class V> RL_INLINE V nonzero_divisor(V v, int* status) {
   return v;
 }
 
-// `v`, of which a condition must hold.
+// Returns `v`; sets *status unless a condition holds.
 template <class V, class M> RL_INLINE V required(V v, M holds, int* status) {
   bool found;
   if constexpr (is_vector<V>) found = any_bit(~holds);

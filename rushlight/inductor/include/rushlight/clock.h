@@ -1,4 +1,4 @@
-// How long each kernel of a graph takes, for programs that are built to be measured.
+// The time that each kernel of a graph takes, for programs that are built to be profiled.
 #pragma once
 
 #include <rushlight/parallel.h>
@@ -7,15 +7,15 @@ extern "C" int clock_gettime(int clock, struct timespec* time);  // <time.h> is 
 
 namespace rl {
 
-// Nanoseconds since some moment.
+// Nanoseconds since an arbitrary moment.
 RL_INLINE int64_t nanoseconds() {
   long time[2];
-  clock_gettime(1, (struct timespec*)time);  // CLOCK_MONOTONIC, of seconds and nanoseconds
+  clock_gettime(1, (struct timespec*)time);  // CLOCK_MONOTONIC, in seconds and nanoseconds
   return (int64_t)time[0] * 1000000000 + time[1];
 }
 
-// A kernel ends when all its pieces are done, whether or not all threads have come to it. So the first thread behind a kernel looks
-// at the time; a thread that was away meanwhile finds that done. One clock serves all threads of a call.
+// A kernel ends when all its pieces are done, even if some thread has not reached it yet. So the first thread after a kernel
+// reads the time; a thread that arrives later finds that done. One clock serves all threads of a call.
 class kernel_clock {
  public:
   explicit kernel_clock(int64_t* spent) : spent_(spent) {}
@@ -35,7 +35,7 @@ class kernel_clock {
         __atomic_store_n(&next_, kernel + 1, __ATOMIC_RELEASE);
         return;
       }
-      next = __atomic_load_n(&next_, __ATOMIC_ACQUIRE);  // another thread is at it
+      next = __atomic_load_n(&next_, __ATOMIC_ACQUIRE);  // another thread updates it now
     }
   }
 

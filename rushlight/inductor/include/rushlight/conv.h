@@ -1,7 +1,7 @@
-// Two-dimensional convolution, forward, fp32, NCHW, as an implicit product: the weight [O, C/g, kh, kw] is the left
-// operand as it lies, and panels of NR output pixels (im2col) are packed per thread just before they are used. The rows
-// of the epilogue (epilogue.h) are image * O + output channel, and its columns output pixels, row * out_width + column.
-// Depthwise convolutions go directly, channel by channel.
+// Two-dimensional convolution, forward, fp32, NCHW, as an implicit matrix product: the weight [O, C/g, kh, kw] is the left
+// operand, read in place, and panels of NR output pixels (im2col) are packed per thread just before they are used. The rows of
+// the epilogue (epilogue.h) are image * O + output channel, its columns are output pixels, row * out_width + column. Depthwise
+// convolutions are computed directly, channel by channel.
 #pragma once
 
 #include <rushlight/gemm.h>
@@ -33,14 +33,14 @@ struct conv_span {
   int to, count;
 };
 
-// Scratch of one thread: the panel and, for each kernel tap, its spans (or, depthwise,
-// one padded plane and one output row).
+// Scratch memory of one thread: the panel and the spans of each kernel tap, or, for depthwise convolutions, one padded plane
+// and one output row.
 constexpr long conv_spans(const conv_shape& s) { return s.kernel_height * s.kernel_width * tile_columns; }
 constexpr long conv2d_scratch_bytes(const conv_shape& s) {
   const long panel = s.depth() * tile_columns * (long)sizeof(float);
   const long taps = s.kernel_height * s.kernel_width;
   const long spans = conv_spans(s) * (long)sizeof(conv_span) + (taps + 1) * (long)sizeof(long);
-  const long read_ahead = (s.stride_width + 5) * lanes + s.out_width();  // and the row of results
+  const long read_ahead = (s.stride_width + 5) * lanes + s.out_width();  // also covers the row of results
   const long plane = ((s.height + 2 * s.pad_height) * (s.width + 2 * s.pad_width) + read_ahead) * (long)sizeof(float);
   const long bytes = panel + spans > plane ? panel + spans : plane;
   return (bytes + 63) / 64 * 64;
@@ -54,7 +54,7 @@ void conv2d_depthwise(const float* x, const float* weight, const conv_shape& s, 
 RL_INLINE long ceil_div(long a, long b) { return a > 0 ? (a + b - 1) / b : -(-a / b); }
 
 #ifndef RL_PREBUILT
-// Every `stride`-th float from p; reads nothing past the last one wanted.
+// Loads every `stride`-th float from p; reads nothing beyond the last one needed.
 RL_INLINE vec<float> load_stepped(const float* p, long stride) {
   const vector_lane lane;
   if (stride == 1) return lane.load(p);
@@ -64,7 +64,7 @@ RL_INLINE vec<float> load_stepped(const float* p, long stride) {
   return interleave(lane.load(p), lane.load(p + lanes - 1), pick);
 }
 
-// Short and odd lengths are covered by two overlapping copies.
+// Copies a span; short and odd lengths are covered by two overlapping copies.
 RL_INLINE void copy_span(const float* from, long stride, float* to, int count) {
   if (count >= lanes) {
     int i = 0;
@@ -81,7 +81,7 @@ RL_INLINE void copy_span(const float* from, long stride, float* to, int count) {
   }
 }
 
-// The spans of pixels [first, first + count) for every kernel tap: starts[tap] .. starts[tap + 1] in `spans`.
+// Finds the spans of pixels [first, first + count) for every kernel tap: starts[tap] .. starts[tap + 1] in `spans`.
 RL_KERNEL void find_spans(const conv_shape& s, long first, long count, conv_span* spans, long* starts) {
   const long out_width = s.out_width();
   long used = 0, tap = 0;
@@ -104,7 +104,7 @@ RL_KERNEL void find_spans(const conv_shape& s, long first, long count, conv_span
   starts[tap] = used;
 }
 
-// The panel of im2col for pixels [first, first + count) of one group's channels, which begin at x.
+// Packs the im2col panel of pixels [first, first + count) of one group's channels, which begin at x.
 RL_KERNEL void pack_pixels(const conv_shape& s, const float* x, long first, long count, void* scratch) {
   float* panel = (float*)scratch;
   conv_span* spans = (conv_span*)(panel + s.depth() * tile_columns);
@@ -143,7 +143,7 @@ RL_KERNEL void conv2d_product(const row_cut<float>& cut, const float* x, const f
   }
 }
 
-// One input plane with its zero border.
+// Copies one input plane with its zero border.
 RL_INLINE void pad_plane(const conv_shape& s, const float* x, float* out) {
   const long width = s.width + 2 * s.pad_width, height = s.height + 2 * s.pad_height;
   if (s.padded()) __builtin_memset(out, 0, width * height * sizeof(float));
@@ -151,7 +151,8 @@ RL_INLINE void pad_plane(const conv_shape& s, const float* x, float* out) {
     __builtin_memcpy(out + (y + s.pad_height) * width + s.pad_width, x + y * s.width, s.width * sizeof(float));
 }
 
-// `Vectors` vectors of one output row, `at` being the first tap of the first. Stride is the stride along a row, or 0.
+// Computes `Vectors` vectors of one output row; `at` is the first tap of the first pixel. Stride is the stride along a row, or
+// 0 if it is not known at compile time.
 template <int Vectors, int Stride>
 RL_INLINE void depthwise_vectors(const conv_shape& s, const float* at, const float* weight, float* out) {
   const long width = s.width + 2 * s.pad_width, stride = Stride ? Stride : s.stride_width;
@@ -165,7 +166,7 @@ RL_INLINE void depthwise_vectors(const conv_shape& s, const float* at, const flo
   RL_UNROLL for (int j = 0; j < Vectors; ++j) vector_lane{}.store(out + j * lanes, sum[j]);
 }
 
-// One output row in whole vectors: what lies beyond its end is computed from the next row, and not used.
+// Computes one output row in whole vectors: values beyond its end come from the next row, and are not used.
 template <int Stride>
 __attribute__((noinline)) void depthwise_row(const conv_shape& s, const float* plane, const float* weight, float* out) {
   long i = 0;
@@ -202,7 +203,7 @@ RL_INLINE void conv2d(const float* x, const float* weight, const conv_shape& sha
   if (shape.group_channels() == 1 && (shape.groups > 1 || shape.outputs == 1))
     return conv2d_depthwise(x, weight, shape, own, emit);
   conv_shape s = shape;
-  if (s.pointwise()) s.width *= s.height, s.height = 1;  // the rows of an image are one
+  if (s.pointwise()) s.width *= s.height, s.height = 1;  // treats an image as a single row
   conv2d_product(row_cut<float>(s.outputs / s.groups), x, weight, s, own, emit);
 }
 

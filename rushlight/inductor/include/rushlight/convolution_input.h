@@ -45,7 +45,7 @@ constexpr gradient_phase phase_across(const conv_shape& s, long remainder) {
   return phase_of(s.width, s.kernel_width, s.stride_width, s.pad_width, s.dilation_width, remainder);
 }
 
-// The outputs that all phases read along a dimension: `count` from `low` on. Those outside of the image are zeros.
+// The outputs that all phases read along a dimension: `count`, beginning with `low`. Outputs outside of the image are zeros.
 struct gradient_window {
   long low, count;
 };
@@ -77,17 +77,17 @@ constexpr long input_gradient_scratch_bytes(const conv_shape& s, long threads) {
   return copies + threads * ((s.kernel_height * s.kernel_width * (long)sizeof(long) + 63) / 64 * 64);
 }
 
-// The weight [O, C, kh, kw] by strides, as the panels of each phase, [ceil(C / NR)][taps of the phase, flipped][O][NR], one
+// Packs the weight [O, C, kh, kw] by strides as panels of each phase, [ceil(C / NR)][taps of the phase, flipped][O][NR], one
 // phase after the other. Called by all threads of a region, or by one.
 void pack_gradient_filter(const float* weight, image_strides at, const conv_shape& s, float* packed);
 
-// grad: the gradient of the result by strides; packed: pack_gradient_filter's; s: the convolution's shape, with one group.
+// grad: the gradient of the result, by strides; packed: from pack_gradient_filter; s: the convolution's shape, with one group.
 // Ends with a barrier.
 void conv2d_input_gradient(const float* grad, image_strides at, const float* packed, const conv_shape& s, void* scratch,
                            epilogue emit);
 
 #ifndef RL_PREBUILT
-// One tap's weights of up to a vector of channels: out[o][0..lanes), NR apart.
+// Packs one tap's weights of up to a vector of channels: out[o][0..lanes), NR apart.
 RL_KERNEL void copy_tap(const float* from, const image_strides& at, long rows, long outputs, float* out) {
   for (long o = 0; o < outputs; ++o, out += tile_columns, from += at.image) {
     if (rows < lanes)
@@ -97,8 +97,8 @@ RL_KERNEL void copy_tap(const float* from, const image_strides& at, long rows, l
   }
 }
 
-// All taps, up to a vector of them, of as many channels, which lie one behind the other; `step` floats further on the same of
-// the next output. Tap t goes to to[t], NR apart. Whole vectors are read as far as `end`.
+// Packs up to a vector of taps of as many channels, which are consecutive in memory; the next output's are `step` floats
+// further. Tap t goes to to[t], NR apart. Whole vectors are read up to `end`.
 RL_KERNEL void copy_taps(const float* from, long step, long taps, long rows, long outputs, const float* end,
                          float* const* to) {
   for (long o = 0; o < outputs; ++o, from += step) {
@@ -138,8 +138,8 @@ RL_KERNEL void pack_gradient_filter(const float* weight, image_strides at, const
   }
 }
 
-// `count` images of gradients, channels-last, over the rows and columns of the windows. Shared by all threads; ends with
-// a barrier.
+// Copies `count` images of gradients, channels-last, with the rows and columns that the windows cover. The copy is shared by
+// all threads; ends with a barrier.
 RL_KERNEL void frame_gradients(const float* grad, const image_strides& at, const conv_shape& s, long count,
                                float* out) {
   const gradient_window down = window_down(s), across = window_across(s);
@@ -163,12 +163,12 @@ RL_KERNEL void frame_gradients(const float* grad, const image_strides& at, const
   }
 }
 
-// Hands a strip's results to the epilogue, each at its place among the input's pixels.
+// Passes a strip's results to the epilogue, each with its pixel of the input.
 RL_INLINE void emit_phase(const float* c, const strip_split& split, const strip& part, const conv_shape& s,
                           const gradient_phase& down, const gradient_phase& across, long images, long channel,
                           const epilogue& emit) {
   const long left = s.channels - channel, wide = left < tile_columns ? left : tile_columns;
-  const long together = s.stride_height == 1 && s.stride_width == 1 ? part.rows : 1;  // pixels side by side
+  const long together = s.stride_height == 1 && s.stride_width == 1 ? part.rows : 1;  // consecutive pixels
   for (int r = 0; r < part.rows; r += (int)together) {
     long row = part.row, column = part.column + r;
     if (split.paired && r >= split.width) ++row, column -= split.width;
@@ -213,8 +213,8 @@ RL_KERNEL void conv2d_input_gradient(const float* grad, image_strides at, const 
         __builtin_memset(sums, 0, sizeof sums);
       }
       const long depth = reads ? in.f.runs * in.f.run : 0;
-      bool found = !reads;  // runs, at the first task: see parallel.h
-      for (const long task : shared(panels * groups)) {  // panel by panel, so that a thread keeps its panel cached
+      bool found = !reads;  // whether the runs were found: at the first task, see parallel.h
+      for (const long task : shared(panels * groups)) {  // panel by panel, so that a thread's panel stays cached
         const long channel = task / groups * tile_columns, first = task % groups * group;
         const long end = first + group < strips ? first + group : strips;
         if (!found) find_runs(part, at, in.f, offsets), found = true;

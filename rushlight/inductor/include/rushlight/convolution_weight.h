@@ -1,19 +1,19 @@
 // The gradient of a convolution's weight, fp32. Results go to an epilogue (epilogue.h): a row is an output channel, and its
 // columns are the [C / g, kh, kw] of a filter in row-major order.
 //
-// It is a product over all output pixels: rows are output channels, of which a pixel's lie side by side, columns are taps
-// and channels, of which a row of taps lies side by side in a channels-last image. A tile of sums stays in registers while
-// pixels go by. With few channels both factors are read where they lie (the input in a copy with its border). The pixels of
-// many channels lie so far apart that they would fall on the same few places of a cache: each thread packs what its tiles
-// read over and over, for a few pixels at a time. Every thread has tiles of its own, so that nothing has to be added up
-// across threads, and results do not depend on how many there are.
+// It is a product over all output pixels. Its rows are output channels, which are contiguous for a pixel; its columns are taps
+// and channels, and a row of taps is contiguous in a channels-last image. A tile of sums stays in registers while the loop goes
+// over pixels. With few channels both factors are read in place (the input from a copy with its border). With many channels,
+// pixels are so far apart that they would map to few cache sets: each thread then packs what its tiles read repeatedly, for a
+// few pixels at a time. Each thread has its own tiles, so that nothing is added up across threads, and results do not depend on
+// the number of threads.
 #pragma once
 
 #include <rushlight/winograd_weight.h>
 
 namespace rl {
 
-// How the columns of the product lie: `runs` runs of `run` channels and taps side by side, cut into panels.
+// The columns of the product: `runs` runs of `run` contiguous channels and taps, cut into panels.
 struct weight_columns {
   long runs, run, panels_each;
   bool joined;  // a run is a row of taps rather than one tap
@@ -34,16 +34,16 @@ constexpr long framed_at_once(const conv_shape& s) {
   return fit < 1 ? 1 : fit < s.images ? fit : s.images;
 }
 
-// Whether threads pack what tiles read: it has to be read often enough.
+// Whether threads pack what tiles read. It pays if it is read often enough.
 constexpr bool packs_pixels(const conv_shape& s) {
   return s.group_channels() % tile_columns == 0 && s.group_channels() * s.stride_width >= 128 &&
          s.kernel_height * s.kernel_width > 1 && s.outputs / s.groups >= 48;
 }
-constexpr long pixels_at_once = 192;  // whose columns, with a block of rows, fit a first-level cache
-constexpr long blocks_at_once = 40;   // row blocks whose rows of so many pixels fit a second-level cache
+constexpr long pixels_at_once = 192;  // the columns of so many pixels, with a block of rows, fit a first-level cache
+constexpr long blocks_at_once = 40;   // so many row blocks, for pixels_at_once pixels, fit a second-level cache
 
-// Parts of scratch memory in floats: images with their border (read beyond the end by up to a panel), tiles of sums, and
-// for each thread what it packs, or a filter's worth and, depthwise, planes of channels.
+// Parts of scratch memory in floats: images with their border (read beyond the end by up to a panel), tiles of sums, and for
+// each thread its packed factors, or one filter's sums and, for depthwise convolutions, planes of channels.
 constexpr long weight_frame_floats(const conv_shape& s) {
   return (framed_at_once(s) * framed_image_size(s) + tile_columns + 15) / 16 * 16;
 }
@@ -65,21 +65,21 @@ constexpr long weight_winograd_scratch_bytes(const conv_shape& s, long threads) 
   return largest(weight_gradient_scratch_bytes(s, threads), parts_of_winograd_weight(s).floats(threads) * (long)sizeof(float));
 }
 
-// x by strides; grad, the gradient of the result, by strides, its channels side by side; or, with a channel to a group, x and
-// grad row-major. s: the convolution's shape. `last`: columns are [kh, kw, C / g] instead. Ends with a barrier.
+// x and grad, the gradient of the result, by strides, grad with contiguous channels; if each group has one channel, both are
+// row-major. s: the convolution's shape. `last`: columns are [kh, kw, C / g] instead. Ends with a barrier.
 void conv2d_weight_gradient(const float* x, const image_strides& at, const float* grad, const image_strides& grad_at, bool last,
                             const conv_shape& s, void* scratch, epilogue emit);
 
-// The same of 3 x 3 without steps or groups, channels of both side by side, by Winograd's algorithm.
+// The same for 3 x 3 filters with stride 1, without groups, and with contiguous channels of both, by Winograd's algorithm.
 void conv2d_weight_winograd(const float* x, const image_strides& at, const float* grad, const image_strides& grad_at, bool last,
                             const conv_shape& s, void* scratch, epilogue emit);
 
 #ifndef RL_PREBUILT
-// One group's factors, and where its sums are.
+// One group's factors and sums.
 struct weight_factors {
   const float* x;
   image_strides x_at;
-  long height, width, pad_height, pad_width;  // of the image, and what tells it from its border
+  long height, width, pad_height, pad_width;  // of the image; the padding tells pixels from the border
   const float* grad;
   image_strides grad_at;
   weight_columns columns;
@@ -87,12 +87,12 @@ struct weight_factors {
 
 // ---- factors where they lie ------------------------------------------------------------------------------------------
 
-// Output pixels: `images` x `rows` x `columns`, by the strides of one of the two factors.
+// Output pixels: `images` x `rows` x `columns`, with the strides of one of the two factors.
 struct pixel_block {
   long images, rows, columns;
 };
 
-// A factor's channels, pixel after pixel; those of a later pixel are brought into the cache meanwhile.
+// A factor's channels, pixel after pixel; those of a later pixel are prefetched.
 struct pixels_across : rows_across {
   RL_INLINE void next() {
     __builtin_prefetch(at + 8 * column);
@@ -123,7 +123,7 @@ __attribute__((noinline)) void weight_tile(const pixel_block& count, const float
 
 using weight_function = decltype(&weight_tile<1>);
 
-// The tile that adds up so many rows. Hidden, so that every library has its own table.
+// The tile function for so many rows. It has hidden visibility, so that every library has its own table.
 __attribute__((visibility("hidden"))) RL_INLINE weight_function weight_tile_of(int rows) {
 #define RL_SUMS_ADDRESS(rows, ...) weight_tile<rows>,
   static constexpr weight_function tiles[] = {RL_EACH_TILE(RL_SUMS_ADDRESS)};
@@ -135,7 +135,7 @@ RL_KERNEL void add_pixels(const weight_factors& f, const conv_shape& s, long ima
   const row_blocks rows(s.outputs / s.groups);
   const long blocks = rows.count;
   const long height = s.out_height(), width = s.out_width(), cached = (1L << 17) / (s.outputs + s.channels);
-  const long together = cached < 128 ? 128 : cached;  // pixels that tiles pass over while they stay in the cache
+  const long together = cached < 128 ? 128 : cached;  // pixels that tiles go over while these stay in the cache
   const long at_once = together / (height * width) ? together / (height * width) : 1;
   const long rows_at_once = height * width <= together ? height : together / width ? together / width : 1;
   const long count = f.columns.panels() * blocks;
@@ -162,7 +162,7 @@ RL_KERNEL void add_pixels(const weight_factors& f, const conv_shape& s, long ima
 
 // ---- packed factors ---------------------------------------------------------------------------------------------------
 
-// use(image, row, column, count, before) for the parts of the `count` output pixels from `first` on that lie in a row each.
+// Calls use(image, row, column, count, before) for each part of the `count` output pixels from `first` on that lies in one row.
 template <class F> RL_INLINE void each_run(const conv_shape& s, long first, long count, const F& use) {
   const long height = s.out_height(), width = s.out_width();
   long column = first % width, row = first / width % height, image = first / width / height;
@@ -174,7 +174,7 @@ template <class F> RL_INLINE void each_run(const conv_shape& s, long first, long
   }
 }
 
-// The numbers of output pixels of a row whose tap lies inside the image, of `count` ones from `first` on.
+// The output pixels of a row whose tap lies inside the image, among `count` from `first` on.
 struct pixels_inside {
   long begin, end;
 
@@ -183,7 +183,7 @@ struct pixels_inside {
         end(largest(smallest(ceil_div(size - place, stride) - first, count), begin)) {}
 };
 
-// out[pixel][0..NR) = what a tap reads, of the channels from `channel` on, for the output pixels [first, first + count).
+// out[pixel][0..NR) = the channels from `channel` on that a tap reads, for the output pixels [first, first + count).
 RL_INLINE void pack_pixels(const weight_factors& f, const conv_shape& s, long first, long count, long ky, long kx,
                            long channel, float* out) {
   const long step = f.x_at.column * s.stride_width, left = kx * s.dilation_width - f.pad_width;
@@ -201,7 +201,7 @@ RL_INLINE void pack_pixels(const weight_factors& f, const conv_shape& s, long fi
   });
 }
 
-// Adds the pixels of `images` images to this thread's tiles; columns are taps one by one. packed: where it packs them.
+// Adds the pixels of `images` images to this thread's tiles; columns are single taps. packed: the thread's packing buffer.
 __attribute__((visibility("hidden"))) RL_KERNEL void add_packed_pixels(const weight_factors& f, const conv_shape& s,
                                                                         long images, float* packed, float* tiles, bool first) {
   const row_cut<float> cut(s.outputs / s.groups);
@@ -232,13 +232,13 @@ __attribute__((visibility("hidden"))) RL_KERNEL void add_packed_pixels(const wei
 
 // ---- the product ---------------------------------------------------------------------------------------------------
 
-// Some of a filter's sums that lie side by side.
+// Some contiguous sums of a filter.
 struct sums_aside {
   const float* at;
   long count;
 };
 
-// Those of a row of tiles for a tap's channels from `channel` on.
+// The sums of a row of tiles for a tap's channels from `channel` on.
 RL_INLINE sums_aside sums_of(const weight_columns& columns, const conv_shape& s, const float* tiles, long tap, long channel) {
   const long run = columns.joined ? tap / s.kernel_width : tap;
   const long at = (columns.joined ? tap % s.kernel_width * s.group_channels() : 0) + channel;
@@ -253,12 +253,12 @@ template <class Sums> RL_INLINE void turn_filter(const conv_shape& s, const Sums
     vec<float> block[lanes] = {};
     for (long t = 0; t < taps; ++t) block[t] = vector_lane{}.load(sums(t, channel).at);
     transpose(block);
-    // What is stored beyond a channel's taps is overwritten by the next channel's.
+    // Values stored beyond a channel's taps are overwritten by the next channel's.
     RL_UNROLL for (int c = 0; c < lanes; ++c) vector_lane{}.store(out + (channel + c) * taps, block[c]);
   }
 }
 
-// A filter's sums, as [kh][kw][C / g] where `last`, else as [C / g][kh][kw], of which sums(tap, channel) are side by side.
+// Stores a filter's sums, as [kh][kw][C / g] if `last`, else as [C / g][kh][kw]; sums(tap, channel) are contiguous.
 template <class Sums> RL_INLINE void gather_filter(const conv_shape& s, const Sums& sums, bool last, float* out) {
   const long channels = s.group_channels(), taps = s.kernel_height * s.kernel_width;
   if (!last && channels % lanes == 0 && taps <= lanes) return turn_filter(s, sums, out);
@@ -325,12 +325,12 @@ RL_KERNEL void weight_product(const float* x, const image_strides& at, const flo
 
 // ---- Winograd ------------------------------------------------------------------------------------------------------
 
-// False, and nothing handed on, where a result is not finite.
+// Returns false, without storing anything, if a result is not finite.
 RL_KERNEL bool winograd_weight_product(const float* x, const image_strides& at, const float* grad, const image_strides& grad_at,
                                        const conv_shape& s, bool last, void* scratch, epilogue emit) {
   const winograd_weight_parts parts = parts_of_winograd_weight(s);
   float *factors = (float*)scratch, *sums = factors + parts.grad.floats() + parts.input.floats();
-  float* own = sums + parts.sums.floats();  // of each thread, a filter and whether its results are finite
+  float* own = sums + parts.sums.floats();  // of each thread: one filter, and whether its results are finite
   float *filter = own + thread_index() * parts.thread_floats(), *finite = filter + parts.filter;
   winograd_weight_sums(x, at, grad, grad_at, s, parts, factors, sums);
   *finite = 1.0f;
@@ -355,7 +355,7 @@ RL_KERNEL bool winograd_weight_product(const float* x, const image_strides& at, 
 
 // ---- depthwise -----------------------------------------------------------------------------------------------------
 
-// Channels are the lanes, which takes planes that are transposed first.
+// The lanes are channels; planes are transposed for that first.
 
 // A vector's worth of channels, planes of `pixels`, as [pixels][lanes]; the plane of channel c is `share` apart from c - share.
 RL_INLINE void interleave_planes(const float* planes, long first, long count, long share, long pixels, float* out) {
@@ -364,7 +364,7 @@ RL_INLINE void interleave_planes(const float* planes, long first, long count, lo
     for (long i = 0; i < pixels; ++i) out[i * lanes + c] = c < count ? planes[(first + c) / share * pixels + i] : 0.0f;
 }
 
-// Adds to each lane the products of its channel along a row: `count` values of grad, and those of x `stride` apart.
+// Adds to each lane the products of its channel along a row: `count` values of grad, and values of x `stride` apart.
 RL_INLINE vec<float> row_products(const float* x, long stride, const float* grad, long count) {
   vec<float> sum[4] = {};
   long i = 0;
@@ -375,7 +375,7 @@ RL_INLINE vec<float> row_products(const float* x, long stride, const float* grad
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-// The sums over an image of the products of a tap, whose input lies inside.
+// The sums over an image of the products of a tap; the tap's input lies inside.
 RL_INLINE vec<float> tap_products(const conv_shape& s, const float* x, const float* grad, long ky, long kx) {
   const long left = kx * s.dilation_width - s.pad_width, top = ky * s.dilation_height - s.pad_height;
   const long first = left < 0 ? ceil_div(-left, s.stride_width) : 0, width = s.out_width();

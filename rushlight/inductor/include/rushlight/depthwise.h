@@ -1,33 +1,33 @@
-// Depthwise convolution of channels-last images, fp32, and its gradients: lanes along the channels. Results go to an
-// epilogue as in image.h; those of the weight's gradient as in convolution_weight.h.
+// Depthwise convolution of channels-last images, fp32, and its gradients: lanes along the channels. Results go to an epilogue
+// as in image.h; those of the weight's gradient as in convolution_weight.h.
 //
-// The channels go by a panel's width at a time. The rows that the taps of a result's row read are copied, with the zeros
-// around them, into a ring where the pixels of these channels lie side by side: each row once, and from there it is read
-// from the first-level cache. Where whole vectors of channels lie well in memory themselves, taps read them there, and those
-// that would read a border are left out. The gradient of the input is the same with other rows and columns: positions whose taps are
-// the same, a phase of convolution_input.h, take the place of all.
+// The outer loop takes a panel's width of channels at a time. The source rows that a row of results reads are copied, with the
+// zeros around them, into a ring buffer where the pixels of these channels are contiguous: each row is copied once, and then
+// read from the first-level cache. If whole vectors of channels are well placed in memory themselves, taps read them there, and
+// skip the border. The gradient of the input is computed in the same way with other rows and columns: for each phase of
+// convolution_input.h, that is, for positions with the same taps.
 #pragma once
 
 #include <rushlight/convolution_input.h>
 
 namespace rl {
 
-constexpr long few_places = 256;  // floats: pixels so far apart share a quarter of the places of a first-level cache
-constexpr int depthwise_pixels = tile_rows == 12 ? 8 : 4;  // of a tile
+constexpr long few_places = 256;  // in floats: pixels at this distance share a quarter of the sets of a first-level cache
+constexpr int depthwise_pixels = tile_rows == 12 ? 8 : 4;  // pixels of a tile
 
 // A row of the source in the ring, and the weights of the taps that read it.
 struct tap_row {
   const float *at, *weight;
 };
 
-// Results of a row that take the same taps: `width` of them, the first at `out`, each from `columns` columns of the ring.
-// Steps and places are in floats.
+// Results of a row that use the same taps: `width` of them, the first at `out`, each from `columns` columns of the ring. Steps
+// and offsets are in floats.
 struct depthwise_line {
   long first, columns, column_step, weight, weight_step, pixel, width, out, out_pixel;
 };
 
-// Row y of the results is read by tap row k at row (y * stride + offset + k * spread) / divisor of the source, if that is
-// whole. Of the columns of the source, the ring holds `columns` after `margin` zeros have been put before them.
+// For row y of the results, tap row k reads source row (y * stride + offset + k * spread) / divisor, if that is an integer. The
+// ring holds `columns` columns of the source, after `margin` zeros.
 struct depthwise_geometry {
   long rows, columns, height, width;  // of the results, and of the source
   long stride, offset, spread, divisor, reach;  // a row of the results reads `reach` rows of the source at most
@@ -52,7 +52,7 @@ constexpr depthwise_geometry depthwise_backward(const conv_shape& s) {
           reach + 1, -window.low, window.count, s.stride_width};
 }
 
-// A pixel takes `pitch` floats of the ring, and the weights of a tap `tap` floats.
+// A pixel occupies `pitch` floats of the ring, and the weights of a tap occupy `tap` floats.
 RL_INLINE depthwise_line forward_line(const conv_shape& s, long pitch, long tap) {
   return {0, s.kernel_width, s.dilation_width * pitch, 0, tap, s.stride_width * pitch, s.out_width(), 0, tile_columns};
 }
@@ -76,7 +76,7 @@ constexpr long depthwise_input_scratch_bytes(const conv_shape& s, long threads) 
   return threads * depthwise_floats(depthwise_backward(s), s) * (long)sizeof(float);
 }
 
-// The weight [C, 1, kh, kw], contiguous, as [ceil(C / NR)][kh][kw][NR]. Called by all threads of a region, or by one.
+// Packs the weight [C, 1, kh, kw], contiguous, as [ceil(C / NR)][kh][kw][NR]. Called by all threads of a region, or by one.
 inline void pack_depthwise(const float* weight, long channels, long taps, float* packed) {
   const long halves = (channels + tile_columns - 1) / tile_columns * 2;
   for (const long half : shared(halves)) {
@@ -88,7 +88,7 @@ inline void pack_depthwise(const float* weight, long channels, long taps, float*
 
 // ---- rows ----------------------------------------------------------------------------------------------------------
 
-// `wide` channels of `count` pixels after `before` zeros, and zeros up to `total` pixels.
+// Copies `wide` channels of `count` pixels after `before` zeros, and adds zeros up to `total` pixels.
 RL_KERNEL void fill_row(const float* from, long pixel, long wide, long before, long count, long total, float* to) {
   if (before > total) before = total;
   if (count > total - before) count = total - before;
@@ -106,7 +106,7 @@ RL_KERNEL void fill_row(const float* from, long pixel, long wide, long before, l
   __builtin_memset(to, 0, (total - before - count) * tile_columns * sizeof(float));
 }
 
-// Rows of a source, channels-last by strides, from x on. copy(row, to) puts one into the ring.
+// Rows of a source, channels-last by strides, beginning at x. copy(row, to) copies one into the ring.
 struct row_ring {
   const float* x;
   image_strides at;
@@ -149,7 +149,7 @@ template <int N> struct pixel_count {
   static constexpr int value = N;
 };
 
-// tile(pixel_count, first) for tiles that cover a row: short ends by a tile that begins within the one before.
+// Calls tile(pixel_count, first) for tiles that cover a row: a short end is covered by a tile that overlaps the one before.
 template <class F> RL_INLINE void tiles_of_row(long width, const F& tile) {
   for (long x = 0; x < width;) {
     const long left = width - x;
@@ -168,11 +168,11 @@ template <class F> RL_INLINE void tiles_of_row(long width, const F& tile) {
   }
 }
 
-// A row of results whose taps read the source itself, `column` floats from pixel to pixel; rows[i].at is where it begins.
+// Computes a row of results whose taps read the source directly, `column` floats from pixel to pixel; rows[i].at is its start.
 template <int Vectors>
 RL_INLINE void depthwise_in_place(const tap_row* rows, long count, const conv_shape& s, long column, long tap, float* out) {
   const long step = s.stride_width, spread = s.dilation_width, width = s.out_width(), reach = spread * (s.kernel_width - 1);
-  const long room = s.width - 1 - reach + s.pad_width;  // the last place to the right where all taps are inside
+  const long room = s.width - 1 - reach + s.pad_width;  // the last column with all taps inside
   const long high = room < 0 ? 0 : smallest(room / step + 1, width), low = smallest((s.pad_width + step - 1) / step, high);
   const auto line = [&](long first, long taps) {
     return depthwise_line{(first * spread - s.pad_width) * column, taps, spread * column, first * tap, tap, step * column, width,
@@ -198,7 +198,7 @@ RL_INLINE void depthwise_results(const tap_row* rows, long count, const depthwis
 
 // ---- the convolution and the gradient of its input -----------------------------------------------------------------
 
-// Rows of results that go by together, so that what they read of the source stays in the second-level cache.
+// The number of rows of results computed together: the source rows that they read stay in the second-level cache.
 RL_INLINE long depthwise_band(const depthwise_geometry& g, long channels) {
   const long row = g.width * channels * g.stride / g.divisor, fit = (1L << 17) / (row ? row : 1);
   const long most = fit < 8 ? 8 : fit, bands = (g.rows + most - 1) / most;
@@ -219,7 +219,7 @@ struct depthwise_channels {
     const long first = i * tile_columns, left = channels - first;
     return {first, left < tile_columns ? left : tile_columns};
   }
-  // `count` pixels after `before` zeros, and zeros up to `total` pixels.
+  // Copies `count` pixels after `before` zeros, and adds zeros up to `total` pixels.
   RL_INLINE void copy(const block& b, const float* from, long pixel, long before, long count, long total, float* to) const {
     fill_row(from + b.first, pixel, b.wide, before, count, total, to);
   }
@@ -227,7 +227,7 @@ struct depthwise_channels {
     if (b.wide > lanes) depthwise_results<2>(rows, count, line, out);
     else depthwise_results<1>(rows, count, line, out);
   }
-  // Pixels far apart in memory fall on few places of the caches; results that read a border are calculated one by one.
+  // Pixels far apart in memory map to few cache sets; results that read a border are computed one by one.
   RL_INLINE bool reads_in_place(const block& b, const image_strides& at, const conv_shape& s) const {
     const bool is_inside = !s.pad_width || 3 * s.dilation_width * (s.kernel_width - 1) <= s.width;
     return b.wide % lanes == 0 && at.column % few_places != 0 && is_inside;
@@ -242,8 +242,8 @@ struct depthwise_channels {
   }
 };
 
-// The convolution forward, or the gradient of its input. `Channels` says which channels go together, what the ring holds of
-// their pixels, and how they are calculated.
+// The convolution forward, or the gradient of its input. `Channels` defines which channels go together, what the ring holds of
+// their pixels, and how results are computed.
 template <class Channels>
 __attribute__((noinline)) void channelwise_images(const Channels& channels, const float* x, const image_strides& at,
                                                   const float* packed, const conv_shape& s, bool forward, float* scratch,
@@ -255,7 +255,7 @@ __attribute__((noinline)) void channelwise_images(const Channels& channels, cons
   tap_row* rows = (tap_row*)(results + g.columns * tile_columns);
   depthwise_line* lines = (depthwise_line*)(rows + s.kernel_height);
   row_ring ring = {x, at, scratch, (long*)(lines + g.lines)};
-  bool lined = false;  // at the first task: see parallel.h
+  bool lined = false;  // whether the table of lines was made: at the first task, see parallel.h
   const long band = depthwise_band(g, s.channels), bands = (g.rows + band - 1) / band;
   for (const long task : shared(s.images * bands * blocks)) {
     const long number = task % blocks, image = task / blocks / bands;
@@ -293,13 +293,13 @@ __attribute__((noinline)) void channelwise_images(const Channels& channels, cons
 RL_GIVEN(void channelwise_images(const depthwise_channels&, const float*, const image_strides&, const float*, const conv_shape&,
                                  bool, float*, epilogue))
 
-// x channels-last by strides, packed: pack_depthwise's. scratch: depthwise_scratch_bytes. Ends with a barrier.
+// x: channels-last by strides; packed: from pack_depthwise; scratch: depthwise_scratch_bytes. Ends with a barrier.
 RL_INLINE void conv2d_channelwise(const float* x, const image_strides& at, const float* packed, const conv_shape& s,
                                   void* scratch, epilogue emit) {
   channelwise_images(depthwise_channels{s.channels}, x, at, packed, s, true, (float*)scratch, emit);
 }
 
-// grad: that of the results, channels-last by strides; s: the convolution's shape. Ends with a barrier.
+// grad: the gradient of the results, channels-last by strides; s: the convolution's shape. Ends with a barrier.
 RL_INLINE void channelwise_input_gradient(const float* grad, const image_strides& at, const float* packed,
                                           const conv_shape& s, void* scratch, epilogue emit) {
   channelwise_images(depthwise_channels{s.channels}, grad, at, packed, s, false, (float*)scratch, emit);
@@ -307,7 +307,7 @@ RL_INLINE void channelwise_input_gradient(const float* grad, const image_strides
 
 // ---- the gradient of the weight ------------------------------------------------------------------------------------
 
-// A thread's scratch memory: besides what a convolution takes, the sums of a panel's channels and one filter.
+// A thread's scratch memory: that of a convolution, the sums of a panel's channels, and one filter.
 constexpr long depthwise_weight_floats(const conv_shape& s) {
   const long taps = s.kernel_height * s.kernel_width;
   return depthwise_floats(depthwise_forward(s), s) + taps * tile_columns + (taps + 15) / 16 * 16;
@@ -316,12 +316,12 @@ constexpr long depthwise_weight_scratch_bytes(const conv_shape& s, long threads)
   return threads * depthwise_weight_floats(s) * (long)sizeof(float);
 }
 
-// x and grad channels-last by strides. Every thread has channels of its own. Ends with a barrier.
+// x and grad: channels-last by strides. Every thread has its own channels. Ends with a barrier.
 void channelwise_weight_gradient(const float* x, const image_strides& at, const float* grad, const image_strides& grad_at,
                                  const conv_shape& s, void* memory, epilogue emit);
 
 #ifndef RL_PREBUILT
-// Adds a row's products to the sums of `Taps` taps side by side, `spread` apart.
+// Adds a row's products to the sums of `Taps` adjacent taps, `spread` apart.
 template <int Taps>
 __attribute__((noinline)) void depthwise_sums(const float* x, long pixel, long spread, const float* grad, long width, float* sums) {
   vec<float> sum[Taps][2];
@@ -356,7 +356,7 @@ RL_KERNEL void channelwise_weight_gradient(const float* x, const image_strides& 
   float* of_grad = scratch + g.reach * g.across * tile_columns;
   float *sums = scratch + depthwise_floats(g, s), *filter = sums + taps * tile_columns;
   row_ring ring = {x, at, scratch, (long*)(of_grad + g.columns * tile_columns)};
-  bool cleared = false;  // at the first task: see parallel.h
+  bool cleared = false;  // whether the scratch memory was cleared: at the first task, see parallel.h
   for (const long block : shared((s.channels + tile_columns - 1) / tile_columns)) {
     const long channel = block * tile_columns, left = s.channels - channel;
     const long wide = left < tile_columns ? left : tile_columns;

@@ -1,9 +1,9 @@
 // exp, expm1, log, log1p, sin, cos and tanh of doubles, for scalars and vectors alike (V is double or vec<double>), within 2
-// units in the last place (expm1 2.5). Vectors are calculated by halves, each of which is a register: compilers take choices
-// apart lane by lane otherwise. `x < y ? a : b` chooses lane by lane.
+// units in the last place (expm1 2.5). Vectors are computed by halves, each of which is a register: compilers otherwise split
+// selections into single lanes. `x < y ? a : b` selects lane by lane.
 //
-// The coefficients are minimax fits made for this file (Lawson's iteration); the reductions are Cody and Waite's, and log
-// goes by the series of s = f / (2 + f), as Tang's (1990).
+// The coefficients are minimax fits made for this file (Lawson's iteration); the reductions are Cody and Waite's, and log uses
+// the series of s = f / (2 + f), as Tang (1990) does.
 #pragma once
 
 #include <rushlight/elementwise.h>
@@ -112,7 +112,7 @@ template <class V> RL_INLINE V log_of(V x) {
   return x >= 0 ? result : splat<V>(__builtin_nan(""));
 }
 
-// log(1 + x), corrected by what the sum 1 + x lost.
+// log(1 + x), corrected by the rounding error of 1 + x.
 template <class V> RL_INLINE V log1p_of(V x) {
   const V sum = x + 1, lost = (x - (sum - 1)) / sum;
   const V result = log_of(sum) + (abs(lost) < 1 ? lost : splat<V>(0));
@@ -135,14 +135,14 @@ template <class V> RL_INLINE V rough_exp2(V x) {
          polynomial(r, 1.0, 1.0, 0.5, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320);
 }
 
-// x^y for x >= 0, as exactly as floats need it, and right where the result is zero, infinite or NaN but for x = 1 and y = 0.
+// x^y for x >= 0, as exact as floats need, and correct if the result is zero, infinite or NaN, except for x = 1 and y = 0.
 template <class V> RL_INLINE V rough_pow_of(V x, V y) {
   const V log = x > 0 ? rough_log2(x) : splat<V>(-__builtin_inf());
   return rough_exp2(limited(V(y * (x < __builtin_inf() ? log : x)), -300, 300));
 }
 
-// x - m pi/2 for the nearest m, pi/2 in parts of 33, 33 and 53 bits, of which m times the first two are exact; `shifted` has m
-// in its low bits. What the second subtraction loses is made up for with the third part.
+// x - m pi/2 for the nearest m. pi/2 is split into parts of 33, 33 and 53 bits; m times the first two is exact. `shifted` has m
+// in its low bits. The third part also makes up for the rounding error of the second subtraction.
 template <class V> RL_INLINE V reduce_by_half_pi(V x, V& shifted) {
   shifted = x * 0.63661977236758134308 + round_magic;
   const V m = shifted - round_magic;
@@ -162,8 +162,8 @@ template <class V> RL_INLINE V sin_in_quadrant(V r, integers<V> m) {
   return bitcast<V>(bitcast<integers<V>>(value) ^ ((m & 2) << 62));
 }
 
-// sin(x + turns pi/2), and in which lanes it is not: where m is too large for the reduction, and where that leaves next to
-// nothing of x.
+// sin(x + turns pi/2), and the lanes in which it is inaccurate: m is too large for the reduction, or the reduced x nearly
+// vanishes.
 template <class V> RL_INLINE V turned_sin(V x, int turns, integers<V>& beyond) {
   V shifted;
   const V r = reduce_by_half_pi(x, shifted), result = sin_in_quadrant(r, bitcast<integers<V>>(shifted) + turns);
@@ -176,7 +176,7 @@ template <class F> __attribute__((noinline, cold)) doubles_register by_lane(cons
   return x;
 }
 
-// The same, where the C library's f steps in beyond. Both halves are chosen apart, as registers.
+// The same, with the C library's f for the inaccurate lanes. The two halves are selected separately, as registers.
 template <class F, class V> RL_INLINE V turned_sin(const F& f, V x, int turns) {
   if constexpr (is_vector<V>) {
     halves<V> parts(x);

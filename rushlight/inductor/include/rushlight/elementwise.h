@@ -1,7 +1,7 @@
 // Pointwise helpers beside the operators of C++, each for scalars and vectors alike (V is T or vec<T>).
 //
-// Semantics are torch's: maximum and minimum pass NaN on, round goes half to even, remainder takes the divisor's sign,
-// floor_div of floats follows Python's. Comparisons give masks (bool for scalars). Booleans have no arithmetic: use the
+// Semantics are torch's: maximum and minimum propagate NaN, round goes half to even, remainder takes the divisor's sign,
+// floor_div of floats follows Python's. Comparisons return masks (bool for scalars). Booleans have no arithmetic: use the
 // logical functions and `where`. Integer division by zero gives 0 instead of a trap.
 #pragma once
 
@@ -27,8 +27,8 @@ RL_INLINE mask logical_not(mask m) { return ~m; }
 template <class V> RL_INLINE V where(bool m, V a, V b) { return m ? a : b; }
 template <class V> RL_INLINE V where(mask m, V a, V b) { return choose(m, a, b); }
 
-// Integers wrap around as in eager, where C++ leaves signed overflow undefined. Small ones promote to int in C++, which holds
-// the results; these functions keep the type.
+// Integers wrap around as in eager; C++ leaves signed overflow undefined. C++ promotes small integers to int; these functions
+// keep the type.
 template <class V> constexpr bool may_overflow = !is_floating<element<V>> && (is_vector<V> || sizeof(V) >= sizeof(int));
 template <class V> RL_INLINE V add(V a, V b) {
   if constexpr (may_overflow<V>) return (V)((wrapping<V>)a + (wrapping<V>)b);
@@ -102,7 +102,7 @@ template <class V> RL_INLINE V sign(V x) {
   return sub<V>(where(gt(x, zero), one, zero), where(lt(x, zero), one, zero));
 }
 
-// Floats of at least 2^23 (2^52) are integers already; adding and taking away that bound rounds smaller ones.
+// Floats of at least 2^23 (2^52) are integers already; adding and subtracting that bound rounds smaller ones.
 template <class V> RL_INLINE V round(V x) {
   if constexpr (!is_floating<element<V>>) return x;
   else {
@@ -131,7 +131,8 @@ template <class V> RL_INLINE V trunc(V x) {
 
 // ---- arithmetic ----------------------------------------------------------------------------------------------------
 
-// a > b ? a : b and a < b ? a : b, that is b where either is NaN: one instruction on x86, which GCC has to be told.
+// a > b ? a : b and a < b ? a : b, that is, b if either is NaN. This is one instruction on x86, but GCC does not find it by
+// itself.
 template <class V> RL_INLINE V larger(V a, V b) {
 #if defined(RL_GCC_AVX512)
   if constexpr (same<V, vec<float>>) return __builtin_ia32_maxps512_mask(a, b, a, -1, 4);
@@ -149,7 +150,7 @@ template <class V> RL_INLINE V smaller(V a, V b) {
   return where(lt(a, b), a, b);
 }
 
-// The product, rounded before anything is added to it.
+// The product, rounded before anything is added to it: no fused multiply-add.
 template <class V> RL_INLINE V rounded_product(V a, V b) { return opaque(a * b); }
 
 // x * factor + addend of floats, rounded once.
@@ -161,14 +162,14 @@ template <class V> RL_INLINE V multiply_add(V x, V factor, V addend) {
 #endif
 }
 
-// The nearest whole number, halves to even, within bounds below 2^22 in magnitude; the upper one of NaN.
+// The nearest integer, halves to even, clamped to bounds below 2^22 in magnitude; NaN gives the upper bound.
 template <class V> RL_INLINE auto nearest(V x, V low, V high) {
-  constexpr float magic = 12582912.0f;  // 1.5 * 2^23: its last bit stands for 1
+  constexpr float magic = 12582912.0f;  // 1.5 * 2^23: the last bit of its mantissa is worth 1
   const V within = larger(smaller(x, high), low);
   return bitcast<like<V, int32_t>>(within + magic) - bitcast<int32_t>(magic);
 }
 
-// The greater and the smaller one, and NaN where either is. Of a chain of them, each asks whether what is new is NaN.
+// The maximum and the minimum; NaN if either operand is NaN. In a chain of them, each call only tests its new operand for NaN.
 template <class V> RL_INLINE V maximum(V a, V b) { return where(isnan(b), b, larger(b, a)); }
 template <class V> RL_INLINE V minimum(V a, V b) { return where(isnan(b), b, smaller(b, a)); }
 template <class V> RL_INLINE V relu(V x) { return where(lt(x, splat<V>(0)), splat<V>(0), x); }
@@ -201,8 +202,7 @@ struct floored_quotient {
   }
 };
 
-// Vectors of integers below 2^52 are divided as doubles: the rounded quotient of such numbers lies on no other side of an
-// integer than the exact one.
+// Vectors of integers below 2^52 are divided as doubles: rounding the quotient of such numbers never crosses an integer.
 template <class V> RL_INLINE bool divides_as_double(V a, V b) {
   if constexpr (!is_vector<V>) return false;
   else if constexpr (sizeof(element<V>) < 8) return true;
@@ -226,8 +226,8 @@ template <class V> RL_INLINE V div(V a, V b) {
   else return truncated_quotient{}(a, b);
 }
 
-// The C remainder, of floats with a quotient below 2^29: that times b is exact in double, and so is what is left of a. The
-// C library takes the others.
+// The C remainder, for floats with a quotient below 2^29: that times b is exact in double, and so is the difference from a. The
+// C library computes the others.
 template <class V> RL_INLINE V float_remainder(V a, V b) {
   using D = like<V, double>;
   const auto inside = logical_and(lt(abs(a), abs(b) * 0x1p29f), lt(abs(b), splat<V>(__builtin_inff())));
@@ -253,7 +253,7 @@ template <class V> RL_INLINE V remainder(V a, V b) {
   return where(logical_and(ne(r, zero), to_mask(lt(r, zero) != lt(b, zero))), add(r, b), r);
 }
 
-// Python's a // b: for floats derived from the exact remainder, so that it agrees with `remainder`.
+// Python's a // b: for floats computed from the exact remainder, so that it agrees with `remainder`.
 template <class V> RL_INLINE V floor_div(V a, V b) {
   if constexpr (!is_floating<element<V>> && is_vector<V>) {
     const V zero = splat<V>(0), quotient = div(a, b), rest = sub(a, mul(quotient, b));
@@ -264,7 +264,7 @@ template <class V> RL_INLINE V floor_div(V a, V b) {
   } else {
     const V zero = splat<V>(0), one = splat<V>(1), quotient = a / b, r = fmod(a, b);
     const auto below = logical_and(ne(r, zero), to_mask(lt(r, zero) != lt(b, zero)));
-    const V whole = (a - r) / b - where(below, one, zero), down = floor(whole);  // whole but for a rounding error
+    const V whole = (a - r) / b - where(below, one, zero), down = floor(whole);  // an integer but for a rounding error
     const V near = where(gt(whole - down, splat<V>(0.5)), down + one, down);
     return where(eq(b, zero), quotient, where(eq(whole, zero), copysign(whole, quotient), near));
   }
@@ -280,7 +280,7 @@ template <class V> RL_INLINE V bitwise_or(V a, V b) { return (V)(a | b); }
 template <class V> RL_INLINE V bitwise_xor(V a, V b) { return (V)(a ^ b); }
 template <class V> RL_INLINE V bitwise_not(V a) { return (V)~a; }
 
-// Counts outside 0..bits-1 shift everything out: zero, or the sign for a right shift of signed integers.
+// Counts outside 0..bits-1 shift all bits out: the result is zero, or the sign for a right shift of signed integers.
 template <class V> RL_INLINE V shift_left(V a, V count) {
   const auto inside = logical_and(ge(count, splat<V>(0)), lt(count, splat<V>(sizeof(element<V>) * 8)));
   return where(inside, (V)((wrapping<V>)a << where(inside, count, splat<V>(0))), splat<V>(0));

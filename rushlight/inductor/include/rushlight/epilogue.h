@@ -11,7 +11,7 @@
 
 namespace rl {
 
-// Takes results that belong to the rows from `row` and the columns from `column` on; each row of `values` is NR of T long.
+// Takes the results of the rows from `row` and the columns from `column` on; each row of `values` is NR of T long.
 template <class T> struct epilogue_for {
   const void* target;
   void (*run)(const void* target, const T* values, long row, long rows, long column, long columns);
@@ -51,8 +51,8 @@ template <class E> struct batched_epilogue {
   }
 };
 
-// The epilogue emit(lane, row, column, value), which the caller keeps alive. The whole result, or what each group has of it, has a
-// multiple of `Multiple` columns, as far as that is known.
+// The epilogue emit(lane, row, column, value), which the caller keeps alive. The number of columns, of the whole result or of
+// each group's part, is known to be a multiple of `Multiple`.
 template <int Multiple = 1, class T = float, class E> RL_INLINE epilogue_for<T> epilogue_of(const E& emit) {
   return {&emit, run_epilogue<Multiple, T, E>};
 }

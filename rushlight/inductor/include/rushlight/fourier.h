@@ -7,7 +7,7 @@
 
 namespace rl {
 
-constexpr long largest_factor = 61;  // a prime factor takes as many operations for each point
+constexpr long largest_factor = 61;  // a prime factor costs as many operations for each point
 
 template <class T> struct pair {
   T re, im;
@@ -16,7 +16,7 @@ template <class T> RL_INLINE pair<T> operator+(pair<T> a, pair<T> b) { return {a
 template <class T> RL_INLINE pair<T> operator-(pair<T> a, pair<T> b) { return {a.re - b.re, a.im - b.im}; }
 template <class T> RL_INLINE pair<T> operator*(pair<T> a, pair<T> b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
 
-// The smallest prime factor of a number, 4 before 2.
+// Returns the smallest prime factor of a number, but 4 before 2.
 constexpr long factor_of(long n) {
   if (n % 4 == 0) return 4;
   for (long p = 2; p * p <= n; ++p)
@@ -36,8 +36,8 @@ constexpr long power_of_two_for(long n) {
   return found;
 }
 
-// Points on the unit circle: roots[k] is at k / count of a turn, backwards where `forward`. Each is the product of those of the
-// bits of k, so that errors grow with the number of bits.
+// Computes points on the unit circle: roots[k] is k / count of a turn, backwards if `forward`. Each is the product of the roots
+// for the bits of k, so that errors grow only with the number of bits.
 inline void unit_roots(pair<double>* roots, long count, bool forward) {
   roots[0] = {1, 0};
   for (long bit = 1; bit < count; bit *= 2) {
@@ -47,8 +47,8 @@ inline void unit_roots(pair<double>* roots, long count, bool forward) {
   }
 }
 
-// One level: `out` holds the transforms, of m points each, of p interleaved parts; it becomes that of all. `step` roots of the
-// table are one of these m * p.
+// One level of the transform: `out` holds the transforms, of m points each, of p interleaved parts, and is combined to the
+// transform of all. The table has `step` roots for each of the m * p.
 template <class T> RL_INLINE void combine_two(pair<T>* out, long m, const pair<T>* roots, long step) {
   for (long k = 0; k < m; ++k) {
     const pair<T> one = out[k], other = out[m + k] * roots[k * step];
@@ -71,7 +71,7 @@ template <class T> RL_INLINE void combine_four(pair<T>* out, long m, const pair<
 
 template <class T> RL_INLINE void combine(pair<T>* out, long p, long m, const pair<T>* roots, long step) {
   pair<T> parts[largest_factor];
-  const long turn = m * step;  // roots of the table between two p-th roots
+  const long turn = m * step;  // the number of table entries between two p-th roots
   for (long k = 0; k < m; ++k) {
     for (long r = 0; r < p; ++r) parts[r] = out[r * m + k] * roots[r * k * step];
     for (long q = 0; q < p; ++q) {
@@ -82,7 +82,7 @@ template <class T> RL_INLINE void combine(pair<T>* out, long p, long m, const pa
   }
 }
 
-// The transform of `n` points, `stride` apart, whose factors are small. `roots` are those of n * step.
+// Transforms `n` points, `stride` apart, whose number has small factors. `roots` are the n * step roots of the table.
 template <class T> void transform_by_factors(const pair<T>* in, long stride, pair<T>* out, long n, const pair<T>* roots, long step,
                                              bool forward) {
   if (n == 1) {
@@ -96,14 +96,14 @@ template <class T> void transform_by_factors(const pair<T>* in, long stride, pai
   else combine(out, p, m, roots, step);
 }
 
-// What a thread needs for rows of n points: a row before and after, and the roots twice; or, for a convolution, also the factors
-// of the points, and the roots, the filter and two rows of the convolution.
+// Scratch memory of a thread for rows of n points: a row before and after, and the roots twice; for a convolution also the
+// factors of the points, and the convolution's roots, filter and two rows.
 constexpr long fourier_scratch_bytes(long n) {
   const long wide = power_of_two_for(2 * n);
   return (has_small_factors(n) ? 4 * n : 3 * n + 4 * wide) * (long)sizeof(pair<double>);
 }
 
-// Transforms rows of n points. Made once for all rows of a thread.
+// Transforms rows of n points. A thread makes one for all its rows.
 template <class T> class fourier {
  public:
   fourier(long n, bool forward, char* scratch) : n(n), forward(forward), direct(has_small_factors(n)) {
@@ -123,7 +123,7 @@ template <class T> class fourier {
     filter = wide_roots + wide;
     row = filter + wide;
     convolved = row + wide;
-    unit_roots(row, 2 * n, forward);  // of which there are enough: wide is no less than 2 n
+    unit_roots(row, 2 * n, forward);  // the row has room for them: wide is at least 2 n
     for (long k = 0; k < n; ++k) chirp[k] = row[(long)((unsigned __int128)k * (unsigned long)k % (unsigned long)(2 * n))];
     unit_roots(wide_roots, wide, true);
     for (long k = 0; k < wide; ++k) row[k] = {0, 0};
@@ -131,7 +131,7 @@ template <class T> class fourier {
     transform_by_factors(row, 1, filter, wide, wide_roots, 1, true);
   }
 
-  // Where a row is put, and where its transform is found then.
+  // The buffer for a row's input, and the buffer with its transform afterwards.
   pair<T>* given() { return before; }
   const pair<T>* found() {
     if (direct) {
@@ -140,7 +140,7 @@ template <class T> class fourier {
     }
     for (long k = 0; k < wide; ++k) row[k] = k < n ? pair<double>{(double)before[k].re, (double)before[k].im} * chirp[k] : pair<double>{0, 0};
     transform_by_factors(row, 1, convolved, wide, wide_roots, 1, true);
-    // Back by the same roots: the conjugate of the transform of conjugates.
+    // The inverse transform with the same roots: the conjugate of the transform of the conjugates.
     for (long k = 0; k < wide; ++k) {
       const pair<double> product = convolved[k] * filter[k];
       row[k] = {product.re, -product.im};
@@ -161,7 +161,7 @@ template <class T> class fourier {
   pair<double>*chirp = nullptr, *wide_roots = nullptr, *filter = nullptr, *row = nullptr, *convolved = nullptr;
 };
 
-// Rows of complex numbers to rows of complex numbers, times 1, or 1 / points, or its root.
+// Transforms complex rows to complex rows, and multiplies by 1, 1 / points, or the square root of that.
 RL_INLINE double scale_of(long points, int normalization) {
   return normalization == 0 ? 1 : normalization == 1 ? 1 / __builtin_sqrt((double)points) : 1 / (double)points;
 }
@@ -177,7 +177,7 @@ template <class T> inline void complex_transform(const T* in, T* out, long rows,
   }
 }
 
-// Rows of real numbers to the first `kept` of their complex transforms.
+// Transforms real rows to the first `kept` values of their complex transforms.
 template <class T> inline void transform_of_reals(const T* in, T* out, long rows, long n, long kept, long points, int normalization,
                                                   char* scratch) {
   fourier<T> transform(n, true, scratch + thread_index() * fourier_scratch_bytes(n));
@@ -189,7 +189,7 @@ template <class T> inline void transform_of_reals(const T* in, T* out, long rows
   }
 }
 
-// Rows of the first `have` numbers of transforms, the others of which are their conjugates, to n real numbers.
+// Transforms rows of the first `have` values back to n real numbers; the other values are the conjugates of these.
 template <class T> inline void transform_to_reals(const T* in, T* out, long rows, long n, long have, long points, int normalization,
                                                   char* scratch) {
   fourier<T> transform(n, false, scratch + thread_index() * fourier_scratch_bytes(n));

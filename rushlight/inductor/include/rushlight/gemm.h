@@ -18,31 +18,31 @@
 
 namespace rl {
 
-// Longer sums are cut into parts, so that a part of a panel stays in the second-level cache while rows pass over it.
+// Long sums are cut into parts, so that a part of a panel stays in the second-level cache while rows pass over it.
 constexpr long depth_block = 4096;
-constexpr int group_limit = 8;  // row blocks whose partial sums wait on the stack between parts
+constexpr int group_limit = 8;  // the row blocks whose partial sums wait on the stack between parts
 
-// The size of equal groups of at most `limit`, at least 1.
+// Returns the size of equal groups of at most `limit`, at least 1.
 RL_INLINE long group_size(long count, long limit) {
   const long groups = (count + limit - 1) / limit;
   return groups ? (count + groups - 1) / groups : 1;
 }
 
-// What is read after `blocks` row blocks from `first` on had the present panel: each brings a share of it, as many bytes as
-// a panel has, into the cache meanwhile.
+// The data to prefetch while `blocks` row blocks from `first` on use the present panel: each block prefetches its share of as
+// many bytes as a panel has.
 struct read_next {
   const void* from;
   long first, blocks;
 };
 
-// Hands the results of a row block to the epilogue, its rows being counted from `row` on.
+// Passes the results of a row block to the epilogue; its rows are counted from `row` on.
 RL_INLINE void emit_block(const float* c, row_block block, long row, long column, long columns, const epilogue& emit) {
   const long left = columns - column;
   emit(c, row + block.first, block.rows, column, left < tile_columns ? left : tile_columns);
 }
 
-// One panel times the row blocks [first, last), at most group_limit of them where K has parts; then the epilogue, for rows
-// that are counted from `row` on.
+// Multiplies one panel by the row blocks [first, last), at most group_limit of them if K has parts, and applies the epilogue,
+// with rows counted from `row` on.
 template <class S>
 RL_INLINE void multiply_group(const row_cut<S>& cut, long first, long last, const float* a, long a_row, long a_column,
                               const S* panel, read_next next, long first_column, long columns, long depth, long row,
@@ -64,11 +64,11 @@ RL_INLINE void multiply_group(const row_cut<S>& cut, long first, long last, cons
 
 // ---- B in panels -----------------------------------------------------------------------------------------------------
 
-// Bytes in which a thread can pack a panel of its own.
+// The bytes of scratch memory in which a thread can pack a panel.
 template <class S> constexpr long own_panel_bytes(long depth) { return tile_columns * depth * (long)sizeof(S); }
 
-// The panels of B: `packed` before; or, where that is null, each made of the matrix b by the thread that needs it, just
-// before rows pass over it, in its part of `own`, own_panel_bytes<S>(depth) per thread.
+// The panels of B: `packed` in advance; or, if that is null, packed from the matrix b by each thread just before rows pass over
+// the panel, in its part of `own`, own_panel_bytes<S>(depth) per thread.
 template <class S> struct b_panels {
   const S* packed;
   const S* b = nullptr;
@@ -100,15 +100,15 @@ template <class S> struct b_panels {
   }
 };
 
-// Rows pass over the panels in so many equal passes: fewer read the panels less often from memory, in more the rows stay in
-// the second-level cache themselves.
+// The number of equal passes of rows over the panels: with fewer passes the panels are read from memory less often, with more
+// passes the rows stay in the second-level cache.
 template <class S>
 __attribute__((noinline)) void multiply_panels(const row_cut<S>& cut, const float* a, long a_row, b_panels<S> b, long columns,
                                                long depth, epilogue emit, long passes) {
   const long panels = (columns + tile_columns - 1) / tile_columns, blocks = cut.count;
   const long group = group_size(blocks, depth > depth_block ? group_limit : 1), groups = (blocks + group - 1) / group;
   const long pass = (groups + passes - 1) / passes;
-  for (shared work(panels * groups); work.next();)  // panel by panel, so that a thread keeps its panel cached
+  for (shared work(panels * groups); work.next();)  // panel by panel, so that a thread's panel stays cached
     for (long at = work.first, count; at < work.last; at += count) {
       const long begin = at / (panels * pass) * pass, size = smallest(groups - begin, pass), place = at - begin * panels;
       const long panel = place / size, next = panel + 1 < panels ? panel + 1 : 0, column = panel * tile_columns;
@@ -119,8 +119,8 @@ __attribute__((noinline)) void multiply_panels(const row_cut<S>& cut, const floa
     }
 }
 
-// C = A * B for `rows` rows, `rows_at_once` of them, or all where that is 0, in each pass over the panels; A has unit stride
-// along K.
+// C = A * B for `rows` rows, `rows_at_once` of them in each pass over the panels, or all if that is 0; A has unit stride along
+// K.
 template <class S>
 RL_INLINE void gemm(long rows, const float* a, long a_row, const b_panels<S>& b, long columns, long depth,
                     const epilogue& emit, long rows_at_once = 0) {
@@ -132,7 +132,7 @@ RL_INLINE void gemm(long rows, const float* a, long a_row, const b_panels<S>& b,
 
 constexpr int column_group = 5;  // row blocks that are packed side by side, so that whole cache lines are read
 
-// Bytes of scratch that a thread of gemm_columns needs for its rows of A.
+// The bytes of scratch memory that a thread of gemm_columns needs for its rows of A.
 constexpr long gemm_columns_scratch_bytes(long depth) { return column_group * tile_rows * depth * (long)sizeof(float); }
 
 // Copies the elements of a row block.
@@ -191,8 +191,8 @@ __attribute__((noinline)) void multiply_columns(const row_cut<S>& cut, const flo
   }
 }
 
-// Like gemm, of a matrix A with unit stride along its rows' direction, as the transposed of a row-major one has, and of
-// panels that were packed before. scratch: gemm_columns_scratch_bytes(K) per thread.
+// Like gemm, for a matrix A that has unit stride along its columns, as a transposed row-major matrix has, and for panels packed
+// in advance. scratch: gemm_columns_scratch_bytes(K) per thread.
 template <class S>
 RL_INLINE void gemm_columns(long rows, const float* a, long a_column, const S* packed, long columns, long depth,
                             void* scratch, const epilogue& emit) {
@@ -201,7 +201,7 @@ RL_INLINE void gemm_columns(long rows, const float* a, long a_column, const S* p
 
 // ---- batches -------------------------------------------------------------------------------------------------------
 
-// A batch of matrices anywhere in memory; strides are in elements.
+// A batch of matrices with any strides, in elements.
 template <class T> struct matrices {
   const T* data;
   long batch, row, column;
@@ -209,15 +209,15 @@ template <class T> struct matrices {
 };
 template <class T> matrices(const T*, long, long, long) -> matrices<T>;
 
-// Bytes of scratch that a thread of bgemm needs for one panel.
+// The bytes of scratch memory that a thread of bgemm needs for one panel.
 constexpr long bgemm_scratch_bytes(long depth) { return own_panel_bytes<float>(depth); }
 
-// Floats of rows that stay in a core's second-level cache while panels pass, and the part of the traffic that passes of rows
-// must stay below to be preferred to all rows at once: `kept` and FEWER of costs.py.
+// The floats of rows that stay in a core's second-level cache while panels pass; and the share of the traffic of a single pass
+// below which several passes of rows are preferred: `kept` and FEWER of costs.py.
 constexpr long kept_rows = lanes * 8192L;
 constexpr float fewer = 0.7f;
 
-// How many row blocks, of `blocks` that share their panels, should pass over all of these together.
+// Returns how many of `blocks` row blocks that share their panels should pass over all of these together.
 RL_INLINE long blocks_of_pass(long blocks, long panels, long depth) {
   const long times = (blocks * tile_rows * depth + kept_rows - 1) / kept_rows;
   const float apart = (float)(blocks * tile_rows + times * panels * tile_columns), together = (float)(panels * blocks * tile_rows);
@@ -257,8 +257,8 @@ RL_INLINE void bgemm(long rows, long batches, const matrices<float>& a, const ma
   multiply_batches(row_cut<float>(rows), batches, a, b, columns, depth, scratch, emit);
 }
 
-// One product of such operands. Threads pack each panel themselves just before rows pass over it, so that it need not come
-// from memory again; the rows should stay in the second-level cache meanwhile.
+// Computes one product of these operands. Threads pack each panel themselves just before rows pass over it, so that it is still
+// cached; the rows should stay in the second-level cache meanwhile.
 template <class S>
 RL_INLINE void gemm_by_panels(long rows, const float* a, long a_row, long a_column, const S* b, long b_row, long b_column,
                               long columns, long depth, void* scratch, const epilogue& emit) {
@@ -267,8 +267,8 @@ RL_INLINE void gemm_by_panels(long rows, const float* a, long a_row, long a_colu
 
 // ---- B by columns ----------------------------------------------------------------------------------------------------
 
-// The result's transposed, of the transposed operands: B's columns, which lie in one piece each, are read as they are, and
-// A, the smaller one, is packed instead.
+// Computes the transposed result from the transposed operands: B's columns, which are contiguous, are read in place, and A, the
+// smaller one, is packed instead.
 
 // out[i][j] = c[j][i], squares of NR.
 RL_INLINE void turn_square(const float* c, float* out) {

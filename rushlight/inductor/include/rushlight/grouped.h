@@ -9,7 +9,7 @@
 
 namespace rl {
 
-// What a call reads and calculates of each group: for the gradient of the input, `inputs` are the results' channels.
+// The channels of each group that a call reads and computes; for the gradient of the input, `inputs` are the results' channels.
 struct group_channels {
   long groups, inputs, outputs;
   long together;  // groups in a vector; 0 where a group has vectors to itself
@@ -47,7 +47,7 @@ struct group_channels {
     return (forward ? channel * inputs : group * inputs * outputs + place) * taps;
   }
 
-  // Channels of `count` pixels after `before` zeros, and zeros up to `total` pixels.
+  // Copies channels of `count` pixels after `before` zeros, and adds zeros up to `total` pixels.
   RL_INLINE void copy(const block& b, const float* from, long pixel, long before, long count, long total, float* to) const;
   RL_INLINE void results(const block& b, const tap_row* rows, long count, const depthwise_line& line, float* out) const;
 
@@ -72,8 +72,9 @@ constexpr long grouped_input_scratch_bytes(const conv_shape& s, long threads) {
   return threads * grouped_floats(s, false) * (long)sizeof(float);
 }
 
-// The weight [O, C / groups, kh, kw], contiguous, as [blocks][kh][kw][channels read of a group][NR]; `forward` or for the
-// gradient of the input, where `inputs` are channels of the result. Called by all threads of a region, or by one.
+// Packs the weight [O, C / groups, kh, kw], contiguous, as [blocks][kh][kw][channels read of a group][NR]; either for the
+// forward, or for the gradient of the input, whose `inputs` are channels of the result. Called by all threads of a region, or
+// by one.
 inline void pack_groups(const float* weight, long groups, long inputs, long outputs, long taps, bool forward, float* packed) {
   const group_channels channels(groups, inputs, outputs);
   const long step = forward ? taps : outputs * taps;
@@ -170,7 +171,7 @@ template <int Rows, class B> RL_INLINE void add_product(vec<float> (&sum)[Rows][
   }
 }
 
-// Calculates some pixels of a row, from `x` on.
+// Computes some pixels of a row, beginning at `x`.
 using group_function = void (*)(const tap_row* rows, long count, const depthwise_line& line, long depth, vec<int32_t> pick,
                                 long x, float* out);
 
@@ -192,7 +193,7 @@ __attribute__((noinline)) void wide_group_tile(const tap_row* rows, long count, 
     RL_UNROLL for (int v = 0; v < 2; ++v) vector_lane{}.store(out + p * line.out_pixel + v * lanes, sum[p][v]);
 }
 
-// One vector that groups share, three taps side by side: a pixel's channels are permuted once for all taps that meet it.
+// One vector shared by groups, three adjacent taps: a pixel's channels are permuted once for all taps that read it.
 template <int Pixels, int Step>
 __attribute__((noinline)) void three_tap_tile(const tap_row* rows, long count, const depthwise_line& line, long depth,
                                               vec<int32_t> pick, long x, float* out) {
@@ -215,7 +216,7 @@ __attribute__((noinline)) void three_tap_tile(const tap_row* rows, long count, c
   RL_UNROLL for (int p = 0; p < Pixels; ++p) vector_lane{}.store(out + p * line.out_pixel, sum[p]);
 }
 
-// Tables of tiles, for every number of pixels; hidden, so that every library has its own.
+// Tables of tiles, one for every number of pixels. They have hidden visibility, so that every library has its own.
 enum group_way { OF_ONE_GROUP, OF_TWO_GROUPS, THREE_TAPS, THREE_TAPS_BY_TWO };
 #define RL_WIDE_GROUP_ADDRESS(pixels, two) wide_group_tile<pixels, two>,
 #define RL_THREE_TAP_ADDRESS(pixels, step) three_tap_tile<pixels, step>,
@@ -226,7 +227,7 @@ __attribute__((visibility("hidden"))) RL_INLINE const group_function* group_tile
   return tiles[way];
 }
 
-// A row in tiles that are as equal as can be.
+// Computes a row in tiles of nearly equal size.
 RL_INLINE void even_group_results(group_way way, const tap_row* rows, long count, const depthwise_line& line, long depth,
                                   vec<int32_t> pick, float* out) {
   const group_function* const tiles = group_tiles(way);
@@ -260,13 +261,13 @@ RL_INLINE void group_channels::results(const block& b, const tap_row* rows, long
 RL_GIVEN(void channelwise_images(const group_channels&, const float*, const image_strides&, const float*, const conv_shape&, bool,
                                  float*, epilogue))
 
-// x channels-last by strides, packed: pack_groups'. scratch: grouped_scratch_bytes. Ends with a barrier.
+// x: channels-last by strides; packed: from pack_groups; scratch: grouped_scratch_bytes. Ends with a barrier.
 RL_INLINE void conv2d_grouped(const float* x, const image_strides& at, const float* packed, const conv_shape& s, void* scratch,
                               epilogue emit) {
   channelwise_images(group_channels(s, true), x, at, packed, s, true, (float*)scratch, emit);
 }
 
-// grad: that of the results, channels-last by strides; s: the convolution's shape. Ends with a barrier.
+// grad: the gradient of the results, channels-last by strides; s: the convolution's shape. Ends with a barrier.
 RL_INLINE void grouped_input_gradient(const float* grad, const image_strides& at, const float* packed, const conv_shape& s,
                                       void* scratch, epilogue emit) {
   channelwise_images(group_channels(s, false), grad, at, packed, s, false, (float*)scratch, emit);

@@ -20,21 +20,22 @@ struct image_strides {
   long image, channel, row, column;
 };
 
-// The order of K: channels-last inputs have (ky, kx, c), so that channels of neighbouring taps are one run; others have
-// (c, ky, kx) as the weight itself.
+// The order of K: channels-last inputs have (ky, kx, c), so that channels of adjacent taps are one run; others have (c, ky,
+// kx), the order of the weight itself.
 enum class filter_order { taps_outside, channels_outside };
 
 constexpr int strip_rows = tile_rows == 12 ? 14 : 6;  // output pixels of a tile
-constexpr long panel_part_bytes = 1 << 18;            // of a panel that stay in the second-level cache
-constexpr long thin_outputs = 4, thin_depth = 4096;   // channels and K of convolutions whose lanes go along K, at most
+constexpr long panel_part_bytes = 1 << 18;            // this much of a panel stays in the second-level cache
+// The most channels and the largest K of convolutions whose lanes go along K.
+constexpr long thin_outputs = 4, thin_depth = 4096;
 
 // ---- packing -------------------------------------------------------------------------------------------------------
 
-// The weight [O, C, kh, kw], contiguous, as panels: [ceil(O / NR)][K][NR]. Called by all threads of a region, or by one.
+// Packs the weight [O, C, kh, kw], contiguous, as panels: [ceil(O / NR)][K][NR]. Called by all threads of a region, or by one.
 void pack_filter(const float* weight, long outputs, long channels, long taps, filter_order order, float* packed);
 
-// `count` images with a border of zeros: [count, H + 2 ph, W + 2 pw, C], or [count, C, H + 2 ph, W + 2 pw] where the
-// columns of the input lie side by side. Shared by all threads; ends with a barrier.
+// Copies `count` images with a border of zeros: [count, H + 2 ph, W + 2 pw, C], or [count, C, H + 2 ph, W + 2 pw] if the
+// columns of the input are contiguous. The copy is shared by all threads; ends with a barrier.
 void pad_images(const float* x, const image_strides& at, const conv_shape& s, long count, bool last, float* out);
 
 #ifndef RL_PREBUILT
@@ -46,7 +47,7 @@ RL_INLINE void transpose_filter(const float* w, long row_stride, long rows, long
   const long step = taps < most ? most / taps : 1;
   for (long c = 0; c < channels; c += step) {
     const long count = channels - c < step ? channels - c : step;
-    for (long from = 0; from < count * taps; from += most) {  // at once, unless a kernel has very many taps
+    for (long from = 0; from < count * taps; from += most) {  // a single pass, unless a kernel has very many taps
       const long depth = count * taps - from < most ? count * taps - from : most;
       pack_transposed(w + c * taps + from, row_stride, rows, depth, block, lanes);
       put(c, from, depth, block);
@@ -100,11 +101,11 @@ RL_KERNEL void pad_images(const float* x, const image_strides& at, const conv_sh
 
 #endif  // RL_PREBUILT
 
-// Where the runs of K begin, and how an element of A is found.
+// The runs of K, and how to find an element of A.
 struct filter_runs {
   long runs, run;       // K = runs * run
   long column, pixel;   // strides along a run, and from one output pixel of a row to the next
-  bool last;            // which filter_order the weights have
+  bool last;            // the filter_order of the weights
 };
 
 inline filter_runs runs_of(const conv_shape& s, const image_strides& at) {
@@ -150,7 +151,7 @@ __attribute__((noinline)) void filter_tile(const float* a, const float* a_second
   write_sums(sum, c, accumulate);
 }
 
-// use(pixels, ...) for every number of pixels that a strip can have.
+// Calls use(pixels, ...) for every number of pixels that a strip can have.
 #ifdef RL_TALL_TILES
 #define RL_EACH_STRIP(use, ...) RL_EACH_TILE(use, __VA_ARGS__) use(13, __VA_ARGS__) use(14, __VA_ARGS__)
 #else
@@ -161,15 +162,16 @@ __attribute__((noinline)) void filter_tile(const float* a, const float* a_second
   RL_GIVEN(void filter_tile<rows>(const float*, const float*, long, long, const long*, long, long, const float*, float*, bool))
 RL_EACH_STRIP(RL_GIVEN_STRIP)
 
-// The output pixels of one tile: `rows` from (image, row, column); in a paired strip the second half lies in the next row.
+// The output pixels of one tile: `rows`, beginning at (image, row, column); in a paired strip the second half is in the next
+// row.
 struct strip {
   long image, row, column;
   int rows;
 };
 
-// How output rows of `width` pixels are cut into strips of at most strip_rows, as equal as can be: `in_row` of them, the
-// first `large_count` of `large` pixels and the others of `small`. Short rows go in pairs, the last one by itself if need be.
-// Hidden, so that every library has its own table of tiles.
+// How output rows of `width` pixels are cut into strips of nearly equal size, at most strip_rows: `in_row` of them, the first
+// `large_count` with `large` pixels and the others with `small`. Short rows go in pairs, an odd last one alone. The table of
+// tiles has hidden visibility, so that every library has its own.
 struct __attribute__((visibility("hidden"))) strip_split {
   using tile_function = decltype(&filter_tile<1>);
   long width, in_row, large_count;
@@ -211,7 +213,7 @@ constexpr long filter_scratch_bytes(const conv_shape& s, long threads) {
   return images + threads * ((longest * s.kernel_height * (long)sizeof(long) + 63) / 64 * 64);
 }
 
-// x by strides, the packed weight of the order that runs_of tells (of the copy, where there is padding). Ends with a barrier.
+// x by strides; the packed weight in the order that runs_of returns (for the copy, if there is padding). Ends with a barrier.
 void conv2d_direct(const float* x, image_strides at, const float* packed, const conv_shape& s, void* scratch, epilogue emit);
 
 #ifndef RL_PREBUILT
@@ -228,7 +230,7 @@ RL_KERNEL strip_split::strip_split(long width) : width(width) {
   small_tile = tiles[small - 1];
 }
 
-// What a product of strips and panels reads. The table of runs lies in scratch memory.
+// The operands of a product of strips and panels. The table of runs is in scratch memory.
 struct filter_input {
   const float* x;
   image_strides at;
@@ -236,8 +238,8 @@ struct filter_input {
   const long* offsets;
 };
 
-// The taps [first, last) of one dimension that some position of [begin, end] puts into an image of `size`; none if first is
-// not below last.
+// The taps [first, last) of one dimension that read inside an image of `size` at some position of [begin, end]; none if first
+// is not below last.
 struct tap_range {
   long first, last;
 
@@ -248,14 +250,14 @@ struct tap_range {
 
   RL_INLINE long count() const { return first < last ? last - first : 0; }
 
-  // Where nothing would be added, one tap, which reads zeros from a border.
+  // If no tap would be added, one tap that reads zeros from the border.
   RL_INLINE void keep_one() {
     if (first >= last) first = 0, last = 1;
   }
 };
 
-// The strips [first, last), at most group_limit, times one panel of weights, which goes by in parts that stay cached:
-// sums[strip - first][strip_rows][NR]. Taps that lie in the border for a whole strip are left out.
+// Multiplies the strips [first, last), at most group_limit, by one panel of weights, in parts that stay cached: sums[strip -
+// first][strip_rows][NR]. Taps that are in the border for a whole strip are skipped.
 RL_KERNEL void filter_strips(const filter_input& in, const conv_shape& s, const strip_split& split, const float* panel,
                              long first, long last, float* sums) {
   const filter_runs& f = in.f;
@@ -321,7 +323,7 @@ __attribute__((noinline)) void thin_tile(const float* a, long pixel, long rows, 
     RL_UNROLL for (int o = 0; o < Outputs; ++o) to[p * tile_columns + o] = rl::across<rl::sum>(sum[p][o]);
 }
 
-// Whether lanes go along K: output channels would fill half of a vector at most. Then no border is needed.
+// Whether lanes go along K: output channels would fill at most half of a vector. Then no border is needed.
 inline bool is_thin(const conv_shape& s, const image_strides& at) {
   return s.outputs <= thin_outputs && at.channel == 1 && s.channels % lanes == 0 && s.depth() <= thin_depth;
 }
@@ -378,7 +380,7 @@ RL_KERNEL void conv2d_direct(const float* x, image_strides at, const float* pack
               : image_strides{height * width * s.channels, height * width, width, 1};
   }
   const filter_runs f = runs_of(s, at);
-  bool found = false;  // runs, at the first task: see parallel.h
+  bool found = false;  // whether the runs were found: at the first task, see parallel.h
   alignas(64) float sums[group_limit * strip_rows * tile_columns];
   const long height = s.out_height(), width = s.out_width();
   for (long begin = 0; begin < s.images; begin += chunk) {
@@ -391,7 +393,7 @@ RL_KERNEL void conv2d_direct(const float* x, image_strides at, const float* pack
     const long pixels = begin * height * width;
     const long strips = images * split.of_image(height);
     const long group = group_size(strips, group_limit), groups = (strips + group - 1) / group;
-    for (const long task : shared(panels * groups)) {  // panel by panel, so that a thread keeps its panel cached
+    for (const long task : shared(panels * groups)) {  // panel by panel, so that a thread's panel stays cached
       const long channel = task / groups * tile_columns, first = task % groups * group;
       const long end = first + group < strips ? first + group : strips;
       const long left = s.outputs - channel, wide = left < tile_columns ? left : tile_columns;

@@ -25,7 +25,7 @@ template <class V> RL_INLINE V lgamma(V x) { return map(library::lgamma{}, x); }
 template <class V> constexpr bool is_float = same<element<V>, float>;
 constexpr float infinity = __builtin_inff();
 
-// x within [low, high]; a NaN stays.
+// Clamps x to [low, high]; a NaN stays NaN.
 template <class V> RL_INLINE V clamp(V x, float low, float high) {
   return larger(splat<V>(low), smaller(splat<V>(high), x));
 }
@@ -88,7 +88,7 @@ template <class V> RL_INLINE V exp(V x) {
   }
 }
 
-// exp for x <= 0, as in a softmax, where results below 1e-38 may as well be 0.
+// exp for x <= 0, as in a softmax; results below 1e-38 may become 0.
 template <class V> RL_INLINE V exp_nonpositive(V x) {
   if constexpr (!is_float<V>) return doubles::exp(x);
   else {
@@ -136,7 +136,7 @@ template <class V> RL_INLINE log_parts<V> split_log(V x) {
   return {exponent, f, cubic * f * square - square * 0.5f};
 }
 
-// What any logarithm is outside the positive finite numbers.
+// Corrects any logarithm for arguments that are not positive and finite.
 template <class V> RL_INLINE V log_special(V x, V result) {
   result = where(eq(x, splat<V>(infinity)), x, result);
   result = where(eq(x, splat<V>(0)), splat<V>(-infinity), result);
@@ -170,7 +170,7 @@ template <class V> RL_INLINE V log10(V x) {
   }
 }
 
-// log(1 + x), corrected by what the sum 1 + x lost.
+// log(1 + x), corrected by the rounding error of 1 + x.
 template <class V> RL_INLINE V log1p(V x) {
   if constexpr (!is_float<V>) return doubles::log1p(x);
   else {
@@ -369,7 +369,7 @@ template <class V> RL_INLINE V sinh(V x) {
   return where(lt(size, splat<V>(1)), small * square * x + x, copysign(half - splat<V>(0.25) / half, x));
 }
 
-// log(1 + z) of a z in which nothing has cancelled; far out, log(2 x).
+// log(1 + z) for a z without cancellation; log(2 x) for large x.
 template <class V> RL_INLINE V asinh(V x) {
   if constexpr (!is_float<V>) return map(library::asinh{}, x);
   else {
@@ -396,7 +396,7 @@ template <class V> RL_INLINE V atanh(V x) {
   }
 }
 
-// In double, where no square overflows and nothing is lost.
+// In double, so that no square overflows and no precision is lost.
 template <class V> RL_INLINE V hypot(V x, V y) {
   if constexpr (!is_float<V>) return map(library::hypot{}, x, y);
   else {

@@ -26,7 +26,7 @@ template <class T> RL_INLINE T magnitude(T value) { return value < 0 ? -value : 
 
 // ---- LU factors ----------------------------------------------------------------------------------------------------
 
-// Packs the factors of an m x n matrix into it; pivots[k] is the row, from 1 on, that was exchanged with row k.
+// Packs the factors of an m x n matrix in its place; pivots[k] is the row, counted from 1, that was exchanged with row k.
 template <class T> inline int factor_lu(T* a, long m, long n, int32_t* pivots) {
   int info = 0;
   for (long k = 0; k < smallest(m, n); ++k) {
@@ -95,7 +95,7 @@ template <bool Transposed, class T> inline void divide(const T* a, T* x, long n,
   }
 }
 
-// Bytes of the factors of a matrix and its pivots, which lie behind them.
+// The bytes of a matrix's factors, followed by its pivots.
 template <class T> constexpr long lu_scratch_bytes(long n) { return (n * n * (long)sizeof(T) + n * 4 + 63) / 64 * 64; }
 
 template <class T> RL_INLINE int factor_copy(const T* a, T* factors, long n) {
@@ -116,7 +116,7 @@ template <class T> inline void solve_with_factors(const T* factors, T* x, long n
   divide<false>(factors, x, n, k, true, false);
 }
 
-// Solutions x of a x = b, or the inverse where b is null. Those of singular matrices are NaN.
+// Solutions x of a x = b, or the inverse if b is null. Those of singular matrices are NaN.
 template <class T> inline void solve(const T* a, const T* b, T* x, int32_t* info, long batch, long n, long k, bool checks,
                                      char* scratch, int* status) {
   T* const factors = (T*)(scratch + thread_index() * lu_scratch_bytes<T>(n));
@@ -209,7 +209,7 @@ template <class T> inline void cholesky_solve(const T* b, const T* factors, T* x
 
 // ---- products of elements that gemm.h is not for -------------------------------------------------------------------
 
-// Products that are summed in their own type, in which integers wrap around: batches of m x depth and depth x n.
+// Products summed in their own type, in which integers wrap around: batches of m x depth and depth x n.
 template <class T> inline void plain_product(const T* a, const T* b, T* c, long batch, long m, long depth, long n) {
   for (const long row : shared(batch * m)) {
     const T* const right = b + row / m * depth * n;

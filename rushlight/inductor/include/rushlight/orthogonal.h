@@ -88,7 +88,7 @@ RL_INLINE bool all_finite(const double* values, long count) {
   return true;
 }
 
-// The numbers of `values` in order, largest first or last.
+// Sorts `values`, largest first or last.
 inline void order_of(const double* values, long count, bool descending, long* order) {
   for (long i = 0; i < count; ++i) {
     long at = i;
@@ -99,7 +99,7 @@ inline void order_of(const double* values, long count, bool descending, long* or
 
 constexpr long eigh_scratch_bytes(long n) { return ((2 * n * n + 2 * n) * (long)sizeof(double) + 63) / 64 * 64; }
 
-// Makes a symmetric matrix diagonal; the rows of `vectors` are its eigenvectors. Whether that was possible.
+// Makes a symmetric matrix diagonal; the rows of `vectors` become its eigenvectors. Returns whether it converged.
 inline bool diagonalize(double* a, double* vectors, long n) {
   set_identity(vectors, n);
   if (!all_finite(a, n * n)) return false;

@@ -71,8 +71,8 @@ __attribute__((noinline)) void pack_transposed(const T* b, long row_stride, long
       store_float(scalar_lane{}, out + k * out_stride + j, j < rows ? load_float(scalar_lane{}, b + j * row_stride + k) : 0.0f);
 }
 
-// out[j][k] = in[k][j] for `count` rows of in, `stride` elements apart, with `rows` columns; what lies behind `count`, up to
-// a whole vector, is written too.
+// out[j][k] = in[k][j] for `count` rows of in, `stride` elements apart, with `rows` columns; values beyond `count`, up to a
+// whole vector, are written too.
 template <class T> RL_INLINE void turn(const T* in, long stride, long rows, long count, float* out, long out_stride) {
   for (long k = 0; k < count; k += lanes)
     pack_transposed(in + k * stride, stride, count - k < lanes ? count - k : lanes, rows, out + k, out_stride);

@@ -1,10 +1,10 @@
-// Who runs a kernel. A graph runs inside one `#pragma omp parallel`; every thread calls every kernel, and kernels share
-// their loops as rl::shared, whose ends order them. Outside a parallel region one thread does all.
+// How threads share kernels. A graph runs inside one `#pragma omp parallel`; every thread calls every kernel, and kernels share
+// their loops by rl::shared, whose ends order them. Outside a parallel region one thread does all.
 //
-// A loop ends when all its pieces are done, not when all threads have come to it: on a machine whose cores run other programs
-// too, a thread may be away for longer than whole kernels take. So a thread may come to a loop that is long over. Outside of
-// shared loops it must write to nothing but its stack, unless `rl::barrier()` follows before the kernel ends: its scratch
-// memory may belong to a later kernel by then.
+// A loop ends when all its pieces are done, not when all threads have reached it: if a machine's cores also run other programs,
+// a thread may be suspended for longer than whole kernels take. So a thread may reach a loop that ended long ago. Outside of
+// shared loops it must write only to its stack, unless `rl::barrier()` follows before the kernel ends: its scratch memory may
+// belong to a later kernel by then.
 #pragma once
 
 #if defined(_OPENMP) && !defined(RL_DEPLOYED)
@@ -21,7 +21,7 @@ using rl_team::run_left;
 using rl_team::team_member;
 constexpr int pieces_of_thread = 16;
 
-#if defined(RL_DEPLOYED)  // whoever calls may be in a parallel region of their own
+#if defined(RL_DEPLOYED)  // the caller may be in a parallel region of its own
 RL_INLINE int thread_index() { return team_member::current ? team_member::current->index : 0; }
 RL_INLINE int thread_count() { return team_member::current ? team_member::current->count : 1; }
 #elif defined(_OPENMP)
@@ -41,17 +41,17 @@ RL_INLINE void barrier() {
 #endif
 }
 
-// The iterations of a loop for `for (const long i : rl::shared(count))`, shared among all threads of a region; ends when all are
-// done. Each thread has a run of them, in pieces, which it takes from the front. When it has no more, it takes pieces
-// from the back of the others' runs: a thread that the machine slows down or stops for a while keeps nobody waiting for
-// more than a piece, which it has begun. Each thread of the region must have a team_member. A loop must not be left early.
+// The iterations of a loop for `for (const long i : rl::shared(count))`, shared among all threads of a region; ends when all
+// are done. Each thread has a run of them, in pieces, which it takes from the front. When its run is empty, it steals pieces
+// from the back of the others' runs: a suspended thread delays the others by at most the piece that it has begun. Each thread
+// of the region must have a team_member. A loop must not be left early.
 class __attribute__((visibility("hidden"))) shared {
  public:
-  long first = 0, last = 0;  // the present piece
+  long first = 0, last = 0;  // the current piece
 
   RL_INLINE explicit shared(long count) : count(count) {}
 
-  // Goes on to a piece that is left. False, when all are done, if there is none.
+  // Advances to a remaining piece. If there is none, waits until all are done, and returns false.
   bool next();
 
   struct end_of_loop {};
@@ -69,9 +69,9 @@ class __attribute__((visibility("hidden"))) shared {
 
  private:
   const long count;
-  int passed = 0;       // how many threads' runs are known to be done, in the order from this one's
-  long taken = 0;       // pieces that this thread took
-  unsigned number = 0;  // of the loop in its region, from 1 on
+  int passed = 0;       // the number of threads, beginning with this one, whose runs are known to be done
+  long taken = 0;       // the pieces that this thread took
+  unsigned number = 0;  // the number of the loop in its region, counted from 1
 };
 
 #ifndef RL_PREBUILT
@@ -121,8 +121,8 @@ template <class T> __attribute__((noinline)) void copy_shared(T* to, const T* fr
     __builtin_memcpy(to + block * step, from + block * step, smallest(step, n - block * step) * sizeof(T));
 }
 
-// Calls act(i), in order, for those i of [0, count) for which own(i) holds; one thread owns all. What is owned is noted block
-// by block without a branch: where it is random, one would be predicted wrongly half of the time.
+// Calls act(i), in order, for the i of [0, count) with own(i); each i belongs to one thread. The own(i) of a block are recorded
+// without branches: if they are random, half of the branches would be mispredicted.
 template <class Own, class Act> RL_INLINE void for_own(long count, Own own, Act act) {
   if (thread_count() == 1) {
     for (long i = 0; i < count; ++i) act(i);

@@ -57,7 +57,7 @@ RL_INLINE void wide_product(uint32_t m, vec<uint32_t> x, vec<uint32_t>& high, ve
   low = bitcast<vec<uint32_t>>((even & ~upper) | (odd << 32));
 }
 
-// The four words of each counter (c0, c1, c2, c3) under the key (k0, k1).
+// Computes the four words of each counter (c0, c1, c2, c3) under the key (k0, k1).
 template <class U> RL_INLINE philox_block<U> philox(U c0, U c1, U c2, U c3, uint32_t k0, uint32_t k1) {
   RL_UNROLL for (int round = 0; round < 10; ++round) {
     U high0, low0, high1, low1;
@@ -70,19 +70,19 @@ template <class U> RL_INLINE philox_block<U> philox(U c0, U c1, U c2, U c3, uint
   return {{c0, c1, c2, c3}};
 }
 
-// One stream, which keeps the group of 64 elements that it calculated last: loops walk along them. Each thread has its own.
+// One stream. It caches the last group of 64 elements, since loops walk along them. Each thread has its own.
 class philox_stream {
  public:
   philox_stream(int64_t seed, uint32_t offset) : seed_((uint64_t)seed), offset_(offset) {}
 
-  // 32 random bits for each lane's element, `start` and those that follow it, or every `step`-th.
+  // 32 random bits for each lane's element: `start` and the following ones, or every `step`-th.
   RL_INLINE uint32_t words(scalar_lane, long start) {
     if (start >> 6 != group_) fill(start >> 6);
     return kept_[start & 63];
   }
   RL_INLINE vec<uint32_t> words(vector_lane lane, long start) {
     const int first = start & 63;
-    if (first > 64 - lanes) return words(lane, start, 1);  // part of them belong to the next group
+    if (first > 64 - lanes) return words(lane, start, 1);  // some of them are in the next group
     if (start >> 6 != group_) fill(start >> 6);
     return load_bytes<vec<uint32_t>>(kept_ + first);
   }

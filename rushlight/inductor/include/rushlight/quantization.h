@@ -1,4 +1,4 @@
-// The scale and the zero point by which bytes reach over float numbers: the arithmetic of ATen's `ChooseQuantizationParams`.
+// Computes the scale and the zero point of a range of floats as bytes, by the arithmetic of ATen's `ChooseQuantizationParams`.
 #pragma once
 
 #include <rushlight/elementwise.h>
@@ -14,7 +14,7 @@ struct float_range {
   }
 };
 
-// The limits of `count` numbers and of 0.
+// The minimum and maximum of `count` numbers and 0.
 inline float_range range_of(const float* x, long count) {
   const vector_lane lane;
   vec<float> low{}, high{};
@@ -30,7 +30,8 @@ inline float_range range_of(const float* x, long count) {
   return found;
 }
 
-// Integers from 0 to `most` over a range with 0 in it: 0 is exact, and that end of the range with the least error decides.
+// Maps a range that contains 0 to integers from 0 to `most`: 0 is represented exactly, by way of the end of the range with the
+// smaller error.
 inline void choose_scale(float_range range, double most, float* scale_out, int32_t* zero_out) {
   constexpr double least = 6.1e-5, infinity = __builtin_inf();
   double low = range.low, high = range.high, scale = (high - low) / most;

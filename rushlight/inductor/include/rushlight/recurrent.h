@@ -9,10 +9,11 @@
 
 namespace rl {
 
-// A layer's way through a sequence in one direction. All is contiguous: gates [steps, batch, gates hidden], what the input
-// adds to them, and every bias that can be added beforehand; panels of pack_gates; the state, and an LSTM's cell, before the
-// first step, [batch, hidden]; a GRU's bias of what the state gives, [gates hidden]. Results: output [steps, batch, hidden],
-// an LSTM's last cell [batch, hidden], and unless it is null the workspace [steps, batch, saved hidden] for the gradients.
+// A layer's pass through a sequence in one direction. All arrays are contiguous: gates [steps, batch, gates hidden], the
+// contribution of the input and of every bias that can be added in advance; panels of pack_gates; the state, and an LSTM's
+// cell, before the first step, [batch, hidden]; a GRU's bias of the state's contribution, [gates hidden]. Results: output
+// [steps, batch, hidden], an LSTM's last cell [batch, hidden], and, unless it is null, the workspace [steps, batch, saved
+// hidden] for the gradients.
 struct recurrent_pass {
   long steps, batch, hidden;
   bool reverse;
@@ -20,13 +21,13 @@ struct recurrent_pass {
   float *output, *last_cell, *workspace;
 };
 
-// Where a step finds what belongs to some units of one sequence, and puts it.
+// The pointers of a step to the data of some units of one sequence.
 struct unit_places {
   long hidden;
   const float *sums, *gates, *bias, *old_state, *old_cell;
   float *output, *cell, *saved;
 
-  // The sum of weights and states for a gate, without what the input adds.
+  // The sum of weights times states for a gate, without the contribution of the input.
   template <class Lane> RL_INLINE auto state_sum(Lane lane, long i, long gate) const {
     return lane.load(sums + gate * tile_rows * tile_columns + i);
   }
@@ -41,7 +42,7 @@ struct unit_places {
   }
 };
 
-// Kinds of layers: how many gates they have, how many values the workspace has of a unit, and a step of it.
+// Kinds of layers: the number of gates, the number of workspace values of a unit, and the computation of a step.
 
 template <bool Relu> struct rnn_step {
   static constexpr long gates = 1, saved = 0;
@@ -64,7 +65,7 @@ struct lstm_step {
 };
 
 struct gru_step {
-  static constexpr long gates = 3, saved = 4;  // reset, update, candidate; then what the state adds to the candidate
+  static constexpr long gates = 3, saved = 4;  // reset, update, candidate; then the state's contribution to the candidate
   template <class Lane> static RL_INLINE void run(Lane lane, long i, const unit_places& at) {
     const auto biased = [&](long gate) { return at.state_sum(lane, i, gate) + lane.load(at.bias + gate * at.hidden + i); };
     const auto reset = sigmoid(at.input_sum(lane, i, 0) + biased(0)), update = sigmoid(at.input_sum(lane, i, 1) + biased(1));
@@ -74,14 +75,14 @@ struct gru_step {
   }
 };
 
-// Blocks of hidden units, and how many units the one that begins with `first` has.
+// Blocks of hidden units, and the number of units in the block that begins with `first`.
 constexpr long unit_blocks(long hidden) { return (hidden + tile_columns - 1) / tile_columns; }
 RL_INLINE long units_at(long hidden, long first) { return smallest(hidden - first, (long)tile_columns); }
 
 // Floats of pack_gates' panels.
 constexpr long gate_panels_size(long gates, long hidden) { return unit_blocks(hidden) * gates * hidden * tile_columns; }
 
-// The recurrent weights [gates hidden, hidden], by element strides, in panels: for each block those of its gates.
+// Packs the recurrent weights [gates hidden, hidden], by element strides, in panels: for each block the panels of its gates.
 void pack_gates(const float* weight, long row, long column, long gates, long hidden, float* panels);
 
 #ifndef RL_PREBUILT
@@ -115,8 +116,8 @@ RL_INLINE void recurrent_task(const recurrent_pass& pass, const row_cut<float>& 
   }
 }
 
-// Operations of a step that are worth the barrier which ends it where threads share it. Weights of few sequences are read from
-// the caches for as many operations as four sequences take.
+// The operations of a step that outweigh the barrier at its end if threads share it. For few sequences, reading the weights
+// from the caches costs as much as the operations of four sequences.
 constexpr long shared_step = 100000;
 
 // Whether threads share each step of so many passes, instead of taking a pass each.
@@ -124,8 +125,8 @@ template <class Kind> RL_INLINE bool shares_steps(int count, long batch, long hi
   return count < thread_count() && 2 * Kind::gates * hidden * hidden * largest(batch, 4L) >= shared_step;
 }
 
-// All passes, which have the same sizes and do not need one another, at the same time. Called by all threads of a region;
-// ends with a barrier.
+// Runs all passes, which have the same sizes and are independent, at the same time. Called by all threads of a region; ends
+// with a barrier.
 template <class Kind> __attribute__((noinline)) void recurrent_steps(const recurrent_pass* passes, int count) {
   const long hidden = passes->hidden, batch = passes->batch, steps = passes->steps;
   const row_cut<float> cut(batch);

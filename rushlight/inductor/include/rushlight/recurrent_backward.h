@@ -1,16 +1,16 @@
-// Back through the steps of recurrent layers (recurrent.h): the gradients of what went into the gates, of the first state and of
-// the first cell. Those of weights and inputs are products of these.
+// Backward of recurrent layers (recurrent.h): the gradients of the gates' inputs, of the first state and of the first cell. The
+// gradients of weights and inputs are products of these.
 #pragma once
 
 #include <rushlight/recurrent.h>
 
 namespace rl {
 
-// The way back through a sequence in one direction. All is contiguous: the gradients of output, last state and last cell, each
-// null where it is zero; panels of pack_b of the recurrent weights [gates hidden, hidden]; state and cell before the first step;
-// the pass's output and workspace. Results: into_gates [steps, batch, gates hidden], and for a GRU into_hidden, which is what
-// went into the gates from the state (others give the same pointer twice); the gradient of the first state, [batch, hidden];
-// carried [batch, hidden], of an LSTM the gradient of the first cell, of a GRU scratch.
+// The backward pass through a sequence in one direction. All arrays are contiguous: the gradients of output, last state and
+// last cell, each null if it is zero; panels of pack_b of the recurrent weights [gates hidden, hidden]; state and cell before
+// the first step; the forward pass's output and workspace. Results: into_gates [steps, batch, gates hidden], and for a GRU
+// into_hidden, the gradient of the state's contribution to the gates (others pass the same pointer twice); the gradient of the
+// first state, [batch, hidden]; carried [batch, hidden]: for an LSTM the gradient of the first cell, for a GRU scratch.
 struct recurrent_back_pass {
   long steps, batch, hidden;
   bool reverse;
@@ -18,7 +18,7 @@ struct recurrent_back_pass {
   float *into_gates, *into_hidden, *to_state, *carried;
 };
 
-// Where backwards a step finds what belongs to some units of one sequence, and puts the gradients of what went into the gates.
+// The pointers of a backward step to the data of some units of one sequence, and to the gradients of its gates' inputs.
 struct gradient_places {
   long hidden;
   const float *saved, *old_state, *old_cell, *output;
@@ -30,8 +30,8 @@ struct gradient_places {
   }
 };
 
-// Kinds of layers backwards. `run` is given the gradient of a step's output. `carries` is whether part of the state's gradient
-// reaches the step before past the gates, and `has_cell` whether the cell's does.
+// Kinds of layers, backward. `run` gets the gradient of a step's output. `carries`: part of the state's gradient reaches the
+// previous step directly, not through the gates; `has_cell`: so does the cell's.
 
 template <bool Relu> struct rnn_back : rnn_step<Relu> {
   static constexpr bool carries = false, has_cell = false;
@@ -73,13 +73,13 @@ struct gru_back : gru_step {
   }
 };
 
-// to[0..count) = from, or zeros where that is null.
+// Sets to[0..count) to from, or to zeros if that is null.
 RL_INLINE void copy_or_clear(float* to, const float* from, long count) {
   if (from) __builtin_memmove(to, from, count * sizeof(float));
   else __builtin_memset(to, 0, count * sizeof(float));
 }
 
-// One task of a step; step -1 leaves the gradient of the first state.
+// One task of a step; step -1 computes the gradient of the first state.
 template <class Kind>
 RL_INLINE void recurrent_back_task(const recurrent_back_pass& pass, const row_cut<float>& cut, long step, long task) {
   const long hidden = pass.hidden, depth = Kind::gates * hidden, block = task / cut.count, first = block * tile_columns;
@@ -108,7 +108,7 @@ RL_INLINE void recurrent_back_task(const recurrent_back_pass& pass, const row_cu
                           pass.output + place + first, pass.into_gates + Kind::gates * place + first,
                           pass.into_hidden + Kind::gates * place + first, carried};
     if constexpr (Kind::saved > 0) at.saved = pass.workspace + Kind::saved * place + first;
-    if constexpr (Kind::has_cell)  // which comes last in the workspace
+    if constexpr (Kind::has_cell)  // the cell is last in the workspace
       at.old_cell = step ? pass.workspace + Kind::saved * old + (Kind::saved - 1) * hidden + first : pass.cell + own;
     const float* const given = pass.grad_output ? pass.grad_output + place + first : nullptr;
     for_each(width, [&](auto lane, long i) {
@@ -119,7 +119,7 @@ RL_INLINE void recurrent_back_task(const recurrent_back_pass& pass, const row_cu
   }
 }
 
-// All passes, as recurrent_steps takes them.
+// Runs all passes, with the conditions of recurrent_steps.
 template <class Kind> __attribute__((noinline)) void recurrent_back(const recurrent_back_pass* passes, int count) {
   const long hidden = passes->hidden, batch = passes->batch, steps = passes->steps;
   const row_cut<float> cut(batch);

@@ -170,7 +170,7 @@ template <class V> struct column_accumulator<argmax, V> : first_extremum<argmax,
 template <class V> struct column_accumulator<argmin, V> : first_extremum<argmin, V, int64_t> {};
 
 template <class Op, class T> struct extremum {
-  first_extremum<Op, vec<T>, int32_t> whole;  // of each lane; places are those of the vectors' first lanes, from `base` on
+  first_extremum<Op, vec<T>, int32_t> whole;  // one per lane; places are those of the vectors' first lanes, counted from `base`
   int64_t base = 0;
   bool any = false;                // whether there was a whole vector
   T best = Op::template start<T>;  // of the rest, with its place

@@ -1,6 +1,6 @@
-// Running results: rl::scan<Op, T, V> takes values of type V (T, or a vector of them, each lane a row of its own) one after
-// the other, and gives what they amount to so far. Floats are added up and multiplied in double precision, as torch does
-// on the CPU.
+// Running results, such as cumulative sums: rl::scan<Op, T, V> takes values of type V (T, or a vector whose lanes are separate
+// rows) one after the other, and returns the result so far. Sums and products of floats are kept in double precision, as in
+// torch on the CPU.
 #pragma once
 
 #include <rushlight/math.h>
@@ -25,7 +25,7 @@ template <class Op, class V> struct scan {
   RL_INLINE V add(V v) { return total = Op::combine(total, v); }
 };
 
-// Of one row, extrema seldom change: a branch that is foreseen waits for nothing.
+// In a single row, extrema seldom change: a well-predicted branch avoids a chain of dependent instructions.
 template <class Op, class V> struct extremum_scan {
   V total = splat<V>(Op::template identity<element<V>>);
   RL_INLINE V add(V v) {
@@ -46,7 +46,7 @@ template <class Op, class V> struct wide_scan {
 template <class V> struct scan<sum, V> : wide_scan<sum, V> {};
 template <class V> struct scan<prod, V> : wide_scan<prod, V> {};
 
-// The last place of the extremum so far; a NaN is one that nothing else replaces.
+// The last place of the extremum so far; once it is a NaN, only another NaN replaces it.
 template <class Op, class V> struct scan_place {
   using I = like<V, int64_t>;
   V best = splat<V>(Op::template start<element<V>>);

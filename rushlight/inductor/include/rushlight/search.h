@@ -1,4 +1,4 @@
-// Places in sorted rows, for all lanes in step: by counting in short rows, and by halving without branches in longer ones
+// Search in sorted rows, for all lanes in step: linear counting in short rows, and branch-free binary search in longer ones
 // (Knuth, The Art of Computer Programming 3, 6.2.1).
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace rl {
 
-constexpr long counted_items = 32;  // of a row, at most, that are compared one after the other
+constexpr long counted_items = 32;  // rows of at most so many elements are searched linearly
 
 // row[place] of each lane.
 template <class T> RL_INLINE compute<T> read_places(const T* row, int32_t place) { return scalar_lane{}.load(row + place); }
@@ -25,8 +25,8 @@ template <bool Right, class V> RL_INLINE auto comes_first(V item, V value) {
   else return before;
 }
 
-// How many of `count` sorted elements, `step` apart, come before `value`: those that are less, and with Right those that are
-// equal. Every element comes before NaN, and NaN in the row before no number. Rows of 2^31 elements are left to eager.
+// Counts how many of `count` sorted elements, `step` apart, come before `value`: the smaller ones, and with Right also equal
+// ones. Every element comes before NaN; a NaN in the row comes before no number. Rows of 2^31 elements are left to eager.
 template <bool Right, class Lane, class T, class V>
 RL_INLINE like<V, int64_t> search(Lane lane, const T* row, long step, long count, V value, int* status) {
   using I = like<V, int32_t>;

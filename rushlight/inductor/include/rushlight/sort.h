@@ -1,7 +1,7 @@
-// Rows in order: rl::sort_row gives the first values of a row, and where they stood.
+// Sorting and top-k: rl::sort_row returns the first values of a sorted row, and their former places.
 //
-// Elements become unsigned keys that compare as the values do, NaN greater than every number and -0 equal to 0. Keys are
-// sorted by their bytes, lowest first, which keeps equal ones in order; the first few of many are kept in a heap meanwhile
+// Elements become unsigned keys that compare as the values do, with NaN greater than every number and -0 equal to 0. Keys are
+// radix-sorted by their bytes, lowest first, which is stable; a few first items of many are selected with a heap instead
 // (Knuth, The Art of Computer Programming 3, 5.2.3 and 5.2.5).
 #pragma once
 
@@ -56,7 +56,7 @@ template <class K> RL_INLINE bool comes_before(const keyed<K>& a, const keyed<K>
 
 // ---- all of a row --------------------------------------------------------------------------------------------------
 
-constexpr long few_items = 48;  // that are sorted by insertion
+constexpr long few_items = 48;  // at most so many items are sorted by insertion
 
 template <class K> RL_INLINE void sort_by_insertion(keyed<K>* items, long count) {
   for (long i = 1; i < count; ++i) {
@@ -67,14 +67,14 @@ template <class K> RL_INLINE void sort_by_insertion(keyed<K>* items, long count)
   }
 }
 
-// Sorts, with `spare` of the same size; returns where the result is.
+// Sorts items, with `spare` of the same size as a buffer; returns the one with the result.
 template <class K> inline keyed<K>* sort_by_bytes(keyed<K>* items, keyed<K>* spare, long count) {
   uint32_t counts[sizeof(K)][256] = {};
   for (long i = 0; i < count; ++i)
     RL_UNROLL for (int digit = 0; digit < (int)sizeof(K); ++digit) ++counts[digit][items[i].key >> (8 * digit) & 255];
   for (int digit = 0; digit < (int)sizeof(K); ++digit) {
     uint32_t* place = counts[digit];
-    if (place[items[0].key >> (8 * digit) & 255] == count) continue;  // all alike
+    if (place[items[0].key >> (8 * digit) & 255] == count) continue;  // all items have the same digit
     uint32_t start = 0;
     for (int value = 0; value < 256; ++value) {
       const uint32_t here = place[value];
@@ -97,9 +97,9 @@ template <class K> RL_INLINE keyed<K>* sort_items(keyed<K>* items, keyed<K>* spa
 
 // ---- the first few -------------------------------------------------------------------------------------------------
 
-constexpr long most_in_list = 16;  // items that are kept in order; more are kept in a heap
+constexpr long most_in_list = 16;  // so many items are kept in a sorted list; more are kept in a heap
 
-// The root is the last in order of those kept.
+// The root is the last in order of the kept items.
 template <class K> RL_INLINE void sift_down(keyed<K>* heap, long count) {
   const keyed<K> moved = heap[0];
   long at = 0;
@@ -111,7 +111,7 @@ template <class K> RL_INLINE void sift_down(keyed<K>* heap, long count) {
   heap[at] = moved;
 }
 
-// An item instead of the last of those kept, where it comes before that; later ones do not come before equal ones.
+// Replaces the last kept item by a new one that comes before it; a later item does not come before an equal one.
 template <class K> RL_INLINE void keep_first(keyed<K>* items, long kept, keyed<K> item, keyed<K>*& last) {
   if (item.key >= last->key) return;
   if (kept > most_in_list) {
@@ -123,7 +123,7 @@ template <class K> RL_INLINE void keep_first(keyed<K>* items, long kept, keyed<K
   items[at] = item;
 }
 
-// Which of the next elements may come before `worst`: also those that are NaN, and all beside a NaN.
+// Tests which of the next elements may come before `worst`: NaN elements too, and all elements if `worst` is NaN.
 template <bool Descending, class T, class V> RL_INLINE mask may_come_before(const T* row, V worst) {
   const vec<T> v = vector_lane{}.load(row), limit = vector_lane{}.broadcast(worst);
   return logical_not(Descending ? le(v, limit) : ge(v, limit));
@@ -154,7 +154,7 @@ inline keyed<key_for<T>>* first_items(const T* row, long count, long kept, keyed
     return sorted;
   }
   keyed<key_for<T>>* heap = sorted == own ? spare : own;
-  for (long i = 0; i < kept; ++i) heap[i] = sorted[kept - 1 - i];  // which is a heap
+  for (long i = 0; i < kept; ++i) heap[i] = sorted[kept - 1 - i];  // a reversed sorted list is a heap
   scan_row<Descending>(row, count, kept, heap);
   sort_by_insertion(heap, kept);
   return heap;
@@ -164,16 +164,16 @@ inline keyed<key_for<T>>* first_items(const T* row, long count, long kept, keyed
 
 constexpr long most_in_heap = 128;
 
-// Whether all of a row is sorted, to take the first ones then.
+// Whether to sort a whole row, and then take its first items.
 constexpr bool sorts_whole(long count, long kept) { return kept > most_in_list && (kept > most_in_heap || kept * 8 > count); }
 
-// Bytes that sort_row needs beside the row.
+// The bytes of scratch memory that sort_row needs beside the row.
 template <class T> constexpr long sort_scratch_bytes(long count, long kept) {
   return (2 * (sorts_whole(count, kept) ? count : kept) * (long)sizeof(keyed<key_for<T>>) + 63) / 64 * 64;
 }
 
-// The first `kept` elements in order, to `values`, and where they stood, to `places`; either may be null. Rows too long for
-// 32 bits are left to eager.
+// Writes the first `kept` elements in order to `values`, and their former places to `places`; either may be null. Rows too long
+// for 32 bits are left to eager.
 template <bool Descending, class T>
 inline void sort_row(const T* row, long count, long kept, T* values, int64_t* places, void* scratch, int* status) {
   if (count > (long)UINT32_MAX) {

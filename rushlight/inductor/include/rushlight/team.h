@@ -17,7 +17,7 @@ struct alignas(64) run_left {
   alignas(64) unsigned long long done = 0;
 };
 
-constexpr int short_waits = 1 << 12;  // looks before a waiting thread offers its core to others: about 0.1 ms
+constexpr int short_waits = 1 << 12;  // a waiting thread polls so often before it yields its core: about 0.1 ms
 
 inline void wait_a_little(int looks) {
   if (looks > short_waits) sched_yield();
@@ -51,7 +51,7 @@ class __attribute__((visibility("hidden"))) team_member {
     for (int looks = 0; __atomic_load_n(done, __ATOMIC_ACQUIRE) < due; looks += looks <= short_waits) wait_a_little(looks);
   }
 
-  // Returns when all threads have come here.
+  // Barrier: returns when all threads have arrived.
   void meet() {
     if (count == 1) return;
     begin_loop(count);
@@ -76,7 +76,7 @@ class __attribute__((visibility("hidden"))) team_member {
   }
 
   inline static thread_local team_member* current = nullptr;
-  const int index, count;  // which of how many threads of its region this one is
+  const int index, count;  // the index of this thread in its region, and the number of threads
 
  private:
   run_left* const runs;
@@ -87,7 +87,7 @@ class __attribute__((visibility("hidden"))) team_member {
 
 #if !defined(RL_DEPLOYED)
 
-// body() by each of `threads` threads.
+// Runs body() in each of `threads` threads.
 template <class F> inline void in_team(int threads, const F& body) {
   run_left runs[threads];
 #pragma omp parallel num_threads(threads)

@@ -1,10 +1,10 @@
 // The register-tiled product that matrix products, attention and convolution share.
 //
-// B comes in panels (pack.h): NR = 2 vectors of columns, K rows, contiguous ([K][NR]), padded with zeros. A lies
-// anywhere in memory, by a row and a column stride. A tile is `rows` x NR results held in registers over the whole loop
-// over K. The tile functions know nothing of what happens to the results, so every product of a unit shares them; an
-// epilogue is applied afterwards from a small buffer that is still in the first-level cache. Panels may be stored in
-// fewer bits than they are computed in (S: float, bfloat16, half or int8_t); A and the results are float.
+// B comes in panels (pack.h): NR = 2 vectors of columns, K rows, contiguous ([K][NR]), padded with zeros. A is anywhere in
+// memory, with a row and a column stride. A tile is `rows` x NR results held in registers over the whole loop over K. The tile
+// functions are independent of the epilogue, so that every product of a translation unit shares them; the epilogue is applied
+// afterwards, from a small buffer that is still in the first-level cache. Panels may be stored in fewer bits than they are
+// computed in (S: float, bfloat16, half or int8_t); A and the results are float.
 #pragma once
 
 #include <rushlight/pack.h>
@@ -118,7 +118,7 @@ template <int Rows, class A, class B> RL_INLINE void add_product(vec<float> (&su
   b.next();
 }
 
-// sum[r] += the sum over the next `depth` k of row r of A times row k of B, r < Rows. B moves on.
+// sum[r] += the sum over the next `depth` k of row r of A times row k of B, r < Rows. Advances B.
 template <int Rows, class A, class B>
 RL_INLINE void add_products(vec<float> (&sum)[Rows][2], A a, B& b, long depth, read_ahead ahead = {}) {
   const long groups = depth / A::steps;
@@ -138,7 +138,7 @@ RL_INLINE void add_products(vec<float> (&sum)[Rows][2], A a, B& b, long depth, r
 
 // c[r][0..NR) =, or += when `accumulate`, sum[r].
 template <int Rows> RL_INLINE void write_sums(vec<float> (&sum)[Rows][2], float* c, bool accumulate) {
-  if (accumulate) {  // only now, so that the parts of a long sum are added up by themselves first
+  if (accumulate) {  // only at the end, so that the parts of a long sum are added up separately first
     RL_UNROLL for (int r = 0; r < Rows; ++r) {
       sum[r][0] += load_bytes<vec<float>>(c + r * tile_columns);
       sum[r][1] += load_bytes<vec<float>>(c + r * tile_columns + lanes);
@@ -150,7 +150,7 @@ template <int Rows> RL_INLINE void write_sums(vec<float> (&sum)[Rows][2], float*
   }
 }
 
-// Few rows are computed over several k at once, or each sum would wait for the one before.
+// Few rows are computed over several k at once; otherwise each sum would wait for the previous one.
 template <int Rows, class A, class B>
 RL_INLINE void add_few(vec<float> (&sum)[Rows][2], A a, B& b, long depth, read_ahead ahead) {
   constexpr int steps = Rows >= 2 ? 2 : 4;
@@ -191,7 +191,7 @@ RL_INLINE void tile(const float* a, long a_row, long a_column, const S* b, long 
   tile<Rows>(a, a_row, a_column, b, depth, c, accumulate, {});
 }
 
-// use(rows, ...) for every number of rows that a tile can have.
+// Calls use(rows, ...) for every number of rows that a tile can have.
 #ifdef RL_TALL_TILES
 #define RL_EACH_TILE(use, ...)                                                                                          \
   use(1, __VA_ARGS__) use(2, __VA_ARGS__) use(3, __VA_ARGS__) use(4, __VA_ARGS__) use(5, __VA_ARGS__)                   \
@@ -213,9 +213,9 @@ struct row_block {
   int rows;
 };
 
-// How rows are cut into blocks of at most `most`, as equal as can be (128 = 7 x 12 + 4 x 11), the larger ones first: `count`
-// blocks, of which `large_count` have `large` rows and the others one less. Cut for several `shares`, the same number of blocks
-// covers each of these equal parts of the rows.
+// Cuts rows into blocks of nearly equal size, at most `most` (128 = 7 x 12 + 4 x 11), the larger ones first: `count` blocks, of
+// which `large_count` have `large` rows and the others one less. If cut for several `shares`, the same number of blocks covers
+// each of these equal parts of the rows.
 struct row_blocks {
   long rows, shares, count, large_count;
   int large;
@@ -235,7 +235,7 @@ struct row_blocks {
     block.first += begin;
     return block;
   }
-  // The block that has a row, where there is one share.
+  // Returns the block that contains a row, if there is one share.
   RL_INLINE long having(long row) const {
     return row < large_count * large ? row / large : (row - large_count) / (large - 1);
   }
@@ -249,13 +249,13 @@ struct row_blocks {
 // Calculates one block of rows, of as many as it is for.
 template <class S> using tile_function = void (*)(const float*, long, long, const S*, long, float*, bool, read_ahead);
 
-// The same with the tiles that calculate the blocks. Hidden, so that every library has its own table of them.
+// The same with the tile functions for the blocks. The table has hidden visibility, so that every library has its own.
 template <class S> struct __attribute__((visibility("hidden"))) row_cut : row_blocks {
   tile_function<S> large_tile, small_tile;
 
   explicit row_cut(long rows, long shares = 1);
 
-  // a is the matrix's beginning.
+  // a is the start of the matrix.
   RL_INLINE void run(row_block block, const float* a, long a_row, long a_column, const S* b, long depth, float* c,
                      bool accumulate, read_ahead ahead) const {
     const tile_function<S> tile = block.rows == large ? large_tile : small_tile;
@@ -267,7 +267,7 @@ template <class S> struct __attribute__((visibility("hidden"))) row_cut : row_bl
   }
 
  protected:
-  // Blocks of at most `most` rows; tiles[i] calculates i + 1.
+  // Blocks of at most `most` rows; tiles[i] computes i + 1 rows.
   RL_INLINE row_cut(long rows, int most, const tile_function<S>* tiles)
       : row_blocks(rows, most), large_tile(tiles[large - 1]), small_tile(tiles[small() - 1]) {}
 };

@@ -147,7 +147,7 @@ template <class V, class T> RL_INLINE V load_bytes(const T* p) {
   return v;
 }
 
-// `x` in every lane of V; for a scalar V, x itself.
+// Returns `x` in every lane of V; for a scalar V, x itself.
 template <class V, class T> RL_INLINE V splat(T x) {
   if constexpr (is_vector<V>) return (element<V>)x - V{};  // minus, because -0 + 0 would be 0
   else return (V)x;
@@ -155,7 +155,7 @@ template <class V, class T> RL_INLINE V splat(T x) {
 
 // ---- conversions ---------------------------------------------------------------------------------------------------
 
-// Vectors of two registers are converted by halves: compilers take them apart lane by lane otherwise.
+// Vectors of two registers are converted by halves: compilers otherwise split them into single lanes.
 template <class V> constexpr bool is_wide = is_vector<V> && sizeof(element<V>) == 8;
 template <class T> struct half_of { typedef T type __attribute__((vector_size(lanes / 2 * sizeof(T)))); };
 template <class V> struct halves {
@@ -164,7 +164,7 @@ template <class V> struct halves {
   RL_INLINE V whole() const { return load_bytes<V>(part); }
 };
 
-// Two halves of a vector of 32-bit elements as one: in a register where the compiler is told so.
+// Joins two halves of a vector of 32-bit elements; intrinsics keep it in a register where they exist.
 using half_mask = half_of<int32_t>::type;
 RL_INLINE mask join(half_mask low, half_mask high) {
 #if __has_builtin(__builtin_shufflevector) && RL_LANES == 16
@@ -227,7 +227,7 @@ template <class To, class From> RL_INLINE To convert_lanes(From v) {
   }
 }
 
-// The lanes of v taken in the order of `pick`, a vector of integers as wide as V's elements.
+// Returns the lanes of v in the order of `pick`, a vector of integers as wide as V's elements.
 template <class V, class I> RL_INLINE V permute(V v, I pick) {
 #ifdef __clang__
   V out;
@@ -238,11 +238,11 @@ template <class V, class I> RL_INLINE V permute(V v, I pick) {
 #endif
 }
 
-// Any comparison result as a mask: bool stays bool, lanes of any width become int32 lanes.
+// Converts any comparison result to a mask: bool stays bool, lanes of any width become int32 lanes.
 RL_INLINE bool to_mask(bool m) { return m; }
 template <class M> RL_INLINE mask to_mask(M m) { return convert_lanes<mask>(m); }
 
-// Vectors of two registers are compared, and chosen from, by halves as well.
+// Vectors of two registers are also compared and selected by halves.
 template <class V, class F> RL_INLINE auto compare(V a, V b, const F& f) {
   if constexpr (is_wide<V>) {
     const halves<V> x(a), y(b);
@@ -253,7 +253,7 @@ template <class V, class F> RL_INLINE auto compare(V a, V b, const F& f) {
   }
 }
 
-// a where m holds, b elsewhere.
+// Selects a where m holds, b elsewhere.
 template <class V> RL_INLINE V choose(mask m, V a, V b) {
   if constexpr (is_wide<V>) {
     using I = typename half_of<int64_t>::type;
@@ -309,8 +309,8 @@ template <class V> RL_INLINE auto float_to_half(V v) {
   return (magnitude >= 0x47800000 ? special : finite) | sign;
 }
 
-// v, of which a compiler knows nothing: it folds conversions of NaN and of what is out of range, to other numbers than those
-// that the processor gives.
+// Hides v from the optimizer, which would fold conversions of NaN and of out-of-range values to other numbers than the
+// processor returns.
 template <class V> RL_INLINE V opaque(V v) {
 #ifdef __x86_64__
   if constexpr (!is_vector<V>) {
@@ -332,8 +332,8 @@ template <class V> RL_INLINE V opaque(V v) {
   return v;
 }
 
-// Floating values to whole numbers. Compilers take a conversion and its reverse for a rounding, which would keep NaN and what
-// is out of range.
+// Converts floats to integers. Compilers would simplify a conversion and its reverse to a rounding, which keeps NaN and
+// out-of-range values.
 template <class R, class V> RL_INLINE R to_integers(V v) {
   R whole = convert_lanes<R>(opaque(v));
   if constexpr (!is_vector<V>) asm("" : "+r"(whole));
@@ -446,8 +446,8 @@ struct vector_lane {
     store(block, v);
     RL_UNROLL for (int i = 0; i < lanes; ++i) p[i * stride] = block[i];
   }
-  // A store that does not read the line before, nor leave it in the caches: for results too large to stay there. Loops write
-  // all of a line at once, and end with finish_streams(). Addresses within a vector are stored to as usual.
+  // A store that bypasses the caches, for results too large to stay there. Loops write all of a line at once, and end with
+  // finish_streams(). Addresses within a vector are stored to normally.
   RL_INLINE void stream(float* p, vec<float> v) const {
     if ((uintptr_t)p % sizeof v != 0) return store(p, v);
 #if defined(__clang__)
@@ -488,7 +488,7 @@ struct vector_lane {
   template <class T, class V> static RL_INLINE void put(T* p, V v) { __builtin_memcpy(p, &v, sizeof v); }
 };
 
-// Makes what this thread has streamed visible, before it says that it is done.
+// Makes this thread's streamed stores visible, before it reports that it is done.
 RL_INLINE void finish_streams() {
 #ifdef __SSE__
   __builtin_ia32_sfence();

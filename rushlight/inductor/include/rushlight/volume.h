@@ -1,17 +1,17 @@
-// Convolution over volumes (images with a depth), fp32, row-major [N, C, D, H, W], and the gradient of its input: lanes along the
-// positions of a row, for few output channels, which would fill vectors of channels badly. It is the product of tile.h whose
-// right operand is read where it lies.
+// Convolution over volumes (images with a depth), fp32, row-major [N, C, D, H, W], and the gradient of its input. Lanes go
+// along the positions of a row: it is for few output channels, which would fill vectors of channels badly. It is the product of
+// tile.h with the right operand read in place.
 //
-// Volumes get their border of zeros first. Where windows step by more than one, each volume is taken apart into phases: the
-// elements whose coordinates have the same remainder by the step. Then the values that one tap of the kernel meets at
-// neighbouring positions lie side by side, so a tile needs only the offset of each tap of each channel. Vectors of positions
-// run over whole padded rows; those that hang over a row's end are calculated and dropped.
+// Volumes first get their border of zeros. If windows step by more than one, each volume is split into phases: the elements
+// whose coordinates have the same remainder by the step. Then the values that one tap of the kernel reads at adjacent positions
+// are contiguous, so a tile needs only the offset of each tap of each channel. Vectors of positions run over whole padded rows;
+// results beyond a row's end are computed and dropped.
 //
-// The gradient of the input (a transposed convolution) goes by the same passes: elements whose coordinates have the same
-// remainder by the step read the same taps of the results' gradient, so each such phase is one pass, and phases along a row are
+// The gradient of the input (a transposed convolution) uses the same passes: elements whose coordinates have the same remainder
+// by the step read the same taps of the results' gradient, so each such phase is one pass, and phases along a row are
 // interleaved.
 //
-// Rows of the epilogue (epilogue.h) are image * outputs + output, its columns elements of a volume.
+// Rows of the epilogue (epilogue.h) are image * outputs + output, its columns are elements of a volume.
 #pragma once
 
 #include <rushlight/epilogue.h>
@@ -27,13 +27,14 @@ void convolve_volumes(const float* x, const float* weight, const volume_shape& s
 // most_interleaved.
 void volume_input_gradient(const float* grad, const float* packed, const volume_shape& s, void* scratch, epilogue emit);
 
-// The weight [O, C / groups, taps] as [phases][C][O / groups][taps of the phase]. Called by all threads of a region, or by one.
+// Packs the weight [O, C / groups, taps] as [phases][C][O / groups][taps of the phase]. Called by all threads of a region, or
+// by one.
 void pack_volume_gradient(const float* weight, const volume_shape& s, float* packed);
 
 #ifndef RL_PREBUILT
 // ---- passes --------------------------------------------------------------------------------------------------------
 
-// A thread's table of offsets, which it fills at its first task: see parallel.h.
+// A thread's table of offsets; it is filled at the thread's first task: see parallel.h.
 struct volume_offsets {
   const volume_shape& s;
   long* at;
@@ -49,7 +50,7 @@ struct volume_taps {
   long depth;
 };
 
-// Where positions of one dimension are among the results: `count` positions, the first at `first`, `step` apart.
+// The positions of one dimension among the results: `count` positions, the first at `first`, `step` apart.
 struct volume_results {
   long first, step, count, size;
 };

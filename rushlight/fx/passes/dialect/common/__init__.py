@@ -1,1 +1,1 @@
-"""Passes over graphs of aten operators, whoever captured them."""
+"""Passes over graphs of aten operators from any capture."""

@@ -1,7 +1,9 @@
-"""CSEPass: calculate a value once that a graph calculates several times.
+"""CSEPass: common subexpression elimination.
 
-In: a GraphModule. Out: a new one, in which a call of the same target with the same arguments is the first one's value. Calls
-that write or draw random numbers stay; nothing is shared across a write, since the argument may be another value after it.
+
+In: a GraphModule. Out: a new one, in which a call with the same target and arguments as an earlier one is replaced by its
+value.
+Calls that write or draw random numbers stay; nothing is shared across a write, since the argument may have changed.
 """
 
 from __future__ import annotations
@@ -26,19 +28,20 @@ _DRAWING = (
 
 
 def get_CSE_banned_ops() -> set[Any]:  # noqa: N802 - the name that torch users know
-    """The operators whose calls differ although their arguments are the same: those that draw, or leave memory as it is."""
+    """Return the operators whose calls may differ for the same arguments: they draw random numbers, or leave memory
+    uninitialized."""
     return {getattr(TORCH.ops.aten, name) for name in _DRAWING if hasattr(TORCH.ops.aten, name)}
 
 
 class CSEPass(PassBase):
-    """Common subexpression elimination. `banned_ops`: operators (all overloads of each) whose calls are left as they are."""
+    """Common subexpression elimination. `banned_ops`: operators (all overloads of each) whose calls are never replaced."""
 
     def __init__(self, banned_ops: Iterable[Any] | None = None) -> None:
         self.banned_ops = set(banned_ops or ())
         super().__init__()
 
     def call(self, graph_module: GraphModule) -> PassResult:
-        """The module without repeated calls; the one that is given stays as it is."""
+        """Return a copy of the module without repeated calls."""
         graph, made, known, modified = Graph(), {}, {}, False
         writes = 0
         for node in graph_module.graph.nodes:
@@ -53,7 +56,7 @@ class CSEPass(PassBase):
         return PassResult(GraphModule(graph_module, graph), modified)
 
     def _key_of(self, node: Node, made: dict[Node, Node], writes: int) -> Hashable | None:
-        """What two calls have in common that give one value; None for a call that is to stay."""
+        """Return a key that is equal for two calls with the same value; None for a call that has to stay."""
         packet = node.target.overloadpacket if isinstance(node.target, OpOverload) else node.target
         if node.op != "call_function" or node.is_impure() or packet in self.banned_ops or node.target in self.banned_ops:
             return None
@@ -67,7 +70,7 @@ class CSEPass(PassBase):
 
 
 def _told_apart(value: Any) -> Any:
-    """A value as one that equals no value of another type: 1, 1.0 and True are three."""
+    """Return a key for a value that differs between types: 1, 1.0 and True are three."""
     if isinstance(value, list | tuple):
         return type(value), tuple(map(_told_apart, value))
     if isinstance(value, dict):
