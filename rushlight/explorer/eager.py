@@ -19,6 +19,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.explorer.places import Files, Place
 from rushlight.fx.annotations import PACKAGE_FOLDER, describe_value
+from rushlight.jit.tracing.state import is_tracing
 from rushlight.ops.dispatcher import Kernel, OpOverload
 
 MAX_CALLS = 1_000  # operators times lines
@@ -59,8 +60,8 @@ class EagerRecording(Recording):
         return node.apply(grads)
 
     def call(self, op: OpOverload, below: int, function: Callable, args: tuple, kwargs: dict) -> Any:
-        """Call an operator. Calls while something is captured are not the program's."""
-        if state.modes or below >> DispatchKey.Meta & 1:
+        """Call an operator. Calls while something is captured are not the program's; describing values would be traced."""
+        if state.modes or is_tracing() or below >> DispatchKey.Meta & 1:
             return function(*args, **kwargs)
         if self.depth:
             return self._call_within(op, below, function, args, kwargs)
