@@ -136,6 +136,46 @@ class Block(nn.Module):
         return self.second(self.first(x).relu())  # here: block
 
 
+def test_guards_of_other_functions_did_not_fail():
+    with recorded() as found:
+        first, second = (torch.compile(function, dynamic=False) for function in (lambda x: x.sin(), lambda x: x.cos()))
+        first(torch.ones(4)), second(torch.ones(4)), first(torch.ones(5))
+    units = found[0]["units"]
+    assert [any(guard["failed"] for guard in unit["guards"]) for unit in units] == [True, False, False]
+
+
+def test_what_runs_in_eager_says_why():
+    def counts(x, n):
+        return x.sin() + n
+
+    def prints(x):
+        print(end="")
+        return x + 1
+
+    def fails(gm, inputs):
+        raise ValueError("no backend")
+
+    def calls(x):
+        return prints(x) * 2  # here: eager call
+
+    with recorded() as found, pytest.warns(UserWarning, match="was compiled 2 times"):
+        with torch._dynamo.config.patch(recompile_limit=2):
+            compiled = torch.compile(counts, dynamic=False)
+            for n in range(3):
+                compiled(torch.ones(3), n)
+        with pytest.raises(Exception, match="effect on the world"):
+            torch.compile(prints, fullgraph=True)(torch.ones(3))
+        with pytest.raises(Exception, match="no backend"):
+            torch.compile(counts, backend=fails)(torch.ones(3), 7)
+        torch.compile(calls)(torch.ones(3))
+    units = found[0]["units"]
+    whys = [(unit["status"], unit["why"]) for unit in units if unit["status"] == "eager"]
+    assert [status for status, _ in whys] == ["eager"] * len(whys) and all(why for _, why in whys)
+    for text in ("the limit (RUSHLIGHT_RECOMPILE_LIMIT)", "effect on the world", "no backend"):
+        assert any(text in why for _, why in whys)
+    assert all(not unit["captured"] for unit in units if unit["status"] == "eager")
+
+
 def test_training_has_two_graphs_whose_nodes_know_their_modules():
     model = nn.Sequential(Block(), nn.ReLU())
     with recorded() as found:
