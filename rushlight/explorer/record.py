@@ -24,16 +24,19 @@ class record:  # noqa: N801  (a context manager, named like a function)
     """
 
     def __init__(self, path: str | os.PathLike, title: str | None = None):
-        self.path = Path(path)
+        self.path = Path(path).absolute()  # the block may change the folder
         self.title = title or Path(sys.argv[0] or "python").name
         self._recorder = Recorder()
 
     def __enter__(self) -> record:
+        self._process = os.getpid()
         self._recorder.start()
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         self._recorder.stop()
+        if os.getpid() != self._process:  # a child that was forked in the block; its parent writes the page
+            return
         said = None if error is None else "".join(traceback.format_exception(kind, error, trace))
         made = self._recorder.as_dict(self.title, " ".join([Path(sys.executable).name, *sys.argv]), error=said)
         write_page(self.path, [made])
