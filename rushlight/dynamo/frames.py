@@ -229,8 +229,10 @@ class FrameCallback:
                 frame, backend, self.fullgraph, open_sizes=sizes, when_fixed=when_fixed, when_eager=when_eager
             )
             return made or False
-        except Raised:
-            return None  # the frame itself raises it
+        except Raised as error:
+            what = f"{_described(frame.f_code)} runs in eager this time, because it raises: {error}"
+            log("graph_breaks", lambda: what)
+            return None
         except BackendCompilerFailed as error:
             log("graph_breaks", functools.partial(str, error))
             if self.fullgraph or not RULES.suppress_errors:

@@ -106,6 +106,10 @@ class _Tail:
             self._kept[:] = ["".join(self._kept)[-MAX_OUTPUT:]]
         return written
 
+    @property
+    def __class__(self) -> type:
+        return type(self._stream)  # for isinstance
+
     def writelines(self, lines: Iterable[str]) -> None:
         """Write texts."""
         for line in lines:

@@ -45,8 +45,15 @@ class EagerRecording(Recording):
         self.calls: dict[tuple[OpOverload, Place | None], dict] = {}
         self.tapes: list[dict] = []
         self.left_out = 0
+        self._has_ended = False
         self._place: Place | None = None
         self._first: dict | None = None
+
+    def end(self) -> None:
+        """End: now, or at the next call on the thread that began it, where this is another one or a profiler runs."""
+        self._has_ended = True
+        if state.recording is self:
+            self.stop()
 
     def begin(self, name: str, annotation: bool = False) -> Span:
         """A span that begins now, which nobody keeps."""
@@ -61,6 +68,9 @@ class EagerRecording(Recording):
 
     def call(self, op: OpOverload, below: int, function: Callable, args: tuple, kwargs: dict) -> Any:
         """Call an operator. Calls while something is captured are not the program's; describing values would be traced."""
+        if self._has_ended:
+            self.end()
+            return function(*args, **kwargs)
         if state.modes or is_tracing() or below >> DispatchKey.Meta & 1:
             return function(*args, **kwargs)
         if self.depth:
@@ -120,8 +130,10 @@ class EagerRecording(Recording):
 
     def backward(self, roots: Sequence[Edge]) -> None:
         """Take the tape of a backward pass that begins."""
+        if self._has_ended or state.modes or len(self.tapes) == MAX_TAPES:
+            return
         place = self._user_place()
-        if state.modes or len(self.tapes) == MAX_TAPES or any(tape["places"] == [place] for tape in self.tapes):
+        if any(tape["places"] == [place] for tape in self.tapes):
             return
         self.tapes.append(tape_of([node for node, _ in roots if node is not None], place))
 

@@ -82,8 +82,7 @@ class Recorder:
         leave_plans(self.planned)
         if self._is_timed:
             self.clock.stop()
-        if state.recording is self.eager:
-            self.eager.stop()
+        self.eager.end()
 
     def heard(self, log: StageLog, record: StageRecord) -> None:
         """Take a stage of a compilation."""

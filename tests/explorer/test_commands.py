@@ -82,7 +82,8 @@ def test_a_program_that_the_user_stops(explore):
 def test_the_program_meets_its_own_streams(explore):
     program = """
 import sys
-print(sys.stdout.encoding.lower(), sys.stdout.errors is not None, sys.stdout.writable(), sys.stdout.closed)
+import io
+print(isinstance(sys.stdout, io.TextIOWrapper), sys.stdout.encoding.lower(), sys.stdout.errors is not None, sys.stdout.writable(), sys.stdout.closed)
 try:
     sys.stdout.write(b"bytes")
 except TypeError:
@@ -95,7 +96,7 @@ except ValueError:
     print("closed", file=sys.stderr)
 """
     done, (recording,) = explore(program)
-    assert done.returncode == 0 and done.stdout == "utf-8 True True False\nrefused\nab\n" and done.stderr.startswith("closed\n")
+    assert done.returncode == 0 and done.stdout == "True utf-8 True True False\nrefused\nab\n" and done.stderr.startswith("closed\n")
     assert recording["output"] == done.stdout + "closed\n"
 
 
@@ -225,6 +226,20 @@ def test_a_block_of_a_program(tmp_path):
     with pytest.raises(LookupError), explorer.record(str(tmp_path / "second.html")):
         raise LookupError("inside")
     assert "LookupError: inside" in recordings_of((tmp_path / "second.html").read_text())[0]["error"]
+
+
+def test_a_block_that_cannot_be_written_exits_or_is_repeated(tmp_path):
+    with pytest.warns(UserWarning, match="not written"), pytest.raises(KeyError), explorer.record(tmp_path / "no" / "page.html"):
+        raise KeyError("the block's own")
+    block = explorer.record(tmp_path / "page.html")
+    compiled = torch.compile(lambda x: x.exp() - 1)
+    for ones in (torch.ones(2), torch.ones(2, 2)):
+        with pytest.raises(SystemExit), block:
+            compiled(ones)
+            raise SystemExit(0)
+    (recording,) = recordings_of((tmp_path / "page.html").read_text())
+    assert recording["error"] is None
+    assert [call["kind"] for call in recording["calls"] if call["unit"] == 0] == ["recompile", "hit"]
 
 
 def test_a_block_that_changes_the_folder_or_forks(tmp_path, monkeypatch):

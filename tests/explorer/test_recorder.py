@@ -156,7 +156,10 @@ def test_what_runs_in_eager_says_why():
         raise ValueError("no backend")
 
     def calls(x):
-        return prints(x) * 2  # here: eager call
+        return prints(x) * 2
+
+    def raises(x):
+        raise LookupError("its own")
 
     with recorded() as found, pytest.warns(UserWarning, match="was compiled 2 times"):
         with torch._dynamo.config.patch(recompile_limit=2):
@@ -168,10 +171,12 @@ def test_what_runs_in_eager_says_why():
         with pytest.raises(Exception, match="no backend"):
             torch.compile(counts, backend=fails)(torch.ones(3), 7)
         torch.compile(calls)(torch.ones(3))
+        with pytest.raises(LookupError):
+            torch.compile(raises)(torch.ones(3))
     units = found[0]["units"]
     whys = [(unit["status"], unit["why"]) for unit in units if unit["status"] == "eager"]
     assert [status for status, _ in whys] == ["eager"] * len(whys) and all(why for _, why in whys)
-    for text in ("the limit (RUSHLIGHT_RECOMPILE_LIMIT)", "effect on the world", "no backend"):
+    for text in ("the limit (RUSHLIGHT_RECOMPILE_LIMIT)", "effect on the world", "no backend", "its own"):
         assert any(text in why for _, why in whys)
     assert all(not unit["captured"] for unit in units if unit["status"] == "eager")
 
@@ -340,6 +345,21 @@ def test_nothing_is_left_when_it_ends():
     assert not logs.is_heard() and state.recording is None
     Recording(Wish()).start()
     state.recording.stop()
+
+
+def test_a_recording_that_another_thread_or_a_profiler_outlives():
+    recorder = Recorder()
+    recorder.start()
+    thread = threading.Thread(target=recorder.stop)
+    thread.start(), thread.join()
+    torch.ones(3).cos()
+    assert state.recording is None and not recorder.eager.calls
+    recorder = Recorder()
+    recorder.start()
+    with torch.profiler.profile():
+        recorder.stop()
+    torch.ones(3).cos()
+    assert state.recording is None
 
 
 def test_two_recordings_at_once():
