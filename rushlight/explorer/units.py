@@ -153,9 +153,10 @@ class Unit:
             self._note_capture(record.subject)
         if isinstance(record.subject, LoweredGraph):
             self.pieces.append(Piece(record.title, record.subject))
-        if isinstance(record.subject, Program):
+        # A recording that begins while another thread compiles hears only the later stages of that graph.
+        if isinstance(record.subject, Program) and self.pieces:
             self.pieces[-1].program = record.subject
-        if isinstance(record.subject, Library):
+        if isinstance(record.subject, Library) and self.pieces:
             self.pieces[-1].library = record.subject
         if _VIEW_OF.get(name) == "Inductor" and self.pieces:
             self.pieces[-1].stages[name] = stage

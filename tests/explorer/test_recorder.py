@@ -362,6 +362,28 @@ def test_a_recording_that_another_thread_or_a_profiler_outlives():
     assert state.recording is None
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("stage", ["loops", "fusion", "code"])
+def test_a_recording_that_begins_within_a_compilation(stage):
+    late, found = Recorder(), []
+
+    class Starter:
+        def heard(self, log, record):
+            if record.stage == stage and not found:
+                found.append(stage)
+                late.start()
+
+    starter = Starter()
+    logs.listen(starter)
+    try:
+        torch.compile(lambda x: x.tan() + 5)(torch.ones(3))
+    finally:
+        logs.leave(starter)
+        late.stop()
+    unit = late.as_dict("title", "command")["units"][0]
+    assert found and "library" in {stage["stage"] for stage in unit["stages"]}
+
+
 def test_two_recordings_at_once():
     with recorded() as outer, pytest.warns(UserWarning, match="kernels are not timed"), recorded() as inner:
         torch.compile(lambda x: x.sin() + 1)(torch.ones(2))
