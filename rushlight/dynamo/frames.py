@@ -175,11 +175,12 @@ class FrameCallback:
             log("recompiles", lambda: f"{_described(code)} is captured again: " + "; ".join(failed), lambda: failed)
             if count.captures == self.limit():
                 count.captures += 1
-                warnings.warn(
-                    f"compile: {_described(code)} was compiled {self.limit()} times, the limit "
-                    f"(RUSHLIGHT_RECOMPILE_LIMIT), and now runs in eager where no guard holds. The last guard that failed: "
-                    f"{failed[0]}", stacklevel=3,
-                )  # fmt: skip
+                limited = (
+                    f"{_described(code)} was compiled {self.limit()} times, the limit (RUSHLIGHT_RECOMPILE_LIMIT), and now "
+                    f"runs in eager where no guard holds"
+                )
+                log("graph_breaks", lambda: limited)
+                warnings.warn(f"compile: {limited}. The last guard that failed: {failed[0]}", stacklevel=3)
                 return None
         count.captures += 1
         counters["frames"]["total"] += 1
@@ -228,14 +229,19 @@ class FrameCallback:
                 frame, backend, self.fullgraph, open_sizes=sizes, when_fixed=when_fixed, when_eager=when_eager
             )
             return made or False
-        except Raised:
-            return None  # the frame itself raises it
+        except Raised as error:
+            what = f"{_described(frame.f_code)} runs in eager this time, because it raises: {error}"
+            log("graph_breaks", lambda: what)
+            return None
         except BackendCompilerFailed as error:
+            log("graph_breaks", functools.partial(str, error))
             if self.fullgraph or not RULES.suppress_errors:
                 raise
             warnings.warn(f"compile: {_described(frame.f_code)} runs in eager, because {error}", stacklevel=4)
             return False
-        except (Unsupported, ConstraintViolationError):
+        except (Unsupported, ConstraintViolationError) as error:
+            reason = error.__context__
+            log("graph_breaks", functools.partial(str, error), lambda: reason)
             raise
         except RecursionError:
             if self.fullgraph:

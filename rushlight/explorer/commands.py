@@ -1,28 +1,30 @@
 """The command `rushlight explore`: a program or a TorchScript archive is run and recorded, and the page of that written.
 
-In: the words of a command line. Out: a page, and an exit status: that of the program, 1 where it raised, 2 for words that make
-no sense.
+In: the words of a command line. Out: a page, and an exit status: that of the program, 1 where it raised, 130 where the user
+stopped it, 2 for words that make no sense.
 """
 
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import sys
+import threading
 import traceback
-from collections.abc import Callable, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures.thread import _threads_queues
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
 from rushlight.as_torch.program import run_program
 from rushlight.autograd.grad_mode import no_grad
-from rushlight.explorer.page import recordings_of, write_page
+from rushlight.explorer.page import comparable_recording, write_page
 from rushlight.explorer.recorder import MAX_OUTPUT, Recorder
 from rushlight.explorer.serving import serve
 from rushlight.jit.commands import arguments_of
 from rushlight.jit.measuring import method_of
+from rushlight.jit.script_function import bind_arguments
 from rushlight.jit.serialization.loading import load
 
 ARCHIVES = (".pt", ".pth", ".ptl", ".ts", ".jit")
@@ -39,10 +41,15 @@ def main(words: Sequence[str], before_program: Callable[[], None] = lambda: None
     if options.serve is not None:
         return serve(options.program, options.serve, options.title)
     try:
-        earlier = recordings_of(Path(options.against).read_text())[-1:] if options.against else []
+        earlier = comparable_recording(options.against) if options.against else []
     except (OSError, ValueError) as error:
         print(f"rushlight explore: --against: {error}", file=sys.stderr)
         return 2
+    page = Path(options.output).absolute()  # the program may change the folder
+    if not page.parent.is_dir():
+        print(f"rushlight explore: there is no folder {str(page.parent)!r} for the page", file=sys.stderr)
+        return 2
+    process = os.getpid()
     is_archive = target.endswith(ARCHIVES)
     recorder = Recorder(with_eager=not is_archive)
     if is_archive:
@@ -50,10 +57,12 @@ def main(words: Sequence[str], before_program: Callable[[], None] = lambda: None
     else:
         before_program()
         status, output, error = _run_program(recorder, options.program)
+    if os.getpid() != process:  # a child that the program forked; its parent writes the page
+        return status
     title = options.title or Path(options.program[1] if target == "-m" else target).name
     recording = recorder.as_dict(title, " ".join(["rushlight", "explore", *options.program]), output, error)
     try:
-        write_page(options.output, [*earlier, recording])
+        write_page(page, [*earlier, recording])
     except OSError as failure:
         print(f"rushlight explore: {failure}", file=sys.stderr)
         return 1
@@ -82,8 +91,8 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-class _Tail(io.TextIOBase):
-    """Passes text on to a stream, and keeps its end in `kept`, which two streams may share."""
+class _Tail:
+    """Is a stream in all that a program may ask of it, and keeps the end of its text in `kept`, which two streams may share."""
 
     def __init__(self, stream: TextIO, kept: list[str]):
         self._stream = stream
@@ -91,25 +100,33 @@ class _Tail(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Write text."""
-        self._kept.append(text)
+        written = self._stream.write(text)
+        self._kept.append(str(text))
         if sum(map(len, self._kept[-64:])) > 4 * MAX_OUTPUT or len(self._kept) > 10_000:
             self._kept[:] = ["".join(self._kept)[-MAX_OUTPUT:]]
-        return self._stream.write(text)
+        return written
+
+    @property
+    def __class__(self) -> type:
+        return type(self._stream)  # for isinstance
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write texts."""
+        for line in lines:
+            self.write(line)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
-    def flush(self) -> None:
-        """Flush the stream."""
-        self._stream.flush()
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._stream)
 
-    def isatty(self) -> bool:
-        """Whether the stream is a terminal."""
-        return self._stream.isatty()
+    def __enter__(self) -> _Tail:
+        self._stream.__enter__()
+        return self
 
-    def fileno(self) -> int:
-        """The stream's descriptor."""
-        return self._stream.fileno()
+    def __exit__(self, *error: Any) -> None:
+        self._stream.__exit__(*error)
 
 
 @contextmanager
@@ -132,10 +149,28 @@ def _run_program(recorder: Recorder, words: Sequence[str]) -> tuple[int, str, st
             run_program(words)
         except SystemExit as end:
             status = end.code if isinstance(end.code, int) else int(end.code is not None)
+            if not isinstance(end.code, int | None):
+                _print_error(f"{end.code}\n")
         except BaseException as raised:  # also when the user stops it: the page shows what was recorded up to then
-            status, error = 1, "".join(traceback.format_exception(raised))
-            print(error, file=sys.stderr)
+            status, error = 130 if isinstance(raised, KeyboardInterrupt) else 1, "".join(traceback.format_exception(raised))
+            _print_error(error)
+        _wait_for_threads()
     return status, "".join(printed), error
+
+
+def _print_error(text: str) -> None:
+    """Print to the program's stderr, which it may have closed."""
+    with suppress(AttributeError, ValueError, OSError):
+        sys.stderr.write(text)
+
+
+def _wait_for_threads() -> None:
+    """Wait for the threads that Python would wait for before it exits: what they do belongs to the recording. Idle workers of a
+    pool end only when Python does."""
+    with suppress(KeyboardInterrupt):
+        for thread in threading.enumerate():
+            if not (thread.daemon or thread is threading.current_thread() or thread in _threads_queues):
+                thread.join()
 
 
 def _run_archive(recorder: Recorder, words: Sequence[str]) -> tuple[int, str, str | None]:
@@ -156,7 +191,8 @@ def _run_archive(recorder: Recorder, words: Sequence[str]) -> tuple[int, str, st
             with no_grad():
                 for _ in range(options.calls):
                     method(*arguments)
-                recorder.show_steps(module._c.type.find_method(options.method), [module._c, *arguments])
+                function = module._c.type.find_method(options.method)
+                recorder.show_steps(function, bind_arguments(function.schema, [module._c, *arguments], {}))
         except (RuntimeError, OSError, ValueError, TypeError) as raised:
             status, error = 1, "".join(traceback.format_exception(raised))
             print(f"rushlight explore: {raised}", file=sys.stderr)

@@ -19,6 +19,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.explorer.places import Files, Place
 from rushlight.fx.annotations import PACKAGE_FOLDER, describe_value
+from rushlight.jit.tracing.state import is_tracing
 from rushlight.ops.dispatcher import Kernel, OpOverload
 
 MAX_CALLS = 1_000  # operators times lines
@@ -44,8 +45,15 @@ class EagerRecording(Recording):
         self.calls: dict[tuple[OpOverload, Place | None], dict] = {}
         self.tapes: list[dict] = []
         self.left_out = 0
+        self._has_ended = False
         self._place: Place | None = None
         self._first: dict | None = None
+
+    def end(self) -> None:
+        """End: now, or at the next call on the thread that began it, where this is another one or a profiler runs."""
+        self._has_ended = True
+        if state.recording is self:
+            self.stop()
 
     def begin(self, name: str, annotation: bool = False) -> Span:
         """A span that begins now, which nobody keeps."""
@@ -59,8 +67,11 @@ class EagerRecording(Recording):
         return node.apply(grads)
 
     def call(self, op: OpOverload, below: int, function: Callable, args: tuple, kwargs: dict) -> Any:
-        """Call an operator. Calls while something is captured are not the program's."""
-        if state.modes or below >> DispatchKey.Meta & 1:
+        """Call an operator. Calls while something is captured are not the program's; describing values would be traced."""
+        if self._has_ended:
+            self.end()
+            return function(*args, **kwargs)
+        if state.modes or is_tracing() or below >> DispatchKey.Meta & 1:
             return function(*args, **kwargs)
         if self.depth:
             return self._call_within(op, below, function, args, kwargs)
@@ -119,8 +130,10 @@ class EagerRecording(Recording):
 
     def backward(self, roots: Sequence[Edge]) -> None:
         """Take the tape of a backward pass that begins."""
+        if self._has_ended or state.modes or len(self.tapes) == MAX_TAPES:
+            return
         place = self._user_place()
-        if state.modes or len(self.tapes) == MAX_TAPES or any(tape["places"] == [place] for tape in self.tapes):
+        if any(tape["places"] == [place] for tape in self.tapes):
             return
         self.tapes.append(tape_of([node for node, _ in roots if node is not None], place))
 

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+VERSION = 1  # of recordings
 TEMPLATE = Path(__file__).with_name("page.html")
 MAX_BYTES = 1 << 30  # of a page's recordings as JSON: far more than a browser shows, and far less than a compressed bomb holds
 
@@ -46,12 +47,30 @@ def recordings_of(html: str) -> list[dict[str, Any]]:
     if not found or not found[1].strip():
         raise ValueError("this is no page of the explorer: it holds no recordings")
     try:
-        recordings = json.loads(_unpacked(found[1]))
+        recordings = json.loads(_unpacked(found[1]), parse_constant=_refuse)
     except (binascii.Error, zlib.error, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"the recordings of this page are damaged: {error}") from None
     if not isinstance(recordings, list) or not all(isinstance(each, dict) for each in recordings):
         raise ValueError("the recordings of this page are damaged: they are not a list of objects")
     return recordings
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"the recordings of this page are damaged: JSON has no {name}")
+
+
+def comparable_recording(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """The last recording of a page, if it has one, for another page to compare with. Raises OSError where the file cannot be
+    read, and ValueError where the other page could not show it."""
+    found = recordings_of(Path(path).read_text(encoding="utf-8"))[-1:]
+    for recording in found:
+        if recording.get("version") != VERSION:
+            raise ValueError(f"its recording has version {recording.get('version')!r}; this Rushlight reads {VERSION}")
+        for name in ("files", "units", "calls", "eager", "tapes"):
+            entries = recording.get(name, [])
+            if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+                raise ValueError(f"its recording is damaged: {name!r} is not a list of objects")
+    return found
 
 
 def _template() -> str:

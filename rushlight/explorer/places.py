@@ -70,7 +70,9 @@ class Files:
 
 def is_own(path: str) -> bool:
     """Whether a file is the user's: not of this library, the standard library or an installed package."""
-    return not path.startswith((PACKAGE_FOLDER, *_INSTALLED, "<frozen", *_IN_ARCHIVES)) and "/site-packages/" not in path
+    if path.startswith((PACKAGE_FOLDER, *_INSTALLED, "<frozen")) or "/site-packages/" in path:
+        return False
+    return not path.startswith(_IN_ARCHIVES) or os.path.isfile(path)
 
 
 def short_names(paths: list[str]) -> list[str]:

@@ -26,6 +26,7 @@ from rushlight.core.thread_state import state
 from rushlight.explorer.clock import GraphClock
 from rushlight.explorer.eager import MAX_CALLS, EagerRecording
 from rushlight.explorer.kernels import kernels_of, kernels_of_nodes, memory_of, note_code
+from rushlight.explorer.page import VERSION
 from rushlight.explorer.places import Files
 from rushlight.explorer.scripts import note_sources, stages_of
 from rushlight.explorer.stepping import steps_of
@@ -81,8 +82,7 @@ class Recorder:
         leave_plans(self.planned)
         if self._is_timed:
             self.clock.stop()
-        if state.recording is self.eager:
-            self.eager.stop()
+        self.eager.end()
 
     def heard(self, log: StageLog, record: StageRecord) -> None:
         """Take a stage of a compilation."""
@@ -140,13 +140,16 @@ class Recorder:
         peaks = measured_peaks() if any(self.clock.kernels) else None
         self._add_earlier_graphs()
         units = self.units
-        failed = [text for unit in units for text in unit.failed_guards]
+        failed: dict[int, list[str]] = {}  # by the identity of a function's code: others may have guards with the same text
+        for unit in units:
+            failed.setdefault(id(unit.source), []).extend(unit.failed_guards)
         graphs = self._graphs_by_program()
-        described = [self._described(unit, failed, graphs, peaks) for unit in units]
+        described = [self._described(unit, failed[id(unit.source)], graphs, peaks) for unit in units]
         self._link_recompiles(units, described)
         _settle_untouched(described)
         return {
-            "version": 1, "title": title, "command": command, "made": datetime.datetime.now().isoformat(timespec="seconds"),
+            "version": VERSION, "title": title, "command": command,
+            "made": datetime.datetime.now().isoformat(timespec="seconds"),
             "machine": self._machine(peaks), "notes": self._notes(), "output": output[-MAX_OUTPUT:], "error": error,
             "units": described, "calls": self._calls(units, described, graphs),
             "eager": list(self.eager.calls.values()), "tapes": self.eager.tapes,
@@ -188,12 +191,12 @@ class Recorder:
 
     def _link_recompiles(self, units: Sequence[Unit], described: list[dict]) -> None:
         """Say of each capture anew which unit it did not fit: the one before of the same function."""
-        last: dict[object, int] = {}
+        last: dict[int, int] = {}
         for unit, made in zip(units, described, strict=True):
             if made["recompile"] is not None:
-                made["recompile"]["of"] = last.get(unit.code)
+                made["recompile"]["of"] = last.get(id(unit.code))
             if unit.code is not None:
-                last[unit.code] = unit.number
+                last[id(unit.code)] = unit.number
 
     def _calls(self, units: Sequence[Unit], described: Sequence[dict], graphs: dict[int, int]) -> list[dict]:
         calls = [

@@ -153,9 +153,10 @@ class Unit:
             self._note_capture(record.subject)
         if isinstance(record.subject, LoweredGraph):
             self.pieces.append(Piece(record.title, record.subject))
-        if isinstance(record.subject, Program):
+        # A recording that begins while another thread compiles hears only the later stages of that graph.
+        if isinstance(record.subject, Program) and self.pieces:
             self.pieces[-1].program = record.subject
-        if isinstance(record.subject, Library):
+        if isinstance(record.subject, Library) and self.pieces:
             self.pieces[-1].library = record.subject
         if _VIEW_OF.get(name) == "Inductor" and self.pieces:
             self.pieces[-1].stages[name] = stage
@@ -196,7 +197,7 @@ class Unit:
         self.stages.insert(place, stage)
 
     def as_dict(self, failures: Sequence[str]) -> dict[str, Any]:
-        """The unit as a recording has it. `failures` say of all units which guards later calls did not meet."""
+        """The unit as a recording has it. `failures` say which guards of the same function later calls did not meet."""
         for stage in self.stages:
             stage.places = stage.places or self._places_in(stage)
             if stage.graph is not None:
@@ -206,7 +207,7 @@ class Unit:
         return {
             "id": self.number, "kind": self.kind, "name": self._name(own), "place": place, "last": max(own, default=None),
             "began": self.began - self.origin, "seconds": self.ended - self.began, "status": self._status(),
-            "why": "" if self.stages else "; ".join(each["reason"] for each in self.breaks), **self._lines(),
+            "why": "; ".join(each["reason"] for each in self.breaks) if self._status() == "eager" else "", **self._lines(),
             "breaks": self.breaks, "recompile": {"of": None, "failed": self.failed_guards} if self.failed_guards else None,
             "guards": [{"text": text, "place": None, "failed": any(failure.startswith(f"{text} (") for failure in failures)}
                        for text in self.guards],
@@ -236,7 +237,10 @@ class Unit:
     def _status(self) -> str:
         if self.is_earlier:
             return "kept"
-        if any(stage.name in ("captured", "code", "graph") for stage in self.stages):
+        names = {stage.name for stage in self.stages}
+        if self.breaks and self.kind == "capture" and "guards" not in names:
+            return "eager"  # the backend failed, or nothing was captured at all
+        if names & {"captured", "code", "graph"}:
             return "compiled"
         return "interpreted" if self.kind == "script" else "eager"
 
@@ -244,7 +248,7 @@ class Unit:
         """The program's lines by what became of them."""
         broken = {each["places"][-1] for each in self.breaks if each["places"]}
         own = {self.files.place(self.code.co_filename, line) for line in self._own_lines()}
-        captured = self.followed - broken
+        captured = self.followed - broken if self._status() in ("compiled", "kept") else set()
         untouched = own - captured - broken
         return {"captured": sorted(captured), "broken": sorted(broken), "untouched": sorted(untouched)}
 

@@ -69,6 +69,77 @@ def test_programs_that_end_early_have_a_page(explore, ending, status, error):
     assert recording["error"] is None if error is None else error in recording["error"] and "program.py" in recording["error"]
 
 
+def test_an_exit_with_a_message_prints_it(explore):
+    done, _ = explore("import sys\nsys.exit('why')")
+    assert done.returncode == 1 and done.stderr.startswith("why\n")
+
+
+def test_a_program_that_the_user_stops(explore):
+    done, (recording,) = explore("raise KeyboardInterrupt")
+    assert done.returncode == 130 and "KeyboardInterrupt" in recording["error"]
+
+
+def test_the_program_meets_its_own_streams(explore):
+    program = """
+import sys
+import io
+print(isinstance(sys.stdout, io.TextIOWrapper), sys.stdout.encoding.lower(), sys.stdout.errors is not None, sys.stdout.writable(), sys.stdout.closed)
+try:
+    sys.stdout.write(b"bytes")
+except TypeError:
+    print("refused")
+sys.stdout.writelines(["a", "b\\n"])
+sys.stdout.close()
+try:
+    print("lost")
+except ValueError:
+    print("closed", file=sys.stderr)
+"""
+    done, (recording,) = explore(program)
+    assert done.returncode == 0 and done.stdout == "True utf-8 True True False\nrefused\nab\n" and done.stderr.startswith("closed\n")
+    assert recording["output"] == done.stdout + "closed\n"
+
+
+def test_a_program_that_changes_its_folder(tmp_path):
+    (tmp_path / "program.py").write_text("import os\nos.mkdir('inside')\nos.chdir('inside')\n")
+    command = [sys.executable, "-m", "rushlight", "explore", "-o", "page.html", "program.py"]
+    subprocess.run(command, check=True, capture_output=True, timeout=300, cwd=tmp_path)
+    assert (tmp_path / "page.html").exists() and not (tmp_path / "inside" / "page.html").exists()
+
+
+def test_threads_that_outlive_the_program_are_recorded(explore):
+    program = """
+import concurrent.futures, threading, time, torch
+double = torch.compile(lambda x: x * 2)
+pool = concurrent.futures.ThreadPoolExecutor()
+pool.submit(int).result()  # its worker waits for more until Python ends
+threading.Thread(target=lambda: (time.sleep(0.5), double(torch.ones(3)), print("done"))).start()
+"""
+    done, (recording,) = explore(program)
+    assert done.stdout == "done\n" == recording["output"] and [call["kind"] for call in recording["calls"]] == ["compile", "hit"]
+
+
+def test_a_forked_child_writes_no_page(explore):
+    program = "import os, time\nif not (pid := os.fork()):\n    print('child', flush=True)\nelse:\n    os.waitpid(pid, 0)\n"
+    done, _ = explore(program + "print('both', flush=True)")
+    assert done.stdout == "child\nboth\nboth\n" and done.stderr.count("open it in a browser") == 1
+
+
+def test_tracing_gives_the_same_graph(explore, tmp_path):
+    program = """
+import torch
+def shifted(x):
+    y = x.sin()
+    return y + 1
+print(torch.jit.trace(shifted, torch.ones(3)).graph)
+"""
+    done, _ = explore(program)
+    plain = subprocess.run(
+        [sys.executable, "-m", "rushlight", "exec", str(tmp_path / "program.py")], capture_output=True, text=True, timeout=300
+    )
+    assert "program.py:4" in plain.stdout and done.stdout == plain.stdout
+
+
 def test_a_program_that_never_compiles(explore):
     _, (recording,) = explore("print('x' * 1_000_000)\nprint('end')")
     assert recording["units"] == [] and recording["output"].endswith("x\nend\n") and len(recording["output"]) == 20_000
@@ -99,10 +170,38 @@ def test_an_archive(tmp_path):
     assert {"source", "tree", "ir", "instructions", "code"} <= {stage["stage"] for stage in unit["stages"]}
 
 
+def test_an_archive_whose_arguments_have_defaults(tmp_path):
+    class Scaled(torch.nn.Module):
+        def forward(self, x, by: float = 2.0):
+            return x * by
+
+    torch.jit.script(Scaled()).save(tmp_path / "model.pt")
+    assert main(["-o", str(tmp_path / "page.html"), str(tmp_path / "model.pt"), "--input", "float32[4]"]) == 0
+    (unit,) = recordings_of((tmp_path / "page.html").read_text())[0]["units"]
+    assert not unit["steps"]["cut"]
+
+
+@pytest.mark.parametrize(
+    ("recording", "text"),
+    [('{"version": 2}', "version 2"), ('{"version": 1, "files": NaN}', "no NaN"), ('{"version": 1, "units": 5}', "'units'"),
+     ('{"version": 1, "calls": [null]}', "'calls'")],
+)  # fmt: skip
+def test_pages_that_cannot_be_compared(recording, text, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(pages.json, "dumps", lambda *_, **__: f"[{recording}]")
+    pages.write_page(tmp_path / "before.html", [])
+    monkeypatch.undo()
+    (tmp_path / "program.py").write_text("print('ran')")
+    words = ["-o", str(tmp_path / "page.html"), "--against", str(tmp_path / "before.html"), str(tmp_path / "program.py")]
+    assert main(words) == 2
+    said = capsys.readouterr()
+    assert text in said.err and "ran" not in said.out
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [([], "which program?"), (["-m"], "which program?"), (["missing.py"], "there is no file 'missing.py'"),
-     (["--against", "missing.html", __file__], "--against: .*missing.html")],
+     (["--against", "missing.html", __file__], "--against: .*missing.html"),
+     (["-o", "/missing/page.html", __file__], "there is no folder '/missing'")],
 )  # fmt: skip
 def test_words_that_make_no_sense(words, text, capsys):
     try:
@@ -127,6 +226,32 @@ def test_a_block_of_a_program(tmp_path):
     with pytest.raises(LookupError), explorer.record(str(tmp_path / "second.html")):
         raise LookupError("inside")
     assert "LookupError: inside" in recordings_of((tmp_path / "second.html").read_text())[0]["error"]
+
+
+def test_a_block_that_cannot_be_written_exits_or_is_repeated(tmp_path):
+    with pytest.warns(UserWarning, match="not written"), pytest.raises(KeyError), explorer.record(tmp_path / "no" / "page.html"):
+        raise KeyError("the block's own")
+    block = explorer.record(tmp_path / "page.html")
+    compiled = torch.compile(lambda x: x.exp() - 1)
+    for ones in (torch.ones(2), torch.ones(2, 2)):
+        with pytest.raises(SystemExit), block:
+            compiled(ones)
+            raise SystemExit(0)
+    (recording,) = recordings_of((tmp_path / "page.html").read_text())
+    assert recording["error"] is None
+    assert [call["kind"] for call in recording["calls"] if call["unit"] == 0] == ["recompile", "hit"]
+
+
+def test_a_block_that_changes_the_folder_or_forks(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "inside").mkdir()
+    with explorer.record("page.html"):
+        os.chdir("inside")
+    assert (tmp_path / "page.html").exists()
+    recording = explorer.record(tmp_path / "child.html")
+    with recording:
+        monkeypatch.setattr(os, "getpid", lambda: -1)
+    assert not (tmp_path / "child.html").exists()
 
 
 def test_serving_makes_the_page_anew_when_the_program_changes(tmp_path):

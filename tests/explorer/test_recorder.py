@@ -136,6 +136,51 @@ class Block(nn.Module):
         return self.second(self.first(x).relu())  # here: block
 
 
+def test_guards_of_other_functions_did_not_fail():
+    with recorded() as found:
+        first, second = (torch.compile(function, dynamic=False) for function in (lambda x: x.sin(), lambda x: x.cos()))
+        first(torch.ones(4)), second(torch.ones(4)), first(torch.ones(5))
+    units = found[0]["units"]
+    assert [any(guard["failed"] for guard in unit["guards"]) for unit in units] == [True, False, False]
+
+
+def test_what_runs_in_eager_says_why():
+    def counts(x, n):
+        return x.sin() + n
+
+    def prints(x):
+        print(end="")
+        return x + 1
+
+    def fails(gm, inputs):
+        raise ValueError("no backend")
+
+    def calls(x):
+        return prints(x) * 2
+
+    def raises(x):
+        raise LookupError("its own")
+
+    with recorded() as found, pytest.warns(UserWarning, match="was compiled 2 times"):
+        with torch._dynamo.config.patch(recompile_limit=2):
+            compiled = torch.compile(counts, dynamic=False)
+            for n in range(3):
+                compiled(torch.ones(3), n)
+        with pytest.raises(Exception, match="effect on the world"):
+            torch.compile(prints, fullgraph=True)(torch.ones(3))
+        with pytest.raises(Exception, match="no backend"):
+            torch.compile(counts, backend=fails)(torch.ones(3), 7)
+        torch.compile(calls)(torch.ones(3))
+        with pytest.raises(LookupError):
+            torch.compile(raises)(torch.ones(3))
+    units = found[0]["units"]
+    whys = [(unit["status"], unit["why"]) for unit in units if unit["status"] == "eager"]
+    assert [status for status, _ in whys] == ["eager"] * len(whys) and all(why for _, why in whys)
+    for text in ("the limit (RUSHLIGHT_RECOMPILE_LIMIT)", "effect on the world", "no backend", "its own"):
+        assert any(text in why for _, why in whys)
+    assert all(not unit["captured"] for unit in units if unit["status"] == "eager")
+
+
 def test_training_has_two_graphs_whose_nodes_know_their_modules():
     model = nn.Sequential(Block(), nn.ReLU())
     with recorded() as found:
@@ -300,6 +345,43 @@ def test_nothing_is_left_when_it_ends():
     assert not logs.is_heard() and state.recording is None
     Recording(Wish()).start()
     state.recording.stop()
+
+
+def test_a_recording_that_another_thread_or_a_profiler_outlives():
+    recorder = Recorder()
+    recorder.start()
+    thread = threading.Thread(target=recorder.stop)
+    thread.start(), thread.join()
+    torch.ones(3).cos()
+    assert state.recording is None and not recorder.eager.calls
+    recorder = Recorder()
+    recorder.start()
+    with torch.profiler.profile():
+        recorder.stop()
+    torch.ones(3).cos()
+    assert state.recording is None
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("stage", ["loops", "fusion", "code"])
+def test_a_recording_that_begins_within_a_compilation(stage):
+    late, found = Recorder(), []
+
+    class Starter:
+        def heard(self, log, record):
+            if record.stage == stage and not found:
+                found.append(stage)
+                late.start()
+
+    starter = Starter()
+    logs.listen(starter)
+    try:
+        torch.compile(lambda x: x.tan() + 5)(torch.ones(3))
+    finally:
+        logs.leave(starter)
+        late.stop()
+    unit = late.as_dict("title", "command")["units"][0]
+    assert found and "library" in {stage["stage"] for stage in unit["stages"]}
 
 
 def test_two_recordings_at_once():

@@ -10,7 +10,7 @@ from types import FrameType
 from rushlight.jit.source import NO_SOURCE, Source, SourceRange
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
-_MACHINERY = tuple(f"{_PACKAGE}{name}{os.sep}" for name in ("jit", "ops", "core", "autograd", "amp"))
+_MACHINERY = tuple(f"{_PACKAGE}{name}{os.sep}" for name in ("jit", "ops", "core", "autograd", "amp", "explorer"))
 _TRACER = os.path.join(_PACKAGE, "jit", "tracing", "trace.py")
 _HOOKS = os.path.join(_PACKAGE, "nn", "modules", "module_hooks.py")
 
