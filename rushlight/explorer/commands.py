@@ -17,8 +17,8 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 from pathlib import Path
 from typing import Any, TextIO
 
-from rushlight.as_torch.program import run_program
 from rushlight.autograd.grad_mode import no_grad
+from rushlight.core.lazy_module import LazyModule
 from rushlight.explorer.page import comparable_recording, write_page
 from rushlight.explorer.recorder import MAX_OUTPUT, Recorder
 from rushlight.explorer.serving import serve
@@ -26,6 +26,8 @@ from rushlight.jit.commands import arguments_of
 from rushlight.jit.measuring import method_of
 from rushlight.jit.script_function import bind_arguments
 from rushlight.jit.serialization.loading import load
+
+program = LazyModule("rushlight.as_torch.program")  # importing it makes `torch` this library
 
 ARCHIVES = (".pt", ".pth", ".ptl", ".ts", ".jit")
 _CALLS = 10
@@ -146,7 +148,7 @@ def _run_program(recorder: Recorder, words: Sequence[str]) -> tuple[int, str, st
     with _recorded(recorder) as printed:
         status, error = 0, None
         try:
-            run_program(words)
+            program.run_program(words)
         except SystemExit as end:
             status = end.code if isinstance(end.code, int) else int(end.code is not None)
             if not isinstance(end.code, int | None):
