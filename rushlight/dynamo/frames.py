@@ -229,7 +229,7 @@ class FrameCallback:
             )
             return made or False
         except Raised:
-            return None  # the frame itself raises it
+            return None  # run in eager, which raises the program's exception
         except BackendCompilerFailed as error:
             if self.fullgraph or not RULES.suppress_errors:
                 raise

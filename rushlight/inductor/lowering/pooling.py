@@ -23,7 +23,7 @@ from rushlight.ops.meta.pooling import Window, windows_over
 
 WRITTEN_OUT = 32  # windows of at most this many elements are unrolled into one expression
 REDUCTIONS = {"add": "sum", "maximum": "max"}
-NOWHERE = (1 << 31) - 1  # greater than all offsets
+NOWHERE = (1 << 31) - 1  # sentinel greater than every offset, so that the minimum over a window ignores it
 
 Windows = tuple[Window, Window]
 
@@ -181,7 +181,7 @@ def _offsets_of_largest(
 
     def decoded(index: Sequence[Expr]) -> Value:
         found = least.value(index)
-        place = call("maximum", int32, found, first(index))  # an all-padding window has a greater value
+        place = call("maximum", int32, found, first(index))  # if all values are -inf, `found` may be padding
         nan = call("lt", bool_, found, Constant(int32, 0))
         return call("where", int32, nan, call("bitwise_not", int32, found), place)
 
