@@ -26,7 +26,7 @@ from rushlight.serialization.sparse import rebuild_sparse
 aten = namespaces.namespace("aten")
 
 
-# What pickles of torch name
+# Functions that torch's pickles name
 
 
 def _rebuild_tensor(storage: TypedStorage, storage_offset: int, size: Sequence[int], stride: Sequence[int]) -> Tensor:

@@ -12,7 +12,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run a command; its exit status."""
     words = sys.argv[1:] if words is None else list(words)
     if words[:1] == ["exec"]:
-        from rushlight.as_torch.program import main as run  # which makes `torch` Rushlight
+        from rushlight.as_torch.program import main as run  # the import makes `torch` Rushlight
 
         return run(words[1:])
     if words[:1] == ["export"]:

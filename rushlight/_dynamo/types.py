@@ -43,7 +43,7 @@ class GuardedCode:
     take what the function's own code takes. The other arguments are kept for those who look.
     """
 
-    globals = None  # those of the function
+    globals = None  # the function's globals
 
     def __init__(
         self, code: types.CodeType, check_fn: GuardFn | None = None, compile_id: CompileId | None = None,

@@ -6,14 +6,14 @@ from typing import Any
 
 from rushlight.compiler.settings import configure
 
-# The stages (see `Settings.logs`) that PyTorch's artifacts are.
+# PyTorch's log artifacts, each with the stages (see `Settings.logs`) that it prints.
 _STAGES = {
     "aot_graphs": ("graph", "partition"), "aot_joint_graph": ("joint",), "autotuning": ("autotune",), "bytecode": ("bytecode",),
     "fusion": ("fusion",), "graph": ("graph",), "graph_breaks": ("graph_breaks",), "graph_code": ("graph",),
     "guards": ("guards",), "ir_post_fusion": ("fusion",), "ir_pre_fusion": ("loops",), "kernel_code": ("code",),
     "output_code": ("code",), "recompiles": ("recompiles",), "recompiles_verbose": ("recompiles",), "schedule": ("fusion",),
 }  # fmt: skip
-# What else has a level or a switch in PyTorch and nothing to print here.
+# PyTorch's other components and artifacts: `set_logs` accepts them, and they print nothing.
 _WITHOUT_STAGES = frozenset((
     "annotation", "aot", "aot_graphs_effects", "async_compile", "auto_chunker", "autograd", "benchmarking", "c10d", "cache",
     "caching", "compiled_autograd", "compiled_autograd_verbose", "compute_dependencies", "cudagraph_static_inputs",

@@ -49,7 +49,7 @@ _ELEMENTWISE = frozenset(
 
 def _make_kernel(op: OpOverload, below: int) -> Callable:
     def run(*args: object, **kwargs: object) -> object:
-        if not state.dual_levels:  # restored thread keys may name a level that has ended since
+        if not state.dual_levels:  # the level has ended, but restored thread keys still include DUAL
             return op.resolve(below)(*args, **kwargs)
         level, rest = state.dual_levels[-1], state.dual_levels[:-1]
         call = op.resolve(below | DUAL if rest else below)

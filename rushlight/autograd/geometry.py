@@ -152,7 +152,7 @@ def _define_view_in_place(name: str) -> Callable:
         node, output_nr = made.grad_fn, made.output_nr
         if made.layout is not self.layout:
             raise RuntimeError(f"{name}: in-place transposition is not supported for the layout {self.layout}")
-        # Sparse tensors have index tensors instead of a storage, and a view has new ones.
+        # A strided tensor keeps its storage. A sparse one takes the result's new index tensors, which replace a storage.
         storage = impl.storage if self.layout is strided else made._impl.storage
         impl.replace_geometry(storage, made._impl.sizes, made._impl.strides, made._impl.storage_offset)
         impl.version.value += 1

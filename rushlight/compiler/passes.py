@@ -65,8 +65,8 @@ def decompose_training(module: GraphModule) -> None:
     decompose(module, TRAINING)
 
 
-# Passes for graphs without gradients and for joint graphs, before partitioning. Interpreting backends draw random numbers as in
-# eager.
+# Passes for graphs without gradients, and for joint graphs before partitioning. They keep random operators, so that an
+# interpreting backend draws the same numbers as eager.
 PIPELINE: list[Pass] = [functionalize, anchor_views, name_open_sizes, eliminate_dead_code, check]
 
 

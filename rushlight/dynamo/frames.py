@@ -232,7 +232,7 @@ class FrameCallback:
         except Raised as error:
             what = f"{_described(frame.f_code)} runs in eager this time, because it raises: {error}"
             log("graph_breaks", lambda: what)
-            return None
+            return None  # run in eager, which raises the program's exception
         except BackendCompilerFailed as error:
             log("graph_breaks", functools.partial(str, error))
             if self.fullgraph or not RULES.suppress_errors:

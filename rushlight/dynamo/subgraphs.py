@@ -81,7 +81,10 @@ def follow(
     """Capture `call` into a subgraph; its inputs are tracked tensors like `fakes`. `what` names it in messages."""
     builder = tx.graph
     versions = versions_of(builder)
-    with _named(what), tx.effects.apart() as changed, builder.apart(GraphApart()) as graph, _require_unchanged_grad_mode():
+    with (
+        _name_in_breaks(what), tx.effects.apart() as changed, builder.apart(GraphApart()) as graph,
+        _require_unchanged_grad_mode(),
+    ):  # fmt: skip
         inputs = [builder.tensor_value(graph.input(f"input_{index}", fake), fake) for index, fake in enumerate(fakes)]
         result = Tree(call(inputs))
         del changed  # the function's own values may change freely
@@ -92,7 +95,8 @@ def follow(
 
 
 @contextmanager
-def _named(what: str) -> Any:
+def _name_in_breaks(what: str) -> Any:
+    """Graph breaks inside say that `what` cannot be captured; an exception of the program becomes such a graph break."""
     try:
         yield
     except Raised as error:

@@ -24,7 +24,7 @@ from rushlight.ops.dispatcher import Kernel, OpOverload
 
 MAX_CALLS = 1_000  # operators times lines
 MAX_TAPES = 12
-MAX_NODES = 1_500  # of one tape
+MAX_NODES = 1_500  # nodes shown of one tape
 _MAX_TEXT = 60
 _PLACE = "rushlight_explorer_place"
 _PASSES_ON = (

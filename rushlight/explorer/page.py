@@ -18,7 +18,7 @@ from typing import Any
 
 VERSION = 1  # of recordings
 TEMPLATE = Path(__file__).with_name("page.html")
-MAX_BYTES = 1 << 30  # of a page's recordings as JSON: far more than a browser shows, and far less than a compressed bomb holds
+MAX_BYTES = 1 << 30  # limit for decompressed recordings: far more than a browser shows, and far less than a zip bomb
 
 _BEGIN, _END = '<script type="application/octet-stream" id="recordings">', "</script>"
 _ELEMENT = re.compile(re.escape(_BEGIN) + r"([A-Za-z0-9+/=\s]*)" + re.escape(_END))

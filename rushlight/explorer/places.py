@@ -19,7 +19,7 @@ Place = str  # "FILE:LINE", FILE being an index into the recording's files
 Block = tuple[int, int, list[Place]]
 
 MAX_FILE = 2_000_000  # characters; longer sources are named, but not shown
-MAX_LINE = 200_000  # of a file that is put together from fragments
+MAX_LINE = 200_000  # files put together from fragments have at most this many lines
 _COMMENT = re.compile(r"^\s*(?:#|//) (?:File: )?(?P<path>\S.*?):(?P<line>\d+)(?: in |, code|$)")
 _MEMBER = re.compile(r"^  \w+: ")
 _KERNEL = re.compile(r"\b(kernel_\d+)\(")

@@ -405,7 +405,7 @@ def _split(result: Any, has_aux: bool, called: str) -> tuple:
 
 
 def _gradients(outputs: tuple, leaves: list, starts: tuple, create_graph: bool) -> tuple:
-    # What some level of the points does not map over does not depend on them.
+    # An output depends on the points only if it is batched over all of their levels.
     reached = set(all_levels(leaves))
     pairs = [(output, start) for output, start in zip(outputs, starts, strict=True) if output.requires_grad]
     pairs = [pair for pair in pairs if reached <= set(levels_of(pair[0]))]

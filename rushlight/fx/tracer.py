@@ -85,7 +85,7 @@ class Tracer(TracerBase):
         self.module_stack: dict[str, tuple[str, type]] = {}
         self._thread = threading.get_ident()
 
-    # What subclasses override
+    # Methods that subclasses override
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
         """Return whether a call of `m` becomes one node. It does for the library's own modules, other than containers."""

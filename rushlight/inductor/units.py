@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 _KERNEL = re.compile(r"^static (void (kernel_\w+)\([^{}]*\)) \{$", re.MULTILINE)
 
-# Measured compile times in seconds; only ratios matter, and the bound at which another unit pays off.
-_PER_UNIT = 0.08
-_PER_KERNEL = 0.01
+# Measured compile times in seconds. `_balance` only uses their ratios: to balance units, and to decide how many pay off.
+_PER_UNIT = 0.08  # fixed, for each translation unit
+_PER_KERNEL = 0.01  # fixed, for each kernel
 _PER_LINE = 0.001  # per line of a kernel
 _PER_STATEMENT = 0.0003  # per line of functions that only declare and call
 _PER_CALL = {"gemm": 0.015, "word_gemm": 0.09, "block_gemm": 0.3}  # per call of templates that are not prebuilt
@@ -81,6 +81,7 @@ def _balance(kernels: list[_Block], functions: list[_Block], most: int) -> list[
 
 
 def _first(others: list[_Block], kernels: list[_Block], own: list[_Block], path: str) -> str:
+    """The unit with the entry: it declares the kernels of other units and defines its own."""
     declared = "\n".join(f"{_HIDDEN}{kernel.declaration};" for kernel in kernels if kernel not in own)
     return _unit([others[0], _Block(declared, 1), *own, *others[1:]], path)
 

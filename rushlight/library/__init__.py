@@ -22,4 +22,4 @@ __all__ = [
     "register_vmap",
 ]  # fmt: skip
 
-__getattr__, __dir__ = lazy_names(globals(), {"rushlight.library.checks": ("OpCheckError", "opcheck")})  # which compiles
+__getattr__, __dir__ = lazy_names(globals(), {"rushlight.library.checks": ("OpCheckError", "opcheck")})  # lazy: it compiles

@@ -64,7 +64,7 @@ class _Backward:
     """The gradients of a function of a program, which runs once more for them."""
 
     def __init__(self, program: Program, index: int) -> None:
-        self.program = weakref.proxy(program)  # which holds this one
+        self.program = weakref.proxy(program)  # weak, because the program holds this object
         self.index = index
 
     def __call__(self, tensors: Sequence[Tensor], grads: Sequence[Tensor]) -> list[Tensor]:

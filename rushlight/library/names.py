@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from rushlight.ops.library import Library
 
-_libraries: list[Library] = []  # what they define stays for as long as the process runs
+_libraries: list[Library] = []  # never cleared: a library's operators exist until the process ends
 _KEYS = {"cpu": "CPU", "default": "CompositeExplicitAutograd", "meta": "Meta"}
 
 

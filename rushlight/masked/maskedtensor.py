@@ -25,7 +25,8 @@ _ELEMENTWISE = frozenset(
     "__rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __floordiv__ __mod__ __pow__ __rpow__ __neg__ __abs__ __eq__ __ne__ "
     "__lt__ __le__ __gt__ __ge__ __and__ __or__ __xor__ __invert__".split()
 )
-_OF_THE_FORM = frozenset(
+# Operators that only rearrange elements: they apply to data and mask alike.
+_REARRANGING = frozenset(
     "view reshape permute transpose swapaxes t unsqueeze squeeze expand flatten unflatten select narrow chunk split "
     "getitem __getitem__ index_select flip roll unbind movedim broadcast_to repeat".split()
 )
@@ -180,12 +181,12 @@ def _call(function: Callable, args: tuple, kwargs: dict) -> Any:
         tensors, rest = args[0], args[1:]
         joined = (function([part(each) for each in tensors], *rest, **kwargs) for part in (_data_of, _mask_of))
         return _made(*joined)
-    if name in _OF_THE_FORM:
+    if name in _REARRANGING:
         return _both(function(args[0]._data, *args[1:], **kwargs), function(args[0]._mask, *args[1:], **kwargs))
     if name in _ELEMENTWISE:
         return _elementwise(function, args, kwargs)
     if name in _REDUCTIONS:
-        return _reduced(name, args, kwargs)
+        return _reduce(name, args, kwargs)
     if name in _NORMALISATIONS:
         first = args[0]
         return _made(getattr(normalisations, name)(first._data, *args[1:], mask=first._mask, **kwargs), first._mask)
@@ -210,8 +211,8 @@ def _elementwise(function: Callable, args: tuple, kwargs: dict) -> MaskedTensor:
     return _made(result, masks[0].expand(result.shape))
 
 
-def _reduced(name: str, args: tuple, kwargs: dict) -> MaskedTensor:
-    """Over what is there; missing where nothing is."""
+def _reduce(name: str, args: tuple, kwargs: dict) -> MaskedTensor:
+    """Reduce the unmasked elements; a result is masked out where all of its elements are."""
     first = args[0]
     result = getattr(reductions, name)(first._data, *args[1:], mask=first._mask, **kwargs)
     where = {key: value for key, value in kwargs.items() if key in ("dim", "keepdim")}

@@ -61,7 +61,7 @@ class NestedTensor(Tensor):
         """NotImplementedError: operators do not see nested tensors."""
         raise NotImplementedError(f"{func} is not available for nested tensors; use unbind() or to_padded_tensor() first")
 
-    # What it is
+    # Properties
 
     @property
     def is_nested(self) -> bool:

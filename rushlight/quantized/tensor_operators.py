@@ -31,7 +31,7 @@ def moved(integers: Tensor, source: Tensor) -> Tensor:
     return of_integers(integers, source.dtype, quantizer_of(source))
 
 
-def _moving(name: str) -> None:
+def _register_moving(name: str) -> None:
     """Register an operator that moves elements of one tensor with one scale."""
     general = find(name)
 
@@ -45,7 +45,7 @@ def _moving(name: str) -> None:
 for _name in (
     "flip", "roll", "index.Tensor", "gather", "repeat", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d",
 ):  # fmt: skip
-    _moving(_name)
+    _register_moving(_name)
 
 
 @quantized("clone")
@@ -149,32 +149,33 @@ def _requantized(tensor: Tensor, target: Tensor) -> Tensor:
 
 @quantized("max", "amax")
 def max_(self, *args, **kwargs):
-    return moved(aten.amax(integers_of(self), *args, **kwargs), _ordered(self))
+    return moved(aten.amax(integers_of(self), *args, **kwargs), _check_one_scale(self))
 
 
 @quantized("min", "amin")
 def min_(self, *args, **kwargs):
-    return moved(aten.amin(integers_of(self), *args, **kwargs), _ordered(self))
+    return moved(aten.amin(integers_of(self), *args, **kwargs), _check_one_scale(self))
 
 
-def _ordered(self: Tensor) -> Tensor:
+def _check_one_scale(self: Tensor) -> Tensor:
+    """The tensor itself, after a check that it has one scale: then its integers are ordered as its values."""
     one_scale(self)
     return self
 
 
-def _with_indices(name: str) -> None:
+def _register_with_indices(name: str) -> None:
     """Register an operator that returns values of the tensor and their indices."""
     general = find(name)
 
     def kernel(self, *args, **kwargs):
-        values, places = general(integers_of(_ordered(self)), *args, **kwargs)
+        values, places = general(integers_of(_check_one_scale(self)), *args, **kwargs)
         return moved(values, self), places
 
     quantized(name)(kernel)
 
 
 for _name in ("max.dim", "min.dim", "sort.stable", "topk"):
-    _with_indices(_name)
+    _register_with_indices(_name)
 
 
 @quantized("argmax", "argmin")
@@ -182,22 +183,23 @@ def places_refused(self, *args, **kwargs):
     raise NotImplementedError("argmax and argmin are not available for quantized tensors: use int_repr() first")
 
 
-def _compared(name: str) -> None:
+def _register_comparison(name: str) -> None:
+    """Register a comparison of the dequantized values."""
     general: Callable = find(name)
 
     def kernel(self, other):
-        pair = (_numbers(each) for each in (self, other))
+        pair = (_dequantized(each) for each in (self, other))
         return general(*pair)
 
     quantized(name)(kernel)
 
 
-def _numbers(value: object) -> object:
+def _dequantized(value: object) -> object:
     return value.dequantize() if isinstance(value, Tensor) and is_quantized(value) else value
 
 
 for _name in ("eq.Tensor", "ne.Tensor", "lt.Tensor", "le.Tensor", "gt.Tensor", "ge.Tensor"):
-    _compared(_name)
+    _register_comparison(_name)
 
 
 @quantized("equal")
@@ -210,7 +212,8 @@ def equal(self, other):
 # Averages
 
 
-def _statistic(name: str) -> None:
+def _register_statistic(name: str) -> None:
+    """Register a statistic, computed in floating point and quantized with the scale of the tensor."""
     general = find(name)
 
     def kernel(self, *args, dtype=None, **kwargs):
@@ -221,4 +224,4 @@ def _statistic(name: str) -> None:
 
 
 for _name in ("mean", "mean.dim", "std", "std.dim", "std.correction"):
-    _statistic(_name)
+    _register_statistic(_name)

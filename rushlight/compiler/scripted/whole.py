@@ -100,7 +100,7 @@ class Captured:
                 lambda *given: self._run(graph, arguments, given), self.inputs.given, open_leaves=opened,
                 decompositions=wish.of_values, following=None if wish.of_values is None else self.unknown.following,
             )  # fmt: skip
-        # Inputs that the capture met on the way come after the others.
+        # Move all inputs to the graph's start: first the arguments' tensors, then those that the capture found while it ran.
         self.module: GraphModule = as_last_inputs(found.module, ())
         self.order = [*map(self.inputs.tensors.index, self.inputs.distinct), *self.world.inputs]
 

@@ -12,8 +12,8 @@ from rushlight.deploy.direct.values import MISSING, Kind, Operand, representatio
 from rushlight.jit.ir.graph import Block, Node, Value
 from rushlight.jit.types import kinds as types
 
-_ROUNDS = 3  # rounds of a loop simulated before it is written, to get examples of sizes that change
-_ATTEMPTS = 12  # rewrites of a loop before its sizes are given up
+_SIMULATED_ITERATIONS = 3  # a loop is first simulated for this many iterations, to see which carried sizes change
+_MAX_REWRITES = 12  # a loop is refused if its carried sizes still change after this many rewrites of its body
 
 
 class NotYet(Unsupported):
@@ -139,7 +139,7 @@ class Flow(Statements):
             self.plan.note((value, "carried"), each.kind)
         limit, condition = self.operand(node.input(0)), self.operand(node.input(1))
         limit_text, first = self.spelled(limit, types.INT), self.spelled(condition, types.BOOL)
-        for _ in range(_ATTEMPTS):
+        for _ in range(_MAX_REWRITES):
             before = [self.plan.kinds[value, "carried"] for value in carried]
             again = self._write_round(node, initial, before, limit_text, first)
             if [self.plan.kinds[value, "carried"] for value in carried] == before and again:
@@ -147,11 +147,11 @@ class Flow(Statements):
         raise Unsupported("a loop whose sizes never settle")
 
     def _widen(self, node: Node, initial: list[Operand]) -> None:
-        """Simulate the body a few times, so that sizes which change from round to round get consistent examples."""
+        """Simulate the first iterations, so that sizes that change between iterations get consistent examples."""
         self.plan.kinds[node] = Kind()
         carried, found = node.blocks[0].inputs[1:], [each.kind for each in initial]
         rows = [found]
-        for _ in range(_ROUNDS):
+        for _ in range(_SIMULATED_ITERATIONS):
             results = self._simulate_round(node, initial, found)
             if results is None:
                 break
@@ -159,7 +159,7 @@ class Flow(Statements):
             rows.append(found)
         for place, value in enumerate(carried):
             last = rows[-1][place]
-            for row in rows:  # join all rounds from the first on, with the last one's sizes as the example
+            for row in rows:  # join the kinds of all iterations; the last iteration's sizes are the example
                 self.plan.note((value, "carried"), row[place])
             self._use_as_example(self.plan.kinds[value, "carried"], last)
 

@@ -30,7 +30,8 @@ def _learn(tx: Following, relation: Relation, message: str, error: type[Exceptio
     tx.graph.environment.learn(relation)
 
 
-def _condition(error: type[Exception]) -> Callable:
+def _make_check(error: type[Exception]) -> Callable:
+    """The handler of the `torch._check` function that raises `error`: it adds an unproven condition to the graph as a check."""
     def check(tx: Following, cond: Value, message: Value = NONE) -> Value:
         if not isinstance(cond, UnknownTruthValue):
             return tx.wrap_constant(sizes._check_with).call(tx, [tx.wrap_constant(error), cond, message], {})
@@ -47,7 +48,7 @@ def _is_size(tx: Following, i: Value, message: Value = NONE, *, max: Value = NON
     if not isinstance(i, UnknownIntegerValue):
         number = i.number if hasattr(i, "number") else i.constant()
         holds = number >= 0 and (max.constant() is None or number <= max.constant())
-        return _condition(RuntimeError)(tx, ConstantValue(bool(holds)), message)
+        return _make_check(RuntimeError)(tx, ConstantValue(bool(holds)), message)
     expression = i.number.expr
     limits = [at_least(expression, as_expr(0))]
     if max.constant() is not None:
@@ -59,5 +60,5 @@ def _is_size(tx: Following, i: Value, message: Value = NONE, *, max: Value = NON
 
 
 for _function, _error in _ERRORS.items():
-    HANDLERS[_function] = _condition(_error)
+    HANDLERS[_function] = _make_check(_error)
 HANDLERS[sizes._check_is_size] = _is_size

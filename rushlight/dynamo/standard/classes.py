@@ -69,7 +69,7 @@ def _constant_tensor(tx: Following, data: Value, **options: Value) -> Value:
     if "requires_grad" in options and (not options["requires_grad"].is_constant() or options["requires_grad"].constant()):
         raise GraphBreak("a tensor made by the program that requires grad")
     options.pop("requires_grad", None)
-    if isinstance(data, TensorValue):  # eager copies, too, and warns
+    if isinstance(data, TensorValue):  # `torch.tensor(tensor)` copies; eager also warns
         detached = tx.call_in_graph("call_method", "detach", [data], {})
         return tx.call_in_graph("call_method", "to", [detached], {**options, "copy": ConstantValue(True)})
     arguments = {name: value.constant() for name, value in options.items()}

@@ -132,7 +132,7 @@ class FunctionValue(Value):
             if name == "__annotations__":
                 return DictValue({}, dict)
             if name == "__type_params__" and PYTHON >= (3, 12):
-                return SequenceValue([], tuple)  # a generic function is made by an instruction that breaks the graph
+                return SequenceValue([], tuple)  # never a generic function: defining one breaks the graph
             if name in ("__closure__", "__globals__"):
                 raise GraphBreak(f"attribute {name!r} of {self}")
             if name in ("__doc__", "__module__"):

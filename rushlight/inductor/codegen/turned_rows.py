@@ -21,7 +21,7 @@ from rushlight.inductor.sizes import product, rounded_up, stride_along
 ROWS = 16  # rows per transposed block
 MIN_COLUMNS = 8  # transposing shorter rows does not pay off
 BLOCK_BYTES = 1 << 17  # maximal size of transposed blocks
-BESIDE = 16  # floats between transposed rows, so that rows of power-of-two length do not evict each other from the cache
+ROW_PADDING = 16  # floats between transposed rows: unpadded rows of power-of-two length would evict each other from the cache
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def _steps(loads: list[Load], domain: tuple[int, int], width: int) -> dict[tuple
 
 def _distance(columns: int) -> int:
     """The distance of two transposed rows in floats."""
-    return rounded_up(columns, ROWS) + BESIDE
+    return rounded_up(columns, ROWS) + ROW_PADDING
 
 
 def _block_bytes(columns: int) -> int:

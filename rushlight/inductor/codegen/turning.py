@@ -18,8 +18,8 @@ from rushlight.inductor.sizes import as_size, product, stride_along
 
 LINE = 64  # bytes per cache line: a block has enough rows to use whole lines
 BLOCK = 4096  # elements of a block
-MAX_TURNED = 4  # the blocks of more transposed loads would not fit into the L1 cache
-TURNED = (float32, bfloat16, float16)  # types computed in float32
+MAX_TRANSPOSED = 4  # the blocks of more transposed loads would not fit into the L1 cache
+TRANSPOSABLE = (float32, bfloat16, float16)  # only loads of these dtypes are transposed; kernels compute them in float32
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Turning:
         _, c, r = self.variables
         found = {}
         for node in (node for body in self.bodies for node in walk(body)):
-            if isinstance(node, Load) and element_type(node.buffer) in TURNED and stride_along(node.index, c) == 1:
+            if isinstance(node, Load) and element_type(node.buffer) in TRANSPOSABLE and stride_along(node.index, c) == 1:
                 if stride_along(node.index, r) not in (0, 1, None):
                     found.setdefault((node.buffer, to_cpp(node.index)), node)
         return list(found.values())
@@ -68,7 +68,7 @@ def turning_of(group: Group, buffers: dict[str, Buffer]) -> Turning | None:
         made = _cut(domain, product(ranges[first:start]), bodies)
         turned = made.turned(lambda name: buffers[name].layout.dtype)
         local = {member.name for member in group.members}
-        if 0 < len(turned) <= MAX_TURNED and made.width >= narrowest and not any(load.buffer in local for load in turned):
+        if 0 < len(turned) <= MAX_TRANSPOSED and made.width >= narrowest and not any(load.buffer in local for load in turned):
             return made
     return None
 

@@ -108,7 +108,7 @@ def _comparison(function: str):
     def rule(graph: GraphBuilder, self, other) -> TensorBox:
         kind = graph.promote(self, other)
         if kind is bool_ and function not in ("eq", "ne"):
-            kind = uint8  # in vectors, true is -1
+            kind = uint8  # a vector of bools holds -1 for True, so that True would be less than False
         return graph.elementwise(function, kind, bool_, _rounded(graph, self, kind), _rounded(graph, other, kind))
 
     return rule
@@ -205,6 +205,7 @@ def power(graph, self, exponent):
 
 
 def _repeated_product(graph: GraphBuilder, self: TensorBox, exponent: int, kind) -> TensorBox:
+    """The power by at most two multiplications, for exponents from 1 to 4."""
     def inner(index):
         base = cast(self.value(index), kind)
         if exponent == 1:

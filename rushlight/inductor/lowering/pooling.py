@@ -23,7 +23,7 @@ from rushlight.ops.meta.pooling import Window, windows_over
 
 WRITTEN_OUT = 32  # windows of at most this many elements are unrolled into one expression
 REDUCTIONS = {"add": "sum", "maximum": "max"}
-NOWHERE = (1 << 31) - 1  # greater than all offsets
+NOWHERE = (1 << 31) - 1  # sentinel greater than every offset, so that the minimum over a window ignores it
 
 Windows = tuple[Window, Window]
 

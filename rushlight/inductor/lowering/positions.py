@@ -41,7 +41,7 @@ def position_of(value: Value, size: Size, buffers: Mapping[str, Buffer]) -> Expr
     if value is None:
         return None
     found = _expression(value)
-    found = _tried(value) if found is None else found
+    found = _fitted(value) if found is None else found
     if found is None:
         return None
     low, high = bounds(found)
@@ -99,10 +99,10 @@ def _is_exact(expression: Expr) -> bool:
     return low is not None and high is not None and -EXACT < low and high < EXACT
 
 
-# Floating-point positions in one variable: those of nearest-neighbour sampling
+# Floating-point positions, as in nearest-neighbour sampling: compute all of them, and look for an integer expression that fits
 
 
-def _tried(value: Value) -> Expr | None:
+def _fitted(value: Value) -> Expr | None:
     """Find an expression that equals a position for every value of its variable."""
     indices = {node.index for node in walk(value) if isinstance(node, IndexValue)}
     if value.dtype is not int64 or len(indices) != 1:
@@ -112,7 +112,7 @@ def _tried(value: Value) -> Expr | None:
         return None
     count = variable.extent
     with np.errstate(all="ignore"):
-        places = _table(value, np.arange(count))
+        places = _evaluate_all(value, np.arange(count))
     if places is None or places.shape != (count,) or places.dtype != np.int64:
         return None
     sources = int(places[-1]) + 1
@@ -122,15 +122,15 @@ def _tried(value: Value) -> Expr | None:
     return None
 
 
-def _table(value: Value, given: np.ndarray) -> np.ndarray | None:
-    """A value for each value of the variable, computed as in native code."""
+def _evaluate_all(value: Value, given: np.ndarray) -> np.ndarray | None:
+    """Evaluate a position for all values of its variable, as native code does; None where NumPy can't do the same."""
     if type(value) is IndexValue:
         return given.astype(np.int64)
     if isinstance(value, Constant):
         return np.asarray(value.number, value.dtype.numpy)
     if not isinstance(value, Call):
         return None
-    parts = [_table(argument, given) for argument in value.arguments]
+    parts = [_evaluate_all(argument, given) for argument in value.arguments]
     if any(part is None for part in parts):
         return None
     if value.name == "cast":

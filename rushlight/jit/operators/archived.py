@@ -21,7 +21,7 @@ aten = namespaces.namespace("aten")
 functional = LazyModule("rushlight.nn.functional")
 
 
-def _register_moves() -> None:
+def _register_conversions() -> None:
     register = declare_operator
     register("aten::to.prim_dtype(Tensor(a) self, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(a|b)",
              lambda self, kind, _, copy: self.to(dtype=None if kind is None else dtype_of_number(kind), copy=copy))  # fmt: skip
@@ -133,12 +133,16 @@ def _range(start: float, end: float, step: float = 1, kind: int | None = None, f
     return made if kind is not None else made.float()
 
 
-def _register_creation() -> None:
+def _register_ranges() -> None:
     options = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
     declare_operator(f"aten::range.step(Scalar start, Scalar end, Scalar step=1, {options}) -> Tensor", _range)
     declare_operator(f"aten::range(Scalar start, Scalar end, {options}) -> Tensor",
                       lambda start, end, *rest: _range(start, end, 1, *rest))  # fmt: skip
     declare_operator("aten::_dim_arange(Tensor like, int dim) -> Tensor", lambda like, dim: aten.arange(like.size(dim)))
+
+
+def _register_single_operators() -> None:
+    """Operators that belong to none of the other groups."""
     declare_operator("aten::_reshape_from_tensor(Tensor self, Tensor shape) -> Tensor",
                       lambda self, shape: self.reshape(shape.tolist()))  # fmt: skip
     declare_operator("aten::nonzero_numpy(Tensor self) -> Tensor[]", lambda self: list(self.nonzero(as_tuple=True)))
@@ -199,7 +203,7 @@ def _promoted(first: int, second: int) -> int:
     return dtype_number(found)
 
 
-def _register_questions() -> None:
+def _register_queries_and_assertions() -> None:
     register = declare_operator
     for name in ("is_xla", "is_xpu", "is_ipu", "is_maia", "is_mtia", "is_vulkan", "is_mkldnn", "is_mps", "is_nested", "is_ort"):
         register(f"prim::{name}(Tensor a) -> bool", lambda a: False)
@@ -223,12 +227,13 @@ def _raise(message: str, python_class: str | None) -> None:
     raise JitException(message, python_class or "")
 
 
-_register_moves()
+_register_conversions()
 _register_in_place()
 _register_convolutions()
 _register_padding()
 _register_embeddings()
-_register_creation()
+_register_ranges()
+_register_single_operators()
 _register_indexing()
 _register_arithmetic()
-_register_questions()
+_register_queries_and_assertions()

@@ -99,7 +99,7 @@ def known_objects(graph: Graph, roots: Objects) -> Objects:
     for node in graph.all_nodes():
         if node.kind == "prim::GetAttr" and node.input() in known:
             found = known[node.input()].slots[node["name"]]
-            if isinstance(found, ScriptObject) and not isinstance(found, ExtensionObject):  # those are constants
+            if isinstance(found, ScriptObject) and not isinstance(found, ExtensionObject):  # extension objects are constants
                 known[node.output] = found
     return known
 

@@ -71,23 +71,23 @@ class ArchivePickler(Pickler):
             write_plain_tensor(self, value)
             self.memoize(value)
         elif isinstance(value, ScriptObject):
-            self._object(value)
+            self._save_object(value)
         elif isinstance(value, enum.Enum):
-            self._enum(value)
+            self._save_enum(value)
         elif isinstance(value, complex):
             self.write_call("builtins", "complex", (value.real, value.imag))
         elif isinstance(kind, ListType) and isinstance(value, list):
-            self._list(value, kind)
+            self._save_list(value, kind)
         elif isinstance(kind, DictType) and isinstance(value, dict):
-            self._dict(value, kind)
+            self._save_dict(value, kind)
         elif isinstance(kind, TupleType) and isinstance(value, tuple):
-            self._typed_tuple(value, kind)
+            self._save_typed_tuple(value, kind)
         elif isinstance(kind, FutureType) or kind is ANY:
             raise PicklingError(f"a {type(value).__name__} of type {kind} can't be saved in an archive")
         else:
             self.save(value)
 
-    def _typed_tuple(self, value: tuple, kind: TupleType) -> None:
+    def _save_typed_tuple(self, value: tuple, kind: TupleType) -> None:
         if not value:
             self.out += pickle.EMPTY_TUPLE
             return
@@ -96,38 +96,38 @@ class ArchivePickler(Pickler):
             self.save_typed(item, element)
         self.out += pickle.TUPLE
 
-    def _items(self, value: list, kind: ListType) -> None:
+    def _save_items(self, value: list, kind: ListType) -> None:
         self.out += pickle.EMPTY_LIST + pickle.MARK
         for item in value:
             self.save_typed(item, kind.element)
         self.out += pickle.APPENDS
 
-    def _list(self, value: list, kind: ListType) -> None:
+    def _save_list(self, value: list, kind: ListType) -> None:
         name = _LISTS.get(kind.element)
         if name is not None:
-            self.write_call(_TAGS, name, (lambda: self._items(value, kind),))
+            self.write_call(_TAGS, name, (lambda: self._save_items(value, kind),))
         else:
-            self.write_call(_TAGS, "restore_type_tag", (lambda: self._items(value, kind), self.types.text(kind)))
+            self.write_call(_TAGS, "restore_type_tag", (lambda: self._save_items(value, kind), self.types.text(kind)))
         self.memoize(value)
 
-    def _dict(self, value: dict, kind: DictType) -> None:
-        self.write_call(_TAGS, "restore_type_tag", (lambda: self._pairs(value, kind), self.types.text(kind)))
+    def _save_dict(self, value: dict, kind: DictType) -> None:
+        self.write_call(_TAGS, "restore_type_tag", (lambda: self._save_pairs(value, kind), self.types.text(kind)))
         self.memoize(value)
 
-    def _pairs(self, value: dict, kind: DictType) -> None:
+    def _save_pairs(self, value: dict, kind: DictType) -> None:
         self.out += pickle.EMPTY_DICT + pickle.MARK
         for key, item in value.items():
             self.save_typed(key, kind.key)
             self.save_typed(item, kind.value)
         self.out += pickle.SETITEMS
 
-    def _enum(self, value: enum.Enum) -> None:
+    def _save_enum(self, value: enum.Enum) -> None:
         module, _, name = self.types.name_of(ENUM_TYPES[type(value)]).rpartition(".")
         self.write_global(module, name)
         self.save(value.value)
         self.out += pickle.REDUCE
 
-    def _object(self, value: ScriptObject) -> None:
+    def _save_object(self, value: ScriptObject) -> None:
         kind = value.type
         module, _, name = self.types.name_of(kind).rpartition(".")
         self.write_global(module, name)
@@ -141,11 +141,11 @@ class ArchivePickler(Pickler):
         if get_state is not None and "__setstate__" in kind.methods:
             self.save_typed(run_function(get_state, [value]), get_state.schema.return_type)
         else:
-            self._attributes(value, kind)
+            self._save_attributes(value, kind)
         self.out += pickle.BUILD
         self.memoize(value)
 
-    def _attributes(self, value: ScriptObject, kind: ClassType) -> None:
+    def _save_attributes(self, value: ScriptObject, kind: ClassType) -> None:
         self.out += pickle.EMPTY_DICT + pickle.MARK
         for name, attribute in kind.attributes.items():
             if name not in value.slots:

@@ -95,7 +95,7 @@ def einsum(equation, tensors, *, path=None):
         tensor, own = _diagonals(tensor, own)
         later = set(output).union(*inputs[position + 1 :])
         free = [label for label in output if (label in labels) != (label in own)]
-        if later == set(output) and free and free[0] in own:  # so that the result is in the output's order
+        if later == set(output) and free and free[0] in own:  # swap the operands, to spare a permutation of the result
             total, labels, tensor, own = tensor, own, total, labels
         total, labels = _contract(total, labels, tensor, own, later)
     dropped = [dim for dim, label in enumerate(labels) if label not in output]

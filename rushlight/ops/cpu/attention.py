@@ -31,8 +31,8 @@ def _scale(query: Tensor, scale: float | None) -> float:
     return default_scale(query._impl.sizes[3]) if scale is None else scale
 
 
-def _bias(query: Tensor, key: Tensor, is_causal: bool, attn_mask: Tensor | None) -> np.ndarray | None:
-    """The additive mask, broadcast to (B, H, L, S), with 0 and -inf for masks of either kind."""
+def _additive_mask(query: Tensor, key: Tensor, is_causal: bool, attn_mask: Tensor | None) -> np.ndarray | None:
+    """The additive mask, broadcast to (B, H, L, S): 0 and -inf for causal and boolean masks; None where there is no mask."""
     kind = query.dtype.compute.type
     length, count = query._impl.sizes[2], key._impl.sizes[2]
     if is_causal:
@@ -63,7 +63,7 @@ def attention(query, key, value, dropout_p=0.0, is_causal=False, *, attn_mask=No
     q, k, v = (operand(tensor, kind) for tensor in (query, key, value))
     if _native_attention(out, sums, (q, k, v), is_causal, attn_mask, _scale(query, scale)):
         return out, sums
-    bias, factor = _bias(query, key, is_causal, attn_mask), _scale(query, scale)
+    bias, factor = _additive_mask(query, key, is_causal, attn_mask), _scale(query, scale)
     with np.errstate(all="ignore"):
         for part in _heads(query, key):
             scores = _scores(q[part], k[part], factor, None if bias is None else bias[part])
@@ -114,7 +114,7 @@ def attention_backward(
         options = mask, bool(is_causal), float(_scale(query, scale))
         if native.kernels.attention_backward(to_q, to_k, to_v, g, o, sums, q, k, v, *options):
             return tuple(grads)
-    bias, factor = _bias(query, key, is_causal, attn_mask), q.dtype.type(_scale(query, scale))
+    bias, factor = _additive_mask(query, key, is_causal, attn_mask), q.dtype.type(_scale(query, scale))
     logs = logsumexp._impl.array.astype(q.dtype, copy=False)
     with np.errstate(all="ignore"):
         for part in _heads(query, key):

@@ -84,7 +84,7 @@ def _trim(weights: np.ndarray) -> Span:
 
 
 def _aligned_span(scale: float, pooled: int, size: int, sampling_ratio: int, offset: float, smallest: float) -> Callable:
-    """How a side of a region is sampled: each cell averages evenly spaced points, interpolated between pixels."""
+    """A function that samples a side of a region: each cell averages evenly spaced points, interpolated between pixels."""
 
     def span(low: np.floating, high: np.floating) -> Span:
         kind = low.dtype.type
@@ -134,7 +134,7 @@ def _rounded(value: np.floating, scale: float) -> int:
 
 
 def _pooled_span(scale: float, pooled: int, size: int, limit: int) -> Callable:
-    """How a side of a region is split into bins, each of which averages its rows below `limit`."""
+    """A function that splits a side of a region into bins, each of which averages its rows below `limit`."""
 
     def span(low: np.floating, high: np.floating) -> Span:
         first = _rounded(low, scale)
@@ -258,7 +258,7 @@ def ps_roi_pool_backward(
 
 
 def _split_span(scale: float, pooled: int, size: int) -> Callable:
-    """How a side of a region is split into bins; its last pixel is included."""
+    """A function that splits a side of a region into bins, the last pixel included."""
 
     def span(low: np.floating, high: np.floating) -> list[tuple[int, int]]:
         first = _rounded(low, scale)

@@ -10,7 +10,7 @@ from rushlight.optim.lr_scheduler.momenta import has_betas, set_momentum
 from rushlight.optim.lr_scheduler.scheduler import LRScheduler, check_optimizer, per_group
 from rushlight.optim.optimizer import Optimizer
 
-# For each phase: the group's fields between which the rate moves, and those between which the momentum moves.
+# Keys of the parameter group for each phase: learning rate at its start, at its end; momentum at its start, at its end.
 _RISE = ("initial_lr", "max_lr", "max_momentum", "base_momentum")
 _FALL = ("max_lr", "initial_lr", "base_momentum", "max_momentum")
 _END = ("initial_lr", "min_lr", "max_momentum", "max_momentum")

@@ -82,8 +82,8 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     return product if bias is None else product + bias
 
 
-# Convolution. Channels are dimension 1 of inputs and results. Weights have the output channels first, then the input channels
-# of a group.
+# Convolution. Channels are dimension 1 of inputs and results. Weights have the output channels first, then one
+# group's input channels.
 
 
 def _merge_into_channels(tensor: Tensor, levels: Levels, sizes: Sequence[int]) -> Tensor:
