@@ -33,7 +33,7 @@ def _first_call(name: str, page: str | None) -> dict:
     model = workload.torch_function(torch, workload.weights())
     given = [torch.from_numpy(each) for each in workload.inputs().values()]
     with torch.no_grad():
-        torch.compile(lambda x: x + 1)(torch.ones(4))  # what any first capture imports
+        torch.compile(lambda x: x + 1)(torch.ones(4))  # warm up: a first capture imports the compiler
         compiled = torch.compile(model)
         recording = explorer.record(page) if page else None
         if recording:

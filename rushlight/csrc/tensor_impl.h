@@ -13,7 +13,7 @@
 typedef struct {
     PyObject_HEAD
     void *data;       /* NULL: not looked up yet (`buffer` has it), or none */
-    size_t capacity;  /* of an allocator block that this storage owns alone; 0 otherwise */
+    size_t capacity;  /* size of the allocator block that this storage owns alone; 0 otherwise */
     Py_ssize_t nbytes;
     PyObject *buffer; /* the owner of the memory: a Block, or the object it is borrowed from; else NULL */
     PyObject *device;

@@ -97,7 +97,7 @@ def _methods(model: Model) -> Iterator[str]:
             rows = ",\n".join(f"    {_described(each)}" for each in parameters) or "    {}"
             yield f"constexpr ::RL_MODEL(parameter) {what}_of_{method.name}[] = {{\n{rows},\n}};"
         tries = [f"  int status = {method.forms[0]}(self, inputs, outputs);"]
-        if len(method.forms) > 1:  # where none fits, the first form's error is the one to report
+        if len(method.forms) > 1:  # if no form fits, report the first form's error
             tries += ["  if (status != unfit) return status;", "  const complaint first = self;"]
             tries += [f"  if (status == unfit) status = {form}(self, inputs, outputs);" for form in method.forms[1:]]
             tries += ["  if (status == unfit) static_cast<complaint&>(self) = first;"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -166,11 +167,14 @@ def _name_of(kernel: Kernel) -> str:
 
 def tape_of(roots: Sequence[Node], place: Place | None) -> dict:
     """The nodes from which a backward pass begins and all that it reaches, with what they saved."""
-    nodes, indices, memory = list(dict.fromkeys(roots)), {}, {}
+    indices: dict[Node, int] = {}
+    memory: dict[int, int] = {}
     edges: list[list[int]] = []
     described = []
-    while len(described) < len(nodes) and len(described) < MAX_NODES:
-        node = nodes[len(described)]
+    waiting = deque(dict.fromkeys(roots))
+    met = set(waiting)
+    while waiting and len(described) < MAX_NODES:
+        node = waiting.popleft()
         indices[node] = len(described)
         saved = []
         for name, tensor in _saved_by(node):
@@ -179,7 +183,10 @@ def tape_of(roots: Sequence[Node], place: Place | None) -> dict:
             memory[id(tensor._impl.storage)] = max(nbytes, memory.get(id(tensor._impl.storage), 0))
         where = node.metadata.get(_PLACE)
         described.append({"name": node.name(), "saved": saved, "places": [where] if where else []})
-        nodes += [after for after, _ in node.next_functions if after is not None and after not in set(nodes)]
+        for after, _ in node.next_functions:
+            if after is not None and after not in met:
+                met.add(after)
+                waiting.append(after)
     for node, index in indices.items():
         edges += [[index, indices[after]] for after, _ in node.next_functions if after in indices]
     return {

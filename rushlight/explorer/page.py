@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-VERSION = 1  # of recordings
+VERSION = 1  # the format of recordings; pages refuse others
 TEMPLATE = Path(__file__).with_name("page.html")
 MAX_BYTES = 1 << 30  # limit for decompressed recordings: far more than a browser shows, and far less than a zip bomb
 

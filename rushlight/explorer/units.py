@@ -49,7 +49,7 @@ _LANGUAGES = {
 
 @dataclass
 class Stage:
-    """One stage of a unit. `subject` is kept for programs alone."""
+    """One stage of a unit."""
 
     id: int
     name: str

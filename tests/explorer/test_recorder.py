@@ -310,6 +310,15 @@ def test_eager_calls_show_their_way_through_the_dispatcher():
     assert tape["bytes"] >= 24 and [0, names.index("ReluBackward0")] in tape["edges"]
 
 
+def test_a_tape_names_each_node_once():
+    x = torch.ones(3, requires_grad=True)
+    with recorded() as found:
+        (x * x).sum().backward()
+    (tape,) = found[0]["tapes"]
+    assert [node["name"] for node in tape["nodes"]] == ["SumBackward0", "MulBackward0", "AccumulateGrad"]
+    assert tape["edges"] == [[0, 1], [1, 2], [1, 2]]
+
+
 def test_profilers_of_the_program_go_first():
     compiled = torch.compile(scale)
     with recorded() as found, torch.no_grad():
