@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -22,10 +22,15 @@ def main(words: Sequence[str] | None = None) -> int:
     if words[:1] == ["explore"]:
         from rushlight.explorer.commands import main as explore
 
-        return explore(words[1:], before_program=_become_torch)
+        return explore(words[1:], _program_runner)
     from rushlight.jit.commands import main as archives
 
     return archives(words)
+
+
+def _program_runner() -> Callable[[Sequence[str]], None]:
+    """Make `torch` Rushlight, and give what runs a program."""
+    return importlib.import_module("rushlight.as_torch.program").run_program
 
 
 def _become_torch() -> None:

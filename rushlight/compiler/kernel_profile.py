@@ -115,9 +115,15 @@ class profile:
 
 def _described(times: KernelTimes, peaks: Peaks) -> KernelProfile:
     seconds = times.nanoseconds * 1e-9
-    needed = max(times.bytes / peaks.bandwidth, times.flops / peaks.flops)
-    share = needed / seconds if seconds else 0.0
+    share = share_of(times, peaks)
     return KernelProfile(times.name, times.operators, times.lines, times.calls, seconds, times.bytes, times.flops, share)
+
+
+def share_of(times: KernelTimes, peaks: Peaks) -> float:
+    """The time that the machine needs at its best for a kernel's bytes or operations, divided by the kernel's; 0 if it never
+    ran."""
+    needed = max(times.bytes / peaks.bandwidth, times.flops / peaks.flops)
+    return needed / (times.nanoseconds * 1e-9) if times.nanoseconds else 0.0
 
 
 _HEAD = ("kernel", "calls", "time ms", "of all", "us/call", "MB", "GB/s", "GFLOP/s", "of peak", "what and where")

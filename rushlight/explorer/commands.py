@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from rushlight.autograd.grad_mode import no_grad
-from rushlight.core.lazy_module import LazyModule
-from rushlight.explorer.page import comparable_recording, write_page
+from rushlight.explorer.page import check_built, comparable_recording, write_page
 from rushlight.explorer.recorder import MAX_OUTPUT, Recorder
 from rushlight.explorer.serving import serve
 from rushlight.jit.commands import arguments_of
@@ -27,14 +26,16 @@ from rushlight.jit.measuring import method_of
 from rushlight.jit.script_function import bind_arguments
 from rushlight.jit.serialization.loading import load
 
-program = LazyModule("rushlight.as_torch.program")  # importing it makes `torch` this library
-
 ARCHIVES = (".pt", ".pth", ".ptl", ".ts", ".jit")
 _CALLS = 10
 
 
-def main(words: Sequence[str], before_program: Callable[[], None] = lambda: None) -> int:
-    """Run the command; `before_program` is called before a program runs, in which `torch` is to be this library."""
+RunProgram = Callable[[Sequence[str]], None]
+
+
+def main(words: Sequence[str], load_program_runner: Callable[[], RunProgram]) -> int:
+    """Run the command. `load_program_runner` is called before a program is recorded; it gives what runs the program by its
+    words, and `torch` in it is this library."""
     options = _options(words)
     target = options.program[0]
     if target != "-m" and not Path(target).exists():
@@ -42,6 +43,11 @@ def main(words: Sequence[str], before_program: Callable[[], None] = lambda: None
         return 2
     if options.serve is not None:
         return serve(options.program, options.serve, options.title)
+    try:
+        check_built()
+    except OSError as error:
+        print(f"rushlight explore: {error}", file=sys.stderr)
+        return 1
     try:
         earlier = comparable_recording(options.against) if options.against else []
     except (OSError, ValueError) as error:
@@ -57,8 +63,7 @@ def main(words: Sequence[str], before_program: Callable[[], None] = lambda: None
     if is_archive:
         status, output, error = _run_archive(recorder, options.program)
     else:
-        before_program()
-        status, output, error = _run_program(recorder, options.program)
+        status, output, error = _run_program(recorder, load_program_runner(), options.program)
     if os.getpid() != process:  # a child that the program forked; its parent writes the page
         return status
     title = options.title or Path(options.program[1] if target == "-m" else target).name
@@ -143,12 +148,12 @@ def _recorded(recorder: Recorder):
         recorder.stop()
 
 
-def _run_program(recorder: Recorder, words: Sequence[str]) -> tuple[int, str, str | None]:
+def _run_program(recorder: Recorder, run: RunProgram, words: Sequence[str]) -> tuple[int, str, str | None]:
     """Run a program; its exit status, what it printed, and the traceback if it raised."""
     with _recorded(recorder) as printed:
         status, error = 0, None
         try:
-            program.run_program(words)
+            run(words)
         except SystemExit as end:
             status = end.code if isinstance(end.code, int) else int(end.code is not None)
             if not isinstance(end.code, int | None):

@@ -19,6 +19,7 @@ from rushlight.core.pytree import tree_flatten
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.explorer.places import Files, Place
+from rushlight.explorer.texts import short_text
 from rushlight.fx.annotations import PACKAGE_FOLDER, describe_value
 from rushlight.jit.tracing.state import is_tracing
 from rushlight.ops.dispatcher import Kernel, OpOverload
@@ -26,7 +27,6 @@ from rushlight.ops.dispatcher import Kernel, OpOverload
 MAX_CALLS = 1_000  # operators times lines
 MAX_TAPES = 12
 MAX_NODES = 1_500  # nodes shown of one tape
-_MAX_TEXT = 60
 _PLACE = "rushlight_explorer_place"
 _PASSES_ON = (
     DispatchKey.Functionalize, DispatchKey.Conjugate, DispatchKey.Negative, DispatchKey.ADInplaceOrView, DispatchKey.Autograd,
@@ -90,7 +90,7 @@ class EagerRecording(Recording):
                 made["count"] += 1
         self._note_result(result)
         if self._first is not None:
-            made["outputs"] = [_text(leaf) for leaf in tree_flatten(result)[0]]
+            made["outputs"] = [short_text(leaf) for leaf in tree_flatten(result)[0]]
         return result
 
     def _call_within(self, op: OpOverload, below: int, function: Callable, args: tuple, kwargs: dict) -> Any:
@@ -111,7 +111,7 @@ class EagerRecording(Recording):
             return None
         made = self.calls[op, self._place] = {
             "operator": op.name, "places": [self._place] if self._place else [], "seconds": 0.0, "count": 0,
-            "inputs": [_text(value) for value in args], "outputs": [], "steps": list(walk(op, below, 0)),
+            "inputs": [short_text(value) for value in args], "outputs": [], "steps": list(walk(op, below, 0)),
         }  # fmt: skip
         return made
 
@@ -204,12 +204,3 @@ def _saved_by(node: Node) -> Iterator[tuple[str, Tensor]]:
     except (RuntimeError, AttributeError):  # freed, or written to since: the backward pass itself says so
         return
     yield from ((name, value) for name, value in found if isinstance(value, Tensor))
-
-
-def _text(value: object) -> str:
-    if isinstance(value, Tensor):
-        return describe_value(value)
-    if isinstance(value, list | tuple) and any(isinstance(item, Tensor) for item in value):
-        return "[" + ", ".join(map(_text, value[:4])) + (", …]" if len(value) > 4 else "]")
-    text = repr(value)
-    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"

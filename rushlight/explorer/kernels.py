@@ -6,23 +6,19 @@ lines of C++ are each kernel's.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rushlight.compiler.kernel_profile import Peaks
+from rushlight.compiler.kernel_profile import Peaks, share_of
 from rushlight.explorer import places
 from rushlight.explorer.assembly import assembly_of
-from rushlight.explorer.places import Files, Place
+from rushlight.explorer.places import Files
 from rushlight.explorer.units import Piece
 from rushlight.inductor.memory import ArenaPlan, SlotPlan
 from rushlight.inductor.profiling import KernelTimes
-from rushlight.inductor.scheduler import Group
 from rushlight.inductor.sizes import evaluate
-
-_LINE = re.compile(r"^(?P<path>.*?):(?P<line>\d+) in ")
 
 
 def kernels_of(piece: Piece, times: Sequence[KernelTimes], peaks: Peaks | None, files: Files, prefix: str) -> list[dict]:
@@ -34,12 +30,12 @@ def kernels_of(piece: Piece, times: Sequence[KernelTimes], peaks: Peaks | None, 
     rows = []
     for number, (name, (group, called, _)) in enumerate(zip(_names(piece, prefix), calls, strict=True)):
         spent = times[number] if number < len(times) else KernelTimes(called, (), ())
-        seconds = spent.nanoseconds * 1e-9
-        needed = max(spent.bytes / peaks.bandwidth, spent.flops / peaks.flops) if peaks and spent.calls else 0.0
+        share = share_of(spent, peaks) if peaks is not None else 0.0
         rows.append({
-            "name": name, "operators": list(group.origins()), "places": places_of(group, files), "graph": prefix or "graph",
-            "calls": spent.calls, "seconds": seconds, "bytes": spent.bytes, "flops": spent.flops,
-            "share": needed / seconds if seconds else 0.0,
+            "name": name, "operators": list(group.origins()), "graph": prefix or "graph",
+            "places": places.places_of_lines(group.lines(), files),
+            "calls": spent.calls, "seconds": spent.nanoseconds * 1e-9, "bytes": spent.bytes, "flops": spent.flops,
+            "share": share,
             "code": [code.id, *lines[called]] if called in lines else None,
             "buffers": [member.name for member in group.members], "apart": [group.apart] if group.apart else [],
             "assembly": assembly.get(called, ""),
@@ -65,26 +61,16 @@ def _names(piece: Piece, prefix: str) -> Iterator[str]:
         yield f"{prefix} {text}".strip()
 
 
-def places_of(group: Group, files: Files) -> list[Place]:
-    """The user's lines behind a group."""
-    matches = map(_LINE.match, group.lines())
-    return [files.place(match["path"], match["line"]) for match in matches if match]
-
-
 def note_code(piece: Piece, files: Files) -> None:
     """Tell the stages of a piece where their lines come from, as far as the program knows more than the texts."""
     named = {
-        member.name: _places_of_lines(member.lines, files) for group in piece.program.groups for member in group.members
+        member.name: places.places_of_lines(member.lines, files) for group in piece.program.groups for member in group.members
     }
     if "code" in piece.stages:
-        calls = [(called, places_of(group, files)) for group, called, _ in piece.program.calls]
+        calls = [(called, places.places_of_lines(group.lines(), files)) for group, called, _ in piece.program.calls]
         piece.stages["code"].places = places.blocks_of_code(piece.stages["code"].text, calls)
     if "memory" in piece.stages:
         piece.stages["memory"].places = places.blocks_of_names(piece.stages["memory"].text, named)
-
-
-def _places_of_lines(lines: Sequence[str], files: Files) -> list[Place]:
-    return [files.place(match["path"], match["line"]) for match in map(_LINE.match, lines) if match]
 
 
 def memory_of(piece: Piece, graph: str) -> dict[str, Any] | None:

@@ -73,12 +73,15 @@ def comparable_recording(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     return found
 
 
+def check_built() -> None:
+    """Raise PageNotBuilt if there is no page to put recordings into."""
+    if not TEMPLATE.exists():
+        raise PageNotBuilt(f"the explorer's page {TEMPLATE} was not built; run `make page`, which needs Node.js 20 or later")
+
+
 def _template() -> str:
-    try:
-        return TEMPLATE.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        message = f"the explorer's page {TEMPLATE} was not built; run `make page`, which needs Node.js 20 or later"
-        raise PageNotBuilt(message) from None
+    check_built()
+    return TEMPLATE.read_text(encoding="utf-8")
 
 
 def _packed(recordings: Sequence[dict[str, Any]]) -> str:

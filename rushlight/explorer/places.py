@@ -21,6 +21,7 @@ Block = tuple[int, int, list[Place]]
 MAX_FILE = 2_000_000  # characters; longer sources are named, but not shown
 MAX_LINE = 200_000  # files put together from fragments have at most this many lines
 _COMMENT = re.compile(r"^\s*(?:#|//) (?:File: )?(?P<path>\S.*?):(?P<line>\d+)(?: in |, code|$)")
+_LINE = re.compile(r"^(?P<path>.*?):(?P<line>\d+) in (?P<function>[^:]+)")
 _MEMBER = re.compile(r"^  \w+: ")
 _KERNEL = re.compile(r"\b(kernel_\d+)\(")
 _IN_ARCHIVES = ("rushlight/", "torch/", "code/__torch__/torch/")  # files of the library that wrote an archive
@@ -97,6 +98,16 @@ def _text_of(path: str) -> str:
         except OSError:
             return ""
     return text if len(text) <= MAX_FILE else ""
+
+
+def places_of_lines(lines: Iterable[str], files: Files) -> list[Place]:
+    """The places of lines in inductor's form, `path:line in function: code`."""
+    return [files.place(match["path"], match["line"]) for match in map(_LINE.match, lines) if match]
+
+
+def functions_of_lines(lines: Iterable[str]) -> list[str]:
+    """The functions that lines in inductor's form name."""
+    return [match["function"] for match in map(_LINE.match, lines) if match]
 
 
 def places_in_comment(line: str, files: Files) -> list[Place] | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 import platform
-import re
 import threading
 import time
 import warnings
@@ -27,10 +26,10 @@ from rushlight.explorer.clock import GraphClock
 from rushlight.explorer.eager import MAX_CALLS, EagerRecording
 from rushlight.explorer.kernels import kernels_of, kernels_of_nodes, memory_of, note_code
 from rushlight.explorer.page import VERSION
-from rushlight.explorer.places import Files
+from rushlight.explorer.places import Files, functions_of_lines
 from rushlight.explorer.scripts import note_sources, stages_of
 from rushlight.explorer.stepping import steps_of
-from rushlight.explorer.units import Piece, Unit
+from rushlight.explorer.units import Unit
 from rushlight.inductor.pieces import text_of
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph
@@ -38,7 +37,6 @@ from rushlight.jit.runtime.executor import ExecutionPlan, executor_of, leave_pla
 from rushlight.version import __version__
 
 MAX_TEXT = 48_000_000  # characters of all stages together; later ones are named, but not shown
-_FUNCTION = re.compile(r":\d+ in ([^:]+): ")
 MAX_OUTPUT = 20_000  # characters of what the program printed, from its end
 
 
@@ -175,13 +173,12 @@ class Recorder:
         return {id(program): number for number, (_, program) in self.clock.programs.items()}
 
     def _described(self, unit: Unit, failed: Sequence[str], graphs: dict[int, int], peaks: Peaks | None) -> dict[str, Any]:
-        pieces = [piece for piece in unit.pieces if piece.program is not None]
-        prefixes = _prefixes(pieces)
-        for piece in pieces:
+        compiled = unit.compiled_pieces()
+        for _, piece in compiled:
             note_code(piece, self.files)
         unit.add_own_bytecode(self._next_stage())
         made = unit.as_dict(failed)
-        for piece, prefix in zip(pieces, prefixes, strict=True):
+        for prefix, piece in compiled:
             times = self.clock.kernels_of(graphs.get(id(piece.program), -1))
             made["kernels"] += kernels_of(piece, times, peaks, self.files, prefix)
             memory = memory_of(piece, prefix or "graph")
@@ -208,8 +205,7 @@ class Recorder:
         ]  # fmt: skip
         owners = {
             graphs[id(piece.program)]: (unit, prefix)
-            for unit in units for piece, prefix in zip(unit.pieces, _prefixes(unit.pieces), strict=True)
-            if id(piece.program) in graphs
+            for unit in units for prefix, piece in unit.compiled_pieces() if id(piece.program) in graphs
         }  # fmt: skip
         for run in self.clock.runs:
             unit, prefix = owners.get(run.graph, (None, ""))
@@ -246,16 +242,6 @@ def _settle_untouched(described: Sequence[dict]) -> None:
         made["untouched"] = [place for place in made["untouched"] if place not in touched]
 
 
-def _prefixes(pieces: Sequence[Piece]) -> list[str]:
-    """What tells the graphs of a unit apart: nothing where there is one, their parts, or their numbers."""
-    parts = [piece.part for piece in pieces]
-    if len(parts) < 2:
-        return parts
-    if "" not in parts and len(set(parts)) == len(parts):
-        return parts
-    return [f"{part} graph {number}".strip() for number, part in enumerate(parts)]
-
-
 def _note_kernels(stages: Sequence[dict], kernels: dict[str, str], part: str) -> None:
     """Tell the nodes of the graph that a piece was made of which kernel calculates them."""
     source = "partition" if part else "graph"
@@ -267,7 +253,7 @@ def _note_kernels(stages: Sequence[dict], kernels: dict[str, str], part: str) ->
 
 def _function_of(lines: Sequence[str]) -> str:
     """The function from which most lines, as `path:line in function: code`, come."""
-    functions = Counter(match[1] for match in map(_FUNCTION.search, lines) if match)
+    functions = Counter(functions_of_lines(lines))
     return functions.most_common(1)[0][0] if functions else "a graph"
 
 

@@ -59,7 +59,7 @@ class _Pages:
             subprocess.run([sys.executable, "-m", "rushlight", "explore", "-o", page, *title, *self.program], check=False)
             if not page.exists():
                 return
-            self.text = page.read_text()
+            self.text = page.read_text(encoding="utf-8")
         own = [Path(each["path"]) for each in recordings_of(self.text)[-1]["files"] if each["own"]]
         self.files = list(dict.fromkeys([*self.files, *own]))
         self.version += 1

@@ -9,9 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from rushlight.core.tensor import Tensor
 from rushlight.explorer.places import Files, Place
-from rushlight.fx.annotations import describe_value
+from rushlight.explorer.texts import short_text
 from rushlight.jit.runtime.code import Code
 from rushlight.jit.runtime.executor import run_function
 from rushlight.jit.runtime.interpreter import make_named_tuple
@@ -20,7 +19,6 @@ from rushlight.jit.runtime.type_checks import is_instance
 
 MAX_STEPS = 3_000
 MAX_SECONDS = 5.0  # a run is cut there: a page of a large model is to be made quickly
-_MAX_TEXT = 60
 
 
 class _Unknown(Exception):
@@ -132,21 +130,9 @@ def steps_of(code: Code, arguments: Sequence[object], files: Files) -> dict:
 
 
 def _state(machine: _Machine) -> list:
-    registers = [[f"%{number}", _text(value)] for number, value in sorted(machine.registers.items())]
-    return [machine.position, [_text(value) for value in machine.stack], registers]
+    registers = [[f"%{number}", short_text(value)] for number, value in sorted(machine.registers.items())]
+    return [machine.position, [short_text(value) for value in machine.stack], registers]
 
-
-def _text(value: object) -> str:
-    """A short text for a value."""
-    if isinstance(value, Tensor):
-        return describe_value(value)
-    if isinstance(value, ScriptObject):
-        return f"<{value.type.name.rpartition('.')[2]}>"
-    if isinstance(value, list | tuple) and any(isinstance(item, Tensor) for item in value):
-        text = ", ".join(map(_text, value[:4])) + (", …" if len(value) > 4 else "")
-        return f"[{text}]" if isinstance(value, list) else f"({text})"
-    text = repr(value)
-    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
 
 
 def _described(code: Code, steps: list, cut: bool, files: Files) -> dict:

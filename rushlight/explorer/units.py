@@ -186,6 +186,14 @@ class Unit:
 
     # After the recording
 
+    def compiled_pieces(self) -> list[tuple[str, Piece]]:
+        """The pieces with programs, each with a prefix that tells it apart: its part, or a number where parts repeat."""
+        pieces = [piece for piece in self.pieces if piece.program is not None]
+        parts = [piece.part for piece in pieces]
+        if len(parts) > 1 and ("" in parts or len(set(parts)) < len(parts)):
+            parts = [f"{part} graph {number}".strip() for number, part in enumerate(parts)]
+        return list(zip(parts, pieces, strict=True))
+
     def add_own_bytecode(self, number: int) -> None:
         """Add the bytecode of the function that was captured, as a stage before that of the one in its place."""
         place = next((index for index, stage in enumerate(self.stages) if stage.name == "bytecode"), None)

@@ -71,7 +71,11 @@ def show(
     """Show an observer the stages of a part of a program: the lowered graph ("loops"), then the program's parts. Stages that a
     kept plan skipped are computed on demand."""
     for stage in stages:
-        subject = lambda stage=stage: details()[stage != "loops"]  # noqa: E731
+
+        def subject(stage: str = stage) -> LoweredGraph | Program:
+            lowered, program = details()
+            return lowered if stage == "loops" else program
+
         observe(stage, lambda stage=stage: pieces.text_of(stage, *details()), subject, part)
         if stage == "code" and library is not None:
             show_library(observe, library, part)

@@ -34,6 +34,10 @@ print(torch.compile(twice)(torch.ones(3)).shape, sys.argv[1:])
 """
 
 
+def no_program():
+    raise AssertionError("no program is run")
+
+
 @pytest.fixture
 def explore(tmp_path):
     """Run the command in a process with a program; gives the finished process and the page's recordings."""
@@ -176,7 +180,7 @@ def test_an_archive_whose_arguments_have_defaults(tmp_path):
             return x * by
 
     torch.jit.script(Scaled()).save(tmp_path / "model.pt")
-    assert main(["-o", str(tmp_path / "page.html"), str(tmp_path / "model.pt"), "--input", "float32[4]"]) == 0
+    assert main(["-o", str(tmp_path / "page.html"), str(tmp_path / "model.pt"), "--input", "float32[4]"], no_program) == 0
     (unit,) = recordings_of((tmp_path / "page.html").read_text())[0]["units"]
     assert not unit["steps"]["cut"]
 
@@ -192,7 +196,7 @@ def test_pages_that_cannot_be_compared(recording, text, tmp_path, capsys, monkey
     monkeypatch.undo()
     (tmp_path / "program.py").write_text("print('ran')")
     words = ["-o", str(tmp_path / "page.html"), "--against", str(tmp_path / "before.html"), str(tmp_path / "program.py")]
-    assert main(words) == 2
+    assert main(words, no_program) == 2
     said = capsys.readouterr()
     assert text in said.err and "ran" not in said.out
 
@@ -205,7 +209,7 @@ def test_pages_that_cannot_be_compared(recording, text, tmp_path, capsys, monkey
 )  # fmt: skip
 def test_words_that_make_no_sense(words, text, capsys):
     try:
-        status = main(words)
+        status = main(words, no_program)
     except SystemExit as end:
         status = end.code
     assert status == 2 and re.search(text, capsys.readouterr().err)
@@ -213,7 +217,7 @@ def test_words_that_make_no_sense(words, text, capsys):
 
 def test_a_damaged_archive(tmp_path, capsys):
     (tmp_path / "model.pt").write_bytes(b"PK\x03\x04 nothing")
-    assert main(["-o", str(tmp_path / "page.html"), str(tmp_path / "model.pt")]) == 1
+    assert main(["-o", str(tmp_path / "page.html"), str(tmp_path / "model.pt")], no_program) == 1
     (recording,) = recordings_of((tmp_path / "page.html").read_text())
     assert "rushlight explore: " in capsys.readouterr().err and "Traceback" in recording["error"]
 
