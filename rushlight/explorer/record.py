@@ -9,7 +9,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from rushlight.explorer.page import write_page
+from rushlight.explorer.page import check_built, write_page
 from rushlight.explorer.recorder import Recorder
 
 
@@ -30,6 +30,7 @@ class record:  # noqa: N801  (a context manager, named like a function)
         self.title = title or Path(sys.argv[0] or "python").name
 
     def __enter__(self) -> record:
+        check_built()
         self._process = os.getpid()
         self._recorder = Recorder()
         self._recorder.start()

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.guarded_code import GuardedCode
@@ -29,22 +29,31 @@ from rushlight.jit.ir.graph import Graph as ScriptGraph
 if TYPE_CHECKING:
     from rushlight.compiler.logs import StageRecord
 
-_VIEWS = {
-    "Capture": ("guards", "bytecode"),
-    "Graphs": ("captured", "passes", "graph", "joint", "partition"),
-    "Inductor": ("autotune", "loops", "fusion", "memory", "code", "library", "module"),
+class StageKind(NamedTuple):
+    """How the page shows stages of a name: in which view, under which title, in which language."""
+
+    view: str
+    title: str
+    language: str
+
+
+_KINDS = {
+    "captured": StageKind("Graphs", "captured by dynamo", "python"),
+    "passes": StageKind("Graphs", "", "python"),
+    "graph": StageKind("Graphs", "aten, after all passes", "python"),
+    "joint": StageKind("Graphs", "forward and backward in one", "python"),
+    "partition": StageKind("Graphs", "", "python"),
+    "guards": StageKind("Capture", "guards", "python"),
+    "bytecode": StageKind("Capture", "the function in its place", "python"),
+    "autotune": StageKind("Inductor", "autotuning", "text"),
+    "loops": StageKind("Inductor", "loops", "python"),
+    "fusion": StageKind("Inductor", "groups: one kernel each", "text"),
+    "memory": StageKind("Inductor", "memory plan", "text"),
+    "code": StageKind("Inductor", "C++", "cpp"),
+    "library": StageKind("Inductor", "library", "text"),
+    "module": StageKind("Inductor", "a program that runs the graph alone", "python"),
 }  # fmt: skip
-_VIEW_OF = {stage: view for view, stages in _VIEWS.items() for stage in stages}
-_TITLES = {
-    "captured": "captured by dynamo", "graph": "aten, after all passes", "joint": "forward and backward in one",
-    "guards": "guards", "bytecode": "the function in its place", "loops": "loops", "fusion": "groups: one kernel each",
-    "memory": "memory plan", "code": "C++", "library": "library", "module": "a program that runs the graph alone",
-    "autotune": "autotuning",
-}  # fmt: skip
-_LANGUAGES = {
-    "captured": "python", "passes": "python", "graph": "python", "joint": "python", "partition": "python", "guards": "python",
-    "bytecode": "python", "loops": "python", "code": "cpp", "module": "python",
-}  # fmt: skip
+_UNKNOWN = StageKind("Inductor", "", "text")
 
 
 @dataclass
@@ -55,20 +64,20 @@ class Stage:
     name: str
     part: str
     title: str
+    view: str
+    language: str
     text: str
     at: float
     seconds: float
     graph: dict | None = None
     base: int | None = None
     places: list[places.Block] = field(default_factory=list)
-    view: str = ""
-    language: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """The stage as a recording has it."""
         return {
-            "id": self.id, "view": self.view or _VIEW_OF.get(self.name, "Inductor"), "stage": self.name, "title": self.title,
-            "language": self.language or _LANGUAGES.get(self.name, "text"), "text": self.text, "places": self.places,
+            "id": self.id, "view": self.view, "stage": self.name, "title": self.title,
+            "language": self.language, "text": self.text, "places": self.places,
             "at": self.at, "seconds": self.seconds, "graph": self.graph, "base": self.base,
         }  # fmt: skip
 
@@ -123,10 +132,9 @@ class Unit:
         now = time.perf_counter()
         base = self.stages[-1].id if made.is_change else None
         text = made.text if keeps_text else ""
-        stage = Stage(number, made.name, "", made.title, text, now - self.origin, 0.0, base=base)
-        stage.view, stage.language = "TorchScript", made.language
-        stage.places = blocks_of_ends(text, self.files)
-        self.stages.append(stage)
+        blocks = blocks_of_ends(text, self.files)
+        self.stages.append(Stage(number, made.name, "", made.title, "TorchScript", made.language, text, now - self.origin, 0.0,
+                                 base=base, places=blocks))  # fmt: skip
 
     def heard(self, record: StageRecord, number: int, keeps_text: bool) -> None:
         """Take a stage, which gets a number. Without `keeps_text` its text and graph are left out."""
@@ -140,11 +148,10 @@ class Unit:
         self.ended = time.perf_counter()
 
     def _add(self, record: StageRecord, number: int, seconds: float, keeps_text: bool) -> None:
-        name = record.stage
-        title = _TITLES.get(name, record.title or name)
-        title = f"{title}, {record.title}" if record.title and name in _TITLES else title
+        name, kind = record.stage, _KINDS.get(record.stage, _UNKNOWN)
+        title = ", ".join(filter(None, (kind.title, record.title))) or name
         text = record.text if keeps_text else ""
-        stage = Stage(number, name, record.title, title, text, record.at - self.origin, seconds)
+        stage = Stage(number, name, record.title, title, kind.view, kind.language, text, record.at - self.origin, seconds)
         if isinstance(record.subject, GraphModule):
             if keeps_text:
                 stage.graph = graph_of(record.subject, self.files)
@@ -158,7 +165,7 @@ class Unit:
             self.pieces[-1].program = record.subject
         if isinstance(record.subject, Library) and self.pieces:
             self.pieces[-1].library = record.subject
-        if _VIEW_OF.get(name) == "Inductor" and self.pieces:
+        if kind.view == "Inductor" and self.pieces:
             self.pieces[-1].stages[name] = stage
         self.stages.append(stage)
 
@@ -200,8 +207,8 @@ class Unit:
         if place is None or not self._own_lines():
             return
         text, blocks = bytecode_of(self.code, self.files)
-        stage = Stage(number, "bytecode", "", "bytecode of the function", text, self.stages[place].at, 0.0, places=blocks)
-        stage.language = "bytecode"
+        at = self.stages[place].at
+        stage = Stage(number, "bytecode", "", "bytecode of the function", "Capture", "bytecode", text, at, 0.0, places=blocks)
         self.stages.insert(place, stage)
 
     def as_dict(self, failures: Sequence[str]) -> dict[str, Any]:
@@ -263,6 +270,6 @@ class Unit:
     def _places_in(self, stage: Stage) -> list[places.Block]:
         if stage.name == "fusion":
             return places.blocks_above_comments(stage.text, self.files)
-        if stage.name in _VIEWS["Graphs"] or stage.name in ("loops", "code"):
+        if stage.view == "Graphs" or stage.name in ("loops", "code"):
             return places.blocks_under_comments(stage.text, self.files)
         return []

@@ -15,7 +15,7 @@ export interface Hit {
 }
 
 const MOST_OF_A_KIND = 40;
-const MOST_LETTERS = 160; // of a line
+const MOST_LETTERS = 160; // longer lines are cut
 
 export function search(index: Index, text: string): Hit[] {
   const wanted = text.trim().toLowerCase();

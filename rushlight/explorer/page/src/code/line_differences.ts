@@ -3,9 +3,9 @@
 
 import { Change, diff, presentableDiff } from "@codemirror/merge";
 
-const LIMITS = { scanLimit: 20_000, timeout: 1000 }; // of a search; milliseconds
+const LIMITS = { scanLimit: 20_000, timeout: 1000 }; // bounds one comparison; the timeout is in milliseconds
 const MOST_LINES = 0xd7ff; // distinct ones: each is one letter below those that come in pairs
-const MOST_LETTERS = 2000; // of a changed part that is looked at by letters
+const MOST_LETTERS = 2000; // longer changed parts are compared by lines only
 
 export function differencesByLine(before: string, after: string): readonly Change[] {
   const numbers = new Map<string, number>();

@@ -7,9 +7,9 @@ import type { Graph, GraphNode } from "../recording";
 import type { Box, Group } from "./fold";
 import type { Placed } from "./layout";
 
-const MOST_LETTERS = 30; // of a label
+const MOST_LETTERS = 30; // longer labels are cut
 const LETTER = 7.3; // pixels of one
-const COLOURS = 10; // of kernels, as in the styles
+const COLOURS = 10; // kernels repeat the styles' colours after this many
 
 interface BoxProperties {
   at: Placed;

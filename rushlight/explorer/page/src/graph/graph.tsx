@@ -11,7 +11,7 @@ import { type Group, groupsAround, groupsOf, openAtFirst, pictureOf } from "./fo
 import { layOut } from "./layout";
 
 const MOST_INPUTS = 24; // more inputs and constants are hidden at first
-const MOST_BOXES = 600; // that a layout takes on: more take many seconds
+const MOST_BOXES = 600; // laying out more takes many seconds
 
 interface Properties {
   graph: Graph;

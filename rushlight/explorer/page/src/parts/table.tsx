@@ -31,7 +31,7 @@ interface Properties<Row> {
   first?: string;
 }
 
-const HEIGHT = 28; // of a row, as in the styles
+const HEIGHT = 28; // a row's height in pixels, as in the styles
 const MARGIN = 8; // rows drawn beyond the edges
 
 export function Table<Row>(properties: Properties<Row>) {

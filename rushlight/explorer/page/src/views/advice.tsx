@@ -7,7 +7,7 @@ import { openKernel } from "../parts/open_kernel";
 import type { Break, Unit } from "../recording";
 import { go } from "../state";
 
-const MOST = 5; // of each kind
+const MOST = 5; // entries shown of each kind
 
 interface Found {
   unit: Unit;
