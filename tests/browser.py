@@ -13,10 +13,12 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 _FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=900,700")
@@ -150,3 +152,12 @@ def chromium(folder: Path, *flags: str) -> Iterator[Browser]:
         process.terminate()
         process.wait()
         process.stdout.close()
+
+
+def wait_until(condition: Callable[[], T], seconds: float = 60) -> T:
+    """The first value of a condition that is true; AssertionError after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return found

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 
 from examples.explorer.gallery import write_pages
 from rushlight.explorer import page
 from rushlight.explorer.page import recordings_of
-from tests.browser import CHROMIUM, DRIVER, chromium
+from tests.browser import CHROMIUM, DRIVER, chromium, wait_until
 
 pytestmark = [
     pytest.mark.skipif(not page.TEMPLATE.exists(), reason="needs the explorer's page (make page)"),
     pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="needs chromium and chromedriver"),
 ]
 VIEWS = ("Overview", "Capture", "Graphs", "Inductor", "Time", "TorchScript", "Eager", "Compare")
-SECONDS = 60
 
 
 @pytest.fixture(scope="module")
@@ -38,14 +36,6 @@ def made(tmp_path_factory):
         return found, recordings_of(found.read_text())[0]
 
     return make
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + SECONDS
-    while not (found := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return found
 
 
 def marked_lines(browser, pane):

@@ -7,13 +7,12 @@ import gzip
 import hashlib
 import json
 import re
-import time
 
 import pytest
 
 from rushlight.explorer import page
 from rushlight.explorer.page import page_of, recordings_of, write_page
-from tests.browser import CHROMIUM, DRIVER, chromium
+from tests.browser import CHROMIUM, DRIVER, chromium, wait_until
 from tests.explorer.recordings import HOSTILE, changed, hostile, large, small
 
 built = pytest.mark.skipif(not page.TEMPLATE.exists(), reason="needs the explorer's page (make page)")
@@ -138,14 +137,6 @@ def lines_with(browser, pane, mark="cm-marked"):
     """The texts of the lines in a pane that have a mark."""
     script = "return [...document.querySelectorAll(arguments[0])].map((line) => line.innerText.trim())"
     return browser.run(script, f"{pane} .cm-line.{mark}")
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + 10
-    while not (found := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return found
 
 
 def hover_line(browser, pane, number):

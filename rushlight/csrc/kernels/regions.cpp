@@ -8,8 +8,8 @@ namespace {
 
 // ---- boxes ---------------------------------------------------------------------------------------------------------
 
-// Non-maximum suppression of boxes sorted by falling score, sides[4][count] as x1, y1, x2, y2. Writes the indices of boxes
-// whose intersection over union with every kept box is at most `threshold`. `areas` and `covered` have room for all boxes.
+// Non-maximum suppression of boxes sorted by falling score, sides[4][count] as x1, y1, x2, y2. A box is kept, and its index
+// written, if its intersection over union with every kept box is at most `threshold`. `areas` and `covered` have room for all boxes.
 template <class T>
 int64_t keep_boxes(const T* sides, int64_t count, double threshold, int64_t* kept, T* areas, uint8_t* covered) {
   const T *x1 = sides, *y1 = x1 + count, *x2 = y1 + count, *y2 = x2 + count;
