@@ -2,5 +2,5 @@
 
 import sys
 
-del sys.modules[__name__]  # this file's own module, for which Rushlight's takes the place
+del sys.modules[__name__]  # remove this stub, so that Rushlight can register itself as `torch`
 import rushlight.as_torch  # noqa: E402, F401
