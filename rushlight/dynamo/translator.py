@@ -46,6 +46,7 @@ traceback = LazyModule("traceback")  # only needed for graph breaks
 
 _MAX_DEPTH = 100
 _MAX_MATCH = 24  # an `except` clause tests the exception's type within this many instructions
+_PROLOGUE = {"RESUME", "COPY_FREE_VARS", "MAKE_CELL", "RETURN_GENERATOR"}  # belong to the line of `def`, not of the body
 _MAX_STEPS = 300_000
 _GENERATOR = 0x20
 _ASYNC = 0x80 | 0x200
@@ -279,7 +280,8 @@ class Translator(Services):
         instruction, handler = self.instructions[position], self.handlers[position]
         self.position = position + 1
         session.steps += 1
-        self.lines.add(instruction.line)
+        if instruction.opname not in _PROLOGUE:
+            self.lines.add(instruction.line)
         if self.parent is None:
             self._count_step()
         if session.steps > _MAX_STEPS:

@@ -114,6 +114,7 @@ class Unit:
         self.pieces: list[Piece] = []
         self.breaks: list[dict] = []
         self.failed_guards: list[str] = []
+        self.notes: list[str] = []
         self.guards: list[str] = []
         self.followed: set[Place] = set()
 
@@ -142,7 +143,10 @@ class Unit:
         if record.stage == "graph_breaks":
             self._note_break(record)
         elif record.stage == "recompiles":
-            self.failed_guards += record.subject if isinstance(record.subject, list) else [record.text]
+            if isinstance(record.subject, list):
+                self.failed_guards += record.subject
+            else:
+                self.notes.append(record.text)
         else:
             self._add(record, number, seconds, keeps_text)
         self.ended = time.perf_counter()
@@ -224,8 +228,8 @@ class Unit:
             "began": self.began - self.origin, "seconds": self.ended - self.began, "status": self._status(),
             "why": "; ".join(each["reason"] for each in self.breaks) if self._status() == "eager" else "", **self._lines(),
             "breaks": self.breaks, "recompile": {"of": None, "failed": self.failed_guards} if self.failed_guards else None,
-            "guards": [{"text": text, "place": None, "failed": any(failure.startswith(f"{text} (") for failure in failures)}
-                       for text in self.guards],
+            "guards": [{"text": text, "failed": any(failure.startswith(f"{text} (") for failure in failures)} for text in self.guards],
+            "notes": self.notes,
             "stages": [stage.as_dict() for stage in self.stages], "kernels": [], "memory": [], "steps": self.steps,
         }  # fmt: skip
 

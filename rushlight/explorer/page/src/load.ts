@@ -98,6 +98,7 @@ function completeUnit(given: Partial<Unit>, index: number): Unit {
     breaks: (given.breaks ?? []).map((each) => ({ ...each, places: each.places ?? [] })),
     recompile: given.recompile ?? null,
     guards: given.guards ?? [],
+    notes: given.notes ?? [],
     stages: (given.stages ?? []).map(completeStage),
     kernels: (given.kernels ?? []).map(completeKernel),
     memory: (given.memory ?? []).map((each) => ({ ...each, blocks: each.blocks ?? [] })),

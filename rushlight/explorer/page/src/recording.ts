@@ -68,6 +68,8 @@ export interface Unit {
   /** Set when the function had been captured before. */
   recompile: Recompile | null;
   guards: Guard[];
+  /** What capture had to do differently, such as fixing sizes that it tried to leave open. */
+  notes: string[];
   stages: Stage[];
   kernels: Kernel[];
   memory: Memory[];
@@ -90,7 +92,6 @@ export interface Recompile {
 
 export interface Guard {
   text: string;
-  place: Place | null;
   /** Whether a later call failed it. */
   failed: boolean;
 }

@@ -30,6 +30,11 @@ function Summary({ unit }: { unit: Unit }) {
         <Lines unit={unit} />
         {unit.recompile && <Again unit={unit} />}
       </div>
+      {unit.notes.map((note) => (
+        <Panel key={note} title="Captured another way" class="warn">
+          <p>{note}</p>
+        </Panel>
+      ))}
       {unit.breaks.map((each, at) => (
         <BreakPanel key={at} each={each} number={at + 1} />
       ))}
@@ -128,7 +133,6 @@ function Guards({ unit }: { unit: Unit }) {
             />
             <code class="wrap">{guard.text}</code>
             {guard.failed && <span class="tag bad">failed later</span>}
-            {guard.place && <PlaceLink place={guard.place} />}
           </li>
         ))}
       </ul>
