@@ -41,7 +41,7 @@ class GraphClock(Recorder):
         super().__init__()
         self.runs: list[Run] = []
         self.left_out = 0
-        self.programs: dict[int, tuple[LoweredGraph, Program]] = {}
+        self.parts: dict[int, list[tuple[LoweredGraph, Program]]] = {}  # of the graphs that ran, by their numbers
         self._local = threading.local()
 
     def entry_for(self, graph: Observed) -> int:
@@ -53,8 +53,8 @@ class GraphClock(Recorder):
     def ran(self, graph: Observed, sizes: Mapping[Var, int]) -> None:
         """Note a run, which ends now."""
         ended = time.perf_counter()
-        if graph.number not in self.programs:
-            self.programs[graph.number] = graph.details()
+        if graph.number not in self.parts:
+            self.parts[graph.number] = graph.parts()
         if len(self.runs) < MAX_RUNS:
             self.runs.append(Run(graph.number, self._local.began, ended))
         else:

@@ -25,8 +25,8 @@ def kernels_of(piece: Piece, times: Sequence[KernelTimes], peaks: Peaks | None, 
     """A row for each call of a kernel, in order. `prefix` makes the names differ from those of other graphs of a unit."""
     calls = piece.program.calls
     code = piece.stages.get("code")
-    lines = places.kernel_lines(code.text) if code is not None else {}
-    assembly = assembly_of(Path(piece.library.path)) if piece.library is not None else {}
+    lines = places.kernel_lines(code.text, piece.namespace) if code is not None else {}
+    assembly = assembly_of(Path(piece.library.path), piece.namespace) if piece.library is not None else {}
     rows = []
     for number, (name, (group, called, _)) in enumerate(zip(_names(piece, prefix), calls, strict=True)):
         spent = times[number] if number < len(times) else KernelTimes(called, (), ())
@@ -66,7 +66,7 @@ def note_code(piece: Piece, files: Files) -> None:
     named = {
         member.name: places.places_of_lines(member.lines, files) for group in piece.program.groups for member in group.members
     }
-    if "code" in piece.stages:
+    if "code" in piece.stages and not piece.namespace:
         calls = [(called, places.places_of_lines(group.lines(), files)) for group, called, _ in piece.program.calls]
         piece.stages["code"].places = places.blocks_of_code(piece.stages["code"].text, calls)
     if "memory" in piece.stages:

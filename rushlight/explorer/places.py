@@ -186,11 +186,14 @@ def blocks_of_names(text: str, places: dict[str, list[Place]]) -> list[Block]:
     return found
 
 
-def kernel_lines(text: str) -> dict[str, tuple[int, int]]:
-    """The first and last line of each kernel in C++ text, with the comments above it."""
+def kernel_lines(text: str, namespace: str = "") -> dict[str, tuple[int, int]]:
+    """The first and last line of each kernel in C++ text, with the comments above it. With a `namespace`, of those in it."""
     found, begin, lines = {}, 1, text.split("\n")
+    is_inside = not namespace
     for number, line in enumerate([*lines, ""], 1):
-        if not line.strip():
+        if namespace and line.startswith("namespace "):
+            is_inside, begin = line == f"namespace {namespace} {{", number + 1
+        if is_inside and not line.strip():
             for name in _kernels_in(lines[begin - 1 : number - 1]):
                 found[name] = (begin, number - 1)
             begin = number + 1

@@ -157,7 +157,7 @@ class Recorder:
     def _add_earlier_graphs(self) -> None:
         """Add a unit for each graph that ran and was compiled before the recording: what inductor made of it is known still."""
         known = {id(piece.program) for unit in self.units for piece in unit.pieces}
-        for lowered, program in self.clock.programs.values():
+        for lowered, program in (part for parts in self.clock.parts.values() for part in parts):
             if id(program) in known:
                 continue
             lines = [line for group in program.groups for line in group.lines()]
@@ -168,18 +168,23 @@ class Recorder:
                 unit.heard(StageRecord(stage, "", text, subject, self.origin), self._next_stage(), self._keeps(text))
             unit.ended = unit.began
 
-    def _graphs_by_program(self) -> dict[int, int]:
-        """The number of the graph that ran each program, by the program's identity."""
-        return {id(program): number for number, (_, program) in self.clock.programs.items()}
+    def _graphs_by_program(self) -> dict[int, tuple[int, int]]:
+        """The number of the graph that ran each program, and of its part, by the program's identity."""
+        return {
+            id(program): (number, part)
+            for number, parts in self.clock.parts.items() for part, (_, program) in enumerate(parts)
+        }  # fmt: skip
 
-    def _described(self, unit: Unit, failed: Sequence[str], graphs: dict[int, int], peaks: Peaks | None) -> dict[str, Any]:
+    def _described(
+        self, unit: Unit, failed: Sequence[str], graphs: dict[int, tuple[int, int]], peaks: Peaks | None
+    ) -> dict[str, Any]:
         compiled = unit.compiled_pieces()
         for _, piece in compiled:
             note_code(piece, self.files)
         unit.add_own_bytecode(self._next_stage())
         made = unit.as_dict(failed)
         for prefix, piece in compiled:
-            times = self.clock.kernels_of(graphs.get(id(piece.program), -1))
+            times = self.clock.kernels_of(*graphs.get(id(piece.program), (-1, 0)))
             made["kernels"] += kernels_of(piece, times, peaks, self.files, prefix)
             memory = memory_of(piece, prefix or "graph")
             made["memory"] += [memory] if memory else []
@@ -195,7 +200,7 @@ class Recorder:
             if unit.code is not None:
                 last[id(unit.code)] = unit.number
 
-    def _calls(self, units: Sequence[Unit], described: Sequence[dict], graphs: dict[int, int]) -> list[dict]:
+    def _calls(self, units: Sequence[Unit], described: Sequence[dict], graphs: dict[int, tuple[int, int]]) -> list[dict]:
         calls = [
             {"unit": made["id"], "name": made["name"], "at": made["began"], "seconds": made["seconds"], "timed": False,
              "graph": "",
@@ -204,9 +209,10 @@ class Recorder:
             for made in described if made["stages"] and made["status"] != "kept"
         ]  # fmt: skip
         owners = {
-            graphs[id(piece.program)]: (unit, prefix)
+            graphs[id(piece.program)][0]: (unit, prefix)
             for unit in units for prefix, piece in unit.compiled_pieces() if id(piece.program) in graphs
         }  # fmt: skip
+        owners |= {number: (unit, "") for unit in units for number in unit.structured}
         for run in self.clock.runs:
             unit, prefix = owners.get(run.graph, (None, ""))
             name = "" if unit is None else f"{unit.name} {prefix}".strip()

@@ -24,6 +24,7 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.inductor.build import Library
 from rushlight.inductor.codegen.program import Program
 from rushlight.inductor.graph import LoweredGraph
+from rushlight.inductor.structured_call import StructuredCall
 from rushlight.jit.ir.graph import Graph as ScriptGraph
 
 if TYPE_CHECKING:
@@ -84,13 +85,15 @@ class Stage:
 
 @dataclass
 class Piece:
-    """A graph that inductor compiled: its program, and the stages that it went through, by name."""
+    """A graph that inductor compiled: its program, and the stages that it went through, by name. `namespace` has its code if
+    the library holds other graphs, too."""
 
     part: str
     lowered: LoweredGraph
     program: Program | None = None
     library: Library | None = None
     stages: dict[str, Stage] = field(default_factory=dict)
+    namespace: str = ""
 
 
 class Unit:
@@ -112,6 +115,7 @@ class Unit:
         self.steps: dict | None = None
         self.stages: list[Stage] = []
         self.pieces: list[Piece] = []
+        self.structured: list[int] = []  # the numbers of structured programs
         self.breaks: list[dict] = []
         self.failed_guards: list[str] = []
         self.notes: list[str] = []
@@ -167,11 +171,20 @@ class Unit:
         # A recording that begins while another thread compiles hears only the later stages of that graph.
         if isinstance(record.subject, Program) and self.pieces:
             self.pieces[-1].program = record.subject
+        if isinstance(record.subject, StructuredCall):
+            self._add_regions(record.subject, stage)
         if isinstance(record.subject, Library) and self.pieces:
             self.pieces[-1].library = record.subject
         if kind.view == "Inductor" and self.pieces:
             self.pieces[-1].stages[name] = stage
         self.stages.append(stage)
+
+    def _add_regions(self, program: StructuredCall, code: Stage) -> None:
+        """Take the regions of a structured program, whose code is one text with a namespace for each of them."""
+        self.structured.append(program.number)
+        for number, (lowered, written) in enumerate(program.parts()):
+            piece = Piece(f"region {number}", lowered, written, program.library, {"code": code}, f"region_{number}")
+            self.pieces.append(piece)
 
     def _base_of(self, stage: Stage) -> int | None:
         """The stage that a graph is a change of: the pass before, or the joint graph."""
@@ -228,7 +241,8 @@ class Unit:
             "began": self.began - self.origin, "seconds": self.ended - self.began, "status": self._status(),
             "why": "; ".join(each["reason"] for each in self.breaks) if self._status() == "eager" else "", **self._lines(),
             "breaks": self.breaks, "recompile": {"of": None, "failed": self.failed_guards} if self.failed_guards else None,
-            "guards": [{"text": text, "failed": any(failure.startswith(f"{text} (") for failure in failures)} for text in self.guards],
+            "guards": [{"text": text, "failed": any(failure.startswith(f"{text} (") for failure in failures)}
+                       for text in self.guards],
             "notes": self.notes,
             "stages": [stage.as_dict() for stage in self.stages], "kernels": [], "memory": [], "steps": self.steps,
         }  # fmt: skip

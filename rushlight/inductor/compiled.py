@@ -59,6 +59,8 @@ class CompiledGraph:
     error. `details` returns the lowered graph and program, for inspection of the kernels.
     """
 
+    kind = "CompiledGraph"
+
     def __init__(
         self, plan: Plan, library: Library, constants: dict[str, Tensor], reference: Callable[..., tuple],
         details: Callable[[], tuple[LoweredGraph, Program]],
@@ -84,6 +86,19 @@ class CompiledGraph:
     def source_code(self) -> str:
         """A Python program that runs this graph alone, with the C++ that it was compiled from."""
         return pieces.text_of("module", *self.details())
+
+    @property
+    def source(self) -> str:
+        """The C++ text of the library."""
+        return self.details()[1].source
+
+    def parts(self) -> list[tuple[LoweredGraph, Program]]:
+        """The lowered graph and its program."""
+        return [self.details()]
+
+    def timed_source(self) -> str:
+        """The text of a variant of the program that measures its kernels."""
+        return self.details()[1].timed_source()
 
     def divert(self, recorder: Observer | None) -> None:
         """Make a recorder measure all calls; None stops that."""

@@ -10,21 +10,29 @@ import itertools
 import threading
 import weakref
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from rushlight.core.algebra import Var
     from rushlight.inductor.build import Library
+    from rushlight.inductor.codegen.program import Program
+    from rushlight.inductor.graph import LoweredGraph
 
 
 class Observed(Protocol):
-    """A compiled graph, as observers see it."""
+    """A compiled graph or structured program, as observers see it: a library built from `source`. `kind` is the name of its
+    class."""
 
+    kind: str
     number: int
     library: Library
+    source: str
 
-    def details(self) -> tuple[Any, Any]:
-        """The lowered graph and its program."""
+    def parts(self) -> list[tuple[LoweredGraph, Program]]:
+        """The lowered graphs in the library, each with its program: one, or the regions of a structured program."""
+
+    def timed_source(self) -> str:
+        """The text of a variant that measures the kernels of all parts, in their order."""
 
     def divert(self, observer: Observer | None) -> None:
         """Make calls ask the observer for the code to run."""
@@ -40,6 +48,9 @@ class Observer(Protocol):
 
     def ran(self, graph: Observed, sizes: Mapping[Var, int]) -> None:
         """Called after a run, for these values of the size symbols."""
+
+    def resumed(self) -> None:
+        """Called when the observer that suspended this one has left: runs since then were not this one's."""
 
 
 _numbers = itertools.count()
@@ -87,6 +98,8 @@ def leave_alone(observer: Observer) -> None:
         if observer is _waiting:
             _waiting = None
         elif observer is _observer:
+            if _waiting is not None:
+                _waiting.resumed()
             _divert(_waiting)
             _waiting = None
 

@@ -8,10 +8,11 @@ is built at the first call. Stage: inductor, calling.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rushlight.core.lazy_module import LazyModule
@@ -21,6 +22,7 @@ from rushlight.inductor.build import BuildError, CompilerMissing, Library, build
 if TYPE_CHECKING:
     from rushlight.core.algebra import Var
     from rushlight.inductor.codegen.program import Program
+    from rushlight.inductor.graph import LoweredGraph
     from rushlight.inductor.observed import Observed
 
 work = LazyModule("rushlight.inductor.work")
@@ -43,20 +45,22 @@ class KernelTimes:
         return KernelTimes(self.name, self.operators, self.lines, *sums)
 
 
-@dataclass
 class _Timed:
-    """A program that measures itself. `counted` holds the kernels' counters at the last reading."""
+    """A library that measures itself. `lengths` are the numbers of counters of its parts."""
 
-    library: Library
-    times: ctypes.Array
-    counted: list[int] = field(default_factory=list)
+    def __init__(self, library: Library, lengths: Sequence[int]):
+        self.library = library
+        self._lengths = lengths
+        self._counters = (ctypes.c_int64 * sum(lengths)).from_address(library.times) if lengths else []
+        self._read = list(self._counters)  # as of the last reading
 
-    def passed(self) -> list[int]:
-        """The nanoseconds of each kernel since the last reading."""
-        now = list(self.times)
-        spent = [after - before for after, before in zip(now, self.counted, strict=True)]
-        self.counted = now
-        return spent
+    def passed(self) -> list[tuple[list[int], int]]:
+        """For each part the nanoseconds of its kernels since the last reading, and how often it ran."""
+        now = list(self._counters)
+        spent = [after - before for after, before in zip(now, self._read, strict=True)]
+        self._read = now
+        ends = itertools.accumulate(self._lengths)
+        return [(spent[end - length : end - 1], spent[end - 1]) for end, length in zip(ends, self._lengths, strict=True)]
 
 
 _lock = threading.RLock()
@@ -69,23 +73,24 @@ class Recorder:
 
     def __init__(self):
         self._timed: dict[str, _Timed | None] = {}  # by source: graphs with equal sources share a library
-        self._work: dict[tuple[int, tuple[tuple[Var, int], ...]], list[tuple[int, int]]] = {}  # (graph, sizes) -> bytes, flops
-        self._of_graphs: dict[int, tuple[str, list[KernelTimes]]] = {}  # graph number -> (source, kernels)
+        self._work: dict[tuple[int, tuple[tuple[Var, int], ...]], list[list[tuple[int, int]]]] = {}  # see `_work_of`
+        self._of_graphs: dict[int, tuple[str, list[list[KernelTimes]]]] = {}  # graph number -> (source, kernels of each part)
 
     @property
     def kernels(self) -> list[KernelTimes]:
         """The kernels that ran; graphs with equal sources share them."""
         with _lock:
             merged: dict[str, list[KernelTimes]] = {}
-            for source, kernels in self._of_graphs.values():
-                same = merged.get(source)
-                merged[source] = list(kernels) if same is None else [one + two for one, two in zip(same, kernels, strict=True)]
+            for source, parts in self._of_graphs.values():
+                kernels, same = [kernel for part in parts for kernel in part], merged.get(source)
+                merged[source] = kernels if same is None else [one + two for one, two in zip(same, kernels, strict=True)]
             return [kernel for kernels in merged.values() for kernel in kernels if kernel.calls]
 
-    def kernels_of(self, number: int) -> list[KernelTimes]:
-        """The kernels of a graph in call order; empty if it has not run or is not measured."""
+    def kernels_of(self, number: int, part: int = 0) -> list[KernelTimes]:
+        """The kernels of a part of a graph in call order; empty if it has not run or is not measured."""
         with _lock:
-            return self._of_graphs.get(number, ("", []))[1]
+            _, parts = self._of_graphs.get(number, ("", []))
+            return parts[part] if parts else []
 
     def start(self) -> None:
         """Start recording; RuntimeError if another recorder is active."""
@@ -99,56 +104,66 @@ class Recorder:
     def entry_for(self, graph: Observed) -> int:
         """The address to call for one run of a graph; the graph's own if no measuring program can be built."""
         with _lock:
-            timed = self._program(graph)
+            timed = self._timed_of(graph)
             return graph.library.entry if timed is None else timed.library.entry
 
     def ran(self, graph: Observed, sizes: Mapping[Var, int]) -> None:
         """Count a run for these values of the size symbols."""
         with _lock:
-            timed = self._program(graph)
+            timed = self._timed_of(graph)
             if timed is None:
                 return
-            _, program = graph.details()
             if graph.number not in self._of_graphs:
-                made = [KernelTimes(name, group.origins(), group.lines()) for group, name, _ in program.calls]
-                self._of_graphs[graph.number] = program.source, made
-            _, kernels = self._of_graphs[graph.number]
+                made = [[KernelTimes(name, group.origins(), group.lines()) for group, name, _ in program.calls]
+                        for _, program in graph.parts()]  # fmt: skip
+                self._of_graphs[graph.number] = graph.source, made
+            _, parts = self._of_graphs[graph.number]
             passed = timed.passed()
-            self.took(kernels, passed)
-            for times, spent, (nbytes, flops) in zip(kernels, passed, self._work_of(graph, sizes), strict=True):
-                times.calls += 1
-                times.nanoseconds += spent
-                times.bytes += nbytes
-                times.flops += flops
+            ran = [(kernels, spent) for kernels, (spent, runs) in zip(parts, passed, strict=True) if runs]
+            self.took([kernel for kernels, _ in ran for kernel in kernels], [each for _, spent in ran for each in spent])
+            for kernels, (spent, runs), work_of_part in zip(parts, passed, self._work_of(graph, sizes), strict=True):
+                for times, nanoseconds, (nbytes, flops) in zip(kernels, spent, work_of_part, strict=True):
+                    times.calls += runs
+                    times.nanoseconds += nanoseconds
+                    times.bytes += nbytes * runs
+                    times.flops += flops * runs
 
-    def _work_of(self, graph: Observed, sizes: Mapping[Var, int]) -> list[tuple[int, int]]:
-        """The bytes and operations of each kernel for these sizes."""
+    def resumed(self) -> None:
+        """Leave out what libraries counted for another recorder."""
+        with _lock:
+            for timed in filter(None, self._timed.values()):
+                timed.passed()
+
+    def _work_of(self, graph: Observed, sizes: Mapping[Var, int]) -> list[list[tuple[int, int]]]:
+        """For each part the bytes and operations of each kernel for these sizes."""
         key = graph.number, tuple(sizes.items())
         found = self._work.get(key)
         if found is None:
-            lowered, program = graph.details()
-            buffers = {buffer.name: buffer for buffer in lowered.buffers}
-            found = [(work.bytes_of(group, buffers, sizes), work.flops_of(group, kernel, sizes))
-                     for group, _, kernel in program.calls]  # fmt: skip
-            self._work[key] = found
+            found = self._work[key] = [_work_of_part(lowered, program, sizes) for lowered, program in graph.parts()]
         return found
 
     def took(self, kernels: Sequence[KernelTimes], nanoseconds: Sequence[int]) -> None:
         """Called after each run with the kernels' times."""
 
-    def _program(self, graph: Observed) -> _Timed | None:
-        _, program = graph.details()
-        if program.source not in self._timed:
-            self._timed[program.source] = _build(program, graph.library)
-        return self._timed[program.source]
+    def _timed_of(self, graph: Observed) -> _Timed | None:
+        source = graph.source
+        if source not in self._timed:
+            self._timed[source] = _build(graph)
+        return self._timed[source]
 
 
-def _build(program: Program, library: Library) -> _Timed | None:
-    """The self-measuring program of a graph: its own library if that measures, else a new one."""
+def _work_of_part(lowered: LoweredGraph, program: Program, sizes: Mapping[Var, int]) -> list[tuple[int, int]]:
+    buffers = {buffer.name: buffer for buffer in lowered.buffers}
+    return [(work.bytes_of(group, buffers, sizes), work.flops_of(group, kernel, sizes)) for group, _, kernel in program.calls]
+
+
+def _build(graph: Observed) -> _Timed | None:
+    """The self-measuring library of a graph: its own if that measures, else a new one; None if none can be built."""
+    lengths = [program.times for _, program in graph.parts()]
+    if graph.library.times is not None or not lengths:
+        return _Timed(graph.library, lengths)
     try:
-        library = library if library.times is not None else build(program.timed_source())
+        return _Timed(build(graph.timed_source()), lengths)
     except (BuildError, CompilerMissing) as error:
         warnings.warn(f"profile: a graph is not measured, because {error}", stacklevel=2)
         return None
-    times = (ctypes.c_int64 * len(program.calls)).from_address(library.times)
-    return _Timed(library, times, list(times))

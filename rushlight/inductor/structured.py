@@ -287,7 +287,8 @@ class Region:
     """A straight-line region in C++: its program, its constant inputs (prepared once; the program's constants come first), and
     the names of its outputs."""
 
-    program: Any  # a `codegen.program.Program`; its text becomes part of the whole program's text
+    lowered: Any  # the `LoweredGraph`
+    program: Any  # its `codegen.program.Program`, whose text becomes part of the whole program's text
     constants: list[Var]
     outputs: list[str]
 

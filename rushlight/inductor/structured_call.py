@@ -7,13 +7,14 @@ import ctypes
 import struct
 import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import rushlight._C as _C
 from rushlight.core.tensor import Tensor
-from rushlight.core.thread_state import state
 from rushlight.inductor.build import build
 from rushlight.inductor.codegen.structured import StructuredWriter
 from rushlight.inductor.external_calls import ExternalCalls, room
+from rushlight.inductor.observed import enlist
 from rushlight.inductor.structured import (
     BOOL,
     FLOAT,
@@ -25,6 +26,11 @@ from rushlight.inductor.structured import (
     TensorOf,
     contiguous_strides,
 )
+
+if TYPE_CHECKING:
+    from rushlight.inductor.codegen.program import Program
+    from rushlight.inductor.graph import LoweredGraph
+    from rushlight.inductor.observed import Observer
 
 _libc = ctypes.CDLL(None)
 _libc.free.argtypes = [ctypes.c_void_p]
@@ -52,11 +58,16 @@ class _Frame:
 class StructuredCall:
     """Calls a program. The caller ensures that tensors are contiguous and match the program's dtypes and sizes."""
 
+    kind = "CompiledProgram"
+
     def __init__(self, program: StructuredProgram, debug: bool = False):
+        self.program = program
         self.source = StructuredWriter(program).write()
         self.inputs = [var.kind for var in program.inputs]
         self.outputs = [operand.kind for operand in program.outputs]
-        self._library = build(self.source, debug)
+        self.library = build(self.source, debug)
+        self.number = -1  # set by `enlist`
+        self._observer: Observer | None = None
         self._calls = ExternalCalls(program.calls) if program.calls else None
         self._count = len(self.inputs) + len(self.outputs) + 1
         self._pack = struct.Struct("<" + "".join(map(_code, self.inputs))).pack_into
@@ -66,6 +77,19 @@ class StructuredCall:
         self._rooms = [(place, kind) for place, kind in enumerate(self.outputs, first) if isinstance(kind, TensorOf)]
         self._converted = [(place, kind) for place, kind in enumerate(self.outputs) if kind not in (INT, FLOAT)]
         self._threads = threading.local()
+        enlist(self)
+
+    def parts(self) -> list[tuple[LoweredGraph, Program]]:
+        """The regions, each as a lowered graph and its program."""
+        return [(region.lowered, region.program) for region in self.program.regions]
+
+    def timed_source(self) -> str:
+        """The text of a variant that measures its kernels."""
+        return StructuredWriter(self.program, is_timed=True).write()
+
+    def divert(self, observer: Observer | None) -> None:
+        """Make an observer measure all calls; None stops that."""
+        self._observer = observer
 
     def __call__(self, *values: object) -> list:
         """Run the program. Stopped if it gave up."""
@@ -79,8 +103,8 @@ class StructuredCall:
             frame.busy = False
 
     def _new_frame(self) -> _Frame:
-        made = _Frame(self._count, self._library.arena_bytes)
-        if self._library.arena_bytes <= _MAX_KEPT_ARENA:
+        made = _Frame(self._count, self.library.arena_bytes)
+        if self.library.arena_bytes <= _MAX_KEPT_ARENA:
             self._threads.frame = made
         return made
 
@@ -102,11 +126,10 @@ class StructuredCall:
             cells[place] = made._impl.data_ptr
         if self._calls is not None:
             cells[-1] = self._calls.address
-        recording = state.recording
-        span = None if recording is None else recording.begin("CompiledProgram")
-        failed = _C.launch(self._library.entry, frame.pointers)
-        if span is not None:
-            recording.finish(span)
+        observer = self._observer
+        failed = _C.launch(self.library.entry if observer is None else observer.entry_for(self), frame.pointers)
+        if observer is not None:
+            observer.ran(self, {})
         if failed:
             raise Stopped
         found = list(self._unpack(cells, 8 * len(self.inputs)))

@@ -42,7 +42,7 @@ class GraphCalls(Recorder):
         if state.recording is None:
             return graph.library.entry
         address = super().entry_for(graph)
-        self._running[state.recording] = state.recording.begin(f"CompiledGraph {graph.number}")
+        self._running[state.recording] = state.recording.begin(f"{graph.kind} {graph.number}")
         return address
 
     def ran(self, graph: Observed, sizes: Mapping[Var, int]) -> None:

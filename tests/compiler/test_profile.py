@@ -125,3 +125,43 @@ def test_without_a_compiler_the_graph_runs_and_is_not_measured(monkeypatch, tmp_
     with torch.compiler.profile() as p, pytest.warns(UserWarning, match="profile: a graph is not measured, because"):
         assert bool((compiled(x) == expected).all())
     assert p.kernels == []
+
+
+@torch.jit.script
+def halve_until_small(x: torch.Tensor) -> torch.Tensor:
+    while bool(x.sum() > 1.0):
+        x = (x * 0.5).abs()
+    return x + 1
+
+
+@torch.jit.script
+def count_down(n: int) -> int:
+    total = 0
+    while n > 0:
+        total += n
+        n -= 2
+    return total
+
+
+def test_kernels_in_loops_of_scripted_code(monkeypatch):
+    monkeypatch.setenv("RUSHLIGHT_JIT_NATIVE_AFTER", "0")
+    x = torch.ones(8)  # halved three times
+    for _ in range(3):
+        expected = halve_until_small(x)
+    with torch.compiler.profile() as p:
+        results = [halve_until_small(x) for _ in range(2)]
+    assert all(bool((result == expected).all()) for result in results)
+    calls = sorted((kernel.operators[0], kernel.calls) for kernel in p.kernels)
+    assert calls == [("add", 2), ("mul", 2 * 3), ("sum_1", 2), ("sum_1", 2 * 3)]  # one sum is before the loop
+    (halving,) = [kernel for kernel in p.kernels if kernel.operators[0] == "mul"]
+    assert halving.bytes == 2 * 3 * 2 * 4 * 8
+    assert all("test_profile.py" in kernel.lines[0] and kernel.seconds > 0 for kernel in p.kernels)
+
+
+def test_scripted_code_without_tensors_has_no_kernels(monkeypatch):
+    monkeypatch.setenv("RUSHLIGHT_JIT_NATIVE_AFTER", "0")
+    for _ in range(3):
+        count_down(7)
+    with torch.compiler.profile() as p:
+        assert count_down(9) == 9 + 7 + 5 + 3 + 1
+    assert p.kernels == []

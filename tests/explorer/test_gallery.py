@@ -66,7 +66,7 @@ def test_a_page_of_a_program(name, made, browser):
     assert browser.errors() == []
 
 
-@pytest.mark.parametrize("name", ["attend", "train_resnet", "encode", "silero"])
+@pytest.mark.parametrize("name", ["attend", "train_resnet", "encode", "silero", "decoder"])
 def test_a_line_and_its_code_mark_one_another(name, made, browser):
     path, recording = made(name)
     unit, kernel = kernel_with_code(recording)

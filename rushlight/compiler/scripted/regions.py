@@ -199,7 +199,7 @@ def make_region(
     used = [by_tensor.get(id(tensor)) or constant(tensor) for tensor in tensors]
     names = _output_names(lowered, program.outputs)
     kinds = [TensorOf(node.meta["val"].dtype, tuple(node.meta["val"].shape)) for node in captured.graph.output_node().args[0]]
-    return Region(program, used, names), [piece.inputs[value] for value in changing], kinds
+    return Region(lowered, program, used, names), [piece.inputs[value] for value in changing], kinds
 
 
 def _own(tensor: Tensor, taken: set) -> Tensor:

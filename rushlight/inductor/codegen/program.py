@@ -76,7 +76,12 @@ class Program:
     arena: ArenaPlan | SlotPlan | None = None
     groups: list[Group] = field(default_factory=list)
     calls: list[tuple[Group, str, Kernel]] = field(default_factory=list)
-    timed_source: Callable[[], str] = str  # the text of a variant that measures each call into `rushlight_times`
+    timed_source: Callable[[], str] = str  # the text of a variant that measures itself, see `times_declaration`
+
+    @property
+    def times(self) -> int:
+        """The number of counters of the variant that measures itself: nanoseconds of each call, then the number of runs."""
+        return len(self.calls) + 1
 
     @property
     def panels(self) -> tuple[str, ...]:
@@ -314,8 +319,8 @@ class ProgramWriter:
         names |= {name: names[target] for name, target in self.in_place.items()}
         runs, times = self._calls(names), ""
         if timed:
-            times = f'extern "C" {{ int64_t rushlight_times[{len(runs)}]; }}\n\n'
-            lines.append("rl::kernel_clock clock(rushlight_times);")
+            times = f"{times_declaration(program.times)}\n\n"
+            lines.append(f"rl::kernel_clock clock(rushlight_times, {len(runs)});")
             runs = [["clock.start();"], *([*run, f"clock.stop({number});"] for number, run in enumerate(runs))]
         calls = [line for run in runs for line in run]
         calls = self._in_parallel(pointers, [*calls, *self._write_backs(names)])
@@ -446,6 +451,11 @@ class ProgramWriter:
         """The address of the first element to pack."""
         offset = operand.source.offset
         return f"{names[operand.source.buffer]} + {offset}L" if offset else names[operand.source.buffer]
+
+
+def times_declaration(count: int) -> str:
+    """C++ that declares the counters of a library that measures itself, to which `Library.times` points."""
+    return f'extern "C" {{ int64_t rushlight_times[{count}]; }}'
 
 
 def _address(pointer: str, offset: int) -> str:

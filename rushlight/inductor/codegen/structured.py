@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rushlight.core.storage import aligned
+from rushlight.inductor.codegen.program import times_declaration
 from rushlight.inductor.codegen.structured_lists import LISTS, ListWriter
 from rushlight.inductor.codegen.structured_memory import MemoryWriter
 from rushlight.inductor.codegen.structured_parts import SCALARS, declared, width_of
@@ -44,11 +45,13 @@ from rushlight.inductor.structured import (
 
 
 class StructuredWriter(ListWriter, MemoryWriter):
-    """Writes the text of one program. `is_kept`: the caller keeps the folded and packed constant inputs."""
+    """Writes the text of one program. `is_kept`: the caller keeps the folded and packed constant inputs. `is_timed`: the
+    regions measure their kernels; the counters of each one in `rushlight_times` come after those of the regions before."""
 
-    def __init__(self, program: StructuredProgram, is_kept: bool = False):
+    def __init__(self, program: StructuredProgram, is_kept: bool = False, is_timed: bool = False):
         super().__init__(program)
         self.is_kept = is_kept
+        self.is_timed = is_timed
         self.kept_bytes = 0
         self.parameter, self.threads = (", int threads", ", threads") if is_kept else ("", "")
 
@@ -67,7 +70,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
         scratch = [f"region_{number}::arena_bytes({self.threads[2:]})" for number in range(len(regions))]
         total = f"{self.arena}L + rl::largest(0L{''.join(f', {each}' for each in scratch)})"
         size = f'extern "C" long rushlight_arena_bytes({self.parameter[2:]}) {{ return {total}; }}'
-        parts = [self._includes(), *regions, size, entry]
+        parts = [self._includes(), *self._times(), *regions, size, entry]
         return "\n\n".join([*parts, *(self._preparing(kept, prepared) if self.is_kept else [])]) + "\n"
 
     def _function(self, head: str, lines: Sequence[str]) -> str:
@@ -87,14 +90,26 @@ class StructuredWriter(ListWriter, MemoryWriter):
     def _includes(self) -> str:
         found: dict[str, None] = {"#include <rushlight/vec.h>": None, "#include <rushlight/parallel.h>": None}
         for region in self.program.regions:
-            lines = region.program.source.splitlines()
+            lines = self._source_of(region).splitlines()
             found.update(dict.fromkeys(line for line in lines if line.startswith("#include")))
         return "\n".join([*found, "#include <rushlight/program.h>"])
 
+    def _source_of(self, region: Region) -> str:
+        return region.program.timed_source() if self.is_timed else region.program.source
+
+    def _times(self) -> Iterator[str]:
+        if self.is_timed:
+            yield times_declaration(sum(region.program.times for region in self.program.regions))
+
     def _region(self, number: int, region: Region) -> str:
         """A region's functions in a namespace."""
-        lines = [line for line in region.program.source.splitlines() if line and not line.startswith("#include")]
-        text = "\n".join(lines).replace('extern "C" ', "static ").replace("static void kernel_", "static inline void kernel_")
+        lines = [line for line in self._source_of(region).splitlines() if not line.startswith("#include")]
+        text = "\n".join(lines).strip("\n")
+        if self.is_timed:
+            before = sum(each.program.times for each in self.program.regions[:number])
+            own = f"static int64_t* const rushlight_times = ::rushlight_times + {before};"
+            text = text.replace(times_declaration(region.program.times), own)
+        text = text.replace('extern "C" ', "static ").replace("static void kernel_", "static inline void kernel_")
         for name in ("entry", "fold", "pack", "arena_bytes"):
             text = text.replace(f"rushlight_{name}(", f"{name}(")
         return f"namespace region_{number} {{\n{text}\n}}"

@@ -15,13 +15,15 @@ RL_INLINE int64_t nanoseconds() {
 }
 
 // A kernel ends when all its pieces are done, even if some thread has not reached it yet. So the first thread after a kernel
-// reads the time; a thread that arrives later finds that done. One clock serves all threads of a call.
+// reads the time; a thread that arrives later finds that done. One clock serves all threads of a call. `spent` has the
+// nanoseconds of each of `kernels` kernels, then the number of calls.
 class kernel_clock {
  public:
-  explicit kernel_clock(int64_t* spent) : spent_(spent) {}
+  kernel_clock(int64_t* spent, int kernels) : spent_(spent), kernels_(kernels) {}
   void start() {
     int before = waiting;
     if (!__atomic_compare_exchange_n(&next_, &before, busy, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+    __atomic_fetch_add(spent_ + kernels_, 1, __ATOMIC_RELAXED);
     last_ = nanoseconds();
     __atomic_store_n(&next_, 0, __ATOMIC_RELEASE);
   }
@@ -41,7 +43,8 @@ class kernel_clock {
 
  private:
   static constexpr int waiting = -2, busy = -1;
-  int64_t* spent_;
+  int64_t* const spent_;
+  const int kernels_;
   int64_t last_ = 0;
   int next_ = waiting;  // the kernel that has not ended yet
 };
