@@ -151,7 +151,7 @@ def test_kernels_in_loops_of_scripted_code(monkeypatch):
     with torch.compiler.profile() as p:
         results = [halve_until_small(x) for _ in range(2)]
     assert all(bool((result == expected).all()) for result in results)
-    calls = sorted((kernel.operators[0], kernel.calls) for kernel in p.kernels)
+    calls = sorted((kernel.operators[0], kernel.calls) for kernel in p.kernels if kernel.operators[0] != "gt")
     assert calls == [("add", 2), ("mul", 2 * 3), ("sum_1", 2), ("sum_1", 2 * 3)]  # one sum is before the loop
     (halving,) = [kernel for kernel in p.kernels if kernel.operators[0] == "mul"]
     assert halving.bytes == 2 * 3 * 2 * 4 * 8
