@@ -165,6 +165,7 @@ FUZZ_FILES_FLAGS ?= --trials 20000
 fuzz: oracle
 	$(BIN)/python -m tests.fuzz_inductor $(FUZZ_FLAGS)
 	$(BIN)/python -m tests.fuzz_gradients $(FUZZ_FLAGS)
+	$(BIN)/python -m tests.fuzz_traced $(FUZZ_FLAGS)
 	$(BIN)/python -m tests.fuzz_views $(FUZZ_VIEWS_FLAGS)
 	$(BIN)/python -m tests.fuzz_arguments $(FUZZ_ARGUMENTS_FLAGS)
 	-$(BIN)/python -m tests.fuzz_eager $(FUZZ_EAGER_FLAGS)

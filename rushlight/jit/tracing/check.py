@@ -16,6 +16,7 @@ from rushlight.jit.operators.registry import RANDOM
 from rushlight.jit.tracing.warning import TracerWarning
 from rushlight.jit.types.kinds import TensorType
 from rushlight.jit.types.relations import unshaped
+from rushlight.ops.construct import tensor
 from rushlight.testing import assert_close
 
 _UNTRACEABLE = (
@@ -134,8 +135,11 @@ def _is_random(node: Node) -> bool:
 
 
 def _tensors(value: object):
+    """The tensors in a result; numbers are sizes, which traces return as 0-dim tensors."""
     if isinstance(value, Tensor):
         yield value.detach()
+    elif isinstance(value, int | float):
+        yield tensor(value)
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _tensors(item)

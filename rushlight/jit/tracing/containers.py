@@ -8,6 +8,7 @@ from __future__ import annotations
 from rushlight.core.tensor import Tensor
 from rushlight.jit.constants import insert_constant
 from rushlight.jit.ir.graph import Value
+from rushlight.jit.tracing.numbers import TracedFloat, TracedInt
 from rushlight.jit.tracing.state import TracingState, complete_type
 from rushlight.jit.tracing.warning import CONTAINER, warn
 from rushlight.jit.types.kinds import BOOL, FLOAT, INT, STRING, TENSOR, DictType, ListType, TupleType, Type
@@ -96,6 +97,8 @@ def output_value(tracing: TracingState, result: object) -> Value:
     graph = tracing.graph
     if isinstance(result, Tensor):
         return tracing.value_of(result)
+    if type(result) in (TracedInt, TracedFloat):  # a 0-dim tensor in the graph
+        return result.value
     if isinstance(result, tuple):
         parts = [output_value(tracing, item) for item in result]
         return graph.insert("prim::TupleConstruct", parts).output.set_type(TupleType(tuple(part.type for part in parts)))

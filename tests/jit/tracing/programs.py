@@ -501,3 +501,6 @@ def changes_shape_in_place(torch):
 
 
 case(plain, larger)(changes_shape_in_place)
+
+line("sizes_as_results", "lambda x: (x, x.shape, x.size(0) * 2, x.numel(), x.shape[1:])", plain, larger)
+line("a_size_as_result", "lambda x: x.size(1)", plain, larger)
