@@ -4,6 +4,7 @@ Compiled code goes to a cache that belongs to the session. Hypothesis draws the 
 fails no test by its slowness.
 """
 
+import gc
 import os
 
 import pytest
@@ -24,6 +25,14 @@ def pytest_collection():
     """
     with making_objects_that_stay():
         return (yield)
+
+
+@pytest.fixture
+def small_heap():
+    """Make `gc.collect()` look only at objects that the test makes, not at the millions that collected tests are."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -21,6 +21,8 @@ from rushlight.autograd.graph import (
     saved_tensors_hooks,
 )
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 
 def leaf(*values: float):
     return torch.tensor(values or (1.0, 2.0), requires_grad=True)

@@ -15,7 +15,7 @@ DEPTH = 100_000
 
 
 @pytest.fixture
-def without_gc():
+def without_gc(small_heap):
     gc.collect()
     gc.disable()
     yield

@@ -14,6 +14,8 @@ import pytest
 import rushlight as torch
 from rushlight import nn
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 
 @pytest.fixture(autouse=True)
 def forget_afterwards():

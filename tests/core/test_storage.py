@@ -11,6 +11,8 @@ import pytest
 import rushlight as rl
 from rushlight.core.storage import UntypedStorage, borrow
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 
 @pytest.mark.parametrize("sizes", [(1,), (3,), (7, 5), (1000, 3)])
 @pytest.mark.parametrize("kind", [rl.bool, rl.float16, rl.float32, rl.complex128])

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from rushlight import _C
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 MEBIBYTE = 1 << 20
 
 

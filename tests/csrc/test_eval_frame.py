@@ -18,6 +18,8 @@ import pytest
 from rushlight._C import remove_entry
 from rushlight._dynamo.eval_frame import GuardedCode, cache_entries, reset_code, set_eval_frame, skip_code
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 
 class hooked:  # noqa: N801  (reads as a function)
     """A region in which a callback is asked. Its own end is not."""

@@ -14,6 +14,8 @@ from rushlight.dynamo.frames import debug_cache_entries
 from rushlight.inductor.planning import LONG_WORK, work_of
 from tests.csrc.test_launch import address_of, library  # noqa: F401
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 
 @pytest.fixture(scope="module")
 def two():

@@ -31,6 +31,8 @@ from rushlight.dynamo.guard_tree import (
 from rushlight.dynamo.guards import tensor_facts
 from rushlight.dynamo.sources import Attribute, Content, Held, Item, Key, Kind, Local, Member, Named, OwnDict, Source
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 X, Y = Local("x"), Local("y")
 
 

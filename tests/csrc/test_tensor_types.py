@@ -20,6 +20,8 @@ from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import AutogradMeta, TensorImpl, VersionCounter, ViewMeta
 from rushlight.core.thread_state import state
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 WRONG = (None, 1, "x", [1], object())
 
 

@@ -12,6 +12,8 @@ import pytest
 import rushlight as torch
 from rushlight import nn
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 
 def counted():
     graphs = []

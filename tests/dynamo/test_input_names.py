@@ -11,6 +11,8 @@ import rushlight as torch
 from rushlight import nn
 from rushlight._dynamo.eval_frame import _debug_get_cache_entry_list, innermost_fn
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 TABLE = torch.ones(3)
 
 

@@ -12,6 +12,8 @@ import rushlight as torch
 from rushlight import nn
 from rushlight._dynamo.eval_frame import _debug_get_cache_entry_list
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 
 def ones():
     return torch.ones(3)

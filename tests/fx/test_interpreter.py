@@ -11,6 +11,8 @@ import pytest
 from rushlight.fx import Graph, GraphModule, Interpreter
 from rushlight.nn.modules.module import Module
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 
 class Value:
     """A number that can be weakly referenced."""

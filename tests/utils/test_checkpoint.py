@@ -20,6 +20,8 @@ from rushlight.utils.checkpoint import (
     set_checkpoint_early_stop,
 )
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 BOTH = pytest.mark.parametrize("reentrant", [False, True])
 
 

@@ -9,6 +9,8 @@ import pytest
 import rushlight as torch
 from rushlight.utils.weak import TensorWeakRef, WeakIdKeyDictionary, WeakIdRef, WeakTensorKeyDictionary
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 
 def test_entries_go_with_their_keys():
     kept, gone = torch.ones(2), torch.ones(2)
