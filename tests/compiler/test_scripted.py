@@ -166,6 +166,46 @@ def test_the_executor_goes_native_and_back(monkeypatch):
     assert len(kinds) == 3
 
 
+def one_operator(x, n: int):
+    return torch.ceil(x), n
+
+
+def a_loop_over_values(x, n: int):
+    while bool(x.sum() < 10):
+        x = x + n
+    return x, x.size(0)
+
+
+def sizes_alone(x, n: int):
+    total = 0
+    for i in range(x.size(0)):
+        if i % 2 == 0:
+            total += x.size(1) * n
+    return x, total
+
+
+@pytest.mark.parametrize("function", [one_operator, a_loop_over_values, sizes_alone])
+def test_sizes_and_strides_that_change_on_every_call(function, monkeypatch):
+    """The third size of a function makes code for further sizes; a program of fixed sizes must not serve others."""
+    monkeypatch.setenv("RUSHLIGHT_JIT_NATIVE_AFTER", "0")
+    scripted = torch.jit.script(function)
+    inputs = [torch.randn(*sizes) for sizes in ((2, 3), (3, 3), (4, 5), (5, 4), (1, 7), (6, 2), (4, 5), (9, 9))]
+    inputs += [torch.randn(4, 5).t(), torch.randn(5, 8)[:, ::2], torch.randn(4, 1).expand(4, 5)]
+    with torch.no_grad():
+        for x in [each for each in inputs for _ in range(5)]:
+            torch.testing.assert_close(scripted(x, 2), function(x, 2))
+
+
+def test_strides_that_change_at_one_size(monkeypatch):
+    monkeypatch.setenv("RUSHLIGHT_JIT_NATIVE_AFTER", "0")
+    scripted = torch.jit.script(one_operator)
+    rows = torch.randn(4, 4)
+    inputs = [rows, rows.t(), torch.randn(4, 8)[:, ::2], torch.randn(8, 4)[::2], torch.randn(4, 1).expand(4, 4)]
+    with torch.no_grad():
+        for x in [each for each in inputs for _ in range(5)]:
+            assert torch.equal(scripted(x, 2)[0], x.ceil())
+
+
 def test_gradients_go_by_the_interpreter(monkeypatch):
     monkeypatch.setenv("RUSHLIGHT_JIT_NATIVE_AFTER", "0")
     scripted = torch.jit.script(programs.swapped)

@@ -25,14 +25,15 @@ from rushlight.jit.runtime.native import Native, set_native_compiler
 
 
 def compile_native(graph: Graph, arguments: Sequence[object], name: str, dims: Dims | None = None) -> Native | None:
-    """Compile a graph for arguments like these; None if it has no native form. `dims` are the dimensions to leave open."""
+    """Compile a graph for arguments like these; None if it has no native form. `dims` are the dimensions to leave open; without
+    them, all calls have arguments of these sizes and strides."""
     settings = configured(from_environment())
     log = StageLog(settings, name, graph)
-    return guarded(lambda: _compile(graph, arguments, name, dims or {}, settings, log), name, log)
+    return guarded(lambda: _compile(graph, arguments, name, dims, settings, log), name, log)
 
 
 def _compile(
-    graph: Graph, arguments: Sequence[object], name: str, dims: Dims, settings: Settings, log: StageLog
+    graph: Graph, arguments: Sequence[object], name: str, dims: Dims | None, settings: Settings, log: StageLog
 ) -> Native:  # fmt: skip
     programs = Programs(graph, name, settings, dims=dims)
     try:

@@ -14,11 +14,12 @@ from typing import TypeVar
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.scripted import kept_programs
 from rushlight.compiler.scripted.execution import Budget, TooManyRounds
+from rushlight.compiler.scripted.extraction import append_only
 from rushlight.compiler.scripted.kept_programs import Constants
 from rushlight.compiler.scripted.open_sizes import Dims
 from rushlight.compiler.scripted.program import UNFIT, WholeProgram
 from rushlight.compiler.scripted.regions import Unsupported
-from rushlight.compiler.scripted.structured_program import NativeProgram, compile_structured
+from rushlight.compiler.scripted.structured_program import NativeProgram, OfOneKind, compile_structured
 from rushlight.compiler.scripted.whole import Wish, compile_whole
 from rushlight.compiler.settings import Settings
 from rushlight.core.symbolic import UnguardedSizeError
@@ -39,8 +40,8 @@ _MISSES_BEFORE_COMPILING = 3  # misses before another program is made
 _MAX_STRUCTURED_NODES = 1_500  # nodes: translation takes long, and large graphs are hardly ever one structured program
 _FIRST_MAX_ROUNDS, _FIRST_MAX_NODES = 12, 4_000  # in the first try: larger loops are better kept as loops, if possible
 _MAX_ROUNDS, _MAX_NODES = 512, 12_000
-_ALL_FIXED: Dims = {}
 Made = TypeVar("Made")
+Program = WholeProgram | NativeProgram | OfOneKind
 
 
 class Programs:
@@ -55,16 +56,17 @@ class Programs:
     is_whole = True
 
     def __init__(
-        self, graph: Graph, name: str, settings: Settings, owns_lists: bool = True, dims: Dims = _ALL_FIXED,
+        self, graph: Graph, name: str, settings: Settings, owns_lists: bool = True, dims: Dims | None = None,
         written_later: frozenset[int] = frozenset(),
     ):  # fmt: skip
         self.graph = graph
-        self.dims: dict[object, frozenset[int]] = dict(dims)
+        self.dims: dict[object, frozenset[int]] = dict(dims or {})
+        self.has_one_kind = dims is None
         self.owns_lists = owns_lists
         self.written_later = written_later
         self.name = name
         self.settings = settings
-        self.programs: list[WholeProgram | NativeProgram] = []
+        self.programs: list[Program] = []
         self.changing: frozenset[tuple] = frozenset()
         self._misses = 0
         self._lock = threading.Lock()
@@ -103,7 +105,7 @@ class Programs:
         nodes = [node for node in self.graph.nodes if node.kind != "prim::Constant"]
         return [Part(depth, "native", len(nodes), nodes[0].source_range, "", None)] if nodes else []
 
-    def _put_first(self, program: WholeProgram | NativeProgram) -> None:
+    def _put_first(self, program: Program) -> None:
         """Try this program first from now on. The list is replaced, not changed, since other threads may iterate over it."""
         with self._lock:
             self.programs = [program, *(each for each in self.programs if each is not program)]
@@ -114,7 +116,7 @@ class Programs:
             self._misses += 1
             return len(self.programs) < _MAX_PROGRAMS and self._misses == _MISSES_BEFORE_COMPILING
 
-    def _another(self, arguments: Sequence[object], log: StageLog) -> WholeProgram | NativeProgram:
+    def _another(self, arguments: Sequence[object], log: StageLog) -> Program:
         for program in self.programs:
             self.changing |= program.changed_sources(arguments)
             for place, dims in program.changed_dims(arguments).items():
@@ -125,7 +127,7 @@ class Programs:
         self._misses = 0
         return made
 
-    def make(self, arguments: Sequence[object], log: StageLog) -> WholeProgram | NativeProgram:
+    def make(self, arguments: Sequence[object], log: StageLog) -> Program:
         """Compile a program for arguments. Cut says which node prevents a program for the whole graph."""
         small = Budget(_FIRST_MAX_ROUNDS, _FIRST_MAX_NODES, open_loops=False)
         if needs_gradients(self.graph, arguments):
@@ -136,7 +138,8 @@ class Programs:
             reason = error
         try:
             _check_size(self.graph)
-            return compile_structured(self.graph, arguments, self.owns_lists, self.written_later, self.settings, log)
+            made = compile_structured(self.graph, arguments, self.owns_lists, self.written_later, self.settings, log)
+            return made if self.has_one_kind else OfOneKind(made, arguments, append_only(self.graph))
         except NOT_NATIVE as error:
             text = str(error)
             log("graph_breaks", lambda: f"no program with loops of its own: {text}")

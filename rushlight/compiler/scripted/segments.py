@@ -113,11 +113,11 @@ class Segment:
         reason = "" if how == "native" else self.reason or ("" if self.may_be_native else TOO_FEW)
         return [Part(depth, how, len(self.nodes), self.nodes[0].source_range, reason, seconds.get(self))]
 
-    def _compile(self, graph: Graph, arguments: Sequence[object], name: str, dims: Dims) -> Programs | None:
+    def _compile(self, graph: Graph, arguments: Sequence[object], name: str, dims: Dims | None) -> Programs | None:
         log = StageLog(self._settings, name, graph)
         return guarded(lambda: self._programs(graph, arguments, name, dims, log), name, log)
 
-    def _programs(self, graph: Graph, arguments: Sequence[object], name: str, dims: Dims, log: StageLog) -> Programs:
+    def _programs(self, graph: Graph, arguments: Sequence[object], name: str, dims: Dims | None, log: StageLog) -> Programs:
         made = Programs(graph, name, self._settings, owns_lists=False, dims=dims, written_later=self._written)
         try:
             made.programs.append(made.make(arguments, log))

@@ -29,6 +29,7 @@ from rushlight.jit.passes.lower_tuples import lower_simple_tuples
 from rushlight.jit.passes.peephole import peephole_optimize
 from rushlight.jit.passes.remove_mutation import remove_tensor_mutation
 from rushlight.jit.runtime.interpreter import make_named_tuple
+from rushlight.jit.runtime.specialized import spec_of
 from rushlight.ops.packet import find_packet
 from rushlight.random import get_rng_state, set_rng_state
 
@@ -130,6 +131,20 @@ class NativeProgram:
             if sum(low < last and first < high for low, high in ranges) > 1:
                 return False
         return True
+
+
+class OfOneKind:
+    """A structured program among arguments of any sizes: it serves those of the kind that it was made for."""
+
+    def __init__(self, program: NativeProgram, arguments: Sequence[object], unread: frozenset[int]):
+        self.program = program
+        self._unread = unread
+        self._spec = spec_of(arguments, unread)
+        self.changed_sources, self.changed_dims = program.changed_sources, program.changed_dims
+
+    def attempt(self, arguments: Sequence[object]) -> object:
+        """Run a call as `NativeProgram.attempt` does; UNFIT for arguments of another kind."""
+        return self.program.attempt(arguments) if spec_of(arguments, self._unread) == self._spec else UNFIT
 
 
 def _all_tensors(values: Sequence[object]) -> list[Tensor]:

@@ -53,8 +53,9 @@ class Native(Protocol):
         """The parts of the graph as it runs now."""
 
 
-NativeCompiler = Callable[[Graph, Sequence[object], str, Mapping[object, frozenset[int]]], Native | None]
-"""Makes native code of a graph, for arguments like these, under a name; it leaves dimensions open, by tensors' order."""
+NativeCompiler = Callable[[Graph, Sequence[object], str, Mapping[object, frozenset[int]] | None], Native | None]
+"""Makes native code of a graph under a name. Without dimensions it is called only for arguments of the same kind as these. With
+dimensions, by the tensors' order, it leaves those open, and is called for arguments of any sizes and strides."""
 
 Resumer = Callable[[bytes, Sequence[object], object, Callable[[], Native | None]], Native | None]
 """Loads an entry's native form: (content, arguments, the archive's constants, compiler of further forms) -> program."""

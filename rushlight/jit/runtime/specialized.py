@@ -257,7 +257,7 @@ class Specialized:
 
     def _made(self, arguments: Sequence[object]) -> Native | None:
         compiler = self._compiler or native_compiler()
-        return None if compiler is None else compiler(self.graph, arguments, self.name, {})
+        return None if compiler is None else compiler(self.graph, arguments, self.name, None)
 
     def note(self, kind: Kind, seconds: float) -> None:
         """Add the interpreter's time for such arguments; beyond the threshold, native code is compiled."""
@@ -277,7 +277,7 @@ class Specialized:
             kind.tried = True
         compiler = self._compiler or native_compiler()
         if compiler is not None:
-            dims = kind.family.dims() if kind.family is not None else {}
+            dims = kind.family.dims() if kind.family is not None else None
             made = compiler(self.graph, arguments, self.name, dims)
             kind.native = None if made is None or (self._only_whole and not made.is_whole) else made
             if kind.native is not None:
