@@ -206,6 +206,20 @@ def test_strides_that_change_at_one_size(monkeypatch):
             assert torch.equal(scripted(x, 2)[0], x.ceil())
 
 
+def positive(x, n: int):
+    rows = torch.where(x > 0)
+    return rows[0] + n, rows[0]
+
+
+def test_lists_of_tensors_without_elements(monkeypatch):
+    monkeypatch.setenv("RUSHLIGHT_JIT_NATIVE_AFTER", "0")
+    scripted = torch.jit.script(positive)
+    with torch.no_grad():
+        for x in (-torch.ones(3), -torch.ones(()), torch.ones(()), torch.ones(3), -torch.ones(3)):
+            for _ in range(4):
+                torch.testing.assert_close(scripted(x, 2), positive(x, 2))
+
+
 def test_gradients_go_by_the_interpreter(monkeypatch):
     monkeypatch.setenv("RUSHLIGHT_JIT_NATIVE_AFTER", "0")
     scripted = torch.jit.script(programs.swapped)

@@ -76,12 +76,18 @@ inline int64_t range_length(int64_t low, int64_t high, int64_t step)
     return low > high ? (int64_t)(((uint64_t)low - 1 - (uint64_t)high) / (0 - (uint64_t)step)) + 1 : 0;
 }
 
-/* A list of numbers, or of tensors of one size: `width` bytes for each element. */
+/* A list of numbers, or of tensors of one size: `width` bytes for each element, 0 for tensors without elements. */
 struct list {
     int64_t length, capacity, width;
     char *data;
     list *next; /* among those of the heap */
 };
+
+/* The number of elements that memory can be asked for. */
+inline int64_t max_length(int64_t width)
+{
+    return (INT64_MAX >> 8) / (width ? width : 1);
+}
 
 /* The lists of one run. They go when the run ends, however it ends. */
 struct heap {
@@ -101,7 +107,7 @@ struct heap {
     list *make(int64_t width, int64_t capacity)
     {
         list *made = (list *)malloc(sizeof(list));
-        char *data = capacity < (INT64_MAX >> 8) / width ? (char *)malloc((size_t)(width * (capacity ? capacity : 1))) : nullptr;
+        char *data = capacity < max_length(width) ? (char *)malloc((size_t)(width * capacity + 1)) : nullptr;
         if (!made || !data) {
             free(made);
             free(data);
@@ -119,7 +125,7 @@ inline char *append(list *self)
 {
     if (self->length >= self->capacity) {
         const int64_t capacity = self->capacity * 2 + 4;
-        char *data = (char *)realloc(self->data, (size_t)(capacity * self->width));
+        char *data = (char *)realloc(self->data, (size_t)(capacity * self->width + 1));
         if (!data)
             return nullptr;
         self->data = data;
@@ -139,7 +145,7 @@ inline int64_t position(int64_t index, int64_t length)
 inline list *repeat(heap &memory, const list *self, int64_t count)
 {
     const int64_t times = count > 0 ? count : 0;
-    if (self->length && times > (INT64_MAX >> 8) / self->width / self->length) {
+    if (self->length && times > max_length(self->width) / self->length) {
         memory.failed = true;
         return nullptr;
     }
