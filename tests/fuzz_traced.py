@@ -7,17 +7,16 @@ native code, beside what those of PyTorch give. Prints every program whose resul
 from __future__ import annotations
 
 import argparse
-import contextlib
 import linecache
-import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 import rushlight
 from tests.fuzz_eager import different_values, pytorch, to_other
+from tests.fuzz_scripted import native_after
 from tests.inductor.open_programs import resized
 from tests.inductor.random_inputs import InputSpec
 from tests.inductor.random_programs import Program, random_open_program
@@ -96,22 +95,11 @@ def _plain(value: object) -> object:
     return str(value) if hasattr(value, "stride") else value
 
 
-@contextlib.contextmanager
-def native_after(seconds: str) -> Iterator[None]:
-    """Make native code of scripted functions after so many seconds in the interpreter."""
-    before = os.environ.get("RUSHLIGHT_JIT_NATIVE_AFTER")
-    os.environ["RUSHLIGHT_JIT_NATIVE_AFTER"] = seconds
-    try:
-        yield
-    finally:
-        os.environ.pop("RUSHLIGHT_JIT_NATIVE_AFTER")
-        if before is not None:
-            os.environ["RUSHLIGHT_JIT_NATIVE_AFTER"] = before
-
-
 def finding(seed: int, is_native: bool) -> str | None:
     """The first difference of a program from PyTorch's; None if there is none."""
     program = random_open_program(seed, 6)
+    if "unfold(" in program.source and "index_put_(" in program.source:
+        return None  # the order of writes to elements that share memory is not defined
     specs = [program.inputs, *(resized(program.inputs, seed * SIZES + attempt) for attempt in range(SIZES))]
     for form in ("traced", "scripted"):
         made = []

@@ -161,6 +161,9 @@ static FastStatus negate(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyOb
 
 static FastStatus absolute(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyObject **result)
 {
+    int64_t a;
+    if (as_int(arguments[0], &a) && a == INT64_MIN)
+        return FAST_UNUSUAL;
     return give(result, PyNumber_Absolute(arguments[0]));
 }
 

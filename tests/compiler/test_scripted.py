@@ -206,6 +206,25 @@ def test_strides_that_change_at_one_size(monkeypatch):
             assert torch.equal(scripted(x, 2)[0], x.ceil())
 
 
+def ints_of_sizes_and_arguments(x, n: int, values: list[int]):
+    first = values[n % len(values)]
+    return n + x.size(0), max(n, x.size(0)), 0.5 * x.size(0), n / x.size(0), first + n, first % 3 - n, x.sin().cos() * (n * x.size(0))
+
+
+def test_ints_of_open_sizes_and_changing_arguments(monkeypatch):
+    """They are ints of 64 bits, neither symbols nor tensors."""
+    monkeypatch.setenv("RUSHLIGHT_JIT_NATIVE_AFTER", "0")
+    scripted = torch.jit.script(ints_of_sizes_and_arguments)
+    numbers = (7, 2, 3, 3, 9, 2**40, 5, 2, 1, 8)
+    with torch.no_grad():
+        for call in range(30):
+            n = numbers[call % len(numbers)]
+            x, values = torch.ones(3 + call % 5), [n * 2 % 5 - 2, 4, -n][: 1 + call % 3]
+            results, expected = scripted(x, n, values), ints_of_sizes_and_arguments(x, n, values)
+            assert list(map(type, results)) == list(map(type, expected))
+            assert results[:-1] == expected[:-1] and torch.equal(results[-1], expected[-1])
+
+
 def positive(x, n: int):
     rows = torch.where(x > 0)
     return rows[0] + n, rows[0]

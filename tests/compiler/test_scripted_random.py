@@ -12,6 +12,7 @@ from rushlight.compiler.scripted.native import compile_native
 from rushlight.jit.runtime.executor import executor_of
 from tests.compiler.random_scripts import Writer
 from tests.compiler.test_scripted import assert_same
+from tests.fuzz_scripted import finding, native_after
 
 HEAD = "from typing import List, Tuple\n\nimport rushlight as torch\nfrom rushlight import Tensor\n\n\n"
 
@@ -67,3 +68,9 @@ def test_tensors(tmp_path, seed):
 
 def test_most_programs_have_native_forms(tmp_path):
     assert sum(check(tmp_path, seed, False) > 0 for seed in range(8, 14)) >= 3
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_other_sizes_and_values_on_every_call(seed):
+    with torch.no_grad(), native_after("0"):
+        assert finding(seed) is None

@@ -10,7 +10,8 @@ pytest.importorskip("torch")
 
 import rushlight
 from tests.fuzz_eager import pytorch
-from tests.fuzz_traced import finding, native_after
+from tests.fuzz_scripted import native_after
+from tests.fuzz_traced import finding
 
 pytestmark = pytest.mark.oracle
 

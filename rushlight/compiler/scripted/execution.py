@@ -165,7 +165,9 @@ class Execution:
         return self._concrete(value)
 
     def _on_numbers(self, node: Node, operator: Operator, arguments: list, values: dict[Value, object]) -> bool:
-        """Compute with numbers that may change; False if the operator takes or returns other values."""
+        """Compute with numbers that may change; False if the operator takes or returns other values, such as open sizes."""
+        if any(type(each) is SymInt for each in arguments):
+            return False
         plain = [each.value if type(each) is Symbol else each for each in arguments]
         if not operator.is_pure or len(node.outputs) != 1 or not all(isinstance(each, bool | int | float) for each in plain):
             return False

@@ -72,7 +72,7 @@ class Results:
         if place is None:
             place = self._places[key] = len(self.outputs)
             self.outputs.append(value)
-        return Output(place)
+        return Output(place, type(value) is SymInt)
 
     def _container(self, value: list | tuple | dict) -> Items:
         return self._filled(value, type(value), value)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from rushlight.compiler.scripted.readers import Arguments, CannotTell, Reader, from_data, plain
 from rushlight.core.tensor import Tensor
+from rushlight.jit.operators.numbers import wrapped
 from rushlight.jit.runtime.objects import ScriptObject
 
 
@@ -30,9 +31,10 @@ Maker = Callable[[Call], object]
 
 @dataclass(frozen=True, eq=False)
 class Output:
-    """An output of native code."""
+    """An output of native code: a tensor, or an int that follows from open sizes and ints."""
 
     place: int
+    is_int: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +72,8 @@ def maker(template: Template) -> Maker:
 def _maker(template: Template, known: dict[int, Maker]) -> Maker:
     if isinstance(template, Output):
         place = template.place
+        if template.is_int:
+            return lambda call: wrapped(call.outputs[place])
         return lambda call: call.outputs[place]
     if isinstance(template, Read):
         reader = template.reader
@@ -125,6 +129,8 @@ _KINDS = {"list": list, "dict": dict, "tuple": tuple}
 def to_data(template: Template) -> tuple:
     """Convert a template to nested tuples of plain values. CannotTell if that is not possible; it is not for objects."""
     if isinstance(template, Output):
+        if template.is_int:
+            raise CannotTell("an int that follows from open sizes")
         return "output", template.place
     if isinstance(template, Read):
         return "read", template.reader.to_data()

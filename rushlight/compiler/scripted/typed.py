@@ -17,6 +17,7 @@ from rushlight.jit.enumerations import dtype_of_number
 from rushlight.jit.ir.graph import Node
 from rushlight.jit.operators.lookup import schema_fits
 from rushlight.jit.operators.registry import operators_named
+from rushlight.jit.types.kinds import TensorType
 from rushlight.ops.packet import find_packet
 from rushlight.ops.promotion import result_type
 
@@ -39,9 +40,11 @@ class Number:
 
 def takes_number(node: Node, place: int) -> bool:
     """Return whether an operator may get a number that only the program knows as its argument at `place`."""
-    if node.kind in _ARITHMETIC:
-        return place == 1
-    return node.kind in _FILLS or node.kind in _BY_NAME
+    if node.kind in _FILLS:
+        return True
+    if not any(isinstance(value.type, TensorType) for value in node.inputs):
+        return False  # `aten::add.int` and the like
+    return node.kind in _BY_NAME or (node.kind in _ARITHMETIC and place == 1)
 
 
 def call_with_numbers(node: Node, arguments: list) -> object:

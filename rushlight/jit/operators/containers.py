@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 
 from rushlight.core.tensor import Tensor
+from rushlight.jit.operators.numbers import wrapping
 from rushlight.jit.operators.registry import declare_operator
 
 _KEYS = ("str", "int", "bool", "float", "complex", "Tensor")
@@ -49,7 +50,7 @@ def _register_lists() -> None:
     register("aten::sort.any(t[](a!) self, bool reverse=False) -> ()", _sort)
     register("aten::sorted.any(t[](a) self) -> t[]", sorted)
     for kind in ("int", "float", "complex"):
-        register(f"aten::sum.{kind}({kind}[] self) -> {kind}", sum)
+        register(f"aten::sum.{kind}({kind}[] self) -> {kind}", wrapping(sum))
     register("aten::sum.bool(bool[] self) -> int", sum)
     for name, function in (("all", all), ("any", any)):
         for kind in ("int", "float", "bool"):

@@ -21,8 +21,39 @@ def wrapped(value: int) -> int:
     return value if -(1 << 63) <= value < 1 << 63 else (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-def _wrapping(function: Callable) -> Callable:
-    return lambda a, b: wrapped(function(a, b))
+def wrapping(function: Callable) -> Callable:
+    """A function whose result, if it is an int, is wrapped to 64 bits."""
+
+    def wrap(*operands: object) -> object:
+        result = function(*operands)
+        return wrapped(result) if type(result) is int else result
+
+    return wrap
+
+
+def _truncate(number: object) -> int:
+    """A number as an int. RuntimeError for floats that have none of 64 bits, as in PyTorch."""
+    if isinstance(number, float) and not -9223372036854775808.0 <= number < 9223372036854775808.0:
+        raise RuntimeError(f"Cannot convert float {number:f} to integer")
+    return int(number)
+
+
+def _shift_left(a: int, b: int) -> int:
+    if b < 0:
+        raise RuntimeError("negative shift count")
+    return wrapped(a << b) if b < 64 else 0
+
+
+def _shift_right(a: int, b: int) -> int:
+    if b < 0:
+        raise RuntimeError("negative shift count")
+    return a >> b
+
+
+def _round_to_zero(a: int, b: int) -> int:
+    """A quotient without its fraction."""
+    quotient = abs(_floor_divide(abs(a), abs(b)))
+    return wrapped(quotient if (a < 0) == (b < 0) else -quotient)
 
 
 def _binary(name: str, pairs: Sequence[tuple[str, str, str]], function: Callable, own: Callable | None = None) -> None:
@@ -79,13 +110,13 @@ def _int_power(a: int, b: int) -> int:
 
 def _register_arithmetic() -> None:
     for name, function in (("add", operator.add), ("sub", operator.sub), ("mul", operator.mul)):
-        _binary(f"aten::{name}", [*_SAME, *_COMPLEX], function, _wrapping(function))
-        declare_operator(f"aten::{name}(Scalar a, Scalar b) -> Scalar", function)
+        _binary(f"aten::{name}", [*_SAME, *_COMPLEX], function, wrapping(function))
+        declare_operator(f"aten::{name}(Scalar a, Scalar b) -> Scalar", wrapping(function))
     _binary("aten::div", [("int", "int", "float"), ("float", "float", "float"), ("complex", "complex", "complex")], _divide)
     declare_operator("aten::div(Scalar a, Scalar b) -> float", _divide)
-    _binary("aten::floordiv", _SAME, _floor_divide, _wrapping(_floor_divide))
-    declare_operator("aten::floordiv(Scalar a, Scalar b) -> Scalar", _floor_divide)
-    declare_operator("aten::__round_to_zero_floordiv.int(int a, int b) -> int", lambda a, b: math.trunc(a / b))
+    _binary("aten::floordiv", _SAME, _floor_divide, wrapping(_floor_divide))
+    declare_operator("aten::floordiv(Scalar a, Scalar b) -> Scalar", wrapping(_floor_divide))
+    declare_operator("aten::__round_to_zero_floordiv.int(int a, int b) -> int", _round_to_zero)
     _binary("aten::remainder", _SAME, _remainder)
     declare_operator("aten::remainder(Scalar a, Scalar b) -> Scalar", _remainder)
     powers = [("int", "int", "float"), *(pair for pair in _SAME if pair[0] != "int" or pair[1] != "int")]
@@ -124,8 +155,8 @@ def _register_bits() -> None:
     for name, function in (("__and__", operator.and_), ("__or__", operator.or_), ("__xor__", operator.xor)):
         declare_operator(f"aten::{name}.bool(bool a, bool b) -> bool", function)
         declare_operator(f"aten::{name}.int(int a, int b) -> int", function)
-    declare_operator("aten::__lshift__.int(int a, int b) -> int", _wrapping(operator.lshift))
-    declare_operator("aten::__rshift__.int(int a, int b) -> int", operator.rshift)
+    declare_operator("aten::__lshift__.int(int a, int b) -> int", _shift_left)
+    declare_operator("aten::__rshift__.int(int a, int b) -> int", _shift_right)
     declare_operator("aten::bitwise_not.int(int a) -> int", operator.invert)
     declare_operator("aten::__not__(bool self) -> bool", operator.not_)
 
@@ -152,7 +183,11 @@ def _square_root(a):
 
 
 def _to_int(function: Callable) -> Callable:
-    return lambda a: int(function(a))
+    def convert(a: float) -> int:
+        _truncate(a)  # refuses those without an int of 64 bits
+        return function(a)
+
+    return convert
 
 
 def _register_math() -> None:
@@ -167,11 +202,11 @@ def _register_math() -> None:
         _unary(name, _to_int(getattr(math, name)), result="int")
     _unary("round", lambda a: float(round(a)))
     for kind in ("int", "float", "complex"):
-        declare_operator(f"aten::neg.{kind}({kind} a) -> {kind}", operator.neg)
-        declare_operator(f"prim::abs.{kind}({kind} a) -> {'float' if kind == 'complex' else kind}", abs)
+        declare_operator(f"aten::neg.{kind}({kind} a) -> {kind}", wrapping(operator.neg))
+        declare_operator(f"prim::abs.{kind}({kind} a) -> {'float' if kind == 'complex' else kind}", wrapping(abs))
         declare_operator(f"aten::angle.{kind}({kind} a) -> float", lambda a: cmath.phase(a))
-    declare_operator("aten::neg.Scalar(Scalar a) -> Scalar", operator.neg)
-    declare_operator("prim::abs.Scalar(Scalar a) -> Scalar", abs)
+    declare_operator("aten::neg.Scalar(Scalar a) -> Scalar", wrapping(operator.neg))
+    declare_operator("prim::abs.Scalar(Scalar a) -> Scalar", wrapping(abs))
     declare_operator("aten::angle.Scalar(Scalar a) -> Scalar", lambda a: cmath.phase(a))
     for kind in ("float", "complex"):
         for name in ("isnan", "isinf", "isfinite"):
@@ -185,8 +220,8 @@ def _register_math_of_two() -> None:
                            ("mathremainder", math.remainder)):  # fmt: skip
         _binary(f"aten::{name}", _REAL, function)
     _binary("aten::log", [*_REAL, *_COMPLEX], _logarithm_of_base)
-    declare_operator("aten::gcd.int(int a, int b) -> int", math.gcd)
-    declare_operator("aten::factorial.int(int a) -> int", math.factorial)
+    declare_operator("aten::gcd.int(int a, int b) -> int", wrapping(math.gcd))
+    declare_operator("aten::factorial.int(int a) -> int", wrapping(math.factorial))
     declare_operator("aten::ldexp(float x, int i) -> float", math.ldexp)
     declare_operator("aten::frexp(float a) -> (float, int)", math.frexp)
     declare_operator("aten::modf(float a) -> (float, float)", math.modf)
@@ -228,8 +263,9 @@ def _of_list(name: str, function: Callable) -> Callable:
 
 
 def _register_conversions() -> None:
-    for kind in ("bool", "float", "Scalar", "str"):
-        declare_operator(f"aten::Int.{kind}({kind} a) -> int", int)
+    for kind in ("bool", "float", "Scalar"):
+        declare_operator(f"aten::Int.{kind}({kind} a) -> int", _truncate)
+    declare_operator("aten::Int.str(str a) -> int", int)
     for kind in ("int", "bool", "Scalar", "str"):
         declare_operator(f"aten::Float.{kind}({kind} a) -> float", float)
     for kind in ("int", "float"):
