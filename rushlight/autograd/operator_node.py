@@ -132,7 +132,7 @@ class OperatorBackward(OperatorNode, Node):
                     if name not in self.saved:
                         value = stack[position]
                         copied = position == written and keep is save
-                        self.saved[name] = keep(value.detach().clone() if copied else value)
+                        self.saved[name] = keep(value.clone() if copied else value)  # the copy keeps the history
 
     def save_outputs(self, outputs: tuple) -> None:
         """Save the outputs that the needed formulas name."""

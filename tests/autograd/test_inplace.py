@@ -195,3 +195,25 @@ def test_composite_writes_keep_what_their_gradients_read(name, arguments):
     (getattr(whole[1:], f"{name}_")(*arguments) * x).sum().backward()
     (want,) = rl.autograd.grad((getattr(x[1:], name)(*arguments) * x).sum(), x)
     np.testing.assert_allclose(x.grad.numpy(), want.numpy(), rtol=1e-6)
+
+
+WRITES = {
+    "mul": lambda x, y: x.mul_(y), "div": lambda x, y: x.div_(y), "pow": lambda x, y: x.pow_(y), "square": lambda x, y: x.square_(),
+    "sin": lambda x, y: x.sin_(), "exp": lambda x, y: x.exp_(), "tanh": lambda x, y: x.tanh_(), "atan2": lambda x, y: x.atan2_(y),
+    "addcmul": lambda x, y: x.addcmul_(y, y), "lerp": lambda x, y: x.lerp_(y, y), "sigmoid": lambda x, y: x.sigmoid_(),
+    "hypot": lambda x, y: x.hypot_(y), "cumsum": lambda x, y: x.cumprod_(0), "clamp": lambda x, y: x.clamp_(max=y).mul_(y),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize("part", [slice(None), slice(1, 3)], ids=["whole", "view"])
+def test_second_derivatives_go_through_what_was_overwritten(name, part):
+    x = rl.tensor([0.4, 1.3, 0.7, 1.1], dtype=rl.float64, requires_grad=True)
+    y = rl.tensor([1.2, 0.6, 1.4, 0.9], dtype=rl.float64, requires_grad=True)
+
+    def function(x, y):
+        z = x.clone()
+        WRITES[name](z[part], y[part])
+        return z
+
+    assert rl.autograd.gradcheck(function, (x, y)) and rl.autograd.gradgradcheck(function, (x, y))

@@ -89,9 +89,9 @@ derivative(
 )
 derivative(
     "div.Tensor_mode",
-    self=lambda grad, other, rounding_mode: grad / other if rounding_mode is None else zeros(grad),
+    self=lambda grad, other, rounding_mode: grad / conjugate(other) if rounding_mode is None else zeros(grad),
     other=lambda grad, self, other, rounding_mode: (
-        -grad * ((self / other) / other) if rounding_mode is None else zeros(grad)
+        -grad * conjugate((self / other) / other) if rounding_mode is None else zeros(grad)
     ),
 )
 

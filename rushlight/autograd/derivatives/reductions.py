@@ -70,7 +70,7 @@ def _var(grad, self, dim, correction, keepdim):
     count = 1
     for axis in axes:
         count *= self.size(axis)
-    degrees = max(count - (1 if correction is None else correction), 0)
+    degrees = count - (1 if correction is None else correction)  # as in PyTorch, also where it is negative
     grad = restore_dims(grad, axes, keepdim)
     deviation = self - self.mean(axes, True) if axes else self - self
     if not degrees:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rushlight.autograd.derivative_table import derivative
+from rushlight.autograd.derivative_table import derivative, non_differentiable
 from rushlight.autograd.derivatives.arithmetic import not_derived
 from rushlight.core.dtype import finfo
 from rushlight.core.tensor import Tensor
@@ -77,14 +77,8 @@ derivative(
     other=lambda grad, self, other: grad * -self * aten.special_zeta(self + 1, other),
 )
 
-for _name in (
+non_differentiable(
     "special_bessel_j0", "special_bessel_j1", "special_bessel_y0", "special_bessel_y1", "special_modified_bessel_i0",
-    "special_modified_bessel_i1", "special_modified_bessel_k0", "special_modified_bessel_k1",
-):  # fmt: skip
-    derivative(_name, self=not_derived(_name, "self"))
-for _name in (
-    "special_scaled_modified_bessel_k0", "special_scaled_modified_bessel_k1", "special_spherical_bessel_j0", "special_airy_ai",
-):  # fmt: skip
-    derivative(_name, x=not_derived(_name, "x"))
-for _name in names_of(POLYNOMIALS):
-    derivative(_name, x=not_derived(_name, "x"), n=not_derived(_name, "n"))
+    "special_modified_bessel_i1", "special_modified_bessel_k0", "special_modified_bessel_k1", "special_scaled_modified_bessel_k0",
+    "special_scaled_modified_bessel_k1", "special_spherical_bessel_j0", "special_airy_ai", *names_of(POLYNOMIALS),
+)  # fmt: skip

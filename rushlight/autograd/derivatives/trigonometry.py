@@ -15,8 +15,15 @@ derivative("atan", self=lambda grad, self: grad / conjugate(self * self + 1))
 derivative("sinh", self=lambda grad, self: grad * conjugate(self.cosh()))
 derivative("cosh", self=lambda grad, self: grad * conjugate(self.sinh()))
 derivative("asinh", self=lambda grad, self: grad * conjugate((self * self + 1).rsqrt()))
-# Two separate roots keep complex numbers on the branch of acosh.
-derivative("acosh", self=lambda grad, self: grad * conjugate((self - 1).rsqrt() * (self + 1).rsqrt()))
+
+
+def _acosh(grad, self):
+    if self.dtype.is_complex:  # two separate roots stay on the branch of acosh
+        return grad * conjugate((self - 1).rsqrt() * (self + 1).rsqrt())
+    return grad * (self * self - 1).rsqrt()
+
+
+derivative("acosh", self=_acosh)
 derivative("atanh", self=lambda grad, self: grad / conjugate(1 - self * self))
 
 
