@@ -39,6 +39,8 @@ class Derivative(NamedTuple):
 
 DERIVATIVES: dict[OpOverload, Derivative] = {}
 NON_DIFFERENTIABLE: set[OpOverload] = set()
+OVERWRITTEN = Derivative((Formula(("self",), lambda grad: grad.new_zeros(()).expand(grad.shape), ("grad",)),), ())
+"""The derivative of in-place forms of these, such as `eq_`: nothing is left of the values before."""
 
 
 def derivative(

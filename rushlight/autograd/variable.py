@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from rushlight._C import AutogradKernel, ViewOrWriteKernel
-from rushlight.autograd.derivative_table import DERIVATIVES, NON_DIFFERENTIABLE
+from rushlight.autograd.derivative_table import DERIVATIVES, NON_DIFFERENTIABLE, OVERWRITTEN
 from rushlight.autograd.inplace import check_inplace, rebase_history
 from rushlight.autograd.node import Node, info_of, set_history
 from rushlight.autograd.operator_node import NotImplementedBackward, OperatorBackward, Recipe
@@ -33,7 +33,10 @@ def _any_requires_grad(values: Iterable) -> bool:
 
 def _link_autograd(op: OpOverload, below: int) -> Callable:
     lower = op.resolve(below)
-    derivative = DERIVATIVES.get(INPLACE_OF.get(op, op))
+    plain = INPLACE_OF.get(op, op)
+    derivative = DERIVATIVES.get(plain)
+    if derivative is None and op.writes_self and plain in NON_DIFFERENTIABLE:
+        derivative = OVERWRITTEN
     recipe = None if derivative is None else Recipe(op, derivative)
     if op.writes_self:
         return _inplace_kernel(op, recipe, lower)

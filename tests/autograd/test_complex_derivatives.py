@@ -147,3 +147,13 @@ def test_backward_wants_a_gradient_for_complex_results():
     z = rl.tensor(1 + 2j, requires_grad=True)
     with pytest.raises(RuntimeError, match="grad can be implicitly created only for real scalar outputs but got"):
         (z * 2).backward()
+
+
+def test_quotients_with_a_rounding_mode_of_none():
+    assert gradcheck(on_parts(lambda a, b: rl.div(a, b, rounding_mode=None)), (parts(3), parts(3)))
+
+
+@pytest.mark.parametrize("base", [-1, -2.5, 0.5])
+def test_complex_powers_of_real_numbers(base):
+    assert gradcheck(on_parts(lambda exponent: rl.pow(base, exponent)), (parts(3),))
+    assert gradcheck(on_parts(lambda exponent: rl.pow(rl.full((3,), base, dtype=rl.float64), exponent)), (parts(3),))

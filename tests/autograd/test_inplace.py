@@ -217,3 +217,13 @@ def test_second_derivatives_go_through_what_was_overwritten(name, part):
         return z
 
     assert rl.autograd.gradcheck(function, (x, y)) and rl.autograd.gradgradcheck(function, (x, y))
+
+
+@pytest.mark.parametrize("name", ["eq_", "ne_", "lt_", "le_", "gt_", "ge_", "logical_and_", "logical_or_", "logical_xor_"])
+def test_comparisons_in_place_leave_no_gradient(name):
+    x = leaf(3)
+    z = x * 2
+    getattr(z, name)(rl.ones(3))
+    assert z.requires_grad
+    z.sum().backward()
+    assert x.grad.tolist() == [0.0, 0.0, 0.0]

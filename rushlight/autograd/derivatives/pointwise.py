@@ -124,8 +124,9 @@ def _logarithm(number: complex | float | int, like: Tensor) -> complex | float:
 
 def _power_exponent(grad, self, exponent, result):
     if isinstance(self, Tensor):
+        base = self.to(result.dtype) if result.dtype.is_complex else self  # which may be negative
         # 0 ** x is 0 for every x > 0, but the formula would give 0 * -infinity.
-        return grad * conjugate(aten.where.self((self == 0) & (real_part(exponent) >= 0), 0, result * self.log()))
+        return grad * conjugate(aten.where.self((self == 0) & (real_part(exponent) >= 0), 0, result * base.log()))
     if self == 0:
         return grad * conjugate(aten.where.self(real_part(exponent) >= 0, 0, result * -math.inf))
     return grad * conjugate(result * _logarithm(self, result))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rushlight.ops.composite.pointwise import with_inplace
+from rushlight.ops.composite.pointwise import source_of_write, with_inplace
 from rushlight.ops.meta.special import special_type
 from rushlight.ops.numbers import as_real_operand
 from rushlight.ops.packet import namespaces
@@ -51,7 +51,7 @@ def polygamma(n, self):
 
 @composite("polygamma_(Tensor(a!) self, int n) -> Tensor(a!)")
 def polygamma_(self, n):
-    result = aten.polygamma.default(n, self)
+    result = aten.polygamma.default(n, source_of_write(self, ()))
     check_castable("polygamma_", result.dtype, self.dtype)
     return aten.copy_.default(self, result)
 
