@@ -109,8 +109,7 @@ def test_limits():
 
 def test_functions_without_a_derivative_say_so():
     x = rl.ones(2, requires_grad=True)
-    with pytest.raises(RuntimeError, match="the derivative for 'self' is not implemented"):
-        rl.special.bessel_j0(x).sum().backward()
+    assert not rl.special.bessel_j0(x).requires_grad and not rl.special.hermite_polynomial_h(x, 3).requires_grad
     with pytest.raises(RuntimeError, match="the derivative for 'self' is not implemented"):
         rl.igamma(x, x.detach()).sum().backward()
 
