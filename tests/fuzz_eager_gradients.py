@@ -29,11 +29,15 @@ KNOWN: dict[str, str | tuple[str, ...]] = {
     "logcumsumexp": "value", "sinc": "value", "float_power": "value",  # infinite or huge inputs
     "psi": "value inf for", "digamma": "value inf for", "polygamma": "value",  # at their poles
     "triplet_margin_loss": "value",  # p = 0
-    "var": "value", "std": "value",  # no dimensions, but keepdim
+    "var": ("value", "gradient is not None"), "std": ("value", "gradient is not None"),  # without degrees of freedom
     "prod": "value", "pow": "value",  # NaN, and zeros to complex powers
     "mish": "value", "lerp": "value", "logaddexp": "value", "renorm": "value",  # infinite inputs
     "elu": "value",  # the second derivative at 0
-    "window": "refused", "fake_quantize": "refused",
+    "window": "refused", "fake_quantize": "refused", "mkldnn": ("refused", "crashes"), "adaptive_avg_pool1d": "refused",
+    "logical": "value",  # PyTorch leaves the gradient of what was overwritten
+    "diag": "value", "trace": "value", "unfold": "value",  # leaves whose elements share memory
+    "margin_ranking_loss": "value", "softplus": "value", "ndtr": "value", "cosine_similarity": "value",  # NaN, infinity, halves
+    "det": "value", "norm_except_dim": "value", "special_psi": "value",
 }  # fmt: skip
 
 

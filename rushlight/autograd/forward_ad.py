@@ -39,6 +39,13 @@ class _Entered(threading.local):
 _entered = _Entered()
 
 
+def __getattr__(name: str) -> int:
+    """`_current_level`, which programs written for PyTorch read: the level of this thread, -1 outside."""
+    if name == "_current_level":
+        return -1 if _entered.level is None else 0
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def enter_dual_level() -> int:
     """Enter the level, and return its number. RuntimeError inside another one."""
     if _entered.level is not None:

@@ -23,6 +23,7 @@ __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 aten = namespaces.namespace("aten")
 Tensors = Tensor | tuple[Tensor, ...]
 Function = Callable[..., Tensors]
+_SECOND = ("hessian", "hvp", "vhp")  # they differentiate a gradient
 _differentiates = runs_as_it_is("it differentiates what its function does, in eager")
 
 
@@ -33,7 +34,7 @@ def vjp(
     """The outputs of `func`, and the product of `v` (shaped as they are; None for one number) and its Jacobian."""
     with enable_grad():
         points, outputs, alone, single = _run(func, inputs, "vjp", create_graph, strict)
-        vector = _vector(v, outputs, single, "v")
+        vector = _vector(v, outputs, "user-provided function returns", "vjp")
     with set_grad_enabled(_recorded(create_graph)):
         found = _grad(outputs, points, vector, create_graph)
     result = _filled(found, points, strict, create_graph, "vjp")
@@ -50,7 +51,7 @@ def jvp(
     """
     with enable_grad():
         points, outputs, alone, single = _run(func, inputs, "jvp", create_graph, strict)
-        vector = _vector(v, points, alone, "v")
+        vector = _vector(v, points, "input to the user-provided function is", "jvp")
         dummies = tuple(aten.zeros_like(output).requires_grad_() for output in outputs)
         reached = _grad(outputs, points, dummies, True)
         if strict:
@@ -72,11 +73,25 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """The Jacobian of `func`, row by row. ValueError for a strategy that is not "reverse-mode" or "forward-mode"."""
+    """The Jacobian of `func`, row by row, whatever the strategy and `vectorize`, which are PyTorch's.
+
+    ValueError for a strategy that is not "reverse-mode" or "forward-mode"; NotImplementedError for "forward-mode" without
+    `vectorize`; RuntimeError for `vectorize` with `strict`.
+    """
+    return _jacobian(func, inputs, create_graph, strict, vectorize, strategy, "jacobian")
+
+
+def _jacobian(
+    func: Function, inputs: Tensors, create_graph: bool, strict: bool, vectorize: bool, strategy: str, name: str
+) -> Any:
     if strategy not in ("forward-mode", "reverse-mode"):
         raise ValueError(f'Expected strategy to be either "forward-mode" or "reverse-mode", but got {strategy!r}')
+    if vectorize and strict:
+        raise RuntimeError(f"{name}: strict=True and vectorize=True are not supported together. Leave one of them out.")
+    if strategy == "forward-mode" and not vectorize:
+        raise NotImplementedError(f'{name}: the strategy "forward-mode" needs vectorize=True')
     with enable_grad():
-        points, outputs, alone, single = _run(func, inputs, "jacobian", create_graph, strict)
+        points, outputs, alone, single = _run(func, inputs, name, create_graph, strict)
         rows = tuple(jacobian_rows(output, points, create_graph, n if strict else None) for n, output in enumerate(outputs))
     rows = tuple(_pack_results(row, alone, create_graph) for row in rows)
     return rows[0] if single else rows
@@ -121,7 +136,7 @@ def hessian(
         found = _grad(output, points, (None,), True)
         return _filled(found, points, strict, True, "hessian")
 
-    result = jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
+    result = _jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy, "hessian")
     return result[0] if alone else result
 
 
@@ -132,7 +147,7 @@ def vhp(
     """The output of `func`, which is one number, and the product of `v` (shaped as the inputs are) and its Hessian."""
     with enable_grad():
         points, outputs, alone, _ = _run(func, inputs, "vhp", create_graph, strict)
-        vector = _vector(v, points, alone, "v")
+        vector = _vector(v, points, "input to the user-provided function is", "vhp")
         _check_scalar(outputs, "vhp")
         gradient = _filled(_grad(outputs, points, (None,), True), points, strict, True, "vhp")
     with set_grad_enabled(_recorded(create_graph)):
@@ -153,7 +168,7 @@ def hvp(
     """
     with enable_grad():
         points, outputs, alone, _ = _run(func, inputs, "hvp", create_graph, strict)
-        vector = _vector(v, points, alone, "v")
+        vector = _vector(v, points, "input to the user-provided function is", "hvp")
         _check_scalar(outputs, "hvp")
         gradient = _filled(_grad(outputs, points, (None,), True), points, strict, True, "hvp")
         dummies = tuple(aten.zeros_like(value).requires_grad_() for value in gradient)
@@ -206,22 +221,21 @@ def _point(value: Tensor, create_graph: bool) -> Tensor:
     return value.view_as(value) if value.requires_grad else value.clone().requires_grad_()
 
 
-def _vector(v: Tensors | None, like: tuple[Tensor, ...], alone: bool, name: str) -> tuple[Tensor, ...]:
-    """The vector of a product, checked against the shapes it must have; 1 for a single number."""
+def _vector(v: Tensors | None, like: tuple[Tensor, ...], owner: str, name: str) -> tuple[Tensor, ...]:
+    """The vector of a product, checked against the shapes of `like`, which messages call `owner`; 1 for a single number."""
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
-            raise RuntimeError(
-                f"The vector {name} can only be None if the user-provided function {'takes' if alone else 'returns'} a single "
-                "Tensor with a single element."
-            )
+            raise RuntimeError(f"The vector v can only be None if the {owner} a single Tensor with a single element.")
         return (aten.ones_like(like[0]),)
-    _, vector = _as_tuple(v, name, "the function")
+    _, vector = _as_tuple(v, "v", name)
     if len(vector) != len(like):
-        raise RuntimeError(f"{name} is a tuple of invalid length: should be {len(like)} but got {len(vector)}.")
+        if len(like) == 1:
+            raise RuntimeError(f"The given v should contain a single Tensor. It is a tuple of {len(vector)}.")
+        raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(vector)}.")
     for number, (value, wanted) in enumerate(zip(vector, like, strict=True)):
         if value.shape != wanted.shape:
             where = "" if len(like) == 1 else f"Entry {number} in "
-            raise RuntimeError(f"{where}{name} has invalid size: should be {wanted.shape} but got {value.shape}.")
+            raise RuntimeError(f"{where}v has invalid size: should be {wanted.shape} but got {value.shape}.")
     return vector
 
 
@@ -240,8 +254,11 @@ def _filled(found: tuple, like: tuple, strict: bool, create_graph: bool, name: s
         _check_reached(found, name)
         for number, value in enumerate(found):
             if create_graph and not value.requires_grad:
+                of = f" with respect to input {number} is independent of the input" if name in _SECOND else (
+                    f" is independent of input {number}"
+                )  # fmt: skip
                 raise RuntimeError(
-                    f"The result {number} of {name} is independent of the input. This is not allowed in strict mode when "
+                    f"The jacobian of the user-provided function{of}. This is not allowed in strict mode of {name} when "
                     "create_graph=True."
                 )
     return tuple(aten.zeros_like(to) if value is None else value for value, to in zip(found, like, strict=True))
@@ -251,8 +268,8 @@ def _check_reached(found: tuple, name: str) -> None:
     for number, value in enumerate(found):
         if value is None:
             raise RuntimeError(
-                f"The outputs of the user-provided function of {name} are independent of input {number}. This is not allowed "
-                "in strict mode."
+                f"The output of the user-provided function is independent of input {number}. This is not allowed in strict "
+                f"mode of {name}."
             )
 
 
@@ -271,8 +288,13 @@ def _check_row(found: tuple, output: int, create_graph: bool) -> None:
 
 
 def _check_scalar(outputs: tuple[Tensor, ...], name: str) -> None:
-    if len(outputs) != 1 or outputs[0].numel() != 1:
-        raise RuntimeError(f"The function given to {name} should return a single Tensor with a single element")
+    if len(outputs) != 1:
+        raise RuntimeError(f"The function given to {name} should return a single Tensor, but returned {len(outputs)}.")
+    if outputs[0].numel() != 1:
+        raise RuntimeError(
+            f"The Tensor returned by the function given to {name} should contain a single element, but has "
+            f"{outputs[0].numel()}."
+        )
 
 
 def _is_recorded(value: Tensor | None) -> bool:
