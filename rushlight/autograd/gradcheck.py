@@ -103,7 +103,8 @@ def _check_inputs(inputs: tuple) -> None:
                 "likely fail if all the inputs are not of double precision floating point or complex. ",
                 stacklevel=3,
             )
-        if any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride(), strict=True)):
+        steps = zip(tensor.shape, tensor.stride(), strict=True)
+        if tensor.numel() and any(size > 1 and stride == 0 for size, stride in steps):
             raise RuntimeError(
                 f"The {index}th input has a dimension with stride 0. gradcheck only supports inputs whose elements do not "
                 "overlap, which it varies one by one: pass input.contiguous()."

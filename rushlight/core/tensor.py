@@ -390,6 +390,8 @@ class Tensor(_C.TensorBase):
     def grad(self) -> None:
         self.grad = None
 
+    _grad = grad  # PyTorch's second name
+
     @property
     def output_nr(self) -> int:
         """The index of this tensor among the outputs of its grad_fn."""

@@ -17,13 +17,14 @@ from rushlight.dynamo.errors import FrameNeeded, GraphBreak
 from rushlight.dynamo.graph_builder import GraphBuilder
 from rushlight.dynamo.guards import Guards
 from rushlight.dynamo.instructions import PYTHON
+from rushlight.dynamo.process_facts import note
 from rushlight.dynamo.session import Session, is_hashed_by_identity
 from rushlight.dynamo.sources import Attribute, Content, Held, Item, Source
 from rushlight.dynamo.stability import is_stable
 from rushlight.dynamo.values import builtin, operators
 from rushlight.dynamo.values.base import Raised, Value
 from rushlight.dynamo.values.classes import ClassValue, PythonModuleValue
-from rushlight.dynamo.values.constant import constant_of, is_constant_value, raised
+from rushlight.dynamo.values.constant import ConstantValue, constant_of, is_constant_value, raised
 from rushlight.dynamo.values.contexts import set_grad_enabled
 from rushlight.dynamo.values.function import BoundMethodValue, CellValue, NamedMethodValue
 from rushlight.dynamo.values.generators import GeneratorValue
@@ -183,6 +184,19 @@ class Services:
         if not self._is_told_by_identity(value):
             raise GraphBreak(f"the id of {value}")
         return IdValue(identity_of(value))
+
+    def known_id(self, value: Value) -> Value:
+        """An `id` as a number, to compare with one that is no `id` of this program: its object is guarded by identity. Other
+        values as they are. GraphBreak for an object that the program made."""
+        if not isinstance(value, IdValue):
+            return value
+        owner = value.value.value
+        real = self.graph.real(owner.graph_node) if isinstance(owner, TensorValue) else getattr(owner, "real", None)
+        if owner.source is None or real is None:
+            raise GraphBreak(f"a comparison of the id of {owner}, which the program made, with a number")
+        self.guards.same_object(owner.source, real)
+        note()
+        return ConstantValue(id(real))
 
     def held_object(self, value: Value) -> Any:
         """The real module, parameter or buffer if the value is guarded by identity and so may be a key; else None."""

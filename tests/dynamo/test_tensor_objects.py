@@ -179,3 +179,33 @@ def test_exported_graphs_serve_other_sizes():
     assert graph(torch.ones(8, 4)).shape == (4, 4)
     fixed, _ = torch._dynamo.export(lambda x: x * 2, torch.ones(2), assume_static_by_default=True)
     assert fixed(torch.ones(2)).tolist() == [2.0, 2.0]
+
+
+class Holder:
+    @torch.compile(fullgraph=True, backend="eager")
+    def scaled(self, x, wanted):
+        return x * 2 if id(self) == wanted else x * 0
+
+
+def test_ids_are_compared_with_numbers_of_the_caller():
+    x, y, first, second = torch.ones(2), torch.ones(2), Holder(), Holder()
+    wanted = id(first)
+    assert first.scaled(x, wanted).tolist() == [2.0, 2.0]
+    assert second.scaled(x, wanted).tolist() == first.scaled(x, 5).tolist() == [0.0, 0.0]
+    assert first.scaled(x, wanted).tolist() == [2.0, 2.0]
+
+    @torch.compile(fullgraph=True, backend="eager")
+    def chosen(x, y, wanted):
+        return x + 1 if wanted != id(y) else x + 2
+
+    assert chosen(x, y, id(y)).tolist() == [3.0, 3.0] and chosen(x, torch.ones(2), id(y)).tolist() == [2.0, 2.0]
+
+
+def test_the_id_of_an_object_that_the_program_makes_is_no_number():
+    @torch.compile(fullgraph=True, backend="eager")
+    def program(x, wanted):
+        made = Holder()
+        return x + 1 if id(made) == wanted else x
+
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="which the program made"):
+        program(torch.ones(2), 3)

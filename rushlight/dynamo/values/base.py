@@ -265,6 +265,9 @@ class Following(Protocol):
     def identity(self, value: Value) -> Value:
         """`id(value)`, for an object that the captured program made."""
 
+    def known_id(self, value: Value) -> Value:
+        """An `id` as a number, its object guarded by identity; other values as they are."""
+
     def key(self, value: Value) -> Any:
         """The key that a value makes in a dict or set."""
 

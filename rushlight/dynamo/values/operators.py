@@ -12,6 +12,7 @@ from rushlight.dynamo.values import arrays
 from rushlight.dynamo.values.arrays import ArrayValue
 from rushlight.dynamo.values.base import BINARY, COMPARISONS, IN_PLACE, Value
 from rushlight.dynamo.values.constant import ConstantValue, fold, raised
+from rushlight.dynamo.values.identities import IdValue
 from rushlight.dynamo.values.inheriting import InheritingValue, is_written_in_python, plainly
 from rushlight.dynamo.values.later_numbers import later
 from rushlight.dynamo.values.mappings import DictValue, DictViewValue
@@ -159,6 +160,8 @@ def compare(tx: Following, symbol: str, left: Value, right: Value) -> Value:
         return tx.call_in_graph("call_function", function, [left, right], {})
     if isinstance(left, SequenceValue) and isinstance(right, SequenceValue) and (left.is_open() or right.is_open()):
         return _compare_sequences(tx, symbol, left, right)
+    if symbol in ("==", "!=") and isinstance(left, IdValue) != isinstance(right, IdValue):
+        left, right = tx.known_id(left), tx.known_id(right)
     number = later(tx, function, [left, right])
     if number is not None:
         return number

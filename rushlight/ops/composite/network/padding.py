@@ -30,7 +30,8 @@ def pad(self, pad, mode="constant", value=None):
             "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now, where padding n dimensions "
             f"needs an input of n + 1 or n + 2; got {len(amounts)} amounts for an input of {self.dim()} dimensions"
         )
-    padded = _pad_by_index(self, amounts, mode)
+    # The result never shares memory with the input.
+    padded = _pad_by_index(self, amounts, mode) if any(amounts) else aten.clone.default(self)
     return padded if mode == "circular" else in_order_of(self, padded)
 
 
