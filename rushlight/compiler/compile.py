@@ -130,6 +130,7 @@ class OptimizedModule(Module):
     def __init__(self, module: Module, compiled: Callable, again: Callable[[Module], Module]):
         super().__init__()
         self._orig_mod = module
+        del self.__dict__["training"]  # the original's is read and set
         object.__setattr__(self, "_compiled", compiled)
         object.__setattr__(self, "_again", again)
 
@@ -172,7 +173,7 @@ class OptimizedModule(Module):
     def __setattr__(self, name: str, value: Any) -> None:
         if self._is_own(name):
             super().__setattr__(name, value)
-        if name == "training" or not self._is_own(name):
+        else:
             setattr(self._orig_mod, name, value)
 
     def __delattr__(self, name: str) -> None:

@@ -56,3 +56,15 @@ def test_copies_have_attributes_of_their_own(pair):
     other.weight = nn.Parameter(torch.zeros(2, 2))
     other.scale = 1
     assert module.weight.sum() != 0 and not hasattr(module, "scale") and other._orig_mod is not module
+
+
+def test_training_is_the_originals():
+    module = torch.nn.Linear(3, 3).eval()
+    compiled = torch.compile(module, backend="eager")
+    assert compiled.training is False and "training" in dir(compiled)
+    compiled.train()
+    assert compiled.training and module.training
+    module.eval()
+    assert compiled.training is False
+    compiled.training = True
+    assert module.training and copy.deepcopy(compiled).training
