@@ -148,3 +148,16 @@ def test_hundreds_of_nested_modules_print():
     for _ in range(300):
         module = torch.nn.Sequential(module)
     assert repr(module).count("Sequential") == 300
+
+
+def test_parameters_that_take_the_place_of_others_keep_their_position():
+    mapping = torch.nn.ParameterDict({name: torch.nn.Parameter(torch.ones(1)) for name in "abc"})
+    mapping["b"] = torch.nn.Parameter(torch.zeros(2))
+    mapping.update([("d", torch.nn.Parameter(torch.ones(1))), ("a", torch.nn.Parameter(torch.zeros(3)))])
+    assert [name for name, _ in mapping.named_parameters()] == list(mapping) == ["a", "b", "c", "d"]
+    assert [len(value) for value in mapping.parameters()] == [3, 2, 1, 1]
+    values = torch.nn.ParameterList([torch.ones(1), torch.ones(2), torch.ones(3)])
+    values[1] = torch.nn.Parameter(torch.zeros(4))
+    assert [len(value) for value in values.parameters()] == [len(value) for value in values] == [1, 4, 3]
+    values[1] = "text"
+    assert values[1] == "text" and len(list(values.parameters())) == 2

@@ -24,10 +24,11 @@ class _ParameterCollection(Module):
         self._other_values: dict[str, Any] = {}
 
     def _put(self, key: str, value: Any) -> None:
-        self._forget(key)
-        if isinstance(value, Tensor):
+        if isinstance(value, Tensor):  # a parameter that takes another's place keeps its position: optimizers go by it
+            self._other_values.pop(key, None)
             self.register_parameter(key, value if isinstance(value, Parameter) else Parameter(value))
         else:
+            self._parameters.pop(key, None)
             self._other_values[key] = value
         self._keys[key] = None
 
