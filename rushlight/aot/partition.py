@@ -123,7 +123,7 @@ class JointValues:
 
     def _sizes_of_backward(self, kept: list[Node]) -> list[Node]:
         """Return the nodes of the symbols in the backward graph's sizes; nodes are made for symbols that have none."""
-        wanted = _needed([*kept, *self.tangents, *(node for node in self.gradients if isinstance(node, Node))], {*kept})
+        wanted = _find_ancestors([*kept, *self.tangents, *(node for node in self.gradients if isinstance(node, Node))], {*kept})
         symbols = dict.fromkeys(
             symbol for node in self.nodes if node in wanted for number in _numbers(node.meta.get("val"))
             for symbol in _symbols(number)
@@ -212,7 +212,7 @@ def extract(module: GraphModule, name: str, inputs: list[Node], outputs: list, e
     for node in inputs:
         made = copied[node] = graph.placeholder(node.name)
         made.meta = dict(node.meta)
-    wanted = _needed([*(node for node in outputs if isinstance(node, Node)), *effects], set(inputs))
+    wanted = _find_ancestors([*(node for node in outputs if isinstance(node, Node)), *effects], set(inputs))
     for node in module.graph.nodes:
         if node in wanted and node not in copied:
             if node.op == "placeholder":
@@ -224,7 +224,7 @@ def extract(module: GraphModule, name: str, inputs: list[Node], outputs: list, e
     return made
 
 
-def _needed(nodes: Iterable[Node], stop: set[Node]) -> set[Node]:
+def _find_ancestors(nodes: Iterable[Node], stop: set[Node]) -> set[Node]:
     found: set[Node] = set()
     stack = list(nodes)
     while stack:

@@ -59,7 +59,7 @@ def aoti_compile_and_package(
         try:
             with zipfile.ZipFile(partial, "w") as archive:
                 archive.writestr("archive_format", "pt2")
-                archive.writestr(f"{_ROOT}{_NAME}.json", json.dumps(_described(exported_program)))
+                archive.writestr(f"{_ROOT}{_NAME}.json", json.dumps(_calling_convention(exported_program)))
                 for file in files:
                     archive.write(file, f"{_ROOT}{file.name}")
             os.replace(partial, path)
@@ -68,7 +68,7 @@ def aoti_compile_and_package(
     return str(path)
 
 
-def _described(program: ExportedProgram) -> dict[str, Any]:
+def _calling_convention(program: ExportedProgram) -> dict[str, Any]:
     nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     inputs: list[Any] = []
     for spec in program.graph_signature.input_specs:

@@ -161,7 +161,7 @@ class Model:
             inputs[place] = _value(value, kept)
         counts = ctypes.c_size_t(len(values)), ctypes.c_size_t(method.output_count)
         self._check(self._call("run", self._handle, ctypes.c_size_t(index), inputs, counts[0], outputs, counts[1]))
-        results = [_found(outputs[place]) for place in range(method.output_count)]
+        results = [_value_to_python(outputs[place]) for place in range(method.output_count)]
         return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -208,13 +208,13 @@ def _tensor(array: np.ndarray, kept: list[Any]) -> _Tensor:
     return made
 
 
-def _found(value: _Value) -> Any:
+def _value_to_python(value: _Value) -> Any:
     kind = value.kind
     if kind == _TENSOR:
         return _array(value.as_.tensor)
     if kind in (_LIST, _TUPLE, _DICT):
         items = (_Value * value.as_.list.count).from_address(value.as_.list.items) if value.as_.list.count else ()
-        found = [_found(item) for item in items]
+        found = [_value_to_python(item) for item in items]
         return found if kind == _LIST else tuple(found) if kind == _TUPLE else dict(zip(found[::2], found[1::2], strict=True))
     if kind == _STRING:
         return ctypes.string_at(value.as_.string.text, value.as_.string.size).decode(errors="replace")

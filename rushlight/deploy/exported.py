@@ -47,7 +47,7 @@ def add_exported(model: Model, name: str, program: ExportedProgram) -> Method:
 def _add_graph(model: Model, method: Method, program: ExportedProgram, fixed: dict[Var, int]) -> None:
     """Add the form in which the sizes `fixed` are known."""
     inputs, size_names = _user_inputs(program), dict(program._size_names)
-    module, unknown = _captured(program, fixed)
+    module, unknown = _capture_below_autograd(program, fixed)
     if unknown.calls:
         names = [each for each, _ in inputs]
         form = PartsWriter(model, method.name, size_names, lambda path, each: model.add_tensor_state(path, each)).write(
@@ -94,7 +94,7 @@ def _excluded_sizes(program: ExportedProgram, inputs: Sequence[tuple[str, object
     return choices + [{size: value} for size, values in excluded.items() if size in found for value in values if value > 1]
 
 
-def _captured(program: ExportedProgram, fixed: dict[Var, int]) -> tuple[GraphModule, UnknownSizes]:
+def _capture_below_autograd(program: ExportedProgram, fixed: dict[Var, int]) -> tuple[GraphModule, UnknownSizes]:
     """The program's graph recorded again, below autograd, over the user's tensors, with parameters as attributes; `fixed` sizes
     are specialised. Also returns the values after data-dependent operators."""
     module = program.module(check_guards=False)

@@ -236,7 +236,7 @@ class _Writer:
     def _lay_inputs(self) -> Iterator[str]:
         for place in self.tensors:
             given = self.symbols.inputs[place]
-            yield f"const int64_t strides_{place}[] = {{{_listed(given.stride)}}};"
+            yield f"const int64_t strides_{place}[] = {{{_join_sizes(given.stride)}}};"
             yield f"void* const d{place} = self.laid(i{place}, strides_{place});"
             yield f"if (!d{place}) return self.no_more();"
 
@@ -339,7 +339,7 @@ def _as_counted(expression: Expr, text: str) -> str:
     return f"counted({text})" if isinstance(expression, Var) else text
 
 
-def _listed(sizes: Sequence[Size]) -> str:
+def _join_sizes(sizes: Sequence[Size]) -> str:
     return ", ".join(map(size_text, sizes)) or "0"
 
 

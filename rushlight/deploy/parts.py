@@ -167,7 +167,7 @@ class PartsWriter:
         body = "\n".join(f"  {line}" for line in ["(void)given, (void)places, (void)made;", *self.lines, "return ok;"])
         head = f"static int parts_{number}(model_handle& self, const value* const* given, value* const* places, value* made)"
         self.model.forms.append(f"{head} {{\n{body}\n}}")
-        symbols = [_expected(node.meta["val"]) for node in inputs]
+        symbols = [_input_spec_of(node.meta["val"]) for node in inputs]
         return PartsForm(number, symbols, [_view(result) for result in results], [_kind(result) for result in results])
 
     def _constant(self, node: Node) -> str:
@@ -213,7 +213,7 @@ class PartsWriter:
         for node, value in zip(part.inputs, captured.values, strict=True):
             if isinstance(value, Tensor | SymInt):
                 given.append(self.texts[node])
-                names.append(self._called(node))
+                names.append(self._describe_origin(node))
             else:
                 conditions.append(f"({self.texts[node]})->as.integer == {value}L")
         for node in written:
@@ -230,7 +230,7 @@ class PartsWriter:
         self.model.add_graph(form)
         return form, conditions, given
 
-    def _called(self, node: Node) -> str:
+    def _describe_origin(self, node: Node) -> str:
         inputs = [each for each in self.module.graph.nodes if each.op == "placeholder"]
         return self.names[inputs.index(node)] if node in inputs else f"a value of {node.name}"
 
@@ -302,7 +302,7 @@ def _argument(node: Node, name: str) -> object:
     return node.target.normalize(list(node.args), dict(node.kwargs))[position]
 
 
-def _expected(value: object) -> TensorInput | Size:
+def _input_spec_of(value: object) -> TensorInput | Size:
     if isinstance(value, Tensor):
         return TensorInput(as_sizes(value.shape), as_sizes(value.stride()), value.dtype)
     return as_size(value)

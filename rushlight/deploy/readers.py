@@ -94,7 +94,7 @@ class Values:
     def number(self, reader: Reader, kind: Scalar) -> str:
         """A reader's value as a C++ number."""
         if isinstance(reader, Applied):
-            return self._applied(reader)
+            return self._evaluate_operator(reader)
         if isinstance(reader, Known):
             value = reader.value
             return (
@@ -106,7 +106,7 @@ class Values:
             )
         return f"({self.pointer(reader)})->{_FIELDS[kind]}"
 
-    def _applied(self, reader: Applied) -> str:
+    def _evaluate_operator(self, reader: Applied) -> str:
         """An operator on numbers, folded for constants."""
         if any(isinstance(each, Held) for each in reader.arguments):
             value = reader(self.arguments)
@@ -186,7 +186,7 @@ class Values:
         if isinstance(template, Output):
             return output(template.place)
         if isinstance(template, Read):
-            return self._copied(f"*{self.pointer(template.reader)}")
+            return self._copy_to_run_memory(f"*{self.pointer(template.reader)}")
         if isinstance(template, Value):
             if isinstance(template.value, Tensor):
                 return self.constant_tensor(template.value)
@@ -195,9 +195,9 @@ class Values:
 
     def constant_tensor(self, tensor: Tensor) -> str:
         """A tensor of the weights."""
-        return self._copied(tensor_text(tensor, self.weights))
+        return self._copy_to_run_memory(tensor_text(tensor, self.weights))
 
-    def _copied(self, text: str) -> str:
+    def _copy_to_run_memory(self, text: str) -> str:
         """A copy in the run's own memory."""
         name = self.temporary("copied")
         self.lines.append(f"value {name};")

@@ -144,7 +144,7 @@ class _MethodWriter:
                       for each, declared in pairs]  # fmt: skip
         method = self.method
         if not is_special:
-            method.inputs, method.outputs = _merged(method.inputs, inputs), _merged(method.outputs, results)
+            method.inputs, method.outputs = _merge_parameters(method.inputs, inputs), _merge_parameters(method.outputs, results)
         method.forms.append(called)
         self.forms.append(form)
 
@@ -182,7 +182,7 @@ def _forms_of(graph: Graph, call: list, example: Example, given: int, reasons: l
     """
     dims: Dims = {place: frozenset(found) for place, found in example.dims.items()}
     direct = ("statement by statement", lambda: DirectForm(graph, call, example.dims, example.bounds))
-    makers = [("with loops and branches of its own", lambda: _structured(graph, call, example)), direct]
+    makers = [("with loops and branches of its own", lambda: _make_structured_form(graph, call, example)), direct]
     # Other forms support only one member of a union.
     if any(isinstance(value.type, types.UnionType) for value in graph.inputs[:given]):
         makers.reverse()
@@ -208,7 +208,7 @@ def _forms_of(graph: Graph, call: list, example: Example, given: int, reasons: l
             yield whole_form(graph, call, dims, open_loops=True)
 
 
-def _structured(graph: Graph, call: list, example: Example) -> StructuredForm:
+def _make_structured_form(graph: Graph, call: list, example: Example) -> StructuredForm:
     if example.dims:
         raise Unsupported("such a program has known sizes")
     return StructuredForm(graph, call)
@@ -259,16 +259,16 @@ def _tensors_in(value: object) -> int:
     return sum(map(_tensors_in, items))
 
 
-def _merged(before: list[Parameter], now: list[Parameter]) -> list[Parameter]:
+def _merge_parameters(before: list[Parameter], now: list[Parameter]) -> list[Parameter]:
     """The description of parameters that holds for all forms."""
     if not before:
         return now
     if len(before) != len(now):
         raise NotExportable(f"one call gives {len(before)} results and another {len(now)}")
-    return [_merged_one(one, other) for one, other in zip(before, now, strict=True)]
+    return [_merge_parameter(one, other) for one, other in zip(before, now, strict=True)]
 
 
-def _merged_one(one: Parameter, other: Parameter) -> Parameter:
+def _merge_parameter(one: Parameter, other: Parameter) -> Parameter:
     if one == other:
         return one
     if one.kind != other.kind:

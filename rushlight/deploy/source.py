@@ -50,7 +50,7 @@ def write_source(model: Model, header: str, embedded: bool) -> tuple[str, bytes]
         "",
         *_CLOSE,
     ]
-    return "\n".join([*parts, "", interface, "", *_typed(model)]) + "\n", identity
+    return "\n".join([*parts, "", interface, "", *_typed_functions(model)]) + "\n", identity
 
 
 def _head(model: Model, header: str, embedded: bool) -> list[str]:
@@ -94,7 +94,7 @@ def _set_first_state(model: Model) -> str:
 def _methods(model: Model) -> Iterator[str]:
     for method in model.methods:
         for what, parameters in (("inputs", method.inputs), ("outputs", method.outputs)):
-            rows = ",\n".join(f"    {_described(each)}" for each in parameters) or "    {}"
+            rows = ",\n".join(f"    {_parameter_initializer(each)}" for each in parameters) or "    {}"
             yield f"constexpr ::RL_MODEL(parameter) {what}_of_{method.name}[] = {{\n{rows},\n}};"
         tries = [f"  int status = {method.forms[0]}(self, inputs, outputs);"]
         if len(method.forms) > 1:  # if no form fits, report the first form's error
@@ -113,7 +113,7 @@ def _methods(model: Model) -> Iterator[str]:
     ])  # fmt: skip
 
 
-def _described(parameter: Parameter) -> str:
+def _parameter_initializer(parameter: Parameter) -> str:
     sizes = parameter.sizes or ()
     bounds = {name: (least, most) for name, least, most in parameter.bounds}
     rows: list[list[int]] = [[], [], []]
@@ -161,7 +161,7 @@ def _typed_parameter(model: str, parameter: Parameter, name: str, is_input: bool
     return f"const {model}_{kind}* {name}" if is_input else f"{model}_{kind}* {name}"
 
 
-def _typed(model: Model) -> Iterator[str]:
+def _typed_functions(model: Model) -> Iterator[str]:
     yield ""
     for index, method in enumerate(model.methods):
         yield from _typed_function(model, method, index)

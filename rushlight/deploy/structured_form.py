@@ -173,7 +173,7 @@ class StructuredForm:
             *backs,
         ]
         for place, operand in enumerate(program.outputs):
-            lines.append(f"const value found_{place} = {self._found(values, inputs + place, operand.kind)};")
+            lines.append(f"const value found_{place} = {self._result_expression(values, inputs + place, operand.kind)};")
         return self._results(values)
 
     def _cell(self, values: Values, place: int, source: Source | Fixed, kind, backs: list[str]) -> list[str]:
@@ -204,7 +204,7 @@ class StructuredForm:
         return [*check, f"cells[{place}] = ({pointer})->as.integer{' != 0' if kind is BOOL else ''};"]
 
     @staticmethod
-    def _found(values: Values, place: int, kind) -> str:
+    def _result_expression(values: Values, place: int, kind) -> str:
         if isinstance(kind, TensorOf):
             sizes = f"sizes_of({', '.join(f'{size}L' for size in kind.size) or '0'}).numbers"
             return f"of_tensor(tensor_of(room_{place}, {c_constant(kind.dtype)}, {len(kind.size)}, {sizes}, nullptr))"
@@ -217,7 +217,7 @@ class StructuredForm:
     def _results(self, values: Values) -> list[Parameter]:
         structure = self.translation.structure
         count = len(structure) - len(self.changing)
-        names, parts = _flattened(structure[:count])
+        names, parts = _flatten_results(structure[:count])
         found = []
         for number, (name, part) in enumerate(zip(names, parts, strict=True)):
             result = values.temporary("result")
@@ -285,7 +285,7 @@ class StructuredForm:
         return Parameter(name, "list" if isinstance(kind, ListOf) else "value")
 
 
-def _flattened(structure: Sequence[object]) -> tuple[list[str], list[object]]:
+def _flatten_results(structure: Sequence[object]) -> tuple[list[str], list[object]]:
     """The results, with the elements of a tuple as separate results."""
     if len(structure) == 1 and isinstance(structure[0], Named):
         return list(structure[0].type.fields), list(structure[0].parts)

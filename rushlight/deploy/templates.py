@@ -133,7 +133,7 @@ _EMBEDDING = """\
 """
 
 
-def _filled(text: str, name: str, mark: str) -> str:
+def _fill_in_names(text: str, name: str, mark: str) -> str:
     return text.replace(f"{mark}NAME", name.upper()).replace(f"{mark}name", name)
 
 
@@ -144,22 +144,22 @@ def cmake(name: str, embed: bool) -> str:
     text = (
         _CMAKE.replace("@WEIGHTS_SOURCE", weights).replace("@INSTALL_WEIGHTS", install).replace("@ASM", " ASM" if embed else "")
     )
-    return _filled(text.replace("@FLAGS", ";".join(FLAGS)).replace("@LEVELS", " ".join(LEVELS)), name, "@")
+    return _fill_in_names(text.replace("@FLAGS", ";".join(FLAGS)).replace("@LEVELS", " ".join(LEVELS)), name, "@")
 
 
 def cmake_config(name: str) -> str:
     """The config file of `find_package`, before it is configured."""
-    return _filled(_CONFIG, name, "%")
+    return _fill_in_names(_CONFIG, name, "%")
 
 
 def pkg_config(name: str) -> str:
     """The pkg-config file, before it is configured."""
-    return _filled(_PKG_CONFIG, name, "%")
+    return _fill_in_names(_PKG_CONFIG, name, "%")
 
 
 def embedding(name: str, nbytes: int) -> str:
     """Assembly that embeds the weights, `nbytes` bytes."""
-    return _filled(_EMBEDDING.replace("%bytes", str(nbytes)), name, "%")
+    return _fill_in_names(_EMBEDDING.replace("%bytes", str(nbytes)), name, "%")
 
 
 # The example

@@ -187,7 +187,7 @@ class WholeForm:
     def _call(
         self, values: Values, graph: GraphForm | PartsForm, given: list[str], size_names: dict[str, str]
     ) -> list[Parameter]:
-        templates, names = self._flattened()
+        templates, names = self._flatten_results()
         places = ["nullptr"] * len(graph.outputs)
         for number, template in enumerate(templates):
             if isinstance(template, Output) and places[template.place] == "nullptr":
@@ -206,14 +206,14 @@ class WholeForm:
         found = []
         for number, (template, name) in enumerate(zip(templates, names, strict=True)):
             result = values.temporary("result")
-            lines.append(f"const value {result} = {values.template(self._changed(template), output)};")
+            lines.append(f"const value {result} = {values.template(self._replace_changed_containers(template), output)};")
             lines.append(f"if (const int status = self.deliver(outputs[{number}], {result}, {c_string(name)})) return status;")
             found.append(self._parameter(name, template, graph, size_names))
         self._keep(values, output)
         lines.append("return ok;")
         return found
 
-    def _changed(self, template: Template) -> Template:
+    def _replace_changed_containers(self, template: Template) -> Template:
         """A result in which a changed list or dict is replaced by its new state."""
         if isinstance(template, Read):
             return next(
@@ -221,10 +221,10 @@ class WholeForm:
                 template,
             )
         if isinstance(template, Items):
-            return replace(template, items=[self._changed(each) for each in template.items])
+            return replace(template, items=[self._replace_changed_containers(each) for each in template.items])
         return template
 
-    def _flattened(self) -> tuple[list[Template], list[str]]:
+    def _flatten_results(self) -> tuple[list[Template], list[str]]:
         """The results, with the elements of a tuple as separate results."""
         results = self.form.results
         if (

@@ -73,7 +73,7 @@ class _Recorder(ProxyMode):
             op = _CLONE  # every call of the program creates a tensor literal anew
         with suspended(), self.fakes:
             result = self.call(op, args, kwargs)
-        return _faked(result, self)
+        return _replace_real_by_fake(result, self)
 
     def add_input(self, name: str, value: object) -> Node:
         """Add a placeholder after the existing ones."""
@@ -89,7 +89,7 @@ class _Recorder(ProxyMode):
         return node
 
 
-def _faked(result: object, recorder: _Recorder) -> object:
+def _replace_real_by_fake(result: object, recorder: _Recorder) -> object:
     """The result with real tensors replaced by fakes, such as a parameter that `contiguous()` returned unchanged."""
     if isinstance(result, Tensor):
         node = recorder.nodes.get(result._impl)

@@ -65,12 +65,12 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dic
     parameters = [dict(model.named_parameters()) for model in models]
     buffers = [dict(model.named_buffers()) for model in models]
     return (
-        {name: _stacked([own[name] for own in parameters], name) for name in parameters[0]},
-        {name: _stacked([own[name] for own in buffers], name) for name in buffers[0]},
+        {name: _stack_state([own[name] for own in parameters], name) for name in parameters[0]},
+        {name: _stack_state([own[name] for own in buffers], name) for name in buffers[0]},
     )
 
 
-def _stacked(tensors: list[Tensor], name: str) -> Tensor:
+def _stack_state(tensors: list[Tensor], name: str) -> Tensor:
     wanted = {tensor.requires_grad for tensor in tensors}
     if len(wanted) > 1:
         raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")

@@ -34,7 +34,7 @@ def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
     linear = [(place, product) for place, product in enumerate(products) if product is not None and product.requires_grad]
 
     def jvp_fn(*tangents: Any) -> Any:
-        given = _checked(tangents, form, leaves)
+        given = _check_tangents(tangents, form, leaves)
         starts = [given[place] for place, _ in linear]
         found: tuple = (None,) * len(reached)
         if linear:
@@ -51,7 +51,7 @@ def _or_zeros(found: Tensor | None, output: Any) -> Any:
     return aten.zeros_like(output) if found is None and isinstance(output, Tensor) else found
 
 
-def _checked(tangents: tuple, form: Any, leaves: list) -> list[Tensor]:
+def _check_tangents(tangents: tuple, form: Any, leaves: list) -> list[Tensor]:
     """The tangents of tensors, in order; RuntimeError where they differ from the primals in form or shape."""
     given, found = tree_flatten(tangents)
     if found != form:

@@ -31,10 +31,10 @@ def map(f: Callable, xs: Any, *args: Any) -> Any:  # noqa: A001 - torch's name
     if any(shape[0] != shapes[0][0] for shape in shapes):
         raise RuntimeError(f"Leading dimensions of mapped xs must be consistent. Got shapes {shapes}.")
     results = [f(tree_unflatten([leaf[index] for leaf in leaves], spec), *args) for index in range(shapes[0][0])]
-    return _stacked(results, 0)
+    return _stack_trees(results, 0)
 
 
-def _stacked(results: list, dim: int) -> Any:
+def _stack_trees(results: list, dim: int) -> Any:
     """One tree whose tensors are those of several trees, stacked."""
     flat = [tree_flatten(result)[0] for result in results]
     spec = tree_flatten(results[0])[1]
@@ -62,7 +62,7 @@ def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: boo
         check_same(carry, found[0], "carry", "init")
         carry = found[0]
         results.append(found[1])
-    return carry, _stacked(results[::-1] if reverse else results, dim)
+    return carry, _stack_trees(results[::-1] if reverse else results, dim)
 
 
 def _check_leaves(leaves: list, name: str) -> None:
@@ -129,10 +129,10 @@ def _prefixes(combine: Callable, leaves: list[Tensor]) -> list[Tensor]:
         before = [leaf[: (length - 1) // 2] for leaf in odd]
         between = combine(before, [leaf[2::2] for leaf in leaves])
         even = [op("cat")([leaf[:1], rest], 0) for leaf, rest in zip(leaves, between, strict=True)]
-    return [_interleaved(one, other) for one, other in zip(even, odd, strict=True)]
+    return [_interleave(one, other) for one, other in zip(even, odd, strict=True)]
 
 
-def _interleaved(even: Tensor, odd: Tensor) -> Tensor:
+def _interleave(even: Tensor, odd: Tensor) -> Tensor:
     count = odd.shape[0]
     made = op("stack")([even[:count], odd], 1).reshape([2 * count, *odd.shape[1:]])
     return made if even.shape[0] == count else op("cat")([made, even[count:]], 0)

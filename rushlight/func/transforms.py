@@ -60,18 +60,18 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
         places = _places(argnums, args)
         outer, points = _points(tuple(args[place] for place in places))
         with enable_grad():
-            result = func(*_replaced(args, places, points), **kwargs)
+            result = func(*_replace_arguments(args, places, points), **kwargs)
         output, more = _split(result, has_aux, "grad_and_value(f)(*args)")
         if not isinstance(output, Tensor) or output.dim():
             shape = list(output.shape) if isinstance(output, Tensor) else type(output).__name__
             raise RuntimeError(f"Expected the function given to grad to return a scalar tensor, got {shape}")
         leaves, spec = tree_flatten(points)
         outer = outer or state.grad_enabled and _reaches_further((output,), leaves)
-        found = _filled(_gradients((output,), leaves, (None,), outer), leaves)
-        gradients = tree_unflatten([_kept(value, outer) for value in found], spec)
-        value = _kept(output, outer)
+        found = _fill_with_zeros(_gradients((output,), leaves, (None,), outer), leaves)
+        gradients = tree_unflatten([_detach_unless_outer(value, outer) for value in found], spec)
+        value = _detach_unless_outer(output, outer)
         gradient = gradients[0] if isinstance(argnums, int) else gradients
-        return gradient, ((value, _detached(more, outer)) if has_aux else value)
+        return gradient, ((value, _detach_tree_unless_outer(more, outer)) if has_aux else value)
 
     return both
 
@@ -100,11 +100,11 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
         wanted = create_graph
         if wanted is None:
             wanted = state.grad_enabled and (outer or is_connected or any(start.requires_grad for start in starts))
-        found = _filled(_gradients(tuple(outputs), leaves, tuple(starts), wanted), leaves)
-        return tree_unflatten([_kept(value, wanted) for value in found], spec)
+        found = _fill_with_zeros(_gradients(tuple(outputs), leaves, tuple(starts), wanted), leaves)
+        return tree_unflatten([_detach_unless_outer(value, wanted) for value in found], spec)
 
-    shown = tree_map(lambda value: _kept(value, outer), output)
-    return (shown, pull_back, _detached(more, outer)) if has_aux else (shown, pull_back)
+    shown = tree_map(lambda value: _detach_unless_outer(value, outer), output)
+    return (shown, pull_back, _detach_tree_unless_outer(more, outer)) if has_aux else (shown, pull_back)
 
 
 @_differentiates
@@ -114,7 +114,7 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
     With `has_aux`, also what `func` adds. The derivative of an output that depends on no primal is zeros, or, with `strict`, a
     RuntimeError. RuntimeError for tangents of another form or other sizes.
     """
-    leaves, directions, form = _paired(primals, tangents)
+    leaves, directions, form = _flatten_primals_and_tangents(primals, tangents)
     level = Level()
     with Running((*state.dual_levels, level)):
         duals = [dual_at(leaf, direction, level) for leaf, direction in zip(leaves, directions, strict=True)]
@@ -124,7 +124,7 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
     return (output, derivative, more) if has_aux else (output, derivative)
 
 
-def _paired(primals: tuple, tangents: tuple) -> tuple[list, list, Any]:
+def _flatten_primals_and_tangents(primals: tuple, tangents: tuple) -> tuple[list, list, Any]:
     """The tensors of primals and tangents, which have one form."""
     if not isinstance(primals, tuple):
         raise RuntimeError(
@@ -180,16 +180,16 @@ def jacrev(
         leaves, spec = tree_flatten(points)
         _require_real("jacrev", "inputs", "input", leaves)
         with enable_grad():
-            output, more = _split(func(*_replaced(args, places, points), **kwargs), has_aux, "vjp(f, *primals)")
+            output, more = _split(func(*_replace_arguments(args, places, points), **kwargs), has_aux, "vjp(f, *primals)")
         outputs, form = tree_flatten(output)
         _check_outputs(output, outputs, "vjp(f, *primals)")
         _require_real("jacrev", "outputs", "output", outputs)
         outer = outer or state.grad_enabled and _reaches_further(outputs, leaves)
         with enable_grad():
             rows = [_jacobian(value, leaves, outer, chunk_size, _preallocate_and_copy) for value in outputs]
-        blocks = [tree_unflatten([_kept(block, outer) for block in row], spec) for row in rows]
+        blocks = [tree_unflatten([_detach_unless_outer(block, outer) for block in row], spec) for row in rows]
         found = tree_unflatten([row[0] if isinstance(argnums, int) else row for row in blocks], form)
-        return (found, _detached(more, outer)) if has_aux else found
+        return (found, _detach_tree_unless_outer(more, outer)) if has_aux else found
 
     return jacobian
 
@@ -218,10 +218,10 @@ def _rows(output: Tensor, leaves: list, units: Tensor, outer: bool, chunk_size: 
     """For each point, the derivatives of some elements of an output, for which `units` are 1."""
     if chunk_size == 1:
         unit = units[0].view(output.shape)
-        return [slope.unsqueeze(0) for slope in _filled(_gradients((output,), leaves, (unit,), outer), leaves)]
+        return [slope.unsqueeze(0) for slope in _fill_with_zeros(_gradients((output,), leaves, (unit,), outer), leaves)]
     with Mapping(units.size(0), "same") as level:
         unit = add_batch_dim(units, 0, level).view(output.shape)
-        slopes = _filled(_gradients((output,), leaves, (unit,), outer), leaves)
+        slopes = _fill_with_zeros(_gradients((output,), leaves, (unit,), outer), leaves)
         return [remove_batch_dim(slope, level, 0) for slope in slopes]
 
 
@@ -248,7 +248,7 @@ def jacfwd(
 
         def push(directions: list[Tensor]) -> tuple:
             def run(*points: Any) -> Any:
-                return func(*_replaced(args, places, tree_unflatten(list(points), spec)), **kwargs)
+                return func(*_replace_arguments(args, places, tree_unflatten(list(points), spec)), **kwargs)
 
             found = jvp(run, tuple(leaves), tuple(directions), has_aux=has_aux)
             _require_real("jacfwd", "outputs", "output", tree_flatten(found[0])[0])
@@ -331,10 +331,10 @@ def _point(value: Any) -> Any:
         return value.view_as(value)
     point = kept(value)
     value_of(point).requires_grad_()
-    return _numbered(point)
+    return _assign_number(point)
 
 
-def _numbered(point: Tensor) -> Tensor:
+def _assign_number(point: Tensor) -> Tensor:
     _numbers[value_of(point)._impl] = next(_next_number)
     return point
 
@@ -382,7 +382,7 @@ def _check_outputs(output: Any, leaves: list, called: str) -> None:
             raise RuntimeError(f"{called}: expected f(*primals) to return only tensors, got unsupported type {type(leaf)}")
 
 
-def _replaced(args: tuple, places: tuple[int, ...], points: tuple) -> list:
+def _replace_arguments(args: tuple, places: tuple[int, ...], points: tuple) -> list:
     made = list(args)
     for place, point in zip(places, points, strict=True):
         made[place] = point
@@ -415,13 +415,13 @@ def _gradients(outputs: tuple, leaves: list, starts: tuple, create_graph: bool) 
     return gradients_of(chosen, leaves, vectors, retain_graph=True, create_graph=create_graph, allow_unused=True)
 
 
-def _filled(found: tuple, leaves: list) -> list[Tensor]:
+def _fill_with_zeros(found: tuple, leaves: list) -> list[Tensor]:
     return [aten.zeros_like(leaf) if value is None else value for value, leaf in zip(found, leaves, strict=True)]
 
 
-def _kept(value: Any, outer: bool) -> Any:
+def _detach_unless_outer(value: Any, outer: bool) -> Any:
     return kept(value) if isinstance(value, Tensor) and not outer else value
 
 
-def _detached(more: Any, outer: bool) -> Any:
-    return tree_map(lambda value: _kept(value, outer), more)
+def _detach_tree_unless_outer(more: Any, outer: bool) -> Any:
+    return tree_map(lambda value: _detach_unless_outer(value, outer), more)

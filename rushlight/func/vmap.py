@@ -66,7 +66,7 @@ def _run(
         pairs = zip(leaves, dims, strict=True)
         args = tree_unflatten([leaf if dim is None else add_batch_dim(leaf, dim, level) for leaf, dim in pairs], spec)
         result = call_in_region(None, func, args, kwargs)  # compiled code is for tensors with memory
-        return _unmapped(func, result, out_dims, level)
+        return _remove_level_from_results(func, result, out_dims, level)
 
 
 def _in_chunks(
@@ -169,7 +169,7 @@ def spread_dims(tree: Any, spec: TreeSpec) -> list | None:
     return None if any(part is None for part in found) else [leaf for part in found for leaf in part]
 
 
-def _unmapped(func: Callable, result: Any, out_dims: Any, level: Level) -> Any:
+def _remove_level_from_results(func: Callable, result: Any, out_dims: Any, level: Level) -> Any:
     """The results of a function with the dimension of the level shown."""
     leaves, spec = tree_flatten(result)
     if spec == LEAF and isinstance(out_dims, tuple) and len(out_dims) == 1:
@@ -180,10 +180,10 @@ def _unmapped(func: Callable, result: Any, out_dims: Any, level: Level) -> Any:
             f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "
             f"`outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {spec}."
         )
-    return tree_unflatten([_shown(func, leaf, dim, level) for leaf, dim in zip(leaves, dims, strict=True)], spec)
+    return tree_unflatten([_remove_level(func, leaf, dim, level) for leaf, dim in zip(leaves, dims, strict=True)], spec)
 
 
-def _shown(func: Callable, leaf: Any, dim: int | None, level: Level) -> Any:
+def _remove_level(func: Callable, leaf: Any, dim: int | None, level: Level) -> Any:
     name = _name(func)
     if dim is None:
         if is_mapped_by(leaf, level):

@@ -179,11 +179,11 @@ class ProxyMode(DispatchMode):
         for other in reversed(others):
             if other.storage is impl.storage and (other.dtype, other.storage_offset, other.sizes, other.strides) == place:
                 node = self.argument(wrap(other))
-                self.nodes[impl] = node if node.op == "call_function" else self._detached(node, wrap(impl))
+                self.nodes[impl] = node if node.op == "call_function" else self._insert_detach(node, wrap(impl))
                 return self.nodes[impl]
         return None
 
-    def _detached(self, node: Node, result: Tensor) -> Node:
+    def _insert_detach(self, node: Node, result: Tensor) -> Node:
         detached = self.graph.create_node("call_function", _DETACH, (node,), name="detach")
         self._mark(detached)
         detached.meta["val"] = self.fakes.from_tensor(result)
@@ -367,10 +367,10 @@ def make_fx(
 
 def _open_all(environment: ShapeEnv, leaves: list) -> list:
     """Make all sizes and ints of the leaves symbolic."""
-    return [_opened(environment, leaf, f"arg{index}_1") for index, leaf in enumerate(leaves)]
+    return [_open_leaf(environment, leaf, f"arg{index}_1") for index, leaf in enumerate(leaves)]
 
 
-def _opened(environment: ShapeEnv, leaf: object, source: str) -> Geometry | SymInt | None:
+def _open_leaf(environment: ShapeEnv, leaf: object, source: str) -> Geometry | SymInt | None:
     if type(leaf) is int:
         made = environment.create_symbol(leaf, source, share=False, least=None)
         return made if type(made) is SymInt else None

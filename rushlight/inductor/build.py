@@ -90,13 +90,13 @@ def build(source: str, debug: bool = False) -> Library:
     """
     portable = portable_key(source, flags_for(debug))
     compiler, keys = _keys(portable)
-    return _noted(portable, cache.obtain(keys, source, functools.partial(_compile, compiler, debug), _load))
+    return _remember_use(portable, cache.obtain(keys, source, functools.partial(_compile, compiler, debug), _load))
 
 
 def find(portable: str) -> Library | None:
     """The cached library of the program with this `portable_key`, if there is one."""
     found = cache.find(_keys(portable)[1], _load)
-    return None if found is None else _noted(portable, found)
+    return None if found is None else _remember_use(portable, found)
 
 
 def _keys(portable: str) -> tuple[Command | CompilerMissing, tuple[str, ...]]:
@@ -108,7 +108,7 @@ def _keys(portable: str) -> tuple[Command | CompilerMissing, tuple[str, ...]]:
         return error, (local_key(portable),)
 
 
-def _noted(portable: str, found: tuple) -> Library:
+def _remember_use(portable: str, found: tuple) -> Library:
     loaded, path, from_cache = found
     with _lock:
         _used[portable] = path
@@ -139,7 +139,7 @@ def _compile(compiler: Command | CompilerMissing, debug: bool, source: Path, fol
     """Compile `source`, as one unit or several, into the library `output`, and link prebuilt kernels from the archive."""
     if isinstance(compiler, CompilerMissing):
         raise compiler
-    flags, archive = _accepted(flags_for(debug), compiler), None if debug else _archive(compiler)
+    flags, archive = _select_accepted_flags(flags_for(debug), compiler), None if debug else _archive(compiler)
     texts = units.split(source.read_text(), 1 if debug else _units(), str(source))
     if archive is not None:
         objects = _objects(compiler, (*flags, prebuilt.DEFINE), texts, source, folder)
@@ -150,7 +150,7 @@ def _compile(compiler: Command | CompilerMissing, debug: bool, source: Path, fol
     _link(compiler, _objects(compiler, flags, texts, source, folder), source, folder, output)
 
 
-def _accepted(flags: tuple[str, ...], compiler: Command) -> tuple[str, ...]:
+def _select_accepted_flags(flags: tuple[str, ...], compiler: Command) -> tuple[str, ...]:
     """The flags that a compiler accepts: without OpenMP kernels run on one thread."""
     if not toolchain.has_openmp(compiler):
         flags = tuple(flag for flag in flags if flag != "-fopenmp")

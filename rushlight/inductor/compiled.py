@@ -163,7 +163,7 @@ class CompiledGraph:
                 self._check_constants()
                 folded = self._folded = _Folded(state_now, self._fold())
             if is_new and self.plan.packed:
-                return self._unpacked(folded)
+                return self._prepare_without_packing(folded)
             prepared = self._prepared = self._pack(folded)
             if self._launch is not None:
                 self._launch.use_constants(tuple(self.constants), tuple(state_now), tuple(prepared.pointers), prepared)
@@ -187,7 +187,7 @@ class CompiledGraph:
             _C.launch(self.library.fold, self._addresses(memory))
         return memory
 
-    def _unpacked(self, folded: _Folded) -> _Prepared:
+    def _prepare_without_packing(self, folded: _Folded) -> _Prepared:
         """Pointers for one call, which packs each operand into the same buffer."""
         panels = allocate(self.plan.panel_bytes)
         pointers = [*self._addresses(folded.memory), *[0] * len(self.plan.packed), panels.data_ptr]

@@ -43,7 +43,7 @@ class ExternalCalls:
         count = len(call.inputs) + len(call.outputs)
         data = ctypes.string_at(slots, 8 * count)
         given = packed.unpack_from(data)
-        values = [_taken(value, kind) for value, kind in zip(given, call.inputs, strict=True)]
+        values = [_read_argument(value, kind) for value, kind in zip(given, call.inputs, strict=True)]
         places = array.array("q", data[8 * len(call.inputs) :])
         for result, kind, place in zip(call.function(*values), call.outputs, places, strict=True):
             impl = result._impl
@@ -54,7 +54,7 @@ class ExternalCalls:
             ctypes.memmove(place, impl.data_ptr, kind.nbytes)
 
 
-def _taken(value: object, kind: object) -> object:
+def _read_argument(value: object, kind: object) -> object:
     """A number, or a tensor copied from an address."""
     if not isinstance(kind, TensorOf):
         return value != 0 if kind is BOOL else value

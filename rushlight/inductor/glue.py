@@ -52,12 +52,12 @@ class Glue:
         try:
             return self._run(*inputs)
         except Exception as error:
-            node = self._failed(error.__traceback__)
+            node = self._find_failed_node(error.__traceback__)
             if node is not None:
                 error.add_note(describe_failure(node))
             raise
 
-    def _failed(self, trace: TracebackType | None) -> Node | None:
+    def _find_failed_node(self, trace: TracebackType | None) -> Node | None:
         while trace is not None and trace.tb_frame.f_code is not self._run.__code__:
             trace = trace.tb_next
         return None if trace is None else self._nodes.get(trace.tb_lineno)

@@ -135,7 +135,7 @@ class GraphLowering:
         builder.items_used = frozenset(user.args[1] for user in node.users if user.target is operator.getitem)
         args, kwargs = map_arg(node.args, self.boxes.__getitem__), map_arg(node.kwargs, self.boxes.__getitem__)
         before = len(builder.buffers)
-        result = self._typed(node.meta["val"], rule(builder, *args, **kwargs))
+        result = self._cast_result(node.meta["val"], rule(builder, *args, **kwargs))
         note(node.name, builder.lines, _storages((args, kwargs)), _storages(result), builder.buffers[before:])
         if len(node.users) > 1 and not _takes_apart(node.users):
             self._realize_shared(node, result)
@@ -148,10 +148,10 @@ class GraphLowering:
         note(node.name, self.builder.lines, [], _storages(result), self.builder.buffers[before:])
         return result
 
-    def _typed(self, value: object, result: object) -> object:
+    def _cast_result(self, value: object, result: object) -> object:
         """Cast a rule's result to the operator's dtype: rules compute in the dtype of type promotion, which may differ."""
         if isinstance(result, tuple):
-            return tuple(map(self._typed, value, result))
+            return tuple(map(self._cast_result, value, result))
         if isinstance(result, ComplexBox):
             return result if result.dtype is value.dtype else to_copy(self.builder, result, dtype=value.dtype)
         if not isinstance(result, TensorBox) or not isinstance(value, Tensor) or result.dtype is value.dtype:

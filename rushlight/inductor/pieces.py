@@ -43,7 +43,7 @@ def compile_anew(module: GraphModule, options: Options, observe: Observer, key: 
     calls = [node for node in cut.graph.nodes if node.op == "call_module"]
     glue = Glue(cut, {node.target: _compile_call(cut, node, options, observe) for node in calls})
     symbols = SizeSymbols([node.meta["val"] for node in module.graph.nodes if node.op == "placeholder"])
-    return _checked(glue, symbols) if symbols else glue
+    return _wrap_with_size_check(glue, symbols) if symbols else glue
 
 
 def _is_compiled(node: Node) -> bool:
@@ -129,7 +129,7 @@ def _compile_piece(module: GraphModule, options: Options, observe: Observer, key
 def _views(module: GraphModule, lowered: LoweredGraph, program: Program) -> Callable[..., tuple]:
     """A callable for a graph that only makes views."""
     plan, reference = plan_of(lowered, program), interpreter_of(module)
-    general = _checked(reference, lowered.symbols) if lowered.symbols else reference
+    general = _wrap_with_size_check(reference, lowered.symbols) if lowered.symbols else reference
     if lowered.writes:
         return general
     constants = {given.name: getattr(module, given.target) for given in plan.constants}
@@ -140,7 +140,7 @@ def _views(module: GraphModule, lowered: LoweredGraph, program: Program) -> Call
     return make_launch(plan, sizes, None, constants, general, reference) or general
 
 
-def _checked(reference: Callable[..., tuple], symbols: SizeSymbols) -> Callable[..., tuple]:
+def _wrap_with_size_check(reference: Callable[..., tuple], symbols: SizeSymbols) -> Callable[..., tuple]:
     """Wrap `reference` to check the inputs' sizes."""
     bind = make_binder(symbols)
 

@@ -51,7 +51,7 @@ def digest(text: str, options: Options, folders: tuple[str, ...]) -> str:
 
 def load(key: str) -> tuple[Plan, Library] | None:
     """The plan and library under a key, if the cache has both."""
-    found = _read(key)
+    found = _read_entry(key)
     if found is None:
         return None
     program, text = found
@@ -75,14 +75,14 @@ def _write(key: str, text: str, program: str) -> None:
 def keep_also(key: str, other: str, targets: dict[str, str]) -> bool:
     """Keep a plan under another key as well, for a graph with other attribute names for the constants. Returns whether there is
     such a plan."""
-    found = _read(key)
+    found = _read_entry(key)
     if found is not None:
         program, text = found
         _write(other, with_targets(text, targets), program)
     return found is not None
 
 
-def _read(key: str) -> tuple[str, str] | None:
+def _read_entry(key: str) -> tuple[str, str] | None:
     """An entry's library key, and its plan's text."""
     path = path_of(key, "plan")
     content = None if path is None else cache.read(path)

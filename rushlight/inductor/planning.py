@@ -24,8 +24,8 @@ def plan_of(lowered: LoweredGraph, program: Program) -> Plan:
     buffers = {buffer.name: buffer for buffer in lowered.buffers}
     names = [buffer.name for buffer in lowered.inputs]
     return Plan(
-        inputs=tuple(map(_given, lowered.inputs)),
-        constants=tuple(map(_given, program.constants)),
+        inputs=tuple(map(_describe_buffer, lowered.inputs)),
+        constants=tuple(map(_describe_buffer, program.constants)),
         folded=tuple(map(_bytes_of, program.folded)),
         packed=tuple(operand.nbytes for operand in program.packed),
         passing_bytes=program.passing_bytes,
@@ -38,7 +38,7 @@ def plan_of(lowered: LoweredGraph, program: Program) -> Plan:
     )
 
 
-def _given(buffer: Buffer) -> Given:
+def _describe_buffer(buffer: Buffer) -> Given:
     layout = buffer.layout
     return Given(buffer.name, tuple(layout.size), tuple(layout.stride), layout.dtype, getattr(buffer, "target", ""))
 

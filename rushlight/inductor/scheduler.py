@@ -124,7 +124,7 @@ def element_index(domain: tuple[Size, Size]) -> Expr:
 
 def schedule(buffers: list[Buffer], outputs: set[str]) -> list[Group]:
     """Group the computed buffers; drop those that nothing needs and those without elements."""
-    computed = _needed(buffers, outputs)
+    computed = _select_needed(buffers, outputs)
     constant = constants_among(buffers) - outputs
     groups: list[Group] = []
     homes: dict[bool, dict[str, Group]] = {False: {}, True: {}}  # constant loops only fuse with each other
@@ -169,7 +169,7 @@ def _names_open_sizes(value: Value) -> bool:
     return any(is_symbol(variable) for size in named if isinstance(size, Expr) for variable in size.free_variables())
 
 
-def _needed(buffers: list[Buffer], outputs: set[str]) -> list[Buffer]:
+def _select_needed(buffers: list[Buffer], outputs: set[str]) -> list[Buffer]:
     wanted, kept = set(outputs), []
     for buffer in reversed(buffers):
         if isinstance(buffer, ComputedBuffer | TemplateBuffer) and buffer.name in wanted and buffer.layout.numel != 0:

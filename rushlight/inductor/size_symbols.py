@@ -56,7 +56,7 @@ class SizeSymbols:
 
     def __init__(self, values: Sequence[object] = ()):
         """Collect the symbols of fake inputs; UnsupportedSize if an input's size has symbols that no input defines."""
-        self.inputs = [_expected(value) for value in values]
+        self.inputs = [_input_spec_of(value) for value in values]
         self.places = [place for position, given in enumerate(self.inputs) for place in _places(position, given)]
         self.definitions: dict[Var, Expr] = {}
         self.relations: tuple[Relation, ...] = ()
@@ -126,7 +126,7 @@ def _places(position: int, given: TensorInput | Size) -> list[Place]:
     return sizes + strides
 
 
-def _expected(value: object) -> TensorInput | Size:
+def _input_spec_of(value: object) -> TensorInput | Size:
     if isinstance(value, Tensor):
         return TensorInput(as_sizes(value.shape), as_sizes(value.stride()), value.dtype)
     if isinstance(value, int | SymInt) and not isinstance(value, bool):

@@ -72,7 +72,7 @@ def fuse_attention(lowered: LoweredGraph) -> LoweredGraph:
             return buffer
         if kind == "attention":
             return (_with_calculated_mask(buffer, named) if "mask" in buffer.operands else None) or buffer
-        found = _spelled(buffer, named)
+        found = _match_attention(buffer, named)
         if found is None or wanted & found.inner:
             return buffer
         others = set().union(*(readers[name] for name in found.inner)) - found.inner
@@ -128,7 +128,7 @@ def _is_number(value: Value, number: float) -> bool:
     return isinstance(value, Constant) and value.number == number
 
 
-def _spelled(product: TemplateBuffer, named: dict[str, Buffer]) -> Spelled | None:
+def _match_attention(product: TemplateBuffer, named: dict[str, Buffer]) -> Spelled | None:
     """Match a product of attention weights and values; None if it is not attention."""
     weights, rows, keys = product.operands["a"], product.parameters["rows_each"], product.parameters["depth"]
     whole = weights.offset == 0 and weights.strides == row_major((product.parameters["batch"], rows, keys))
@@ -260,7 +260,7 @@ def _with_calculated_mask(attention: TemplateBuffer, named: dict[str, Buffer]) -
     body = substitute(loop.body, dict(zip(loop.variables, unflatten_index(place, loop.ranges), strict=True)))
     body = _with_small_bodies(body, named)
     score = Load(float32, UNWRITTEN, as_expr(0))
-    changed = _masked(score, body)
+    changed = _apply_mask(score, body)
     if loop.dtype not in (bool_, float32) or not _runs_along_queries(changed, variables):
         return None
     return replace(
@@ -270,14 +270,14 @@ def _with_calculated_mask(attention: TemplateBuffer, named: dict[str, Buffer]) -
     )  # fmt: skip
 
 
-def _masked(score: Value, mask: Value) -> Value:
+def _apply_mask(score: Value, mask: Value) -> Value:
     """Apply a mask to a score: a bool selects it, a number is added to it."""
     lowest = Constant(float32, -math.inf)
     if mask.dtype is bool_:
         return Call(float32, "where", (mask, score, lowest))
     # The mask's condition can be tested before the score is known.
     if _is_call(mask, "where") and _is_number(mask.arguments[2], -math.inf):
-        return Call(float32, "where", (mask.arguments[0], _masked(score, mask.arguments[1]), lowest))
+        return Call(float32, "where", (mask.arguments[0], _apply_mask(score, mask.arguments[1]), lowest))
     return score if _is_number(mask, 0.0) else Call(float32, "add", (score, mask))
 
 

@@ -252,7 +252,7 @@ class Branch(Statement):
         text = [f"if {self.condition}:"]
         for words, body, place in (("", self.then, 1), ("else:", self.otherwise, 2)):
             text += [words] if words else []
-            text += _indented(body)
+            text += _indent_body(body)
             text += [f"  {each[0]} = {each[place]}" for each in self.results]
         return text
 
@@ -273,12 +273,12 @@ class Repeat(Statement):
     def lines(self) -> list[str]:
         """Its text."""
         first = "".join(f", {var} = {initial}" for var, initial, _ in self.carried)
-        text = [f"loop {self.counter} < {self.limit} while {self.condition}{first}:", *_indented(self.body)]
+        text = [f"loop {self.counter} < {self.limit} while {self.condition}{first}:", *_indent_body(self.body)]
         text += [f"  {var} = {following}" for var, _, following in self.carried]
         return [*text, f"  while {self.next_condition}"]
 
 
-def _indented(body: Sequence[Statement]) -> list[str]:
+def _indent_body(body: Sequence[Statement]) -> list[str]:
     return [f"  {line}" for statement in body for line in statement.lines()]
 
 
@@ -318,4 +318,4 @@ class StructuredProgram:
         copies = [f"  {copy} = copy of {var}" for var, copy in self.written]
         back = [f"  {var}[...] = {copy}" for var, copy in self.written]
         end = f"  return {', '.join(map(str, self.outputs))}"
-        return "\n".join([head, *copies, *_indented(self.body), *back, end]) + "\n"
+        return "\n".join([head, *copies, *_indent_body(self.body), *back, end]) + "\n"

@@ -141,7 +141,7 @@ def _index_put(node: Node) -> bool:
     return bool(indices) and all(index.dtype in (int64, int32) for index in indices)
 
 
-def _searchsorted(node: Node) -> bool:
+def _supports_searchsorted(node: Node) -> bool:
     return _value(node, "sorted_sequence").dtype is _value(node, "self").dtype
 
 
@@ -253,7 +253,7 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
     aten("scatter_add"): _scatter,
     aten("scatter_reduce.two"): _scatter_reduce,
     aten("index_put"): _index_put,
-    aten("searchsorted.Tensor"): _searchsorted,
+    aten("searchsorted.Tensor"): _supports_searchsorted,
     aten("empty_strided"): _has_no_gaps,
     aten("_cdist_forward"): _wide_float_result,
     aten("_cdist_backward"): _wide_float_result,

@@ -58,7 +58,7 @@ def written_in_place(groups: list[Group], writes: Iterable[WriteBack], outputs: 
         later = groups[groups.index(group) + 1 :]
         return not any(write.target in other.reads() for other in later) and _reads_before_writing(group, write)
 
-    return _placed(groups, writes, outputs, is_safe)
+    return _place_in_targets(groups, writes, outputs, is_safe)
 
 
 def changed_in_place(groups: list[Group], writes: Iterable[WriteBack], outputs: set[str]) -> dict[str, str]:
@@ -72,10 +72,10 @@ def changed_in_place(groups: list[Group], writes: Iterable[WriteBack], outputs: 
         readers = [other for other in groups if write.target in other.reads()]
         return readers == [group] and _only_adds(group.members[0], write.target)
 
-    return _placed(groups, writes, outputs, is_safe)
+    return _place_in_targets(groups, writes, outputs, is_safe)
 
 
-def _placed(
+def _place_in_targets(
     groups: list[Group], writes: Iterable[WriteBack], outputs: set[str], is_safe: Callable[[Group, WriteBack], bool]
 ) -> dict[str, str]:
     """The buffers, each with one target, that may use their target's memory."""

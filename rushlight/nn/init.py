@@ -244,7 +244,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
     return tensor.mul_(from_numpy(kept).to(tensor.dtype))
 
 
-def _deprecated(current: Callable) -> Callable:
+def _make_deprecated_alias(current: Callable) -> Callable:
     name = current.__name__
 
     @functools.wraps(current)
@@ -259,17 +259,17 @@ def _deprecated(current: Callable) -> Callable:
     return former
 
 
-uniform = _deprecated(uniform_)
-normal = _deprecated(normal_)
-constant = _deprecated(constant_)
-eye = _deprecated(eye_)
-dirac = _deprecated(dirac_)
-xavier_uniform = _deprecated(xavier_uniform_)
-xavier_normal = _deprecated(xavier_normal_)
-kaiming_uniform = _deprecated(kaiming_uniform_)
-kaiming_normal = _deprecated(kaiming_normal_)
-orthogonal = _deprecated(orthogonal_)
-sparse = _deprecated(sparse_)
+uniform = _make_deprecated_alias(uniform_)
+normal = _make_deprecated_alias(normal_)
+constant = _make_deprecated_alias(constant_)
+eye = _make_deprecated_alias(eye_)
+dirac = _make_deprecated_alias(dirac_)
+xavier_uniform = _make_deprecated_alias(xavier_uniform_)
+xavier_normal = _make_deprecated_alias(xavier_normal_)
+kaiming_uniform = _make_deprecated_alias(kaiming_uniform_)
+kaiming_normal = _make_deprecated_alias(kaiming_normal_)
+orthogonal = _make_deprecated_alias(orthogonal_)
+sparse = _make_deprecated_alias(sparse_)
 
 
 _no_grad_uniform_, _no_grad_normal_, _no_grad_trunc_normal_ = uniform_, normal_, trunc_normal_

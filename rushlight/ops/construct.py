@@ -106,7 +106,7 @@ def _check_lengths(data: Sequence) -> None:
         raise ValueError(f"expected numbers or sequences at dim {dim}, got both")
 
 
-def _inferred(array: np.ndarray, data: object) -> dtype:
+def _infer_dtype(array: np.ndarray, data: object) -> dtype:
     if isinstance(data, Tensor):
         return data.dtype
     if isinstance(data, np.ndarray | np.generic):
@@ -180,7 +180,7 @@ def tensor(
         array = _within_64_bits(array, PYTHON_TYPES.get(dtype, dtype))
     if array.dtype.kind in "OUS":
         raise TypeError(f"new(): invalid data type '{array.dtype}'; expected numbers")
-    kind = PYTHON_TYPES.get(dtype, dtype) if dtype is not None else _inferred(array, data)
+    kind = PYTHON_TYPES.get(dtype, dtype) if dtype is not None else _infer_dtype(array, data)
     if kind.category == QUANTIZED:
         raise RuntimeError(f"a tensor of dtype {kind} is made of a float32 tensor, by quantize_per_tensor or _per_channel")
     if kind.is_integral and not isinstance(data, Tensor | np.ndarray | np.generic):

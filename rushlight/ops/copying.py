@@ -27,7 +27,7 @@ def _deepcopy(self: Tensor, memo: dict) -> Tensor:
         )
     if id(self) in memo:
         return memo[id(self)]
-    made = _cloned(self) if _clones_itself(type(self)) else _copied(self, memo)
+    made = _clone_subclass(self) if _clones_itself(type(self)) else _deepcopy_tensor(self, memo)
     memo[id(self)] = made
     made.requires_grad_(self.requires_grad)
     if self.grad is not None:
@@ -44,7 +44,7 @@ def _clones_itself(kind: type) -> bool:
     return dispatches(kind) or kind.clone is not Tensor.clone
 
 
-def _cloned(self: Tensor) -> Tensor:
+def _clone_subclass(self: Tensor) -> Tensor:
     before, state.grad_enabled = state.grad_enabled, False
     try:
         made = self.clone()
@@ -59,7 +59,7 @@ def _cloned(self: Tensor) -> Tensor:
     return made
 
 
-def _copied(self: Tensor, memo: dict) -> Tensor:
+def _deepcopy_tensor(self: Tensor, memo: dict) -> Tensor:
     impl = self._impl
     if lazy_bits(self):
         return of_class(type(self), self.detach().clone()._impl)

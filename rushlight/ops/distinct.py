@@ -22,7 +22,7 @@ def unique(
         found = aten._unique2.default(input, sorted, return_inverse, return_counts)
     else:
         found = aten.unique_dim.default(input, dim, sorted, return_inverse, return_counts)
-    return _wanted(found, return_inverse, return_counts)
+    return _select_results(found, return_inverse, return_counts)
 
 
 @overridable
@@ -31,9 +31,9 @@ def unique_consecutive(
 ) -> Tensor | tuple[Tensor, ...]:
     """The first of each run of equal elements (of equal slices along `dim`); further results as for `unique`."""
     found = aten.unique_consecutive.default(input, return_inverse, return_counts, dim)
-    return _wanted(found, return_inverse, return_counts)
+    return _select_results(found, return_inverse, return_counts)
 
 
-def _wanted(found: tuple[Tensor, Tensor, Tensor], inverse: bool, counts: bool) -> Tensor | tuple[Tensor, ...]:
+def _select_results(found: tuple[Tensor, Tensor, Tensor], inverse: bool, counts: bool) -> Tensor | tuple[Tensor, ...]:
     results = (found[0], *([found[1]] if inverse else []), *([found[2]] if counts else []))
     return results if len(results) > 1 else results[0]

@@ -150,7 +150,7 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
     return svd_lowrank(A - A.mean(-2, True) if center else A, q, niter)
 
 
-def _removed(name: str, instead: str) -> Callable[..., NoReturn]:
+def _make_removed_stub(name: str, instead: str) -> Callable[..., NoReturn]:
     """A stub for a function that torch has removed: it raises a RuntimeError that names the successor."""
 
     def removed(*args: object, **kwargs: object) -> NoReturn:
@@ -163,11 +163,11 @@ def _removed(name: str, instead: str) -> Callable[..., NoReturn]:
     return removed
 
 
-eig = _removed("eig", "torch.linalg.eig")
-lstsq = _removed("lstsq", "torch.linalg.lstsq, whose arguments are in the other order,")
-matrix_rank = _removed("matrix_rank", "the `torch.linalg.matrix_rank` function")
-solve = _removed("solve", "torch.linalg.solve, whose arguments are in the other order,")
-symeig = _removed("symeig", "torch.linalg.eigh")
+eig = _make_removed_stub("eig", "torch.linalg.eig")
+lstsq = _make_removed_stub("lstsq", "torch.linalg.lstsq, whose arguments are in the other order,")
+matrix_rank = _make_removed_stub("matrix_rank", "the `torch.linalg.matrix_rank` function")
+solve = _make_removed_stub("solve", "torch.linalg.solve, whose arguments are in the other order,")
+symeig = _make_removed_stub("symeig", "torch.linalg.eigh")
 
 PUBLIC = {
     function.__name__: function

@@ -129,7 +129,7 @@ def _basic(self: Tensor, index: object) -> tuple[Tensor, dict[int, Tensor]]:
             tensor = _as_index(item)
             advanced[dim] = _known_positions(item, tensor, view.shape[dim]) if isinstance(item, list) else tensor
             dim += max(tensor.dim(), 1) if tensor.dtype in (bool_, uint8) else 1
-        source_dim += _consumed(item)
+        source_dim += _count_indexed_dims(item)
     return view, advanced
 
 
@@ -161,20 +161,20 @@ def _is_scalar_index(item: object) -> bool:
 
 def _expand_ellipsis(self: Tensor, items: Sequence) -> list:
     """The indices with each Ellipsis expanded to full slices over the dimensions left."""
-    used = sum(_consumed(item) for item in items)
+    used = sum(_count_indexed_dims(item) for item in items)
     if used and not self.dim():
         raise IndexError(ZERO_DIM)
     if used > self.dim():
         raise IndexError(f"too many indices for tensor of dimension {self.dim()}")
     filler = [slice(None)] * (self.dim() - used)
     expanded = [part for item in items for part in (filler if item is Ellipsis else (item,))]
-    while sum(_consumed(item) for item in expanded) > self.dim() and expanded[-1] == slice(None):
+    while sum(_count_indexed_dims(item) for item in expanded) > self.dim() and expanded[-1] == slice(None):
         # A second Ellipsis beyond the last dimension expands to nothing.
         expanded.pop()
     return expanded
 
 
-def _consumed(item: object) -> int:
+def _count_indexed_dims(item: object) -> int:
     if item is None or item is Ellipsis or isinstance(item, bool | np.bool_):
         return 0
     if isinstance(item, Tensor) and item.dtype in (bool_, uint8):

@@ -35,15 +35,15 @@ _neg_view(Tensor(a) self) -> Tensor(a)
 
 @explicit("_conj")
 def _conj(self):
-    return _turned(self, CONJUGATE)
+    return _flip_lazy_bit(self, CONJUGATE)
 
 
 @explicit("_neg_view")
 def _neg_view(self):
-    return _turned(self, NEGATIVE)
+    return _flip_lazy_bit(self, NEGATIVE)
 
 
-def _turned(self: Tensor, key: int) -> Tensor:
+def _flip_lazy_bit(self: Tensor, key: int) -> Tensor:
     impl = self._impl
     made = impl.alias(impl.sizes, impl.strides, impl.storage_offset)
     made.key_set = impl.key_set ^ key

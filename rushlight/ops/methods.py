@@ -68,7 +68,7 @@ def _iterate(self: Tensor) -> Iterator[Tensor]:
     return iter(aten.unbind(self, 0))
 
 
-def _reversed(self: Tensor) -> Tensor:
+def _reverse(self: Tensor) -> Tensor:
     """A copy with the first dimension reversed, for `reversed`; a 0-dim tensor as it is."""
     return aten.flip.default(self, (0,)) if self._impl.sizes else self
 
@@ -198,7 +198,7 @@ def install() -> None:
     Tensor.mH = property(lambda self: aten.mH.default(self), doc="The last two dimensions exchanged, and conjugated.")
     Tensor.H = property(lambda self: aten.matrix_H.default(self), doc="A matrix transposed and conjugated.")
     Tensor.__bool__, Tensor.__index__, Tensor.__iter__, Tensor.__contains__ = _bool, _index, _iterate, _contains
-    Tensor.__reversed__ = _reversed
+    Tensor.__reversed__ = _reverse
     Tensor.__int__ = lambda self: int(_real_number(self, "int64_t"))
     Tensor.__float__ = lambda self: float(_real_number(self, "double"))
     Tensor.__complex__ = lambda self: complex(_single_value(self))

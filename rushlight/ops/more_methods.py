@@ -30,13 +30,13 @@ def as_subclass(self: Tensor, cls: type) -> Any:
 
 def apply_(self: Tensor, callable: Callable) -> Tensor:
     """Replace each element by `callable(element)`; slow. RuntimeError if this tensor requires grad."""
-    return _filled(self, "apply_", map(callable, self.detach().flatten().tolist()))
+    return _fill_from_list(self, "apply_", map(callable, self.detach().flatten().tolist()))
 
 
 def map_(self: Tensor, tensor: Tensor, callable: Callable) -> Tensor:
     """Replace each element by `callable(own, other)`, `tensor` broadcast; slow. RuntimeError if this tensor requires grad."""
     other = tensor.detach().expand(self.shape)
-    return _filled(self, "map_", map(callable, self.detach().flatten().tolist(), other.flatten().tolist()))
+    return _fill_from_list(self, "map_", map(callable, self.detach().flatten().tolist(), other.flatten().tolist()))
 
 
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable) -> Tensor:
@@ -44,10 +44,10 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable) -> Tensor:
     if x.requires_grad or y.requires_grad:
         raise RuntimeError("Can't call map2_() on Variable that requires grad. Use var.detach().map2_() instead.")
     others = [other.expand(self.shape).flatten().tolist() for other in (x, y)]
-    return _filled(self, "map2_", map(callable, self.detach().flatten().tolist(), *others))
+    return _fill_from_list(self, "map2_", map(callable, self.detach().flatten().tolist(), *others))
 
 
-def _filled(self: Tensor, name: str, values: Any) -> Tensor:
+def _fill_from_list(self: Tensor, name: str, values: Any) -> Tensor:
     if self.requires_grad:
         raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
     return self.copy_(tensor(list(values), dtype=self.dtype).view(self.shape))

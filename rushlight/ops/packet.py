@@ -96,7 +96,7 @@ class OpOverloadPacket(_C.PacketBase):
         # overrides.
         self._resolved_passing_over: dict[tuple, OpOverload] = {}
 
-    def _known(self, key: tuple) -> OpOverload | None:
+    def _find_resolved(self, key: tuple) -> OpOverload | None:
         return self._resolved.get(key) or self._resolved_passing_over.get(key)
 
     def _keep(self, key: tuple, op: OpOverload, args: tuple, kwargs: dict) -> None:
@@ -143,7 +143,7 @@ class OpOverloadPacket(_C.PacketBase):
         key = _C.argument_types(args)
         if key is None:
             key = tuple(frozenset(map(type, v)) if isinstance(v, list | tuple) else type(v) for v in args)
-        op = self._known(key)
+        op = self._find_resolved(key)
         if op is None:
             op = self.resolve(args, {})
             if not _decided_by_types(op, args):
@@ -157,7 +157,7 @@ class OpOverloadPacket(_C.PacketBase):
         key = (_C.argument_types(args), tuple(kwargs), _C.argument_types(values))
         if key[0] is None or key[2] is None:
             return None
-        op = self._known(key)
+        op = self._find_resolved(key)
         if op is None:
             op = self.resolve(args, kwargs)
             arguments, positions = op._schema.arguments, op._schema.positions

@@ -25,7 +25,7 @@ def choose(low: float, high: float, smallest: int, largest: int, preserve_sparsi
     if not _is_usable(scale):
         scale = 0.1
     if scale < _MIN_SCALE:
-        low, high, scale = _widened(low, high, scale, smallest, largest)
+        low, high, scale = _widen_range(low, high, scale, smallest, largest)
     from_low, from_high = smallest - low / scale, largest - high / scale
     error_low, error_high = abs(smallest) - abs(low / scale), abs(largest) - abs(high / scale)
     initial = from_low if error_low < error_high else from_high
@@ -41,7 +41,7 @@ def _is_usable(scale: float) -> bool:
         return 0 < abs(float(np.float32(scale))) and math.isfinite(float(np.float32(1) / np.float32(scale)))
 
 
-def _widened(low: float, high: float, scale: float, smallest: int, largest: int) -> tuple[float, float, float]:
+def _widen_range(low: float, high: float, scale: float, smallest: int, largest: int) -> tuple[float, float, float]:
     """A range that is too narrow for its scale, widened for the smallest scale allowed."""
     if low == 0:
         return low, _MIN_SCALE * (largest - smallest), _MIN_SCALE

@@ -33,7 +33,7 @@ class OperatorSignature(inspect.Signature):
     def __getattr__(self, name: str) -> Any:
         if name not in ("_parameters", "_return_annotation"):
             raise AttributeError(name)
-        super().__init__(parameters_of(self._packet), return_annotation=_returned(general_overload(self._packet)))
+        super().__init__(parameters_of(self._packet), return_annotation=_annotate_return(general_overload(self._packet)))
         return getattr(self, name)
 
     def replace(self, **changes: Any) -> inspect.Signature:
@@ -83,7 +83,7 @@ def _annotation(argument: Argument) -> str:
     return f"{name} | None" if kind.optional or argument.has_default and argument.default is None else name
 
 
-def _returned(op: OpOverload) -> str:
+def _annotate_return(op: OpOverload) -> str:
     returns = op._schema.returns
     kinds = [_KINDS.get(each.type.base, each.type.base) for each in returns]
     return kinds[0] if len(kinds) == 1 else f"tuple[{', '.join(kinds)}]"

@@ -33,7 +33,7 @@ def _check_pair(qa: Tensor, qb: Tensor, name: str) -> None:
     one_scale(qa), one_scale(qb)
 
 
-def _added(qa: Tensor, qb: Tensor, scale: float, zero_point: int, relu: bool) -> Tensor:
+def _add(qa: Tensor, qb: Tensor, scale: float, zero_point: int, relu: bool) -> Tensor:
     check_zero_point(zero_point, qa.dtype, "quantize_tensor_per_tensor_affine")
     made = _native(native.ADD, qa, qb, inverse_of(scale), zero_point, relu)
     if made is not None:
@@ -48,7 +48,7 @@ def _native(code: int, qa: Tensor, qb: Tensor, inverse: np.ndarray, zero_point: 
     return native.combine(code, arrays, scales, zeros, float(inverse), int(zero_point), relu)
 
 
-def _multiplied(qa: Tensor, qb: Tensor, scale: float, zero_point: int, relu: bool) -> Tensor:
+def _multiply(qa: Tensor, qb: Tensor, scale: float, zero_point: int, relu: bool) -> Tensor:
     """The product of the integers minus their zero points, with a single multiplier, as in ATen's kernel."""
     kind, pair = qa.dtype, (one_scale(qa), one_scale(qb))
     check_zero_point(zero_point, kind, "quantize_tensor_per_tensor_affine")
@@ -81,8 +81,8 @@ def _pairs(name: str, function: Callable) -> None:
             operator(f"quantized::{form}(Tensor qa, Tensor qb, Tensor(a!) out) -> Tensor(a!) out")(into)
 
 
-_pairs("add", _added)
-_pairs("mul", _multiplied)
+_pairs("add", _add)
+_pairs("mul", _multiply)
 
 
 # With a number
@@ -141,7 +141,7 @@ _with_numbers("mul", _multiply_number)
 # Concatenation and matrix products
 
 
-def _concatenated(qx: list[Tensor], dim: int, target: TensorQuantizer, relu: bool) -> Tensor:
+def _concatenate(qx: list[Tensor], dim: int, target: TensorQuantizer, relu: bool) -> Tensor:
     kind = qx[0].dtype
     parts = []
     for each in qx:
@@ -150,11 +150,11 @@ def _concatenated(qx: list[Tensor], dim: int, target: TensorQuantizer, relu: boo
         if one_scale(each) == target and not relu:
             parts.append(each._impl.array)
         else:
-            parts.append(_rescaled(each, target, relu))
+            parts.append(_rescale(each, target, relu))
     return make_quantized(np.concatenate(parts, dim), kind, target)
 
 
-def _rescaled(source: Tensor, target: TensorQuantizer, relu: bool) -> np.ndarray:
+def _rescale(source: Tensor, target: TensorQuantizer, relu: bool) -> np.ndarray:
     """The integers of another quantizer."""
     held, integers = one_scale(source), source._impl.array
     inverse = float(inverse_of(target.scale))
@@ -173,14 +173,14 @@ def _cat_with(relu: bool) -> Callable:
         target = TensorQuantizer(
             first.scale if scale is None else float(scale), first.zero_point if zero_point is None else int(zero_point)
         )
-        return _concatenated(qx, dim, target, relu)
+        return _concatenate(qx, dim, target, relu)
 
     return cat
 
 
 def _cat_into(relu: bool) -> Callable:
     def cat(qx, dim, out):
-        return out.copy_(_concatenated(qx, dim, one_scale(out), relu))
+        return out.copy_(_concatenate(qx, dim, one_scale(out), relu))
 
     return cat
 

@@ -27,11 +27,11 @@ def mapped(source: Tensor, function: Function, scale: float | None = None, zero_
     held, kind = one_scale(source), source.dtype
     target = held if scale is None else TensorQuantizer(float(scale), int(zero_point))
     check_zero_point(target.zero_point, kind, "quantize_tensor_per_tensor_affine")
-    made = by_table(source._impl.array, kind, lambda integers: _computed(integers, held, target, function, kind))
+    made = by_table(source._impl.array, kind, lambda integers: _compute_in_float(integers, held, target, function, kind))
     return make_quantized(made, kind, target)
 
 
-def _computed(
+def _compute_in_float(
     integers: np.ndarray, held: TensorQuantizer, target: TensorQuantizer, function: Function, kind: dtype
 ) -> np.ndarray:
     numbers = tensor_from_array(np.atleast_1d(held.dequantize(integers)), float32)
@@ -49,7 +49,7 @@ def clipped(source: Tensor, low: float | None, high: float | None) -> Tensor:
     return like(source, np.clip(integers, *bounds))
 
 
-def _written(function: Callable) -> Callable:
+def _in_place_variant(function: Callable) -> Callable:
     """The in-place variant of a kernel."""
 
     def write(self, *args, **kwargs):
@@ -121,7 +121,7 @@ _onto_unit("hardsigmoid", 1.0, False)
 _onto_unit("tanh", 2.0, True)
 
 for _name, _kernel in (("relu_", relu), ("hardtanh_", clamp), ("clamp_", clamp), ("leaky_relu_", leaky_relu)):
-    quantized(_name)(_written(_kernel))
+    quantized(_name)(_in_place_variant(_kernel))
 
 
 # quantized
@@ -129,7 +129,7 @@ for _name, _kernel in (("relu_", relu), ("hardtanh_", clamp), ("clamp_", clamp),
 
 @operator("quantized::relu6(Tensor qx, bool inplace=False) -> Tensor")
 def quantized_relu6(qx, inplace=False):
-    return _written(relu6)(qx) if inplace else relu6(qx)
+    return _in_place_variant(relu6)(qx) if inplace else relu6(qx)
 
 
 @operator("quantized::clamp(Tensor qx, Scalar? min=None, Scalar? max=None) -> Tensor qy")

@@ -32,7 +32,7 @@ class QuantizedStorage(StorageImpl):
 
     def reduced(self, tensor: Tensor) -> tuple:
         """The pickle recipe of a tensor over this storage."""
-        return (_unpickled, (np.array(tensor._impl.array), tensor._impl.dtype, self.quantizer))
+        return (_unpickle, (np.array(tensor._impl.array), tensor._impl.dtype, self.quantizer))
 
     def copied(self) -> QuantizedStorage:
         """A copy of the memory with the same quantizer."""
@@ -40,7 +40,7 @@ class QuantizedStorage(StorageImpl):
         return QuantizedStorage(memory.buffer, memory.nbytes, self.quantizer)
 
 
-def _unpickled(integers: np.ndarray, kind: dtype, quantizer: Quantizer) -> Tensor:
+def _unpickle(integers: np.ndarray, kind: dtype, quantizer: Quantizer) -> Tensor:
     ensure_operators()
     return make_quantized(integers, kind, quantizer)
 

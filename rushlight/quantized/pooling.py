@@ -44,7 +44,7 @@ def _maximum(name: str, native: Callable | None = None) -> Callable:
 
 def _native_maximum(self: Tensor, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False) -> np.ndarray | None:
     windows = make_windows(self, kernel_size, stride, padding, dilation, ceil_mode, "max_pool2d")
-    return _pooled(self, windows, (0, 0, 0, 0))
+    return _pool_natively(self, windows, (0, 0, 0, 0))
 
 
 def _native_mean(
@@ -54,10 +54,10 @@ def _native_mean(
     if (divisor_override or 0) < 0:
         return None
     windows = make_windows(self, kernel_size, stride, padding, 1, ceil_mode, "avg_pool2d")
-    return _pooled(self, windows, (divisor_override or 0, 1, 0, int(count_include_pad)))
+    return _pool_natively(self, windows, (divisor_override or 0, 1, 0, int(count_include_pad)))
 
 
-def _pooled(self: Tensor, windows: tuple[Window, Window], settings: tuple[int, ...]) -> np.ndarray | None:
+def _pool_natively(self: Tensor, windows: tuple[Window, Window], settings: tuple[int, ...]) -> np.ndarray | None:
     geometry = (getattr(each, name) for name in ("size", "stride", "padding", "dilation") for each in windows)
     sizes = [each.outputs for each in windows]
     return pool(self._impl.array, sizes, (*geometry, *settings, one_scale(self).zero_point))
@@ -78,7 +78,7 @@ for _rank, _kernel in ((1, _max_pool1d), (2, _max_pool2d), (3, _max_pool3d)):
     )(_kernel)
 
 
-def _averaged(name: str, native: Callable | None = None) -> None:
+def _register_average_pooling(name: str, native: Callable | None = None) -> None:
     general = find(name)
 
     def kernel(self, *args, **kwargs):
@@ -95,9 +95,9 @@ def _averaged(name: str, native: Callable | None = None) -> None:
 for _name in (
     "avg_pool1d", "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool3d", "upsample_bilinear2d", "upsample_bilinear2d.vec",
 ):  # fmt: skip
-    _averaged(_name)
-_averaged("avg_pool2d", _native_mean)
-_averaged("adaptive_avg_pool2d", _native_adaptive_mean)
+    _register_average_pooling(_name)
+_register_average_pooling("avg_pool2d", _native_mean)
+_register_average_pooling("adaptive_avg_pool2d", _native_adaptive_mean)
 
 
 def _define_max_pool(rank: int, kernel: Callable) -> None:

@@ -99,7 +99,7 @@ def _layers(
     return x, tuple(np.stack(each) for each in zip(*finals, strict=True))
 
 
-def _checked(x: Tensor, states: Sequence[Tensor], params: Sequence, layers: int, directions: int, name: str) -> tuple:
+def _check_arguments(x: Tensor, states: Sequence[Tensor], params: Sequence, layers: int, directions: int, name: str) -> tuple:
     cells = [unwrapped(each, CellParams, name) for each in params]
     if len(cells) != layers * directions:
         raise RuntimeError(
@@ -119,7 +119,7 @@ def _over_sequence(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Run over an input (time, batch, features), or (batch, time, features) if `batch_first`."""
     directions = 2 if bidirectional else 1
-    x, arrays, cells = _checked(input, states, params, layers, directions, name)
+    x, arrays, cells = _check_arguments(input, states, params, layers, directions, name)
     if x.ndim != 3:
         raise RuntimeError(f"{name}: expected an input of 3 dimensions, got {x.ndim}")
     x = x.swapaxes(0, 1) if batch_first else x
@@ -140,7 +140,7 @@ def _over_packed(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Run over the data of a packed sequence."""
     directions = 2 if bidirectional else 1
-    x, arrays, cells = _checked(data, states, params, layers, directions, name)
+    x, arrays, cells = _check_arguments(data, states, params, layers, directions, name)
     sizes = [int(each) for each in batch_sizes.tolist()]
     is_falling = all(first >= second > 0 for first, second in zip(sizes, sizes[1:], strict=False))
     if not sizes or not is_falling or sum(sizes) != len(x) or sizes[0] > arrays[0].shape[1]:

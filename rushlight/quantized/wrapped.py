@@ -120,7 +120,7 @@ class WrappedWeight(Tensor):
 
     def __deepcopy__(self, memo: dict) -> Any:
         if id(self) not in memo:
-            memo[id(self)] = rebuilt(type(self), _copied(self._parts()), hasattr(self, "_is_param"))
+            memo[id(self)] = rebuilt(type(self), _clone_tensors(self._parts()), hasattr(self, "_is_param"))
         return memo[id(self)]
 
 
@@ -132,7 +132,7 @@ def rebuilt(kind: type, parts: Sequence[Any], is_parameter: bool) -> Any:
     return made
 
 
-def _copied(parts: Sequence[Any]) -> list:
+def _clone_tensors(parts: Sequence[Any]) -> list:
     return [part.clone() if isinstance(part, Tensor) else part for part in parts]
 
 
@@ -148,7 +148,7 @@ def _same(self: WrappedWeight) -> WrappedWeight:
 
 
 def _clone(self: WrappedWeight, *, memory_format: Any = None) -> WrappedWeight:
-    return type(self)(*_copied(self._parts()))
+    return type(self)(*_clone_tensors(self._parts()))
 
 
 def _empty(self: WrappedWeight, *, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:

@@ -33,12 +33,12 @@ derivative(
 )
 
 
-def _overwritten(grad, indices, accumulate):
+def _zero_overwritten(grad, indices, accumulate):
     return grad if accumulate else aten.index_put(grad, indices, grad.new_zeros(()))
 
 
 for _name in ("index_put", "index_put_"):
-    derivative(_name, self=_overwritten, values=lambda grad, indices: aten.index.Tensor(grad, indices))
+    derivative(_name, self=_zero_overwritten, values=lambda grad, indices: aten.index.Tensor(grad, indices))
 
 
 

@@ -22,7 +22,7 @@ def _sum(grad, self_sizes, dim, keepdim):
 derivative("sum.dim_IntList", self=_sum)
 
 
-def _shifted(value: Tensor, axis: int, step: int) -> Tensor:
+def _shift_with_ones(value: Tensor, axis: int, step: int) -> Tensor:
     """`value` shifted along `axis` by `step`, with ones shifted in."""
     size = value.size(axis)
     count = min(abs(step), size)
@@ -32,10 +32,10 @@ def _shifted(value: Tensor, axis: int, step: int) -> Tensor:
 
 def product_before(value: Tensor, axis: int, direction: int) -> Tensor:
     """For each position, the product of all values before it (direction 1) or after it (-1), in log2(size) steps."""
-    product = _shifted(value, axis, direction)
+    product = _shift_with_ones(value, axis, direction)
     step = 1
     while step < value.size(axis):
-        product = product * _shifted(product, axis, direction * step)
+        product = product * _shift_with_ones(product, axis, direction * step)
         step *= 2
     return product
 

@@ -73,14 +73,14 @@ class Flow(Statements):
         results = [each for _, each in parts if each is not None]
         variables: list[str | None] = []
         for place, value in enumerate(node.outputs):
-            self.values[value], variable = self._merged(value, [each[place] for each in results])
+            self.values[value], variable = self._merge_branch_results(value, [each[place] for each in results])
             variables.append(variable)
             if variable is not None:
                 self.emit(f"{representation(value.type)} {variable}{{}};", f"(void){variable};")
         for lines, found in parts:
             if found is not None:
                 self._assign(node.outputs, variables, found, lines)
-        self.emit(f"if ({test}) {{", *_indented(parts[0][0]), "} else {", *_indented(parts[1][0]), "}")
+        self.emit(f"if ({test}) {{", *_indent(parts[0][0]), "} else {", *_indent(parts[1][0]), "}")
         self.ended = not results
 
     def _write_taken(self, node: Node, block: Block) -> None:
@@ -97,7 +97,7 @@ class Flow(Statements):
             return found
         return Operand(kind, found.kind, found.text, found.value, found.list, found.path)
 
-    def _merged(self, value: Value, options: list[Operand]) -> tuple[Operand, str | None]:
+    def _merge_branch_results(self, value: Value, options: list[Operand]) -> tuple[Operand, str | None]:
         """The merged result of branches, and the variable that holds it, if it needs one."""
         if not options:
             return Operand(value.type, value=None), None
@@ -134,7 +134,7 @@ class Flow(Statements):
             raise Unsupported("a loop that carries a module")
         carried = block.inputs[1:]
         if node not in self.plan.kinds:
-            self._widen(node, initial)
+            self._simulate_iterations(node, initial)
         for value, each in zip(carried, initial, strict=True):
             self.plan.note((value, "carried"), each.kind)
         limit, condition = self.operand(node.input(0)), self.operand(node.input(1))
@@ -146,7 +146,7 @@ class Flow(Statements):
                 return
         raise Unsupported("a loop whose sizes never settle")
 
-    def _widen(self, node: Node, initial: list[Operand]) -> None:
+    def _simulate_iterations(self, node: Node, initial: list[Operand]) -> None:
         """Simulate the first iterations, so that sizes that change between iterations get consistent examples."""
         self.plan.kinds[node] = Kind()
         carried, found = node.blocks[0].inputs[1:], [each.kind for each in initial]
@@ -233,14 +233,14 @@ class Flow(Statements):
             return False
         self.emit(f"bool {again} = {first};", f"const int64_t limit_{again} = {limit};")
         self.emit(
-            f"for (int64_t {names[0]} = 0; {again} && {names[0]} < limit_{again}; ++{names[0]}) {{", *_indented(inner), "}"
+            f"for (int64_t {names[0]} = 0; {again} && {names[0]} < limit_{again}; ++{names[0]}) {{", *_indent(inner), "}"
         )
         for value, inside in zip(node.outputs, carried, strict=True):
             self.values[value] = self.values[inside]
         return True
 
 
-def _indented(lines: list[str]) -> list[str]:
+def _indent(lines: list[str]) -> list[str]:
     return [f"  {line}" for line in lines]
 
 

@@ -88,12 +88,13 @@ class DirectForm:
         if isinstance(argument, Tensor):
             opened = self.dims.get(place, {})
             sizes = [
-                self._open(program, opened[dim], size) if dim in opened else size for dim, size in enumerate(argument.shape)
+                self._make_symbol(program, opened[dim], size) if dim in opened else size
+                for dim, size in enumerate(argument.shape)
             ]
             return program.kind_of(argument, kind, number, sizes), place + count
         return program.kind_of(argument, kind, number), place + count
 
-    def _open(self, program: Program, name: str, size: int) -> Size:
+    def _make_symbol(self, program: Program, name: str, size: int) -> Size:
         least = self.bounds.get(name, (0, None))[0]
         return program.plan.symbol(name, size, [value for value in (0, 1) if value >= (least or 0)])
 
@@ -129,14 +130,14 @@ class DirectForm:
         try:
             results = self._run(program)
             kept = self._store_attributes(program, states)
-            parts, called = self._flattened(program, results)
+            parts, called = self._flatten_results(program, results)
             found = self._deliver(program, parts, called)
         except Unsupported as error:
             raise NotExportable(f"{method} cannot be exported: {error}") from error
         checks: list[str] = []
         self._check_arguments(program, names, checks)
         lines = ["(void)inputs, (void)outputs;", *checks, "tensors run(self);"]
-        lines += self._taken(program, names)
+        lines += self._declare_arguments(program, names)
         lines += self._union_checks(program, names)
         lines += [self._state_line(states, attribute) for attribute in program.attributes.values()]
         lines += ['if (run.status) return run.at("");', *program.lines, *kept, "return ok;"]
@@ -146,7 +147,7 @@ class DirectForm:
         model.forms.append(f"int {function}(model_handle& self, const value* inputs, value* outputs) {{\n{body}\n}}")
         return found
 
-    def _taken(self, program: Program, names: Sequence[str]) -> list[str]:
+    def _declare_arguments(self, program: Program, names: Sequence[str]) -> list[str]:
         lines = []
         for number in range(self.first, len(names)):
             value = self.graph.inputs[number]
@@ -154,7 +155,8 @@ class DirectForm:
             if operand.text is None:
                 continue
             kind = representation(operand.type)
-            lines += [f"const {kind} x{number} = {_read(f'inputs[{number - self.first}]', kind)};", f"(void)x{number};"]
+            argument = _convert_argument(f"inputs[{number - self.first}]", kind)
+            lines += [f"const {kind} x{number} = {argument};", f"(void)x{number};"]
         for number in range(len(names), len(self.arguments)):
             operand = program.values[self.graph.inputs[number]]
             if operand.text is not None:
@@ -175,7 +177,7 @@ class DirectForm:
     @staticmethod
     def _state_line(states: States, attribute) -> str:
         kind = representation(attribute.type)
-        return f"{kind} {attribute.variable} = {_read(f'self.states[{states.number(attribute.path)}].now', kind)};"
+        return f"{kind} {attribute.variable} = {_convert_argument(f'self.states[{states.number(attribute.path)}].now', kind)};"
 
     @staticmethod
     def _store_attributes(program: Program, states: States) -> list[str]:
@@ -198,7 +200,7 @@ class DirectForm:
 
     # Results
 
-    def _flattened(self, program: Program, results: list[Operand]) -> tuple[list[Operand], list[str]]:
+    def _flatten_results(self, program: Program, results: list[Operand]) -> tuple[list[Operand], list[str]]:
         """The results, with the elements of a tuple as separate results."""
         if len(results) != 1 or not isinstance(results[0].type, types.TupleType):
             return results, ["result"] if len(results) == 1 else [f"result_{number}" for number in range(len(results))]
@@ -229,7 +231,7 @@ class DirectForm:
         return found
 
 
-def _read(value: str, kind: str) -> str:
+def _convert_argument(value: str, kind: str) -> str:
     """Convert a value of the C interface to a C++ type."""
     numbers = {"int64_t": f"{value}.as.integer", "double": f"{value}.as.real", "bool": f"{value}.as.integer != 0"}
     return numbers.get(kind, f"run.taken_from({value})")

@@ -44,7 +44,7 @@ class Language(Typed):
 
     def write_language(self, node: Node) -> None:
         """Write a node that involves no tensors."""
-        if self._folded(node):
+        if self._fold_constant(node):
             return
         first = node.input().type if node.inputs else None
         first = first.element if isinstance(first, types.OptionalType) else first
@@ -72,7 +72,7 @@ class Language(Typed):
             if any(holds_tensors(part) for part in parts):
                 raise Unsupported(f"{node.kind} of a {value.type}, whose items are compared")
 
-    def _folded(self, node: Node) -> bool:
+    def _fold_constant(self, node: Node) -> bool:
         """Constant-fold an operator; False where it must run later, also where it fails now."""
         if len(node.outputs) != 1 or not node.inputs or not all(self.operand(value).is_known for value in node.inputs):
             return False
@@ -222,9 +222,9 @@ class Language(Typed):
             self.check(node)
         if _SCALARS.get(result.type) != result_kind(op, variables):
             raise Unsupported(f"{node.kind} with a result of type {result.type}")
-        self.bind(result, value, self._sized(node, result, op, operands))
+        self.bind(result, value, self._size_of_result(node, result, op, operands))
 
-    def _sized(self, node: Node, result: Value, op: str, operands: Sequence[Operand]) -> Kind | None:
+    def _size_of_result(self, node: Node, result: Value, op: str, operands: Sequence[Operand]) -> Kind | None:
         """The size expression of an int."""
         sizes = [each.kind.size for each in operands]
         known = _SIZED.get(op)
@@ -321,7 +321,7 @@ class Language(Typed):
         self.check(node)
         return True
 
-    def _uninitialized(self, node: Node) -> bool:
+    def _bind_uninitialized(self, node: Node) -> bool:
         self.values[node.output] = Operand(node.output.type, PLAIN, value=UNDEFINED)
         return True
 
@@ -432,7 +432,7 @@ SPECIAL = {
     "aten::__isnot__": Language._same,
     "prim::isinstance": Language._is_instance,
     "prim::RaiseException": Language._raise,
-    "prim::Uninitialized": Language._uninitialized,
+    "prim::Uninitialized": Language._bind_uninitialized,
     "aten::format": Language._format,
     "aten::percentFormat": Language._percent,
     "prim::min": Language._extreme,

@@ -126,13 +126,13 @@ def _chain(graph: Graph, node: Node, choices: Sequence[Choice]) -> Node:
         if len(choices) > 1:
             results: Sequence[Value] = _chain(graph, node, choices[1:]).outputs
         else:
-            results = _raised(graph, node, other)
+            results = _insert_raise(graph, node, other)
     for value in results:
         other.add_output(value)
     return branch
 
 
-def _raised(graph: Graph, node: Node, block: Block) -> list[Value]:
+def _insert_raise(graph: Graph, node: Node, block: Block) -> list[Value]:
     """Raise as for a key that no module has; returns placeholders for the results."""
     texts = [f"nothing has this method {node['name']!r}: the index or key is out of range", "IndexError"]
     message = [graph.insert("prim::Constant").set("value", text).output.set_type(types.STRING) for text in texts]

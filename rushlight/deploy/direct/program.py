@@ -134,10 +134,10 @@ class Program(Tensors):
             self.plan.note((id(owner), name), item.kind)
             self.emit(f"{attribute.variable} = {self.spelled(item, attribute.type)};")
             return
-        self.plan.note((given.type, name), self._declared(given.type, name, item))
+        self.plan.note((given.type, name), self._kind_of_attribute(given.type, name, item))
         self.emit(f"{self.boxed(given)}.as.list->items[{list(given.type.attributes).index(name)}] = {self.boxed(item)};")
 
-    def _declared(self, owner: types.ClassType, name: str, item: Operand) -> Kind:
+    def _kind_of_attribute(self, owner: types.ClassType, name: str, item: Operand) -> Kind:
         """The kind of a value stored in an attribute, with ints as symbols, because they differ between objects."""
         kind = owner.attributes[name].type
         return item.kind if item.kind != PLAIN else kind_of_type(kind, self.plan, (owner, name))

@@ -76,7 +76,7 @@ class Tensors(Language):
         if kind in _PASSED:
             self.values[node.output] = self.operand(node.input())
         elif kind in READS or kind == "aten::ScalarImplicit":
-            self._read(node)
+            self._emit_item(node)
         elif self._query(node):
             return
         elif kind in ("aten::cat", "aten::stack", "aten::concat") and self._concatenate(node):
@@ -170,7 +170,7 @@ class Tensors(Language):
 
     # Elements
 
-    def _read(self, node: Node) -> None:
+    def _emit_item(self, node: Node) -> None:
         (given,) = self.settle(node.input())
         kind = node.output.type
         word = {types.INT: "integer_in", types.FLOAT: "real_in_item", types.BOOL: "truth_in"}.get(kind, "item")
@@ -267,7 +267,7 @@ class Tensors(Language):
         if shape is None:
             raise Unsupported(f"{node.kind} of a tensor of unknown dtype")
         if node.kind in _ALWAYS:
-            return self._moved(node, shape)
+            return self._kind_of_run_time_part(node, shape)
         if node.kind in _PARTS:
             return self._parts_of(node, shape)
         found = self._kinds(node, self._operator_arguments(node))[0]
@@ -275,7 +275,7 @@ class Tensors(Language):
             raise Unsupported(f"{node.kind} with a result that is no tensor")
         return found
 
-    def _moved(self, node: Node, shape: Shape) -> Kind:
+    def _kind_of_run_time_part(self, node: Node, shape: Shape) -> Kind:
         """The kind of a part at a position known only at run time."""
         dim = self.known(node.input(1))
         if dim is MISSING or not -len(shape.sizes) <= dim < len(shape.sizes):

@@ -57,11 +57,11 @@ class FoldedGraphModule(GraphModule):
             return
         values = self.const_subgraph_module()
         if isinstance(values, tuple):
-            setattr(self, self.fx_const_folded_attrs_name, ParameterList([self._held(value) for value in values]))
+            setattr(self, self.fx_const_folded_attrs_name, ParameterList([self._to_parameter(value) for value in values]))
         else:
-            setattr(self, self.fx_const_folded_attrs_name, self._held(values))
+            setattr(self, self.fx_const_folded_attrs_name, self._to_parameter(values))
 
-    def _held(self, value: Any) -> Any:
+    def _to_parameter(self, value: Any) -> Any:
         if not isinstance(value, Tensor):
             return value
         value = value.detach().to(self.device_for_folded_attrs).requires_grad_(value.requires_grad)

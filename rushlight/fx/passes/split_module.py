@@ -97,7 +97,7 @@ class _Splitter:
 
     def split(self, keeps_order: bool, names: dict[str, str]) -> GraphModule:
         self._connect()
-        ordered = self._ordered(keeps_order)
+        ordered = self._sort_topologically(keeps_order)
         for partition in ordered:
             self._fill(partition, names)
         outer, owned = Graph(), {}
@@ -137,7 +137,7 @@ class _Splitter:
                     user.dependencies[maker.name] = None
                     maker.dependents[user.name] = None
 
-    def _ordered(self, keeps_order: bool) -> list[Partition]:
+    def _sort_topologically(self, keeps_order: bool) -> list[Partition]:
         """Return the partitions, each after those that it depends on."""
         waiting = {name: len(partition.dependencies) for name, partition in self.partitions.items()}
         ready = [name for name, count in waiting.items() if not count]

@@ -85,7 +85,7 @@ class AttentionWriter:
         values."""
         self.note_status(score.body)
         place = "auto lane, " + ", ".join(f"[[maybe_unused]] long {variable}" for variable in score.variables)
-        seen = _seen(score.body, self.template.parameters["scores"])
+        seen = _visibility_condition(score.body, self.template.parameters["scores"])
         packed = _read_along_keys(score, self.template.parameters["scores"])
         seen = None if seen is None or any(node in packed for node in walk(seen)) else seen
         functions = [
@@ -132,7 +132,7 @@ def _read_along_keys(score: Pointwise, scores: str) -> dict[Load, int]:
     return {load: number for number, load in enumerate(found)}
 
 
-def _seen(body: Value, scores: str) -> Value | None:
+def _visibility_condition(body: Value, scores: str) -> Value | None:
     """The condition under which a score's function is not -inf, if it does not depend on the score; else None."""
     if not isinstance(body, Call) or body.name != "where":
         return None

@@ -40,7 +40,7 @@ def needs_branches(body: Value, column: Var) -> bool:
     for node in walk(body):
         if isinstance(node, IndexValue) and (stride_along(node.index, column) is None or _contains(node.index, places)):
             return True
-        if isinstance(node, Load) and _contains(node.index, places) and _collected(node.index, places, column) is None:
+        if isinstance(node, Load) and _contains(node.index, places) and _split_linear_index(node.index, places, column) is None:
             return True
         if isinstance(node, Masked) and depends_on(node.mask, column):
             return True
@@ -68,7 +68,7 @@ def _contains(index: Expr, variables: set[Var]) -> bool:
     return any(index.contains(variable) for variable in variables)
 
 
-def _collected(index: Expr, variables: set[Var], column: Var) -> tuple[Expr, Size, dict[Var, Size]] | None:
+def _split_linear_index(index: Expr, variables: set[Var], column: Var) -> tuple[Expr, Size, dict[Var, Size]] | None:
     """Split an index into a first position, a stride along `column`, and a stride along each variable; None if it is not
     linear."""
     own = [variable for variable in variables if index.contains(variable)]
@@ -153,7 +153,7 @@ class StatementWriter:
         if isinstance(value, Indirect):
             return self._indirect(value)
         if isinstance(value, Masked):
-            return self._masked(value)
+            return self._emit_masked(value)
         if isinstance(value, Search):
             return self._search(value)
         return self._call(value)
@@ -173,7 +173,7 @@ class StatementWriter:
         if local is not None:
             return local
         if self.lane != SCALAR and _contains(value.index, self.looked_up):
-            found = _collected(value.index, self.looked_up, self.column)
+            found = _split_linear_index(value.index, self.looked_up, self.column)
             if found is not None:  # without strides the lanes are scalars
                 return self._collect(value.buffer, *found)
         stride = stride_along(value.index, self.column)
@@ -232,7 +232,7 @@ class StatementWriter:
         side = "true" if value.right else "false"
         return self.bind(f"rl::search<{side}>({self.lane}, {row}, {sizes}, {self.write(value.value)}, status)")
 
-    def _masked(self, value: Masked) -> str:
+    def _emit_masked(self, value: Masked) -> str:
         mask = self._scalar(value.mask)
         name = self._fresh_name()
         self.lines.append(f"{self._indent}auto {name} = {self.lane}.broadcast({literal(0, value.dtype)});")

@@ -64,12 +64,12 @@ def module_text(lowered: LoweredGraph, program: Program) -> str:
     own = [view for view in lowered.outputs if view.buffer in program.outputs]
     return _TEXT.format(
         source=_literal(program.source),
-        arguments=_listed([argument(buffer) for buffer in [*lowered.inputs, *program.constants]]),
+        arguments=_list_literal([argument(buffer) for buffer in [*lowered.inputs, *program.constants]]),
         constants=len(program.constants),
         kept=[*map(nbytes, program.folded), *(evaluate(operand.nbytes, hints) for operand in program.packed)],
         passing_bytes=program.passing_bytes,
         outputs=[nbytes(buffers[name]) for name in program.outputs],
-        results=_listed([result(view) for view in own]),
+        results=_list_literal([result(view) for view in own]),
         sizes=list(hints.values()),
     )
 
@@ -81,5 +81,5 @@ def _literal(source: str) -> str:
     return f"r'''\n{source}'''.lstrip()"
 
 
-def _listed(items: list[str]) -> str:
+def _list_literal(items: list[str]) -> str:
     return "".join(f"\n        {item}," for item in items) + ("\n    " if items else "")

@@ -134,7 +134,7 @@ class ScatterKernel(LoopKernel):
         lines: list[str] = []
         for number, position in enumerate(self.loop.positions):
             place = writer.write(position.value)
-            lines += [*writer.lines, _checked(number, position, place)]
+            lines += [*writer.lines, _check_index(number, position, place)]
             writer.lines = []
         return lines
 
@@ -145,13 +145,13 @@ class ScatterKernel(LoopKernel):
         known = {position.variable: Var(f"place{number}", position.size) for number, position in enumerate(loop.positions)}
         target = f"{self.pointer(self.name, True)} + {to_cpp(loop.place.substitute(known))}"
         if loop.mode != "store":
-            value = self._combined(f"{lane}.load({target})", value)
+            value = self._combine_values(f"{lane}.load({target})", value)
         lines = [*writer.lines, f"{lane}.store({target}, {value});"]
         if inner is None:
             return lines
         return [f"rl::for_each({size_text(inner.extent)}, [&](auto lane, long {inner}) {{", *indented(lines), "});"]
 
-    def _combined(self, present: str, value: str) -> str:
+    def _combine_values(self, present: str, value: str) -> str:
         kind = self.loop.dtype
         name = (COMBINE_BOOLEANS if kind is bool_ else COMBINE)[self.loop.mode]
         if name in INFIX and kind.is_floating_point:
@@ -173,7 +173,7 @@ class ScatterIntoBase(ScatterKernel):
         return ["if (__atomic_load_n(status, __ATOMIC_RELAXED) == 0) {", *indented(lines), "}"]
 
 
-def _checked(number: int, position: Position, value: str) -> str:
+def _check_index(number: int, position: Position, value: str) -> str:
     wrap = "true" if position.wrap else "false"
     return f"const long place{number} = rl::checked_index<{wrap}>({value}, {size_text(position.size)}, status);"
 

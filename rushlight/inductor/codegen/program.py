@@ -266,12 +266,12 @@ class ProgramWriter:
 
     def _fold(self, program: Program) -> str:
         declared: list[str] = []
-        names = self._kept([*program.constants, *program.folded], declared)
+        names = self._declare_constants([*program.constants, *program.folded], declared)
         return self._function("fold", declared, [line for call in self._calls(names, constant=True) for line in call])
 
     def _pack(self, program: Program) -> str:
         declared: list[str] = []
-        names = self._kept([*program.constants, *program.folded, *program.packed], declared)
+        names = self._declare_constants([*program.constants, *program.folded, *program.packed], declared)
         names |= self._passing(program, f"buffers[{program.kept - 1}]", declared)
         return self._function("pack", declared, [line for operand in program.packed for line in self._packing(operand, names)])
 
@@ -279,7 +279,7 @@ class ProgramWriter:
         """Declare values that are computed only for packing: they all are at the start of slot `panels`."""
         return {buffer.name: self._declare(buffer.name, address, lines) for buffer in program.passing}
 
-    def _kept(self, kept: list[Buffer | PackedOperand], lines: list[str]) -> dict[str, str]:
+    def _declare_constants(self, kept: list[Buffer | PackedOperand], lines: list[str]) -> dict[str, str]:
         """Declare constants, and folded and packed ones."""
         return {item.name: self._declare(item.name, f"buffers[{index}]", lines) for index, item in enumerate(kept)}
 
@@ -393,11 +393,11 @@ class ProgramWriter:
 
     def _declare(self, name: str, address: str, lines: list[str]) -> str:
         kind = self.packed[name].element if name in self.packed else c_type(self.buffers[name].layout.dtype)
-        called = self._called(name)
+        called = self._choose_name(name)
         lines.append(f"{kind}* {called} = ({kind}*){address};")
         return called
 
-    def _called(self, name: str) -> str:
+    def _choose_name(self, name: str) -> str:
         """A buffer's C++ name: its graph name, unless that has another meaning in the text; users may choose such names."""
         taken, called = {*self.symbols.names, *self.functions, *_OWN_NAMES}, name
         while called in taken or called in CPP_WORDS or called != name and called in self.buffers:

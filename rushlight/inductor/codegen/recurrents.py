@@ -59,7 +59,7 @@ class RecurrentWriter:
         self.kernel.work = as_size(self.kernel.work + 2 * parameters["gates"] * steps * batch * hidden * hidden)
         return [texts(steps, batch, hidden), "true" if parameters["reverse"] else "false"]
 
-    def _given(self, member: TemplateBuffer, *names: str) -> list[str]:
+    def _operand_pointers(self, member: TemplateBuffer, *names: str) -> list[str]:
         """The addresses of operands; null if there is none."""
         operands = member.operands
         return [self.pointer_to(operands[name]) if name in operands else "nullptr" for name in names]
@@ -73,8 +73,8 @@ class RecurrentWriter:
         to_state = as_size((1 + parameters["apart"]) * into)
         carried = f"{out} + {size_text(as_size(to_state + cells))}" if parameters["carries"] else "nullptr"
         return [
-            *self._begin_pass(member), *self._given(member, "grad_output", "grad_state", "grad_cell"), panels,
-            *self._given(member, "state", "cell", "output", "workspace"), out, into_hidden,
+            *self._begin_pass(member), *self._operand_pointers(member, "grad_output", "grad_state", "grad_cell"), panels,
+            *self._operand_pointers(member, "state", "cell", "output", "workspace"), out, into_hidden,
             f"{out} + {size_text(to_state)}", carried,
         ]  # fmt: skip
 
@@ -83,7 +83,7 @@ class RecurrentWriter:
         parameters = member.parameters
         steps, batch, hidden = (parameters[size] for size in ("steps", "batch", "hidden"))
         outputs, cells = as_size(steps * batch * hidden), as_size(batch * hidden)
-        begin, (gates, *given) = self._begin_pass(member), self._given(member, "gates", "state", "cell", "bias")
+        begin, (gates, *given) = self._begin_pass(member), self._operand_pointers(member, "gates", "state", "cell", "bias")
         out, has_cell = self.pointer(member.name, write=True), "cell" in member.operands
         workspace = as_size(outputs + cells) if has_cell else outputs
         return [

@@ -56,7 +56,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
         """The translation unit."""
         regions = [self._region(number, region) for number, region in enumerate(self.program.regions)]
         inputs = list(self._inputs())
-        kept, prepared = self._kept(), self._prepare()
+        kept, prepared = self._declare_constants(), self._prepare()
         if self.is_kept:
             first = ["char* const kept = (char*)buffers[2];", "(void)kept; (void)threads;", *kept]
         else:
@@ -129,7 +129,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
         else:
             yield f"const {SCALARS[var.kind.name]} {var} = {cell}{' != 0' if var.kind == BOOL else ''};"
 
-    def _kept(self) -> list[str]:
+    def _declare_constants(self) -> list[str]:
         """Declare the addresses of regions' constant inputs, and of the folded and packed ones."""
         lines = []
         for number, region in enumerate(self.program.regions):
@@ -175,7 +175,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
                 yield f"{cell} = 0;"
             elif isinstance(kind, TensorOf):
                 yield f"if ({operand}) {{"
-                yield from self._copied(f"(({declared(kind)}){cell})", TensorOf(kind.dtype, kind.size), str(operand), kind)
+                yield from self._copy_tensor(f"(({declared(kind)}){cell})", TensorOf(kind.dtype, kind.size), str(operand), kind)
                 yield "}"
             elif isinstance(kind, ListOf):
                 depth, element = _nesting(kind)
@@ -210,7 +210,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
         for statement in statements:
             yield from _WRITERS[type(statement)](self, statement)
 
-    def _indented(self, statements: Sequence[Statement]) -> Iterator[str]:
+    def _indent_block(self, statements: Sequence[Statement]) -> Iterator[str]:
         return (f"  {line}" for line in self._block(statements))
 
     def _compute(self, statement: Compute) -> Iterator[str]:
@@ -230,10 +230,10 @@ class StructuredWriter(ListWriter, MemoryWriter):
         for var, _, _ in statement.results:
             yield f"{declared(var.kind)} {var}{' = nullptr' if isinstance(var.kind, TensorOf | ListOf) else ' = 0'};"
         yield f"if ({self._text(statement.condition)}) {{"
-        yield from self._indented(statement.then)
+        yield from self._indent_block(statement.then)
         yield from (f"  {line}" for line in self._assignments([(var, then) for var, then, _ in statement.results]))
         yield "} else {"
-        yield from self._indented(statement.otherwise)
+        yield from self._indent_block(statement.otherwise)
         yield from (f"  {line}" for line in self._assignments([(var, other) for var, _, other in statement.results]))
         yield "}"
 
@@ -250,7 +250,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
         yield f"for (int64_t {round_} = 0; {round_} < {self._text(statement.limit)} && {going}; ++{round_}) {{"
         yield f"  const int64_t {statement.counter} = {round_};"
         yield f"  (void){statement.counter};"
-        yield from self._indented(statement.body)
+        yield from self._indent_block(statement.body)
         yield f"  {going} = {self._text(statement.next_condition)};"
         yield from (f"  {line}" for line in self._carry(statement))
         yield "}"
@@ -283,26 +283,27 @@ class StructuredWriter(ListWriter, MemoryWriter):
                 held = self._temporary("held")
                 yield f"char* const {held} = {following} ? {staged} : nullptr;"
                 yield f"if ({held}) {{"
-                yield from self._copied(staged, whole, str(following), following.kind)
+                yield from self._copy_tensor(staged, whole, str(following), following.kind)
                 yield "}"
                 sources[var] = (held, whole)
         for var, following in pairs:
             source, kind = sources[var]
             if following in fresh:
-                yield from self._copied(places[var], var.kind, source, kind)
+                yield from self._copy_tensor(places[var], var.kind, source, kind)
                 yield f"{var} = ({declared(var.kind)}){places[var]};"
             elif isinstance(following, Null):
                 yield f"{var} = nullptr;"
             else:
                 yield f"if ({source}) {{"
-                yield from self._copied(places[var], var.kind, source, kind)
+                yield from self._copy_tensor(places[var], var.kind, source, kind)
                 yield f"  {var} = ({declared(var.kind)}){places[var]};"
                 yield f"}} else {var} = nullptr;"
 
 
 _WRITERS = {
-    Compute: StructuredWriter._compute, Run: StructuredWriter._run, View: StructuredWriter._view, Read: StructuredWriter._read,
-    Call: StructuredWriter._call, Write: StructuredWriter._write, Copy: StructuredWriter._copy, Stop: StructuredWriter._stop,
+    Compute: StructuredWriter._compute, Run: StructuredWriter._run, View: StructuredWriter._view,
+    Read: StructuredWriter._emit_read, Call: StructuredWriter._call, Write: StructuredWriter._write,
+    Copy: StructuredWriter._copy, Stop: StructuredWriter._stop,
     Branch: StructuredWriter._branch, Repeat: StructuredWriter._repeat,
 }  # fmt: skip
 

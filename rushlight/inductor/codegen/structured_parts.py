@@ -72,7 +72,7 @@ class Parts:
         needs_cast = isinstance(wanted, Scalar) and isinstance(operand.kind, Scalar) and operand.kind != wanted
         return f"({SCALARS[wanted.name]}){operand}" if needs_cast else str(operand)
 
-    def _copied(self, place: str, to: TensorOf, source: str, kind: TensorOf) -> Iterator[str]:
+    def _copy_tensor(self, place: str, to: TensorOf, source: str, kind: TensorOf) -> Iterator[str]:
         """Copy a tensor from `source` to `place`; both have the same dtype and size, and may be strided."""
         if to.strides is None and kind.strides is None:
             yield f"memmove({place}, {source}, {to.nbytes}L);"

@@ -110,12 +110,12 @@ def conj(graph, self):
 @complex_rule("cat")
 def cat(graph, tensors, dim=0):
     boxes = _both(graph, *tensors)
-    sized = [_expanded(graph, box) for box in boxes]
+    sized = [_expand_imaginary(graph, box) for box in boxes]
     rule = LOWERINGS[aten("cat")]
     return ComplexBox(rule(graph, [box.real for box in sized], dim), rule(graph, [box.imag for box in sized], dim))
 
 
-def _expanded(graph: GraphBuilder, box: ComplexBox) -> ComplexBox:
+def _expand_imaginary(graph: GraphBuilder, box: ComplexBox) -> ComplexBox:
     """Expand the imaginary part to the box's sizes: that of a converted real tensor is a single number."""
     imag = LOWERINGS[aten("expand")](graph, box.imag, box.real.size)
     return ComplexBox(box.real, imag, box.pairs)
@@ -139,7 +139,7 @@ def constant_pad_nd(graph, self, pad, value=0):
 @complex_rule("_to_copy")
 def to_copy(graph, self, *, dtype=None, **options):
     if dtype is None or dtype.is_complex:
-        return _expanded(graph, as_complex(graph, self, dtype or self.dtype))
+        return _expand_imaginary(graph, as_complex(graph, self, dtype or self.dtype))
     return pointwise.to_copy(graph, self.real, dtype=dtype)
 
 

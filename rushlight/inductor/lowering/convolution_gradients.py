@@ -73,7 +73,7 @@ def _by_transposing(graph, grad: TensorBox, weight: TensorBox, size: tuple, geom
     ways = zip(weight.size[2:], geometry.padding, geometry.dilation, strict=True)
     border = [spread * (kernel - 1) - pad for kernel, pad, spread in ways]
     if all(step == 1 for step in geometry.stride) and min(border) >= 0:
-        flipped, ones = _flipped(weight, geometry.groups), geometry.stride
+        flipped, ones = _flip_weight(weight, geometry.groups), geometry.stride
         return plain_convolution(graph, grad, flipped, None, ones, border, geometry.dilation, geometry.groups)
     missing = []
     for extent, out, rest, step, pad in zip(
@@ -85,7 +85,7 @@ def _by_transposing(graph, grad: TensorBox, weight: TensorBox, size: tuple, geom
     )
 
 
-def _flipped(weight: TensorBox, groups: int) -> TensorBox:
+def _flip_weight(weight: TensorBox, groups: int) -> TensorBox:
     """The weight for the backward convolution, flipped and transposed: [C, O / g, ...]."""
     outputs, channels, *kernel = weight.size
     each = outputs // groups

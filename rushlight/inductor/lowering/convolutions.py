@@ -32,18 +32,18 @@ def convolution(graph, input, weight, bias, stride, padding, dilation, groups):
     elif has_narrow_groups(weight, groups):
         made = _narrow_groups(graph, input, weight, shape, (images, out_height, out_width, outputs))
     elif groups > 1 or has_one_filter(weight):
-        made = _grouped(graph, input, weight, shape, (images, outputs, out_height, out_width))
+        made = _lower_grouped(graph, input, weight, shape, (images, outputs, out_height, out_width))
     else:
         made = _channels_last(graph, input, weight, shape, (images, out_height, out_width, outputs))
     result = made if bias is None else add(graph, made, bias.reshape((1, outputs, 1, 1)))
     if graph.consumers == 1 and graph.is_constant(weight) and (bias is None or graph.is_constant(bias)):
-        graph.scaled_forms[result] = lambda scale: _scaled(
+        graph.scaled_forms[result] = lambda scale: _fold_scale(
             graph, scale, input, weight, bias, stride, padding, dilation, groups
         )
     return result
 
 
-def _scaled(graph, scale: TensorBox, input, weight, bias, *rest) -> TensorBox:
+def _fold_scale(graph, scale: TensorBox, input, weight, bias, *rest) -> TensorBox:
     """The convolution times a constant per output channel, folded into weight and bias."""
     weight = graph.realize(mul_boxes(graph, weight, scale.reshape((weight.size[0], 1, 1, 1))))
     if bias is not None:
@@ -119,7 +119,7 @@ def as_channels_last(box: TensorBox) -> TensorBox:
     return box.view((images, height, width, channels), lambda index: [index[0], index[3], index[1], index[2]])
 
 
-def _grouped(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: tuple) -> TensorBox:
+def _lower_grouped(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: tuple) -> TensorBox:
     operands = {"input": contiguous_operand(graph, input), "weight": contiguous_operand(graph, weight)}
     _, group_channels, kernel_height, kernel_width = weight.size
     return graph.template(

@@ -45,7 +45,7 @@ def _root(graph: GraphBuilder, total: TensorBox, p: float) -> TensorBox:
     return graph.elementwise("pow", total.dtype, total.dtype, total, 1 / p)
 
 
-def _stacked(box: TensorBox, batch: tuple) -> Callable[[Index, Expr, Expr], Value]:
+def _make_coordinate_reader(box: TensorBox, batch: tuple) -> Callable[[Index, Expr, Expr], Value]:
     """A function for a point's coordinate in a broadcast stack of matrices."""
     extra = len(batch) - (len(box.size) - 2)
 
@@ -56,7 +56,7 @@ def _stacked(box: TensorBox, batch: tuple) -> Callable[[Index, Expr, Expr], Valu
     return value
 
 
-def _transposed(graph: GraphBuilder, box: TensorBox) -> TensorBox:
+def _copy_transposed(graph: GraphBuilder, box: TensorBox) -> TensorBox:
     """A transposed copy, in which a coordinate's values for all points are adjacent."""
     return graph.copy(box.view((*box.size[:-2], box.size[-1], box.size[-2]), lambda at: [*at[:-2], at[-1], at[-2]]))
 
@@ -68,7 +68,8 @@ def cdist(graph, x1, x2, p, compute_mode):
     size = (*batch, x1.size[-2], x2.size[-2])
     if 0 in (*size, width):
         return graph.pointwise(size, kind, lambda at: _constant(0, kind))
-    points, others = _stacked(graph.realize(x1), batch), _stacked(_transposed(graph, x2), batch)
+    points = _make_coordinate_reader(graph.realize(x1), batch)
+    others = _make_coordinate_reader(_copy_transposed(graph, x2), batch)
 
     def inner(at: Index) -> Value:
         *lead, row, column, coordinate = at
@@ -118,8 +119,8 @@ def cdist_backward(graph, grad, x1, x2, p, cdist):
         return graph.pointwise(size, kind, lambda at: _constant(0, kind))
     for box in (x1, x2, cdist):
         graph.realize(box)
-    points, others, distances = (_stacked(box, batch) for box in (x1, x2, cdist))
-    weights = _stacked(_weights(graph, grad, cdist, p), batch)
+    points, others, distances = (_make_coordinate_reader(box, batch) for box in (x1, x2, cdist))
+    weights = _make_coordinate_reader(_weights(graph, grad, cdist, p), batch)
 
     def inner(at: Index) -> Value:
         *lead, row, coordinate, column = at
@@ -153,7 +154,7 @@ def _row_of_pair(pair: Value, count: Value) -> Value:
     return call("where", int64, call("le", bool_, _first_of_row(following, count), pair), following, row)
 
 
-def _read(graph: GraphBuilder, box: TensorBox, place: Value) -> Value:
+def _load_at(graph: GraphBuilder, box: TensorBox, place: Value) -> Value:
     """The element of a flat box at a computed position."""
     variable = graph.indirect_variable(box.size[0])
     return Indirect(box.dtype, variable, place, as_size(box.size[0]), box.value([variable]))
@@ -176,7 +177,7 @@ def pdist(graph, self, p=2):
         pair = index_value(at[0])
         row = _row_of_pair(pair, count)
         column = call("add", int64, call("sub", int64, pair, _first_of_row(row, count)), call("add", int64, row, _ONE))
-        return _read(graph, whole, call("add", int64, call("mul", int64, row, count), column))
+        return _load_at(graph, whole, call("add", int64, call("mul", int64, row, count), column))
 
     return graph.pointwise((pairs,), self.dtype, inner)
 
@@ -196,7 +197,7 @@ def pdist_backward(graph, grad, self, p, pdist):
             row, column = index_value(at[0]), index_value(at[1])
             low, high = call("minimum", int64, row, column), call("maximum", int64, row, column)
             place = call("sub", int64, call("sub", int64, call("add", int64, _first_of_row(low, count), high), low), _ONE)
-            return masked(kind, call("ne", bool_, row, column), _read(graph, values, place), _constant(0, kind))
+            return masked(kind, call("ne", bool_, row, column), _load_at(graph, values, place), _constant(0, kind))
 
         return graph.realize(graph.pointwise((rows, rows), kind, inner))
 

@@ -20,7 +20,7 @@ UNSCALED = 0  # no scaling
 Size = int | SymInt
 
 
-def _moved(box: TensorBox, axis: int, last: int) -> TensorBox:
+def _move_axis(box: TensorBox, axis: int, last: int) -> TensorBox:
     """The box with dimension `axis` moved to position `last`."""
     size = [*box.size[:axis], *box.size[axis + 1 :]]
     size.insert(last, box.size[axis])
@@ -50,7 +50,7 @@ def _transform(
 ) -> TensorBox:  # fmt: skip
     """Transform along `axis` of the first `rank` dimensions; a dimension of pairs may follow. `result` are the sizes of a row
     of results."""
-    rows = _moved(box, axis, rank - 1)
+    rows = _move_axis(box, axis, rank - 1)
     count = math.prod(rows.size[: rank - 1])
     work = 8 * math.prod(rows.size)
     (made,) = library_call(graph, function, kind, [rows], [((*rows.size[: rank - 1], *result), kind)], [count, *numbers], work)

@@ -14,7 +14,7 @@ from rushlight.inductor.sizes import as_size, as_sizes
 from rushlight.inductor.tensor_box import loop_variables
 
 
-def _read(graph, source, index, position, dim, wrap=False):
+def _load_at(graph, source, index, position, dim, wrap=False):
     """source[index] with the coordinate in `dim` replaced by the value `position`."""
     size = source.size[dim]
     variable = graph.indirect_variable(size)
@@ -28,7 +28,7 @@ def embedding(graph, weight, indices, padding_idx=-1, scale_grad_by_freq=False, 
     rank = len(indices.size)
 
     def inner(index):
-        return _read(graph, weight, [index[rank], index[rank]], indices.value(index[:rank]), 0)
+        return _load_at(graph, weight, [index[rank], index[rank]], indices.value(index[:rank]), 0)
 
     return graph.pointwise((*indices.size, weight.size[1]), weight.dtype, inner)
 
@@ -48,7 +48,7 @@ def index_select(graph, self, dim, index):
     graph.realize(self)
     graph.prepare(positions, size)
     return graph.pointwise(
-        size, self.dtype, lambda at: _read(graph, self, list(at), positions.value([at[dim]]), dim)
+        size, self.dtype, lambda at: _load_at(graph, self, list(at), positions.value([at[dim]]), dim)
     )
 
 
@@ -60,7 +60,7 @@ def gather(graph, self, dim, index, *, sparse_grad=False):
     graph.realize(self)
     dim = wrap_dim(dim, len(self.size))
     return graph.pointwise(
-        index.size, self.dtype, lambda at: _read(graph, self, list(at), index.value(at), dim)
+        index.size, self.dtype, lambda at: _load_at(graph, self, list(at), index.value(at), dim)
     )
 
 
@@ -144,7 +144,7 @@ def _below(position, bound: int | SymInt) -> Value:
 def select_scatter(graph, self, src, dim, index):
     dim = wrap_dim(dim, len(self.size))
     place = index + self.size[dim] if index < 0 else index
-    return slice_scatter(graph, self, _unsqueezed(src, dim), dim, place, place + 1)
+    return slice_scatter(graph, self, _unsqueeze(src, dim), dim, place, place + 1)
 
 
 @lowering("slice_scatter")
@@ -162,7 +162,7 @@ def slice_scatter(graph, self, src, dim=0, start=None, end=None, step=1):
     return graph.pointwise(self.size, self.dtype, inner)
 
 
-def _unsqueezed(box, dim: int):
+def _unsqueeze(box, dim: int):
     return box.view((*box.size[:dim], 1, *box.size[dim:]), lambda index: [*index[:dim], *index[dim + 1 :]])
 
 

@@ -28,7 +28,7 @@ NOWHERE = (1 << 31) - 1  # sentinel greater than every offset, so that the minim
 Windows = tuple[Window, Window]
 
 
-def _padded(graph: GraphBuilder, box: TensorBox, windows: Windows, ceil_mode: bool, fill: float) -> TensorBox:
+def _pad(graph: GraphBuilder, box: TensorBox, windows: Windows, ceil_mode: bool, fill: float) -> TensorBox:
     """The box, padded with `fill` where windows reach beyond it."""
     high, wide = windows
     pad = (wide.padding, _padding_after(wide, ceil_mode), high.padding, _padding_after(high, ceil_mode))
@@ -49,15 +49,15 @@ def _in_steps(windows: Windows, rows: int | SymInt) -> tuple[Windows, Windows]:
     return (high._replace(size=1, stride=1, outputs=rows), wide), (high, wide._replace(size=1, stride=1))
 
 
-def _pooled(graph: GraphBuilder, source: TensorBox, windows: Windows, combine: str, kind: dtype,
+def _pool(graph: GraphBuilder, source: TensorBox, windows: Windows, combine: str, kind: dtype,
             scale: float | None = None) -> TensorBox:  # fmt: skip
     """`combine` over each window of a padded box, times `scale`."""
     if _is_large(windows) and _is_wide_and_high(windows):
         along_columns, along_rows = _in_steps(windows, source.size[-2])
-        across = graph.realize(_pooled(graph, source, along_columns, combine, kind))
-        return _pooled(graph, across, along_rows, combine, kind, scale)
+        across = graph.realize(_pool(graph, source, along_columns, combine, kind))
+        return _pool(graph, across, along_rows, combine, kind, scale)
     if _is_large(windows):
-        return _reduced(graph, source, windows, combine, kind, scale)
+        return _pool_by_reduction(graph, source, windows, combine, kind, scale)
 
     def inner(index) -> Value:
         result = None
@@ -69,9 +69,9 @@ def _pooled(graph: GraphBuilder, source: TensorBox, windows: Windows, combine: s
     return graph.pointwise(_pooled_size(source, windows), kind, inner)
 
 
-def _reduced(graph: GraphBuilder, source: TensorBox, windows: Windows, combine: str, kind: dtype,
+def _pool_by_reduction(graph: GraphBuilder, source: TensorBox, windows: Windows, combine: str, kind: dtype,
              scale: float | None) -> TensorBox:  # fmt: skip
-    """`_pooled` for windows of one row or one column, as a reduction over their elements."""
+    """`_pool` for windows of one row or one column, as a reduction over their elements."""
     size = (*_pooled_size(source, windows), windows[0].size * windows[1].size)
     elements = source.view(size, lambda index: _tap(index[:-1], windows, *_element_along(windows, index[-1])))
     found = reduce_box(graph, elements, (len(size) - 1,), REDUCTIONS[combine], kind, False)
@@ -108,8 +108,8 @@ def _padding_after(window: Window, ceil_mode: bool) -> int:
 @lowering("max_pool2d_with_indices")
 def max_pool2d(graph, self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
     windows = windows_over(self.size, kernel_size, stride, padding, dilation, ceil_mode, "max_pool2d")
-    source = _padded(graph, self, windows, ceil_mode, float("-inf"))
-    values = _pooled(graph, source, windows, "maximum", self.dtype)
+    source = _pad(graph, self, windows, ceil_mode, float("-inf"))
+    values = _pool(graph, source, windows, "maximum", self.dtype)
     return values, _places_of_largest(graph, source, windows, values)
 
 
@@ -137,7 +137,7 @@ def _offsets_in_steps(
     """`_offsets_of_largest` in two steps: first the largest element of each row of a window."""
     width = as_size(windows[1].inputs)
     along_columns, along_rows = _in_steps(windows, source.size[-2])
-    largest = graph.realize(_pooled(graph, source, along_columns, "maximum", source.dtype))
+    largest = graph.realize(_pool(graph, source, along_columns, "maximum", source.dtype))
     in_row = partial(_offset, windows=along_columns, width=width)
     across = _offsets_of_largest(graph, source, along_columns, largest, in_row, along_columns)
     offsets = graph.realize(graph.pointwise(largest.size, int32, across))
@@ -240,10 +240,10 @@ def avg_pool2d(graph, self, kernel_size, stride=(), padding=0, ceil_mode=False, 
     windows = windows_over(self.size, kernel_size, stride, padding, 1, ceil_mode, "avg_pool2d")
     count = divisor_override or windows[0].size * windows[1].size
     uneven = ceil_mode or (any(window.padding for window in windows) and not count_include_pad)
-    source = _padded(graph, self, windows, ceil_mode, 0.0)
+    source = _pad(graph, self, windows, ceil_mode, 0.0)
     if divisor_override or not uneven:
-        return _pooled(graph, source, windows, "add", self.dtype, 1.0 / count)
-    total = _pooled(graph, source, windows, "add", float32 if self.dtype.itemsize < 4 else self.dtype)
+        return _pool(graph, source, windows, "add", self.dtype, 1.0 / count)
+    total = _pool(graph, source, windows, "add", float32 if self.dtype.itemsize < 4 else self.dtype)
 
     def inner(index) -> Value:
         counts = (counted_elements(window, position, count_include_pad)

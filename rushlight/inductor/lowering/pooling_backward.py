@@ -30,7 +30,7 @@ MAX_WINDOWS = 9  # max pooling's gradient is scattered if more windows than this
 Share = Callable[[Sequence[Expr], tuple[Expr, Expr]], Value]
 
 
-def _collected(
+def _sum_over_windows(
     graph: GraphBuilder, grad: TensorBox, size: tuple[int | SymInt, ...], windows: Windows, share: Share
 ) -> TensorBox:
     """The sum of `share(index of the window, place of the element)` over the windows that may contain each element."""
@@ -86,7 +86,7 @@ def _collected_largest(
         chosen = call("eq", bool_, cast(indices.value(window), narrow), cast(place, narrow))
         return call("where", grad.dtype, chosen, grad.value(window), Constant(grad.dtype, 0.0))
 
-    return _collected(graph, grad, self.size, windows, share)
+    return _sum_over_windows(graph, grad, self.size, windows, share)
 
 
 @lowering("avg_pool2d_backward")
@@ -120,7 +120,7 @@ def _spread(graph: GraphBuilder, shares: TensorBox, windows: Windows) -> TensorB
             value = call("where", shares.dtype, near, value, Constant(shares.dtype, 0.0))
         return value
 
-    return _collected(graph, shares, (*shares.size[:-2], high.inputs, wide.inputs), windows, share)
+    return _sum_over_windows(graph, shares, (*shares.size[:-2], high.inputs, wide.inputs), windows, share)
 
 
 def _each(inputs: int | SymInt) -> Window:

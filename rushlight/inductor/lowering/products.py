@@ -68,13 +68,13 @@ def _without_blocks(graph, self: TensorBox, mat2: TensorBox) -> TensorBox:
         return mul_boxes(graph, self, mat2)
     left, right = in_float32(graph, self), in_float32(graph, mat2)
     if _is_one(rows):
-        left, dim = left.view((*batch, depth, 1), _swapped), len(batch)
+        left, dim = left.view((*batch, depth, 1), _swap_last_two), len(batch)
     else:
-        right, dim = right.view((*batch, 1, depth), _swapped), len(batch) + 1
+        right, dim = right.view((*batch, 1, depth), _swap_last_two), len(batch) + 1
     return in_type(graph, reduce_box(graph, mul_boxes(graph, left, right), (dim,), "sum", float32, True), self.dtype)
 
 
-def _swapped(index: Index) -> Index:
+def _swap_last_two(index: Index) -> Index:
     return [*index[:-2], index[-1], index[-2]]
 
 

@@ -69,7 +69,7 @@ def _along(graph, self: TensorBox, dim: int, index: TensorBox, value: Callable[[
     """Scatter `value` at each point of `index` to the position that the index gives in `dim`."""
     if not self.size:
         return _along(graph, self.reshape((1,)), 0, index, value, mode).reshape(())
-    index = _lifted(index)
+    index = _scalar_to_vector(index)
     if 0 in index.size:
         return graph.pointwise(self.size, self.dtype, self.value)
     axis = wrap_dim(dim, len(self.size))
@@ -79,13 +79,13 @@ def _along(graph, self: TensorBox, dim: int, index: TensorBox, value: Callable[[
     )  # fmt: skip
 
 
-def _lifted(box: TensorBox) -> TensorBox:
+def _scalar_to_vector(box: TensorBox) -> TensorBox:
     return box if box.size else box.reshape((1,))
 
 
 @lowering("scatter.src")
 def scatter(graph, self, dim, index, src):
-    return _along(graph, self, dim, index, _lifted(src).value, "store")
+    return _along(graph, self, dim, index, _scalar_to_vector(src).value, "store")
 
 
 @lowering("scatter_add")
@@ -98,7 +98,7 @@ def scatter_add(graph, self, dim, index, src):
 
 def _scatter_add(graph, dim: int, self: TensorBox, index: TensorBox, src: TensorBox) -> TensorBox:
     def make(base: TensorBox) -> TensorBox:
-        return _along(graph, base, dim, index, lambda at: cast(_lifted(src).value(at), base.dtype), "sum")
+        return _along(graph, base, dim, index, lambda at: cast(_scalar_to_vector(src).value(at), base.dtype), "sum")
 
     return _summed_wide(graph, self, make)
 
@@ -107,23 +107,23 @@ def _scatter_add(graph, dim: int, self: TensorBox, index: TensorBox, src: Tensor
 def scatter_reduce(graph, self, dim, index, src, reduce, *, include_self=True):
     base, touched = self, None
     if not include_self:
-        touched = _marked(graph, self, dim, index)
+        touched = _mark_written(graph, self, dim, index)
         base = where(graph, touched, _constant(graph, _neutral(reduce, self.dtype), self.dtype), self)
-    made = _along(graph, base, dim, index, _lifted(src).value, MODES[reduce])
-    return _averaged(graph, made, self, dim, index, include_self) if reduce == "mean" else made
+    made = _along(graph, base, dim, index, _scalar_to_vector(src).value, MODES[reduce])
+    return _divide_by_count(graph, made, self, dim, index, include_self) if reduce == "mean" else made
 
 
 def _constant(graph, number: float, kind: dtype) -> TensorBox:
     return graph.pointwise((), kind, lambda at: Constant(kind, number))
 
 
-def _marked(graph, self: TensorBox, dim: int, index: TensorBox) -> TensorBox:
+def _mark_written(graph, self: TensorBox, dim: int, index: TensorBox) -> TensorBox:
     """A mask of the positions written to."""
     nothing = graph.pointwise(self.size, bool_, lambda at: Constant(bool_, False))
     return _along(graph, nothing, dim, index, lambda at: Constant(bool_, True), "store")
 
 
-def _averaged(graph, total: TensorBox, self: TensorBox, dim: int, index: TensorBox, include_self: bool) -> TensorBox:
+def _divide_by_count(graph, total: TensorBox, self: TensorBox, dim: int, index: TensorBox, include_self: bool) -> TensorBox:
     none = graph.pointwise(self.size, int64, lambda at: Constant(int64, 0))
     count = _along(graph, none, dim, index, lambda at: Constant(int64, 1), "sum")
 

@@ -20,7 +20,7 @@ from rushlight.inductor.sizes import as_size, as_sizes
 from rushlight.inductor.tensor_box import StorageBox, TensorBox, loop_variables
 
 
-def _sorted(
+def _sort(
     graph: GraphBuilder, self: TensorBox, kept: int | SymInt | None, dim: int, descending: bool
 ) -> tuple[TensorBox, TensorBox]:
     """The first `kept` sorted values along `dim` (all if None), and their indices, computed by one kernel."""
@@ -49,16 +49,16 @@ def _sorted(
 
 @lowering("sort.stable")
 def sort(graph, self, *, stable, dim=-1, descending=False):
-    return _sorted(graph, self, None, dim, bool(descending))
+    return _sort(graph, self, None, dim, bool(descending))
 
 
 @lowering("topk")
 def topk(graph, self, k, dim=-1, largest=True, sorted=True):
-    return _sorted(graph, self, k, dim, bool(largest))
+    return _sort(graph, self, k, dim, bool(largest))
 
 
 def _flat_in_order(graph: GraphBuilder, self: TensorBox) -> TensorBox:
-    return _sorted(graph, self.reshape((math.prod(self.size),)), None, 0, False)[0]
+    return _sort(graph, self.reshape((math.prod(self.size),)), None, 0, False)[0]
 
 
 @lowering("median")

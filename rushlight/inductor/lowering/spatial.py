@@ -34,22 +34,22 @@ def convolve(graph, input, weight, bias, stride, padding, dilation, transposed, 
     if not transposed:
         return in_type(graph, plain_convolution(graph, input, weight, bias, stride, padding, dilation, groups), kind)
     made = transposed_convolution(graph, input, weight, stride, padding, dilation, output_padding, groups)
-    return in_type(graph, _biased(graph, made, bias), kind)
+    return in_type(graph, _add_bias(graph, made, bias), kind)
 
 
 def plain_convolution(graph, input, weight, bias, stride, padding, dilation, groups) -> TensorBox:
     """A plain convolution of any rank."""
     made = by_positions(graph, input, weight, stride, padding, dilation, groups)
     if made is not None:
-        return _biased(graph, made, bias)
+        return _add_bias(graph, made, bias)
     if len(weight.size) == 3:
         return _of_rows(graph, input, weight, bias, stride, padding, dilation, groups)
     if len(weight.size) == 5:
-        return _biased(graph, _of_volumes(graph, input, weight, stride, padding, dilation, groups), bias)
+        return _add_bias(graph, _of_volumes(graph, input, weight, stride, padding, dilation, groups), bias)
     return convolution(graph, input, weight, bias, stride, padding, dilation, groups)
 
 
-def _biased(graph, made: TensorBox, bias: TensorBox | None) -> TensorBox:
+def _add_bias(graph, made: TensorBox, bias: TensorBox | None) -> TensorBox:
     return made if bias is None else add(graph, made, bias.reshape((1, made.size[1], *[1] * (len(made.size) - 2))))
 
 

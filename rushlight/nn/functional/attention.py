@@ -96,13 +96,13 @@ def multi_head_attention_forward(
     attn_mask = _four_dimensional(attn_mask, batch, num_heads, target, source)
     if bias_k is not None and bias_v is not None:
         k, v = _append_row(k, bias_k, 0), _append_row(v, bias_v, 0)
-        attn_mask, key_padding_mask = _widen(attn_mask), _widen(key_padding_mask)
+        attn_mask, key_padding_mask = _pad_mask_by_one(attn_mask), _pad_mask_by_one(key_padding_mask)
     q = _split_heads(q, num_heads)
     k = _split_heads(k, num_heads) if static_k is None else _given_heads(static_k, batch)
     v = _split_heads(v, num_heads) if static_v is None else _given_heads(static_v, batch)
     if add_zero_attn:
         k, v = _append_row(k, k.new_zeros([]), 2), _append_row(v, v.new_zeros([]), 2)
-        attn_mask, key_padding_mask = _widen(attn_mask), _widen(key_padding_mask)
+        attn_mask, key_padding_mask = _pad_mask_by_one(attn_mask), _pad_mask_by_one(key_padding_mask)
     mask = _merge_masks(attn_mask, key_padding_mask, batch, k.shape[2])
     dropout_p = dropout_p if training else 0.0
     if need_weights:
@@ -221,7 +221,7 @@ def _append_row(x: Tensor, row: Tensor, dim: int) -> Tensor:
     return aten.cat.default([x, row.expand(shape)], dim)
 
 
-def _widen(mask: Tensor | None) -> Tensor | None:
+def _pad_mask_by_one(mask: Tensor | None) -> Tensor | None:
     return None if mask is None else aten.constant_pad_nd.default(mask, [0, 1], 0)
 
 

@@ -29,12 +29,12 @@ def functional_call(
         args = ()
     elif not isinstance(args, tuple):
         args = (args,)
-    with _reparametrized(module, parameters_and_buffers, tie_weights, strict):
+    with _swap_tensors(module, parameters_and_buffers, tie_weights, strict):
         return module(*args, **(kwargs or {}))
 
 
 @contextmanager
-def _reparametrized(module: Module, tensors: Mapping[str, Tensor], tie_weights: bool, strict: bool) -> Iterator[None]:
+def _swap_tensors(module: Module, tensors: Mapping[str, Tensor], tie_weights: bool, strict: bool) -> Iterator[None]:
     slots = slots_of(module)
     _check_names(module, tensors, slots, strict)
     chosen = _with_tied(tensors, slots) if tie_weights else dict(tensors)

@@ -144,7 +144,7 @@ def one_by_one(op: OpOverload, stack: list) -> object:
     ]
     if op.writes_self:
         return stack[0]
-    return _stacked(op, results, levels, sizes)
+    return _stack_examples(op, results, levels, sizes)
 
 
 def example_of(value: object, levels: Levels, index: tuple[int, ...]) -> object:
@@ -159,10 +159,10 @@ def example_of(value: object, levels: Levels, index: tuple[int, ...]) -> object:
     return found
 
 
-def _stacked(op: OpOverload, results: list, levels: Levels, sizes: tuple[int, ...]) -> object:
+def _stack_examples(op: OpOverload, results: list, levels: Levels, sizes: tuple[int, ...]) -> object:
     first = results[0]
     if isinstance(first, list | tuple):
-        return type(first)([_stacked(op, list(column), levels, sizes) for column in zip(*results, strict=True)])
+        return type(first)([_stack_examples(op, list(column), levels, sizes) for column in zip(*results, strict=True)])
     if not isinstance(first, Tensor):
         raise RuntimeError(f"vmap: {op.name} gives numbers, not tensors, and each example would have its own")
     return of_examples(results, levels, sizes)

@@ -52,7 +52,7 @@ def add_batch_dim(tensor: Tensor, dim: int, level: Level) -> Tensor:
     """`tensor` with dimension `dim` hidden, as the batch dimension of a level inside those that it has."""
     own, value = levels_of(tensor), value_of(tensor)
     count, dim = len(own), len(own) + wrap_dim(dim, tensor.dim())
-    value = _moved(value, dim, count)
+    value = _move_dim(value, dim, count)
     return make_batched(value, (*own, level.number))
 
 
@@ -69,10 +69,10 @@ def remove_batch_dim(tensor: Tensor, level: Level, dim: int) -> Tensor:
         value = aten.unsqueeze.default(value, position)
         sizes = value.shape
         value = aten.expand.default(value, [*sizes[:position], level.size, *sizes[position + 1 :]])
-    return make_batched(_moved(value, position, len(others) + dim), others)
+    return make_batched(_move_dim(value, position, len(others) + dim), others)
 
 
-def _moved(value: Tensor, source: int, target: int) -> Tensor:
+def _move_dim(value: Tensor, source: int, target: int) -> Tensor:
     if source == target:
         return aten.alias.default(value)
     order = [dim for dim in range(value.dim()) if dim != source]

@@ -104,7 +104,7 @@ def _quantile(self: Tensor, q: Tensor, dim: int | None, keepdim: bool, interpola
     rows = aten.reshape.default(self, (-1,)) if dim is None or not rank else aten.movedim.int(self, axis, -1)
     ordered = aten.sort.default(rows, -1)[0]
     place = _places(ordered, q, ignore_nan)
-    found = _interpolated(ordered, place, interpolation)
+    found = _interpolate(ordered, place, interpolation)
     if q.dim():
         found = aten.movedim.int(found, -1, 0)
     else:
@@ -129,7 +129,7 @@ def _places(ordered: Tensor, q: Tensor, ignore_nan: bool) -> Tensor:
     return aten.where.self(numbers == last + 1, levels * last, float(last))
 
 
-def _interpolated(ordered: Tensor, place: Tensor, interpolation: str) -> Tensor:
+def _interpolate(ordered: Tensor, place: Tensor, interpolation: str) -> Tensor:
     rounding = {"lower": aten.floor, "higher": aten.ceil, "nearest": aten.round}.get(interpolation, aten.floor).default
     below = rounding(place)
     lower = aten.gather.default(ordered, -1, below.to(int64))

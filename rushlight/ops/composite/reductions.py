@@ -114,7 +114,7 @@ def min_other(self, other):
     return aten.minimum.default(self, other)
 
 
-def _ordered(self: Tensor) -> Tensor:
+def _bool_to_integer(self: Tensor) -> Tensor:
     """The tensor in a dtype that argmax takes: bool becomes an integer."""
     return self.to(uint8) if self.dtype is bool_ else self
 
@@ -124,8 +124,8 @@ def max_dim(self, dim, keepdim=False):
     dim = wrap_dim(dim, self.dim())
     check_extremum(self, dim, "max")
     if not _is_recorded(self):
-        return aten.amax.default(self, [dim], keepdim), aten.argmax.default(_ordered(self), dim, keepdim)
-    return _with_indices(self, aten.argmax.default(_ordered(self), dim, True), dim, keepdim)
+        return aten.amax.default(self, [dim], keepdim), aten.argmax.default(_bool_to_integer(self), dim, keepdim)
+    return _with_indices(self, aten.argmax.default(_bool_to_integer(self), dim, True), dim, keepdim)
 
 
 @composite("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
@@ -133,8 +133,8 @@ def min_dim(self, dim, keepdim=False):
     dim = wrap_dim(dim, self.dim())
     check_extremum(self, dim, "min")
     if not _is_recorded(self):
-        return aten.amin.default(self, [dim], keepdim), aten.argmin.default(_ordered(self), dim, keepdim)
-    return _with_indices(self, aten.argmin.default(_ordered(self), dim, True), dim, keepdim)
+        return aten.amin.default(self, [dim], keepdim), aten.argmin.default(_bool_to_integer(self), dim, keepdim)
+    return _with_indices(self, aten.argmin.default(_bool_to_integer(self), dim, True), dim, keepdim)
 
 
 @composite("var(Tensor self, bool unbiased=True) -> Tensor")

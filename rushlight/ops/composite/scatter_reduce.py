@@ -69,7 +69,7 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
     target = aten.full.default(shape, start, dtype=data.dtype, device=data.device)
     kind = {"mean": "sum", "max": "amax", "min": "amin"}.get(reduce, reduce)
     result = aten.scatter_reduce.two(target, axis, index, data, kind).narrow(axis, 0, count)
-    return _divided(result, offsets, axis, initial) if reduce == "mean" else result
+    return _divide_by_lengths(result, offsets, axis, initial) if reduce == "mean" else result
 
 
 def _offsets_of(data: Tensor, lengths: Tensor, axis: int, unsafe: bool) -> Tensor:
@@ -97,7 +97,7 @@ def _segments(data: Tensor, offsets: Tensor, axis: int) -> Tensor:
     return aten.expand.default(aten.reshape.default(segment, (*segment.shape, *trailing)), data.shape)
 
 
-def _divided(total: Tensor, offsets: Tensor, axis: int, initial: float | None) -> Tensor:
+def _divide_by_lengths(total: Tensor, offsets: Tensor, axis: int, initial: float | None) -> Tensor:
     lengths = aten.diff(offsets)
     lengths = aten.reshape.default(lengths, (*lengths.shape, *[1] * (total.dim() - axis - 1)))
     means = total / aten.clamp.default(lengths, 1)

@@ -70,7 +70,7 @@ def _taps(x: np.ndarray, axis: int, outputs: int):
         yield chosen, (starts + tap < ends).reshape([-1] + [1] * (-1 - axis))
 
 
-def _summed(x: np.ndarray, axis: int, outputs: int) -> np.ndarray:
+def _sum_windows(x: np.ndarray, axis: int, outputs: int) -> np.ndarray:
     return sum(np.where(inside, values, x.dtype.type(0)) for values, inside in _taps(x, axis, outputs))
 
 
@@ -90,7 +90,7 @@ def adaptive_avg_pool2d(self, output_size):
     x, last = operand(self, self.dtype), lies_last(self)
     if not _run_native(_MEAN, out, None, x, _geometry(sizes, pooled, last), last):
         with np.errstate(all="ignore"):
-            total = _summed(_summed(x, -2, pooled[-2]), -1, pooled[-1])
+            total = _sum_windows(_sum_windows(x, -2, pooled[-2]), -1, pooled[-1])
             native.assign(out._impl.array, total / _lengths(sizes, pooled).astype(x.dtype))
     return out
 
@@ -108,7 +108,7 @@ def adaptive_avg_pool2d_backward(grad_output, self):
         # The windows that contain an element are those of an adaptive pool in the reverse direction.
         with np.errstate(all="ignore"):
             shares = grad / _lengths(sizes, pooled).astype(grad.dtype)
-            native.assign(out._impl.array, _summed(_summed(shares, -1, sizes[-1]), -2, sizes[-2]))
+            native.assign(out._impl.array, _sum_windows(_sum_windows(shares, -1, sizes[-1]), -2, sizes[-2]))
     return out
 
 

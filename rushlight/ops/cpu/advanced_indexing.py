@@ -30,7 +30,7 @@ def _integer_indices(self: Tensor, indices: Sequence[Tensor | None]) -> list[Ten
     return result
 
 
-def _bounded(self: Tensor, indices: Sequence[Tensor | None]) -> list[np.ndarray | None]:
+def _wrap_negative_indices(self: Tensor, indices: Sequence[Tensor | None]) -> list[np.ndarray | None]:
     """The indices as non-negative arrays; IndexError outside the dimensions."""
     arrays: list[np.ndarray | None] = []
     for dim, index in enumerate(indices):
@@ -78,7 +78,7 @@ def index(self, indices):
     out = empty(sizes, self.dtype, strides)
     if not out.numel():
         return out
-    arrays, target = _bounded(self, whole), out._impl.array
+    arrays, target = _wrap_negative_indices(self, whole), out._impl.array
     given = [dim for dim, array in enumerate(arrays) if array is not None]
     if len(given) == 1 and target.flags.c_contiguous:
         if native_indexing.take(target, self._impl.array, arrays[given[0]], given[0]):
@@ -113,7 +113,7 @@ def index_put_(self, indices, values, accumulate=False):
     check_index_put(self, values, sizes)
     if 0 in sizes:
         return self
-    key, array, given = _key(_bounded(self, whole)), self._impl.array, values._impl.array
+    key, array, given = _key(_wrap_negative_indices(self, whole)), self._impl.array, values._impl.array
     given = given.reshape(given.shape[max(given.ndim - len(sizes), 0) :])
     if accumulate:
         _accumulate(array, key, np.broadcast_to(given, sizes), self.dtype)

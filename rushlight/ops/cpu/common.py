@@ -129,7 +129,7 @@ def apply(
     """
     if compute.numpy is not compute.compute:
         exact = ufunc in WITH_EXACT_NUMBERS
-        operands = tuple([_rounded(value, compute, exact) for value in operands])
+        operands = tuple([_round_operand(value, compute, exact) for value in operands])
     sizes, strides = layout_of(operands)
     if out is None or out._impl.sizes != sizes or out._impl.dtype is not result:
         out = wrap(empty_impl(sizes, result, strides))
@@ -154,7 +154,7 @@ def apply(
 WITH_EXACT_NUMBERS: set[Callable] = {np.multiply, np.divide, np.floor_divide}
 
 
-def _rounded(value: object, half: dtype, exact: bool) -> object:
+def _round_operand(value: object, half: dtype, exact: bool) -> object:
     """An operand of an operation on halves. Integers are rounded to halves before float32 computes with them, and so are,
     unless `exact`, numbers and 0-dim tensors of other dtypes."""
     if isinstance(value, Tensor):

@@ -63,11 +63,11 @@ def per_tensor(self, scale, zero_point, quant_min, quant_max):
 def per_tensor_of_tensors(self, scale, zero_point, fake_quant_enabled, quant_min, quant_max):
     check_per_tensor(self, quant_min, quant_max, scale, zero_point, fake_quant_enabled)
     if not fake_quant_enabled._impl.array.reshape(()):
-        return _unchanged(self)
+        return _pass_through(self)
     return per_tensor(self, float(scale._impl.array.reshape(())), int(zero_point._impl.array.reshape(())), quant_min, quant_max)
 
 
-def _unchanged(self: Tensor) -> tuple[Tensor, Tensor]:
+def _pass_through(self: Tensor) -> tuple[Tensor, Tensor]:
     x = operand(self, self.dtype)
     return _like(self, np.array(x), np.ones(x.shape, np.bool_))
 
@@ -115,7 +115,7 @@ def observed(
         _follow_range(self, running_min, running_max, averaging_const, axis)
         _resize(running_min.numel(), scale, zero_point)
     if not fake_quant_on._impl.array.reshape(()):
-        return _unchanged(self)
+        return _pass_through(self)
     _choose(running_min, running_max, scale, zero_point, quant_min, quant_max, symmetric_quant)
     if per_row_fake_quant:
         return per_channel(self, scale, zero_point, ch_axis, quant_min, quant_max)

@@ -16,7 +16,7 @@ _BOOL, _INT32, _INT64, _FLOAT32, _FLOAT64 = map(np.dtype, (np.bool_, np.int32, n
 _HALVES = (np.dtype(np.float16), bfloat16.numpy)
 
 
-def _computed(operation: int, source: np.dtype, wanted: np.dtype) -> tuple[np.dtype, np.dtype] | None:
+def _kernel_dtypes(operation: int, source: np.dtype, wanted: np.dtype) -> tuple[np.dtype, np.dtype] | None:
     """The dtypes in which a kernel computes and returns, for a result of dtype `wanted`; None without a kernel."""
     if source.kind == "c" or wanted.kind == "c":
         return None
@@ -72,7 +72,7 @@ def reduce(operation: int, array: np.ndarray, axes: tuple[int, ...], out: np.nda
         return True
     if not array.size or not out.flags.c_contiguous:
         return False
-    kinds = _computed(operation, array.dtype, out.dtype)
+    kinds = _kernel_dtypes(operation, array.dtype, out.dtype)
     if kinds is None:
         return False
     source, result = kinds

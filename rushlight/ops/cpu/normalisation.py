@@ -170,7 +170,7 @@ def _moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return wide, _mean(np.square(x - wide), _other_axes(x))
 
 
-def _normalised(
+def _normalise(
     x: np.ndarray, mean: np.ndarray, invstd: np.ndarray, weight: Tensor | None, bias: Tensor | None
 ) -> np.ndarray:
     scale = invstd if weight is None else invstd * _per_channel(_wide(weight, x), x)
@@ -225,7 +225,7 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
         else:
             mean, variance = _per_channel(_wide(running_mean, x), x), _per_channel(_wide(running_var, x), x)
         invstd = 1 / np.sqrt(variance + x.dtype.type(eps))
-        values = _normalised(x, mean, invstd, weight, bias)
+        values = _normalise(x, mean, invstd, weight, bias)
     out = by_strides(values, input.dtype, kept_format_strides(x.shape, input))
     count, kind = batch_statistics(input, channels, training, weight, bias)
     return out, contiguous(mean.reshape(-1)[:count], kind), contiguous(invstd.reshape(-1)[:count], kind)

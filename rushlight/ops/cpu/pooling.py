@@ -20,7 +20,7 @@ from rushlight.ops.registry import cpu
 Windows = tuple[Window, Window]
 
 
-def _padded(x: np.ndarray, windows: Windows, fill: float) -> np.ndarray:
+def _pad(x: np.ndarray, windows: Windows, fill: float) -> np.ndarray:
     pads = [(window.padding, window.padding_after) for window in windows]
     if not any(map(any, pads)):
         return x
@@ -75,7 +75,7 @@ def max_pool2d(self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=Fa
         return found
     lowest = -np.inf if x.dtype.kind == "f" else 0 if x.dtype.kind == "b" else np.iinfo(x.dtype).min
     has_nan = x.dtype.kind == "f" and bool(np.isnan(x.max(initial=lowest)))
-    x = _padded(x, windows, lowest)
+    x = _pad(x, windows, lowest)
     sizes = pooled_sizes(self, windows)
     height, width = windows
     best = np.full(sizes, lowest, x.dtype)
@@ -130,7 +130,7 @@ def avg_pool2d(
     require_poolable("avg_pool2d", self)
     windows = make_windows(self, kernel_size, stride, padding, 1, ceil_mode, "avg_pool2d")
     sizes = pooled_sizes(self, windows)
-    x = _padded(operand(self, self.dtype), windows, 0)
+    x = _pad(operand(self, self.dtype), windows, 0)
     total = np.zeros(sizes, x.dtype)
     with np.errstate(all="ignore"):
         for _, _, met in _positions(windows):

@@ -125,7 +125,7 @@ def _bins(low: int, high: int, pooled: int, limit: int, kind: np.dtype) -> list[
     return [(min(max(first, 0), limit), min(max(last, 0), limit)) for first, last in ends]
 
 
-def _rounded(value: np.floating, scale: float) -> int:
+def _round_to_pixel(value: np.floating, scale: float) -> int:
     """Round to nearest, halves away from zero, clamped to possible coordinates of an image."""
     scaled = float(value * value.dtype.type(scale))
     if not np.isfinite(scaled):
@@ -137,9 +137,9 @@ def _pooled_span(scale: float, pooled: int, size: int, limit: int) -> Callable:
     """A function that splits a side of a region into bins, each of which averages its rows below `limit`."""
 
     def span(low: np.floating, high: np.floating) -> Span:
-        first = _rounded(low, scale)
+        first = _round_to_pixel(low, scale)
         weights = np.zeros((pooled, size), low.dtype)
-        bins = _bins(first, max(_rounded(high, scale), first + 1), pooled, limit, low.dtype)
+        bins = _bins(first, max(_round_to_pixel(high, scale), first + 1), pooled, limit, low.dtype)
         for index, (start, end) in enumerate(bins):
             if end > start:
                 weights[index, start:end] = 1 / low.dtype.type(end - start)
@@ -261,8 +261,8 @@ def _split_span(scale: float, pooled: int, size: int) -> Callable:
     """A function that splits a side of a region into bins, the last pixel included."""
 
     def span(low: np.floating, high: np.floating) -> list[tuple[int, int]]:
-        first = _rounded(low, scale)
-        return _bins(first, max(_rounded(high, scale), first) + 1, pooled, size, low.dtype)
+        first = _round_to_pixel(low, scale)
+        return _bins(first, max(_round_to_pixel(high, scale), first) + 1, pooled, size, low.dtype)
 
     return span
 

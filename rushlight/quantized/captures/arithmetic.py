@@ -47,7 +47,7 @@ def _define_pairs(suffix: str, relu: bool) -> None:
         target = TensorQuantizer(
             first.scale if scale is None else float(scale), first.zero_point if zero_point is None else int(zero_point)
         )
-        return _concatenated(held, dim, target, relu)
+        return _concatenate(held, dim, target, relu)
 
 
 for _suffix, _relu in (("", False), ("_relu", True)):
@@ -61,7 +61,7 @@ def _pair(qa: Tensor, qb: Tensor, name: str) -> tuple[CapturedQuantized, Capture
     return a, b
 
 
-def _concatenated(held: Sequence[CapturedQuantized], dim: int, target: TensorQuantizer, relu: bool) -> CapturedQuantized:
+def _concatenate(held: Sequence[CapturedQuantized], dim: int, target: TensorQuantizer, relu: bool) -> CapturedQuantized:
     kind, parts = held[0].dtype, []
     for each in held:
         if each.dtype is not kind:
@@ -79,12 +79,12 @@ def cat(tensors, dim=0):
     if not any(isinstance(each, CapturedQuantized) for each in tensors):
         return NotImplemented
     held = [taken(each, "cat") for each in tensors]
-    return _concatenated(held, dim, held[0].quantizer, False)
+    return _concatenate(held, dim, held[0].quantizer, False)
 
 
 
 
-def _clipped(self: CapturedQuantized, low: float | None, high: float | None) -> CapturedQuantized:
+def _clamp(self: CapturedQuantized, low: float | None, high: float | None) -> CapturedQuantized:
     def integer(bound: float) -> int:
         return int(self.quantizer.quantize(np.full((), bound, np.float32), self.dtype))
 
@@ -93,19 +93,19 @@ def _clipped(self: CapturedQuantized, low: float | None, high: float | None) -> 
 
 @of_quantized("aten::relu")
 def relu(self):
-    return _clipped(self, 0.0, None)
+    return _clamp(self, 0.0, None)
 
 
 @of_quantized("aten::relu6", "quantized::relu6")
 def relu6(self, inplace=False):
     if inplace:
         raise NotImplementedError("quantized::relu6 in place")
-    return _clipped(self, 0.0, 6.0)
+    return _clamp(self, 0.0, 6.0)
 
 
 @of_quantized("aten::hardtanh", "aten::clamp", "quantized::clamp")
 def clamp(self, min=None, max=None, *, min_val=None, max_val=None):
-    return _clipped(self, min if min_val is None else min_val, max if max_val is None else max_val)
+    return _clamp(self, min if min_val is None else min_val, max if max_val is None else max_val)
 
 
 def _looked_up(op: Callable, self: CapturedQuantized, *args: object, **kwargs: object) -> CapturedQuantized:
@@ -118,7 +118,7 @@ def _looked_up(op: Callable, self: CapturedQuantized, *args: object, **kwargs: o
     return CapturedQuantized(aten.index(constant(table._impl.array), [places]), self.dtype, one_scale(table))
 
 
-def _tabled(name: str) -> None:
+def _register_table_lookup(name: str) -> None:
     of_quantized(name)(lambda self, *args, **kwargs: _looked_up(operator_named(name), self, *args, **kwargs))
 
 
@@ -128,7 +128,7 @@ for _name in (
     "quantized::add_scalar", "quantized::add_scalar_relu", "quantized::mul_scalar", "quantized::mul_scalar_relu",
     "quantized::add.Scalar", "quantized::add_relu.Scalar", "quantized::mul.Scalar", "quantized::mul_relu.Scalar",
 ):  # fmt: skip
-    _tabled(_name)
+    _register_table_lookup(_name)
 
 
 @of_quantized("quantized::leaky_relu")

@@ -67,7 +67,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
             self._set(self._counts(x, low, high), low, high)
             return
         new_low, new_high = aten.minimum.default(self.min_val, low), aten.maximum.default(self.max_val, high)
-        self._set(self._moved(new_low, new_high) + self._counts(x, new_low, new_high), new_low, new_high)
+        self._set(self._rebin_histogram(new_low, new_high) + self._counts(x, new_low, new_high), new_low, new_high)
 
     def _counts(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
         return aten.histc.default(x.to(float32), self.bins, low.item(), high.item())
@@ -78,7 +78,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
             held.resize_(value.shape)
             held.copy_(value)
 
-    def _moved(self, low: Tensor, high: Tensor) -> Tensor:
+    def _rebin_histogram(self, low: Tensor, high: Tensor) -> Tensor:
         """The histogram re-binned to a range that includes its own."""
         old_low, old_high = self.min_val, self.max_val
         if low == old_low and high == old_high:
@@ -103,11 +103,11 @@ class HistogramObserver(UniformQuantizationObserverBase):
                 "The number of bins in histogram should be equal to the number of bins supplied while making this observer: "
                 f"got {len(self.histogram)} and {self.bins}"
             )
-        return self._calculate_qparams(*self._narrowed())
+        return self._calculate_qparams(*self._find_best_range())
 
     # The search
 
-    def _narrowed(self) -> tuple[Tensor, Tensor]:
+    def _find_best_range(self) -> tuple[Tensor, Tensor]:
         """The range found by the search."""
         width = (self.max_val - self.min_val) / self.bins
         total, sums = self.histogram.sum().item(), aten.cumsum.default(self.histogram, 0)

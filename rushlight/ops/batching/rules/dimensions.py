@@ -139,7 +139,7 @@ def _pad(self: Tensor, pad: Sequence[int], value: object = 0) -> Tensor:
 
 
 @rule("searchsorted.Tensor")
-def _searchsorted(sorted_sequence: Tensor, self: Tensor, *, sorter: Tensor | None = None, **options: object) -> Tensor:
+def _searchsorted_rule(sorted_sequence: Tensor, self: Tensor, *, sorter: Tensor | None = None, **options: object) -> Tensor:
     levels = all_levels(sorted_sequence, self, sorter)
     sizes = batch_sizes(levels, sorted_sequence, self, sorter)
     boundaries = spread(sorted_sequence, levels, sizes)

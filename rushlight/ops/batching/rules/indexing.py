@@ -112,7 +112,7 @@ def _index_put_inplace(
     self: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
 ) -> Tensor:
     levels = check_inplace(self, indices, values)
-    _put(self, value_of(self), levels, indices, values, accumulate)
+    _write_values(self, value_of(self), levels, indices, values, accumulate)
     return self
 
 
@@ -120,11 +120,11 @@ def _index_put_inplace(
 def _index_put(self: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
     levels = all_levels(self, indices, values)
     target = aten.clone.default(spread(self, levels, batch_sizes(levels, self, indices, values)))
-    _put(self, target, levels, indices, values, accumulate)
+    _write_values(self, target, levels, indices, values, accumulate)
     return make_batched(target, levels)
 
 
-def _put(
+def _write_values(
     self: Tensor, target: Tensor, levels: Levels, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool
 ) -> None:
     """Write values into a target, which is the value of `self` or a copy of it."""

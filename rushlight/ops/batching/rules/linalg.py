@@ -47,13 +47,13 @@ def _stacks(op: OpOverload) -> Callable:
         widest = max(tensor.dim() for tensor in tensors)
         ranks = {tensor.dim() for tensor in tensors}
         if len(ranks) > 1 and op._opname not in _WITH_VECTORS:
-            stack = [_widened(value, widest) for value in stack]
+            stack = [_prepend_dims(value, widest) for value in stack]
         return wrapped(invoke(op, [spread(v, levels, sizes) if isinstance(v, Tensor) else v for v in stack]), levels)
 
     return run
 
 
-def _widened(value: object, rank: int) -> object:
+def _prepend_dims(value: object, rank: int) -> object:
     if not isinstance(value, Tensor):
         return value
     for _ in range(rank - value.dim()):

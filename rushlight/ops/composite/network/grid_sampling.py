@@ -54,7 +54,7 @@ def _to_pixels(coordinate: Tensor, size: int, align_corners: bool) -> Tensor:
     return ((coordinate + 1) * size - 1) / 2
 
 
-def _reflected(coordinate: Tensor, size: int, align_corners: bool) -> Tensor:
+def _reflect(coordinate: Tensor, size: int, align_corners: bool) -> Tensor:
     """The coordinate reflected at the borders until it lies between them."""
     low, span = (0.0, size - 1) if align_corners else (-0.5, size)
     if not span:
@@ -69,7 +69,7 @@ def _moved_inside(coordinate: Tensor, size: int, padding_mode: int, align_corner
     if padding_mode == _ZEROS:
         return coordinate
     if padding_mode == _REFLECTION:
-        coordinate = _reflected(coordinate, size, align_corners)
+        coordinate = _reflect(coordinate, size, align_corners)
     return coordinate.masked_fill(coordinate.isnan(), 0).clamp(0, size - 1)
 
 
