@@ -68,8 +68,8 @@ STAGES = ("loops", "fusion", "memory", "code", "module")
 def show(
     observe: Observer, details: Details, part: str, library: Library | None = None, stages: tuple[str, ...] = STAGES
 ) -> None:  # fmt: skip
-    """Show an observer the stages of a part of a program: the lowered graph ("loops"), then the program's parts. Stages that a
-    kept plan skipped are computed on demand."""
+    """Show an observer the stages of a part of a program: first the lowered graph ("loops"), then the stages of the program's
+    text. Stages that were skipped because of a kept plan are computed on demand."""
     for stage in stages:
 
         def subject(stage: str = stage) -> LoweredGraph | Program:
@@ -87,7 +87,7 @@ def show_library(observe: Observer, library: Library, part: str) -> None:
 
 
 def part_of(module: GraphModule) -> str:
-    """The part of a program that a graph is: "forward" or "backward" in training, else empty."""
+    """Return which part of a program a graph is: "forward" or "backward" in training, else an empty string."""
     return module.meta.get("part", "")
 
 

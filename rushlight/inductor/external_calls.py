@@ -34,7 +34,7 @@ class ExternalCalls:
     def _call(self, number: int, slots: int) -> int:
         try:
             self._run(number, slots)
-        except BaseException:  # the interpreter will run into the same error
+        except BaseException:  # the original program, which runs next, will raise the same error
             return 1
         return 0
 
@@ -55,15 +55,15 @@ class ExternalCalls:
 
 
 def _read_argument(value: object, kind: object) -> object:
-    """A number, or a tensor copied from an address."""
+    """Return a number, or a tensor copied from an address."""
     if not isinstance(kind, TensorOf):
         return value != 0 if kind is BOOL else value
-    tensor = room(kind, contiguous_strides(kind.size))
+    tensor = allocate_tensor(kind, contiguous_strides(kind.size))
     ctypes.memmove(tensor._impl.data_ptr, value, kind.nbytes)
     return tensor
 
 
-def room(kind: TensorOf, strides: tuple[int, ...]) -> Tensor:
+def allocate_tensor(kind: TensorOf, strides: tuple[int, ...]) -> Tensor:
     """Allocate a tensor."""
     impl = TensorImpl(allocate(kind.nbytes), kind.size, strides, 0, kind.dtype, CPU, CPU_KEYS)
     impl.inference = state.inference

@@ -1,8 +1,8 @@
-"""Nodes that become the last inputs of a graph: values that each call gets in addition to the program's own.
+"""Replace nodes of a graph by additional inputs at the end: values that each call gets besides the program's own inputs.
 
-In: a graph, and nodes of it without arguments. Out: the same graph with more inputs. There are two kinds: the seed for random
-numbers, which each call draws from the default generator; and constants that the graph mutates, because code assumes that
-constants do not change. Stage: inductor, before the graph is split.
+In: a graph, and nodes of it without arguments. Out: the same graph with more inputs. There are two kinds of such nodes. One is
+the seed for random numbers, which each call draws from the default generator. The others are constants that the graph mutates,
+because generated code assumes that constants do not change. Stage: inductor, before the graph is split.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Open sizes of native launches: where they are read from the inputs, what must hold of them, and code that depends on them.
+"""Sizes of native launches that vary between calls: how they are read from the inputs, the conditions on them, and code that
+depends on them.
 
 In: `SizeSymbols` and a program. Out: `OpenSizes`, the size arguments of a `GraphLaunch`. csrc/graph_plan.c evaluates them at
 the first call with new sizes. Stage: inductor, calling. As text:
@@ -29,7 +30,7 @@ from rushlight.inductor.planning import LONG_WORK, work_of
 from rushlight.inductor.size_symbols import SizeSymbols, TensorInput
 from rushlight.inductor.sizes import Size
 
-LARGEST = 1 << 60  # bounds all counts of generated code, far from the limits of 64-bit integers
+LARGEST = 1 << 60  # limits all counts of generated code, far below the limits of 64-bit integers
 
 # Relations to zero, numbered as in csrc/size_program.h.
 _RELATIONS = (EQUAL, DIFFERENT, NOT_NEGATIVE)
@@ -94,7 +95,7 @@ def counts_of(program: Program) -> list[Size]:
 
 
 def _is_known(given: TensorInput | Size) -> bool:
-    """Whether all sizes and strides of an input are known and checked."""
+    """Return whether all sizes and strides of an input are known, so that native code checks them as numbers."""
     if not isinstance(given, TensorInput):
         return False
     return len(given.stepped) == len(given.size) and all(isinstance(number, int) for number in (*given.size, *given.stride))

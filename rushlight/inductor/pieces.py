@@ -112,9 +112,9 @@ def _compile_piece(module: GraphModule, options: Options, observe: Observer, key
     def details() -> tuple[LoweredGraph, Program]:
         return lowered, program
 
-    if not program.groups:  # the graph only makes views
+    if not program.groups:  # the graph only makes views, so there is nothing to build
         show(observe, details, part, stages=("fusion", "memory"))
-        return _views(module, lowered, program)
+        return _run_views_only(module, lowered, program)
     show(observe, details, part, stages=("fusion", "memory", "code"))
     library = build(program.timed_source() if options.timed else program.source, options.debug)
     show_library(observe, library, part)
@@ -126,7 +126,7 @@ def _compile_piece(module: GraphModule, options: Options, observe: Observer, key
     return runner(SymbolicGraph if lowered.symbols else CompiledGraph, module, plan, library, details)
 
 
-def _views(module: GraphModule, lowered: LoweredGraph, program: Program) -> Callable[..., tuple]:
+def _run_views_only(module: GraphModule, lowered: LoweredGraph, program: Program) -> Callable[..., tuple]:
     """A callable for a graph that only makes views."""
     plan, reference = plan_of(lowered, program), interpreter_of(module)
     general = _wrap_with_size_check(reference, lowered.symbols) if lowered.symbols else reference

@@ -38,7 +38,7 @@ def key_of(module: GraphModule, options: Options) -> str | None:
         return None
     storages: dict[StorageImpl, int] = {}
     try:
-        text = "\n".join(_line(node, storages) for node in module.graph.nodes)
+        text = "\n".join(_node_text(node, storages) for node in module.graph.nodes)
     except Unknown:
         return None
     return digest(text, options, _SOURCES)
@@ -73,8 +73,8 @@ def _write(key: str, text: str, program: str) -> None:
 
 
 def keep_also(key: str, other: str, targets: dict[str, str]) -> bool:
-    """Keep a plan under another key as well, for a graph with other attribute names for the constants. Returns whether there is
-    such a plan."""
+    """Keep the plan of key `key` also under the key `other`, for a graph with other attribute names for the constants. Return
+    whether there is such a plan."""
     found = _read_entry(key)
     if found is not None:
         program, text = found
@@ -83,7 +83,7 @@ def keep_also(key: str, other: str, targets: dict[str, str]) -> bool:
 
 
 def _read_entry(key: str) -> tuple[str, str] | None:
-    """An entry's library key, and its plan's text."""
+    """Return an entry's library key and its plan's text."""
     path = path_of(key, "plan")
     content = None if path is None else cache.read(path)
     if content is None:
@@ -100,7 +100,7 @@ def path_of(key: str, kind: str) -> Path | None:
         return None
 
 
-def _line(node: Node, storages: dict[StorageImpl, int]) -> str:
+def _node_text(node: Node, storages: dict[StorageImpl, int]) -> str:
     value = describe(node.meta.get("val"), storages)
     return f"{node.op} {node.name} {node.target} {argument_text(node.args)} {argument_text(node.kwargs)} {value}"
 

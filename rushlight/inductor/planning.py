@@ -48,7 +48,7 @@ def _bytes_of(buffer: Buffer) -> Size:
 
 
 def work_of(program: Program) -> Size | None:
-    """The number of loop iterations in a program; None if it has templates, which make it large."""
+    """Return the number of loop iterations in a program; None if it has templates, which always count as long."""
     groups = [group for group in program.groups if not group.constant]
     if any(group.template is not None for group in groups):
         return None

@@ -18,7 +18,8 @@ HEADERS = (
     "vec", "elementwise", "math", "reduce", "parallel", "checks", "attention_backward", "convolution_input",
     "convolution_weight", "recurrent_backward", "volume", "scan", "sort", "search", "philox",
 )  # fmt: skip
-MIN_PROGRAMS = 8  # precompile once the cache has this many: it takes as long as parsing the headers that often
+# precompile once the cache has this many programs: precompiling takes as long as parsing the headers this often
+MIN_PROGRAMS = 8
 _INCLUDE = "#include <rushlight/{}.h>\n"
 _failed: set[Path] = set()
 
@@ -63,6 +64,6 @@ def _make(command: list[str], made: Path, folder: Path) -> bool:
         text.write_text("".join(map(_INCLUDE.format, HEADERS)))
         toolchain.run([[*command, "-x", "c++-header", str(text), "-o", str(partial)]], "the precompiled headers", folder)
         os.replace(partial, made)
-    except (BuildError, OSError):  # programs compile without it
+    except (BuildError, OSError):  # ignored: programs compile without it
         _failed.add(made)
     return made not in _failed

@@ -144,7 +144,8 @@ def schedule(buffers: list[Buffer], outputs: set[str]) -> list[Group]:
 
 
 def constants_among(buffers: list[Buffer]) -> set[str]:
-    """The loops that only depend on parameters, so that they can be folded: computed when parameters are packed."""
+    """Return the names of loops that only depend on parameters, so that they can be folded: computed when parameters are
+    packed."""
     known = {buffer.name for buffer in buffers if isinstance(buffer, ConstantBuffer)}
     found: set[str] = set()
     for buffer in buffers:
@@ -189,7 +190,7 @@ def _new_group(buffer: Buffer, order: int) -> Group:
 
 
 def _fuse_into_producer(buffer: Buffer, home: dict[str, Group]) -> Group | str:
-    """Fuse `buffer` into the last group it reads from, if the accesses allow it; else return the reason against it."""
+    """Fuse `buffer` into the last group that it reads from, if the accesses allow it; else return the reason against it."""
     if is_further_result(buffer):
         (name,) = buffer.reads()
         home[name].members.append(buffer)
@@ -212,7 +213,7 @@ def _fuse_into_producer(buffer: Buffer, home: dict[str, Group]) -> Group | str:
     if is_ordered(group.members[0]):
         return f"the points of {other} act one after the other"
     if group.template is not None:
-        hindrance = _hindrance_as_epilogue(buffer, group)
+        hindrance = _reason_against_epilogue(buffer, group)
         if not hindrance and _append(buffer, group, group.domain):
             return group
         return f"{other} is a {group.template.kind}, and {hindrance or 'it reads that at other places than it calculates'}"
@@ -296,12 +297,12 @@ def _candidate_domains(buffer: ComputedBuffer, group: Group) -> list[tuple[Size,
 
 
 def _append(buffer: ComputedBuffer, group: Group, domain: tuple[Size, Size]) -> bool:
-    """Add `buffer` to the group under `domain` if it reads other members in step, and so does every member if the domain
-    changes."""
+    """Add `buffer` to the group under `domain` if it reads the other members only at its own element or row. If the domain
+    changes, the same must hold for every member."""
     members = [*group.members, buffer]
     changed = group.domain is None and isinstance(buffer.data, Reduction)
     for member in members if changed else [buffer]:
-        if isinstance(member, ComputedBuffer) and not _reads_in_step(member, members, domain):
+        if isinstance(member, ComputedBuffer) and not _reads_members_in_step(member, members, domain):
             return False
     group.members.append(buffer)
     if changed:
@@ -309,7 +310,7 @@ def _append(buffer: ComputedBuffer, group: Group, domain: tuple[Size, Size]) -> 
     return True
 
 
-def _reads_in_step(member: ComputedBuffer, members: list[Buffer], domain: tuple[Size, Size]) -> bool:
+def _reads_members_in_step(member: ComputedBuffer, members: list[Buffer], domain: tuple[Size, Size]) -> bool:
     rows = {other.name: is_row_value(other, domain) for other in members}
     x, _ = row_variables(domain)
     element = element_index(domain)
@@ -318,18 +319,18 @@ def _reads_in_step(member: ComputedBuffer, members: list[Buffer], domain: tuple[
             return False
         if isinstance(node, Load) and node.buffer in rows:
             expected = x if rows[node.buffer] else element
-            if node.index != expected or (is_row_value(member, domain) and not _reduces(member) and not rows[node.buffer]):
+            if node.index != expected or (is_row_value(member, domain) and not _is_reduction(member) and not rows[node.buffer]):
                 return False
     return True
 
 
-def _reduces(member: ComputedBuffer) -> bool:
+def _is_reduction(member: ComputedBuffer) -> bool:
     return isinstance(member.data, Reduction)
 
 
-def _hindrance_as_epilogue(buffer: ComputedBuffer, group: Group) -> str:
-    """The reason why a loop cannot be an epilogue of the template; empty if it can. Epilogues are elementwise and read with a
-    constant stride along the columns."""
+def _reason_against_epilogue(buffer: ComputedBuffer, group: Group) -> str:
+    """Return the reason why a loop cannot be an epilogue of the template; empty if it can. Epilogues are elementwise and read
+    with a constant stride along the columns."""
     if group.template.kind not in EPILOGUE_TEMPLATES:
         return "nothing is fused into that"
     if isinstance(buffer.data, Reduction):

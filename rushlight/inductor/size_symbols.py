@@ -1,4 +1,4 @@
-"""Size symbols of a graph: how their values are read at a call, and what must hold of them.
+"""Size symbols of a graph: how each call reads their values, and the conditions on them.
 
 In: the fake values of the graph's inputs. Out: `SizeSymbols`. Stage: inductor, between lowering and the calls.
 """
@@ -26,7 +26,7 @@ class TensorInput:
 
     @property
     def stepped(self) -> list[int]:
-        """The dimensions whose strides matter: those of a size other than 1."""
+        """The dimensions whose strides matter: those whose size is not 1."""
         return [dim for dim, size in enumerate(self.size) if size != 1]
 
 
@@ -100,8 +100,8 @@ class SizeSymbols:
         )
 
     def _solve(self, place: Place) -> None:
-        """Define the only unknown symbol in a size that is linear in it. The check of the inputs ensures that the division is
-        exact."""
+        """Define a symbol by a size that is linear in it and has no other undefined symbol. The check of the inputs ensures
+        that the division is exact."""
         unknown = symbols_of([place.expected]) - self.definitions.keys()
         if len(unknown) != 1:
             return

@@ -38,15 +38,15 @@ from rushlight.inductor.scheduler import body_in_domain, element_index, row_vari
 from rushlight.inductor.sizes import Size, as_size, evaluate, row_major
 
 MAX_DEPTH = 256  # the kernel supports heads of at most this many features
-MIN_SCORES = 1 << 16  # fewer scores per head stay in the caches
+MIN_SCORES = 1 << 16  # with fewer scores per head, all scores stay in the caches
 UNWRITTEN = "<scores>"  # the buffer name of a template's own scores
-MAX_BODY, MAX_MASK = 8, 24  # loops of at most this many IR nodes are recomputed rather than read
+MAX_BODY, MAX_MASK = 8, 24  # loops of at most this many IR nodes are recomputed rather than read from memory
 
 
 @dataclass(slots=True)
 class Spelled:
-    """The buffers of spelled-out attention. `inner` are those that nothing else may read. With `empty_is_nan`, queries without
-    keys give NaN."""
+    """The buffers of attention that is spelled out in the graph. Nothing else may read the buffers `inner`. With
+    `empty_is_nan`, queries without keys give NaN."""
 
     scores: TemplateBuffer
     modified: Buffer
@@ -163,7 +163,7 @@ def _match_attention(product: TemplateBuffer, named: dict[str, Buffer]) -> Spell
 
 
 def _source_of_filled(at: _Rows, filled: str, empty: str) -> str | None:
-    """The scores from which `filled` was made by filling rows of only -inf with 0; `empty` marks these rows."""
+    """Return the scores from which `filled` was made by filling rows of only -inf with 0; `empty` marks these rows."""
     body = at.body(filled, Pointwise)
     if not _is_call(body, "where") or at.loaded(body.arguments[0], at.row) != empty or not _is_number(body.arguments[1], 0.0):
         return None

@@ -284,8 +284,8 @@ def _indent_body(body: Sequence[Statement]) -> list[str]:
 
 @dataclass
 class Region:
-    """A straight-line region in C++: its program, its constant inputs (prepared once; the program's constants come first), and
-    the names of its outputs."""
+    """A straight-line region in C++: its program, its constant inputs, and the names of its outputs. The constant inputs are
+    prepared once; the program's own constants come first among them."""
 
     program: Any  # a `codegen.program.Program`; its text becomes part of the whole program's text
     constants: list[Var]
@@ -303,8 +303,8 @@ class External:
 
 @dataclass
 class StructuredProgram:
-    """Inputs, statements, outputs. `written` lists the inputs that the program mutates, each with a variable, a copy of it,
-    whose final value is written back when the program ends."""
+    """Inputs, statements, outputs. `written` lists the inputs that the program mutates, each with a variable that holds a copy
+    of it. The variable's final value is written back when the program ends."""
 
     inputs: list[Var]
     outputs: list[Operand]

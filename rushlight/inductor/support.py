@@ -1,4 +1,5 @@
-"""Support: which nodes inductor compiles, those with a lowering that covers their arguments. The rest run as eager kernels."""
+"""Support: decides which nodes inductor compiles. A node is compiled if its operator has a lowering that covers its arguments;
+other nodes run as eager kernels."""
 
 from __future__ import annotations
 
@@ -11,14 +12,14 @@ from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.fx.node import Node
 from rushlight.inductor.lowering import LOWERINGS
-from rushlight.inductor.lowering.adaptive_pooling import WRITTEN_OUT
+from rushlight.inductor.lowering.adaptive_pooling import MAX_UNROLLED
 from rushlight.inductor.lowering.complex_numbers import COMPLEX, takes_complex_numbers, tensors_of
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.meta.adaptive_pooling import longest_window
 from rushlight.ops.registry import aten
 
-MAX_CONCATENATED = 64  # concatenations of more tensors run in eager: they are chains of nested conditions
-MAX_SORTED = 1024  # a median of more values runs in eager, which selects instead of sorting
+MAX_CONCATENATED_TENSORS = 64  # concatenations of more tensors run in eager: they are chains of nested conditions
+MAX_SORTED_VALUES = 1024  # a median of more values runs in eager, which selects instead of sorting
 MAX_DEPTH_TAPS = 8  # deeper 3-D kernels are not rewritten as 2-D convolutions
 
 
@@ -86,7 +87,7 @@ def _convolution(node: Node) -> bool:
 
 
 def _convolution_backward(node: Node) -> bool:
-    """The same conditions as `_convolution`, for the gradients."""
+    """Check the conditions of `_convolution` for a convolution's gradients."""
     grad, source, weight = (_value(node, name) for name in ("grad_output", "input", "weight"))
     if grad.dtype not in (float32, bfloat16, float16) or 0 in (grad.numel(), source.numel(), weight.numel()):
         return False
@@ -108,11 +109,11 @@ def _adaptive_pool(node: Node) -> bool:
 
 
 def _adaptive_max_pool(node: Node) -> bool:
-    """Also require windows small enough to unroll, if indices are used."""
+    """Check the conditions of `_adaptive_pool`. If indices are used, also require windows small enough to unroll."""
     if not _adaptive_pool(node):
         return False
     inputs, outputs = node.args[0].meta["val"].shape[-2:], _first(node).shape[-2:]
-    return _only_first_used(node) or max(map(longest_window, inputs, outputs)) <= WRITTEN_OUT
+    return _only_first_used(node) or max(map(longest_window, inputs, outputs)) <= MAX_UNROLLED
 
 
 def _embedding_backward(node: Node) -> bool:
@@ -181,7 +182,7 @@ def _is_written_natively(node: Node) -> bool:
 def _few_values(node: Node) -> bool:
     """Whether sorting all values is faster than eager's selection of the middle one."""
     count = _first_argument(node).numel()
-    return isinstance(count, int) and 0 < count <= MAX_SORTED
+    return isinstance(count, int) and 0 < count <= MAX_SORTED_VALUES
 
 
 def _non_empty_reduction(node: Node) -> bool:
@@ -201,7 +202,7 @@ def _integer_indices(node: Node) -> bool:
 
 def _few_tensors(node: Node) -> bool:
     """Whether a concatenation has few enough tensors to select among by nested conditions."""
-    return len(node.args[0]) <= MAX_CONCATENATED
+    return len(node.args[0]) <= MAX_CONCATENATED_TENSORS
 
 
 def _divides(node: Node) -> bool:
@@ -280,7 +281,7 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
 }
 
 
-# Operators with several valid results (vectors may have either sign), which compiled code must match with eager.
+# Operators with several valid results (singular vectors may have either sign); compiled code must give the same ones as eager.
 _AS_IN_EAGER = tuple(map(aten, ("_linalg_eigh", "_linalg_svd", "linalg_pinv.atol_rtol_tensor")))
 MAX_MATRIX_SIZE = 64  # for larger matrices LAPACK and BLAS, which work in blocks, are faster than loops over rows
 

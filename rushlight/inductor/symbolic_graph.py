@@ -26,7 +26,7 @@ from rushlight.inductor.sizes import Size
 
 @dataclass(frozen=True, slots=True)
 class _Sized:
-    """Derived numbers for one choice of sizes."""
+    """The numbers derived from one choice of sizes."""
 
     sizes: tuple[int, ...]
     arena_bytes: int

@@ -1,8 +1,8 @@
 """Write-backs to mutated inputs: native code stores new values into the inputs, in place if nothing reads the old ones later.
 
 In: graphs with `copy_` to inputs just before the output, as functionalization leaves them. Out: which of these nodes native
-code covers; and, after scheduling, which values are computed in the input's memory. Other values are copied when all are
-computed. So are all values of a program that may fail, except parts that nothing reads before they are stored.
+code covers; and, after scheduling, which values are computed in the input's memory. All other values are copied to the inputs
+at the end. If a program may fail, it copies all values at the end, except partial writes to elements that nothing reads before.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def changed_in_place(groups: list[Group], writes: Iterable[WriteBack], outputs: 
 
     def is_safe(group: Group, write: WriteBack) -> bool:
         readers = [other for other in groups if write.target in other.reads()]
-        return readers == [group] and _only_adds(group.members[0], write.target)
+        return readers == [group] and _only_stores_into(group.members[0], write.target)
 
     return _place_in_targets(groups, writes, outputs, is_safe)
 
@@ -78,7 +78,7 @@ def changed_in_place(groups: list[Group], writes: Iterable[WriteBack], outputs: 
 def _place_in_targets(
     groups: list[Group], writes: Iterable[WriteBack], outputs: set[str], is_safe: Callable[[Group, WriteBack], bool]
 ) -> dict[str, str]:
-    """The buffers, each with one target, that may use their target's memory."""
+    """Return buffer -> the input that it replaces, for buffers that may be computed in that input's memory."""
     homes = {member.name: group for group in groups for member in group.members}
     found: dict[str, str] = {}
     for write in writes:
@@ -90,8 +90,8 @@ def _place_in_targets(
     return found
 
 
-def _only_adds(member: Buffer, target: str) -> bool:
-    """Whether a scatter stores into the content of `target` and reads nothing else of it."""
+def _only_stores_into(member: Buffer, target: str) -> bool:
+    """Return whether a scatter stores into the content of `target` and reads nothing else of it."""
     loop = member.data if isinstance(member, ComputedBuffer) else None
     if not isinstance(loop, Scatter) or loop.mode != "store":
         return False

@@ -81,8 +81,8 @@ class AttentionWriter:
 
 
     def _score_function(self, score: Pointwise) -> str:
-        """The C++ functions for a score: the score's function, an early test whether it is not -inf, and one that packs
-        values."""
+        """Return the C++ functions for a score: the score's function, an early test whether the score is not -inf, and a
+        function that packs values."""
         self.note_status(score.body)
         place = "auto lane, " + ", ".join(f"[[maybe_unused]] long {variable}" for variable in score.variables)
         seen = _visibility_condition(score.body, self.template.parameters["scores"])
@@ -133,7 +133,7 @@ def _read_along_keys(score: Pointwise, scores: str) -> dict[Load, int]:
 
 
 def _visibility_condition(body: Value, scores: str) -> Value | None:
-    """The condition under which a score's function is not -inf, if it does not depend on the score; else None."""
+    """Return the condition under which a score is not -inf; None if the condition depends on the score itself."""
     if not isinstance(body, Call) or body.name != "where":
         return None
     condition, chosen, other = body.arguments

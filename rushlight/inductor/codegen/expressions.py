@@ -28,7 +28,8 @@ INFIX = {"add": "+", "sub": "-", "mul": "*"}
 
 
 def needs_scalar(body: Value, column: Var) -> bool:
-    """Whether a body cannot be vectorized along `column`: a load without a constant stride, or a mask that varies."""
+    """Return whether a body cannot be vectorized along `column`, because of a load without a constant stride or a mask that
+    varies along it."""
     return needs_branches(body, column) or any(
         isinstance(node, Load) and stride_along(node.index, column) is None for node in walk(body)
     )
@@ -89,8 +90,8 @@ class StatementWriter:
     """Writes values as `const auto tmpN = ...;` lines. Each text is written once per scope.
 
     `local` maps buffers to names of available elements (`value` in an epilogue, a temporary), and `row_values` to names of
-    scalars for the whole row. Names start with `prefix`. `stream(seed, offset)` names a stream of random words. With `places`,
-    vectors gather the elements of loads that have no stride.
+    scalars for the whole row. Names start with `prefix`. `stream(seed, offset)` names a stream of random words. If `places` is
+    true, vectors gather the elements of loads that have no stride.
     """
 
     def __init__(self, column: Var, pointer: Callable[[str], str], element_type: Callable[[str], dtype],
@@ -105,7 +106,7 @@ class StatementWriter:
         self.local: dict[str, str] = {}
         self.row_values: dict[str, str] = {}
         self.places = False
-        self.looked_up: set[Var] = set()  # positions that differ between lanes
+        self.looked_up: set[Var] = set()  # variables of positions that differ between lanes
         self._texts: dict[str, str] = {}
         self._nodes: dict[tuple[int, str], str] = {}
         self._kept: list[Value] = []
@@ -174,8 +175,8 @@ class StatementWriter:
             return local
         if self.lane != SCALAR and _contains(value.index, self.looked_up):
             found = _split_linear_index(value.index, self.looked_up, self.column)
-            if found is not None:  # without strides the lanes are scalars
-                return self._collect(value.buffer, *found)
+            if found is not None:  # without strides, lanes are scalars, so the element can be used directly
+                return self._gather(value.buffer, *found)
         stride = stride_along(value.index, self.column)
         at = f"{self.pointer(value.buffer)} + {to_cpp(value.index)}"
         if stride == 0:
@@ -216,10 +217,10 @@ class StatementWriter:
             self.looked_up.add(place)
         else:
             place = Var(self.bind(f"rl::checked_index<{wrap}>({self._scalar(value.index)}, {size})"), value.size)
-        # A body merged from several elements binds one variable to several positions.
+        # A body merged from several elements may bind one variable to several positions.
         return self.write(substitute(value.body, {value.variable: place}))
 
-    def _collect(self, buffer: str, first: Expr, stride: Size, steps: dict[Var, Size]) -> str:
+    def _gather(self, buffer: str, first: Expr, stride: Size, steps: dict[Var, Size]) -> str:
         """Gather elements at positions that differ between lanes."""
         places = [str(place) if step == 1 else f"{place} * (int64_t){size_operand(step)}" for place, step in steps.items()]
         if stride != 0:

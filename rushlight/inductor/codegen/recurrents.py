@@ -60,7 +60,7 @@ class RecurrentWriter:
         return [texts(steps, batch, hidden), "true" if parameters["reverse"] else "false"]
 
     def _operand_pointers(self, member: TemplateBuffer, *names: str) -> list[str]:
-        """The addresses of operands; null if there is none."""
+        """Return the addresses of operands; null for operands that the template lacks."""
         operands = member.operands
         return [self.pointer_to(operands[name]) if name in operands else "nullptr" for name in names]
 

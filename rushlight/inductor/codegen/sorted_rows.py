@@ -10,7 +10,7 @@ from rushlight.core.algebra import Var, to_cpp, unflatten_index
 from rushlight.core.dtype import int64
 from rushlight.core.storage import ALIGNMENT
 from rushlight.inductor.codegen.expressions import StatementWriter, needs_scalar
-from rushlight.inductor.codegen.kernels import OPERATIONS, Kernel, KernelWriter, for_rows, indented
+from rushlight.inductor.codegen.kernels import OPERATIONS_PER_ELEMENT, Kernel, KernelWriter, for_rows, indented
 from rushlight.inductor.codegen.types import c_type, size_operand, size_text
 from rushlight.inductor.ir import Buffer, Load, Value, substitute
 from rushlight.inductor.ordered_loops import Sort
@@ -36,7 +36,7 @@ class SortKernel(KernelWriter):
         """The kernel."""
         kernel, rows = self.kernel, self.x.extent
         kernel.header, kernel.uses_status = "sort", True
-        kernel.work = as_size(self.loop.numel * (2 * OPERATIONS))
+        kernel.work = as_size(self.loop.numel * (2 * OPERATIONS_PER_ELEMENT))
         lines = [*self._row(), *self._sort()]
         kernel.body = for_rows(rows, lines)
         return kernel
@@ -55,9 +55,9 @@ class SortKernel(KernelWriter):
         if lies:
             first = body.index.substitute({self.r: 0})
             return [*lines, f"const {self.type}* row = {self.pointer(body.buffer)} + {to_cpp(first)};"]
-        return [*lines, f"{self.type}* row = ({self.type}*)own;", f"own += {size_operand(nbytes)};", *self._calculate()]
+        return [*lines, f"{self.type}* row = ({self.type}*)own;", f"own += {size_operand(nbytes)};", *self._compute_row()]
 
-    def _calculate(self) -> list[str]:
+    def _compute_row(self) -> list[str]:
         scalar = needs_scalar(self.body, self.r)
         writer = StatementWriter(self.r, self.pointer, self.element_type, self.stream)
         value, count = writer.write(self.body), size_text(self.r.extent)

@@ -68,13 +68,13 @@ class StructuredWriter(ListWriter, MemoryWriter):
         total = f"{self.arena}L + rl::largest(0L{''.join(f', {each}' for each in scratch)})"
         size = f'extern "C" long rushlight_arena_bytes({self.parameter[2:]}) {{ return {total}; }}'
         parts = [self._includes(), *regions, size, entry]
-        return "\n\n".join([*parts, *(self._preparing(kept, prepared) if self.is_kept else [])]) + "\n"
+        return "\n\n".join([*parts, *(self._prepare_functions(kept, prepared) if self.is_kept else [])]) + "\n"
 
     def _function(self, head: str, lines: Sequence[str]) -> str:
         text = "\n".join(f"  {line}" for line in lines)
         return f'extern "C" {head}{self.parameter}) {{\n{text}\n}}'
 
-    def _preparing(self, kept: list[str], prepared: list[str]) -> Iterator[str]:
+    def _prepare_functions(self, kept: list[str], prepared: list[str]) -> Iterator[str]:
         """The functions for a caller that keeps prepared constants."""
         yield f'extern "C" long rushlight_kept_bytes() {{ return {self.kept_bytes}L; }}'
         lines = ["int64_t* cells = (int64_t*)buffers[0];", "char* const kept = (char*)buffers[1];", "(void)cells; (void)kept;"]
@@ -166,7 +166,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
         return lines
 
     def _outputs(self) -> Iterator[str]:
-        yield from self._apart()
+        yield from self._check_outputs_share_no_memory()
         first = len(self.program.inputs)
         for number, operand in enumerate(self.program.outputs):
             cell = f"cells[{first + number}]"
@@ -190,9 +190,9 @@ class StructuredWriter(ListWriter, MemoryWriter):
             yield f"memcpy({var}, {copy}, {var.kind.nbytes}L);"
         yield "return 0;"
 
-    def _apart(self) -> Iterator[str]:
-        """Give up if an output shares memory with an input or another output, because outputs are copies. If the caller keeps
-        memory, it wants copies of inputs, so only outputs are compared."""
+    def _check_outputs_share_no_memory(self) -> Iterator[str]:
+        """Give up if an output shares memory with an input or another output, because outputs must be copies. A caller that
+        keeps memory wants copies of inputs anyway, so then only outputs are compared."""
         tensors = [each for each in self.program.outputs if isinstance(each, Var) and isinstance(each.kind, TensorOf)]
         old = [var for var in self.program.inputs if isinstance(var.kind, TensorOf) and not self.is_kept]
         for position, output in enumerate(tensors):
@@ -256,24 +256,24 @@ class StructuredWriter(ListWriter, MemoryWriter):
         yield "}"
 
     def _carry(self, statement: Repeat) -> Iterator[str]:
-        """Assign all loop-carried variables at once. Tensors are copied, because the next round overwrites their memory, unless
-        they are in memory from before the loop. Lists are not copied."""
+        """Assign all loop-carried variables at once. Tensors are copied, because the next round overwrites their memory, except
+        tensors whose memory is older than the loop. Lists are not copied."""
         changed = [(var, following) for var, _, following in statement.carried if var is not following]
         copied = [(var, following) for var, following in changed if self._is_copied(var, statement)]
-        fresh = _made_by_runs(statement.body)
+        fresh = _tensors_made_by_regions(statement.body)
         names = []
         for var, following in changed:
             if not self._is_copied(var, statement):
                 names.append((var, self._temporary("next")))
                 yield f"{declared(var.kind)} const {names[-1][1]} = {self._text(following, var.kind)};"
-        yield from self._carry_copies(copied, fresh)
+        yield from self._copy_carried(copied, fresh)
         for var, name in names:
             yield f"{var} = {name};"
 
     def _is_copied(self, var: Var, statement: Repeat) -> bool:
         return isinstance(var.kind, TensorOf) and var not in statement.pointers
 
-    def _carry_copies(self, pairs: list[tuple[Var, Operand]], fresh: set[Var]) -> Iterator[str]:
+    def _copy_carried(self, pairs: list[tuple[Var, Operand]], fresh: set[Var]) -> Iterator[str]:
         places = {var: self._allocate(var.kind.nbytes) for var, _ in pairs}
         sources = {}
         for var, following in pairs:
@@ -316,6 +316,6 @@ def _nesting(kind: ListOf) -> tuple[int, Kind]:
     return depth, element
 
 
-def _made_by_runs(body: Sequence[Statement]) -> set[Var]:
+def _tensors_made_by_regions(body: Sequence[Statement]) -> set[Var]:
     """The tensors that regions directly in a loop's body write anew in each round."""
     return {var for statement in body if isinstance(statement, Run) for var in statement.outputs}

@@ -54,7 +54,7 @@ class ListWriter(Parts):
         yield from self._read_element(statement.target, place)
 
     def _peek(self, statement: Compute) -> Iterator[str]:
-        """A tensor in a list that never changes, without a copy."""
+        """Read a tensor in a list that never changes, without a copy."""
         lines, place = self._at(*statement.operands)
         yield from lines
         kind = declared(statement.target.kind)
@@ -88,13 +88,13 @@ class ListWriter(Parts):
         yield f"rl::program::close({values}, {place});"
 
     def _make_list(self, statement: Compute) -> Iterator[str]:
-        """A runtime function that makes a list from lists and numbers."""
+        """Call a runtime function that makes a list from lists and numbers."""
         operands = ", ".join(map(self._text, statement.operands))
         yield f"rl::program::list* {statement.target} = rl::program::{_MAKERS[statement.op]}(memory, {operands});"
         yield f"if (!{statement.target}) return 1;"
 
     def _change_list(self, statement: Compute) -> Iterator[str]:
-        """A runtime function that changes a list; the program stops if it fails."""
+        """Call a runtime function that changes a list; the program stops if the function fails."""
         values, *others = statement.operands
         element = values.kind.element
         name = f"{statement.op}<{declared(element)}>" if statement.op in ("sort", "remove") else statement.op
@@ -102,7 +102,7 @@ class ListWriter(Parts):
         yield f"if (!rl::program::{name}({', '.join(texts)})) return 1;"
 
     def _search_list(self, statement: Compute) -> Iterator[str]:
-        """Count, find or test for a number in a list."""
+        """Call a runtime function that counts, finds or tests for a number in a list."""
         values, item = statement.operands
         kind = SCALARS[values.kind.element.name]
         found = f"rl::program::{statement.op}<{kind}>({values}, {self._text(item, values.kind.element)})"
@@ -111,7 +111,7 @@ class ListWriter(Parts):
             yield f"if ({statement.target} < 0) return 1;"
 
     def _reduce_list(self, statement: Compute) -> Iterator[str]:
-        """The sum, minimum or maximum of a list; the program stops if there is no minimum."""
+        """Compute the sum, minimum or maximum of a list; the program stops if an empty list has none."""
         values = statement.operands[0]
         kind = SCALARS[values.kind.element.name]
         if statement.op != "sum_of":

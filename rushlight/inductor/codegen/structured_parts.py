@@ -73,7 +73,7 @@ class Parts:
         return f"({SCALARS[wanted.name]}){operand}" if needs_cast else str(operand)
 
     def _copy_tensor(self, place: str, to: TensorOf, source: str, kind: TensorOf) -> Iterator[str]:
-        """Copy a tensor from `source` to `place`; both have the same dtype and size, and may be strided."""
+        """Copy a tensor from address `source` to address `place`. Both have the same dtype and size, and may be strided."""
         if to.strides is None and kind.strides is None:
             yield f"memmove({place}, {source}, {to.nbytes}L);"
             return

@@ -19,8 +19,9 @@ from rushlight.inductor.ir import Buffer, Operand, TemplateBuffer
 from rushlight.inductor.scheduler import Group, body_in_domain, row_variables
 from rushlight.inductor.sizes import Size, as_size, rounded_up
 
-MAX_COLUMN_EXTRA = 16  # bytes per column for the sums after a panel of bytes and for rounding up its depth, at most
-MAX_CACHED_ELEMENTS = 1 << 20  # elements of a product's rows that stay in L2 caches; measured on one kind of processor
+MAX_COLUMN_EXTRA = 16  # upper bound of bytes per column for the sums that follow a panel of bytes and for rounding up its depth
+# a product's rows with at most this many elements stay in L2 caches; measured on one kind of processor
+MAX_CACHED_ELEMENTS = 1 << 20
 
 
 class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, LibraryCallWriter, KernelWriter):
@@ -162,7 +163,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
         return parameter, [operand.call(source, self.extra(f"{operand.element}*", parameter, self.packed[-1].name))]
 
     def _own_panels(self, operand: PackedOperand) -> str:
-        """A constant's panels and its unpacked source: in runs without panels, threads pack from the source."""
+        """Return a constant's panels and its unpacked source: in runs without panels, threads pack from the source."""
         source = self.extra(f"const {operand.element}*", "unpacked", operand.unpacked)
         own = self.extra("void*", "own", OWN_PANELS)
         return f"panels, {source}, {texts(*operand.source.strides)}, {own}"
@@ -181,7 +182,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
         ]
 
     def _gemm_turned(self) -> list[str]:
-        """A product computed as its transpose: it packs the rows, because there are more columns."""
+        """A product computed as its transpose: the rows are packed instead of the columns, because there are more columns."""
         template, depth = self.template, self.template.parameters["depth"]
         a, b = template.operands["a"], template.operands["b"]
         arguments = texts(*reversed(a.strides), depth, template.rows)

@@ -19,19 +19,19 @@ from rushlight.inductor.lowering.scatters import scatter_add
 from rushlight.inductor.tensor_box import TensorBox
 from rushlight.ops.meta.adaptive_pooling import longest_window
 
-WRITTEN_OUT = 16  # windows of at most this many elements along a dimension are unrolled
+MAX_UNROLLED = 16  # windows of at most this many elements along a dimension are unrolled
 ROWS, COLUMNS = -2, -1
 
 Index = Sequence[Expr]
 
 
-def _span(position: Expr, inputs: int, outputs: int) -> tuple[Expr, Expr]:
-    """The start and end of an output's window."""
+def _window_bounds(position: Expr, inputs: int, outputs: int) -> tuple[Expr, Expr]:
+    """Return the start and end of an output's window."""
     return position * inputs // outputs, ((position + 1) * inputs + outputs - 1) // outputs
 
 
 def _replace_position(index: Index, dim: int, position: Expr) -> list[Expr]:
-    """An index with another position in `dim`, which is negative."""
+    """Replace the position in dimension `dim`, which is negative, of an index."""
     at = list(index)
     at[dim] = position
     return at
@@ -48,7 +48,7 @@ def _combine_windows(graph: GraphBuilder, source: TensorBox, dim: int, outputs: 
 
     def last(index: Index) -> Value:
         """The last element of a window of the maximal length."""
-        start, end = _span(index[dim], inputs, outputs)
+        start, end = _window_bounds(index[dim], inputs, outputs)
         if even or combine == "maximum":
             return source.value(_replace_position(index, dim, end - 1))
         inside = call("ge", bool_, index_value(end - start - longest), Constant(int64, 0))
@@ -63,7 +63,7 @@ def _combine_windows(graph: GraphBuilder, source: TensorBox, dim: int, outputs: 
             result = call(combine, kind, result, element(index, tap))
         return result
 
-    if type(longest) is int and longest <= WRITTEN_OUT:
+    if type(longest) is int and longest <= MAX_UNROLLED:
         return graph.realize(graph.pointwise(size, kind, written_out))
     elements = graph.pointwise((*size, longest - 1), kind, lambda index: element(index[:-1], index[-1]))
     rest = reduce_box(graph, elements, (len(size),), REDUCTIONS[combine], kind, False)
@@ -74,7 +74,7 @@ def _elements(index: Index, sizes: tuple, pooled: tuple) -> Value:
     """The number of elements in the window at `index`."""
     lengths = []
     for dim in (ROWS, COLUMNS):
-        start, end = _span(index[dim], sizes[dim], pooled[dim])
+        start, end = _window_bounds(index[dim], sizes[dim], pooled[dim])
         lengths.append(index_value(end - start))
     return call("mul", int64, *lengths)
 
@@ -94,7 +94,7 @@ def adaptive_avg_pool2d(graph, self, output_size):
 
 @lowering("_adaptive_avg_pool2d_backward")
 def adaptive_avg_pool2d_backward(graph, grad_output, self):
-    """The windows that contain an element are those of an adaptive pool in the other direction."""
+    """Sum over windows: those that contain an input element are the windows of an adaptive pool in the other direction."""
     grad = in_full_precision(graph, grad_output)
 
     def share(index: Index) -> Value:
@@ -113,17 +113,17 @@ def adaptive_avg_pool2d_backward(graph, grad_output, self):
 def adaptive_max_pool2d(graph, self, output_size):
     largest = _combine_windows(graph, graph.realize(self), ROWS, output_size[ROWS], "maximum")
     values = _combine_windows(graph, largest, COLUMNS, output_size[COLUMNS], "maximum")
-    return values, _places(graph, self, largest, output_size)
+    return values, _indices_of_largest(graph, self, largest, output_size)
 
 
 def _taps(position: Expr, inputs: int, outputs: int) -> list[Expr]:
     """The positions in a window of maximal length; shorter windows repeat their last one."""
-    start, end = _span(position, inputs, outputs)
+    start, end = _window_bounds(position, inputs, outputs)
     return [*(start + tap for tap in range(longest_window(inputs, outputs) - 1)), end - 1]
 
 
-def _places(graph: GraphBuilder, self: TensorBox, largest: TensorBox, output_size: Sequence[int]) -> TensorBox:
-    """The index in its plane of each window's largest element: the first one, or the last NaN.
+def _indices_of_largest(graph: GraphBuilder, self: TensorBox, largest: TensorBox, output_size: Sequence[int]) -> TensorBox:
+    """Compute the index in its plane of each window's largest element: the first one, or the last NaN.
 
     `largest` holds the largest elements of each window's columns.
     """

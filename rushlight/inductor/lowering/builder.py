@@ -56,7 +56,7 @@ def call(name: str, kind: dtype, *arguments: Value) -> Value:
 
 
 def _is_less(low: int | None, high: int | None, number: int) -> bool | None:
-    """Whether all of a range is below a number (True) or none of it (False); None if it depends."""
+    """Return True if all numbers of a range are below `number`, False if none is, None otherwise."""
     if high is not None and high < number:
         return True
     return False if low is not None and low >= number else None
@@ -112,7 +112,7 @@ class GraphBuilder:
         self.origin = ""
         self.lines: tuple[str, ...] = ()
         self.consumers = 0  # number of users of the node being lowered
-        self.items_used: frozenset[int] = frozenset()  # indices of its results that are used, if it has several
+        self.items_used: frozenset[int] = frozenset()  # indices of the used results, if the node has several results
         self.scaled_forms: dict[TensorBox, Callable[[TensorBox], TensorBox]] = {}
         self._fixed: dict[str, bool] = {}
         self._taken = frozenset(taken)
@@ -136,7 +136,8 @@ class GraphBuilder:
         return Var(f"indirect{next(self._indirect)}", as_size(size))
 
     def realize(self, box: TensorBox, row_major: bool = False) -> TensorBox:
-        """Compute a box's storage into a buffer if it is not one yet, in the order of what it reads or in row-major order."""
+        """Compute a box's storage into a buffer, if it is a loop, in the memory order of what the loop reads or in row-major
+        order."""
         if box.is_realized:
             return box
         if not row_major and box.reindex is not None and len(box.size) == IMAGE_RANK != len(box.storage.data.ranges):
@@ -150,7 +151,8 @@ class GraphBuilder:
         return box
 
     def _make_image(self, box: TensorBox) -> None:
-        """Move a view of a loop of another rank to a loop over images, if those are channels-last in memory."""
+        """If a box of images views a loop of another rank, replace it by a loop over images, if these are channels-last in
+        memory."""
         made = self.pointwise(box.size, box.dtype, box.value)
         if made.is_realized or in_memory_order(made.storage.data, self.by_name)[0] is not made.storage.data:
             box.storage, box.reindex = made.storage, None
@@ -302,7 +304,7 @@ def as_parameter(value: object) -> object:
 
 
 def _repeats(size: Sequence[int | SymInt], wide: Sequence[int | SymInt]) -> bool:
-    """Whether broadcasting reads elements more than once (for the example's sizes)."""
+    """Return whether broadcasting reads elements more than once (for the example's sizes)."""
     return math.prod(map(hint, size)) < math.prod(map(hint, wide))
 
 

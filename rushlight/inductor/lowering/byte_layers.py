@@ -12,7 +12,7 @@ from rushlight.inductor.lowering.library_calls import Function, in_one_piece, li
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.tensor_box import TensorBox
 
-MAX_ROW = 1 << 16  # bytes; the kernel's positions in a row have 16 bits
+MAX_ROW = 1 << 16  # bytes; positions in a row have 16 bits in the kernel
 _AS_THEY_ARE = ((1, 1), (0, 0), (1, 1), 1)
 
 

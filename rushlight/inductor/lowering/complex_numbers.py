@@ -116,7 +116,7 @@ def cat(graph, tensors, dim=0):
 
 
 def _expand_imaginary(graph: GraphBuilder, box: ComplexBox) -> ComplexBox:
-    """Expand the imaginary part to the box's sizes: that of a converted real tensor is a single number."""
+    """Expand the imaginary part to the box's sizes. A converted real tensor has a single number there."""
     imag = LOWERINGS[aten("expand")](graph, box.imag, box.real.size)
     return ComplexBox(box.real, imag, box.pairs)
 
@@ -272,7 +272,7 @@ def sqrt(graph, self):
 
 
 def _of_both_angles(name: str, real: tuple[str, str], imag: tuple[str, str], negative: bool) -> None:
-    """A function of x + iy with the form f(x) g(y) + i h(x) k(y)."""
+    """Register a function of x + iy of the form f(x) g(y) + i h(x) k(y)."""
 
     @complex_rule(name)
     def rule(graph, self):

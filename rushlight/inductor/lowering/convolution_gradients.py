@@ -55,7 +55,7 @@ def convolution_backward(
 
 
 def _further(output_padding: list[int], stride: list[int]) -> list[int]:
-    """The number of additional windows per dimension that output padding makes room for."""
+    """Return the number of additional windows in each dimension that output padding makes room for."""
     return [more // step for more, step in zip(output_padding, stride, strict=True)]
 
 

@@ -1,6 +1,6 @@
 """Lowering of a convolution's input gradient to templates with channels-last results.
 
-Transposed convolutions use it, too, because they are such a gradient: their input takes the place of the gradient.
+Transposed convolutions use these rules, too, because a transposed convolution is the input gradient of a plain one.
 """
 
 from __future__ import annotations

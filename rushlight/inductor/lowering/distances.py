@@ -46,7 +46,7 @@ def _root(graph: GraphBuilder, total: TensorBox, p: float) -> TensorBox:
 
 
 def _make_coordinate_reader(box: TensorBox, batch: tuple) -> Callable[[Index, Expr, Expr], Value]:
-    """A function for a point's coordinate in a broadcast stack of matrices."""
+    """Return a function that reads a point's coordinate in a broadcast stack of matrices."""
     extra = len(batch) - (len(box.size) - 2)
 
     def value(at: Index, row: Expr, column: Expr) -> Value:
@@ -79,7 +79,7 @@ def cdist(graph, x1, x2, p, compute_mode):
     return _root(graph, graph.reduction(terms, (len(size),), "max" if p == math.inf else "sum", kind, False), p)
 
 
-def _weights(graph: GraphBuilder, grad: TensorBox, distance: TensorBox, p: float) -> TensorBox:
+def _pair_factors(graph: GraphBuilder, grad: TensorBox, distance: TensorBox, p: float) -> TensorBox:
     """The factor of the gradient that a pair's coordinates share; 0 if the points coincide."""
     if p in (1, math.inf):
         return graph.realize(grad)
@@ -94,7 +94,7 @@ def _weights(graph: GraphBuilder, grad: TensorBox, distance: TensorBox, p: float
     return graph.realize(graph.pointwise(grad.size, kind, inner))
 
 
-def _slope(difference: Value, weight: Value, distance: Value, p: float) -> Value:
+def _coordinate_gradient(difference: Value, weight: Value, distance: Value, p: float) -> Value:
     """The gradient times the distance's derivative by a coordinate of the first point."""
     kind = difference.dtype
     if p == 2:
@@ -120,17 +120,17 @@ def cdist_backward(graph, grad, x1, x2, p, cdist):
     for box in (x1, x2, cdist):
         graph.realize(box)
     points, others, distances = (_make_coordinate_reader(box, batch) for box in (x1, x2, cdist))
-    weights = _make_coordinate_reader(_weights(graph, grad, cdist, p), batch)
+    weights = _make_coordinate_reader(_pair_factors(graph, grad, cdist, p), batch)
 
     def inner(at: Index) -> Value:
         *lead, row, coordinate, column = at
         difference = call("sub", kind, points(lead, row, coordinate), others(lead, column, coordinate))
-        return _slope(difference, weights(lead, row, column), distances(lead, row, column), p)
+        return _coordinate_gradient(difference, weights(lead, row, column), distances(lead, row, column), p)
 
     return graph.reduction(graph.pointwise((*size, columns), kind, inner), (len(size),), "sum", kind, False)
 
 
-# Pairs of points of one matrix, in the order of the upper triangle's rows
+# Pairs of points of one matrix, in the order of the rows of the upper triangle
 
 
 def _first_of_row(row: Value, count: Value) -> Value:
@@ -143,7 +143,8 @@ _ONE = Constant(int64, 1)
 
 
 def _row_of_pair(pair: Value, count: Value) -> Value:
-    """The first point of a pair: a square root, corrected by one if rounding made it too high or too low."""
+    """Return the first point of a pair: compute a square root, and correct it by one if rounding made it too high or too
+    low."""
     middle = call("sub", float64, cast(count, float64), _constant(0.5, float64))
     square = call("sub", float64, call("mul", float64, middle, middle), cast(call("add", int64, pair, pair), float64))
     square = call("maximum", float64, square, _constant(0, float64))
@@ -155,7 +156,7 @@ def _row_of_pair(pair: Value, count: Value) -> Value:
 
 
 def _load_at(graph: GraphBuilder, box: TensorBox, place: Value) -> Value:
-    """The element of a flat box at a computed position."""
+    """Load the element of a flat box at a computed position."""
     variable = graph.indirect_variable(box.size[0])
     return Indirect(box.dtype, variable, place, as_size(box.size[0]), box.value([variable]))
 

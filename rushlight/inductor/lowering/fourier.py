@@ -48,8 +48,8 @@ def _moved_back(box: TensorBox, last: int, axis: int) -> TensorBox:
 def _transform(
     graph, function: Function, box: TensorBox, kind: dtype, axis: int, rank: int, result: tuple[Size, ...], numbers: list
 ) -> TensorBox:  # fmt: skip
-    """Transform along `axis` of the first `rank` dimensions; a dimension of pairs may follow. `result` are the sizes of a row
-    of results."""
+    """Transform along `axis` of the first `rank` dimensions; a dimension of real and imaginary parts may follow. `result` is
+    the size of a row of results."""
     rows = _move_axis(box, axis, rank - 1)
     count = math.prod(rows.size[: rank - 1])
     work = 8 * math.prod(rows.size)

@@ -65,7 +65,7 @@ def _reads_channels_last(loop: Pointwise, buffers: Mapping[str, Buffer]) -> bool
         if isinstance(node, Load):
             found = [position for variable, position in looked_up.items() if node.index.contains(variable)]
             steps = [_step(node.index, found, variable) for variable in (loop.variables[1], *moving)]
-            if 0 not in steps:  # None (a divided or gathered index) also counts as a stride
+            if 0 not in steps:  # None (the stride of a divided or gathered index) also counts as a nonzero stride
                 made = _is_made_by_convolution(buffers[node.buffer])
                 is_last = steps[0] == 1 or (made and steps[-1] != 1 and (steps[0] is None) != (steps[-1] is None))
                 last += is_last
@@ -75,7 +75,7 @@ def _reads_channels_last(loop: Pointwise, buffers: Mapping[str, Buffer]) -> bool
 
 
 def _is_made_by_convolution(buffer: Buffer) -> bool:
-    """Whether a buffer holds a convolution's channels-last result, or a loop's result in such an order."""
+    """Return whether a buffer is a convolution's channels-last result, or a loop's result in such an order."""
     if isinstance(buffer, TemplateBuffer):
         return buffer.kind in CONVOLUTIONS and len(buffer.layout.size) == IMAGE_RANK
     return isinstance(buffer, ComputedBuffer) and buffer.layout != contiguous_layout(buffer.layout.dtype, buffer.layout.size)

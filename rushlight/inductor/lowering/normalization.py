@@ -69,8 +69,8 @@ def layer_norm(graph, self, normalized_shape, weight, bias, eps):
 
 
 def _along(graph, values, dims):
-    """A function that expands statistics for reading. If the first normalised dimension is innermost in memory, it makes a copy
-    for each index in that dimension."""
+    """Return a function that expands statistics for reading. If the first normalised dimension is innermost in memory, the
+    function copies the statistics once for each index in that dimension."""
     if len(dims) == 1 or not lies_side_by_side(values, dims):
         return lambda statistic: statistic
     size = [1 if dim in dims[1:] else size for dim, size in enumerate(values.size)]

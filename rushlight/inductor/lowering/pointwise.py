@@ -74,7 +74,7 @@ def _promoting(function: str):
 
 
 def _divisor(graph: GraphBuilder, other: object, kind: dtype) -> object:
-    """A divisor; integer ones are checked for 0."""
+    """Check a divisor for 0 if it is an integer tensor."""
     if not kind.is_integral or not isinstance(other, TensorBox):
         return other
     return graph.elementwise("nonzero_divisor", kind, kind, other)
@@ -90,12 +90,12 @@ def _remainder(function: str):
 
 
 def _round_scalar(operand: object, kind: dtype) -> object:
-    """Round a number next to a half-precision tensor like eager does."""
+    """Round a number to half precision, as eager does, if the other operand is a half-precision tensor."""
     return rounded(operand, kind) if kind in HALVES and type(operand) in (int, float) else operand
 
 
 def _round_to_dtype(graph: GraphBuilder, operand: object, kind: dtype) -> object:
-    """Round a value to its dtype: a fused value has more digits than its dtype holds."""
+    """Round a value to its dtype, because a fused value has more digits than its dtype holds."""
     if not isinstance(operand, TensorBox):
         return _round_scalar(operand, kind)
     stored = kind if kind in HALVES and operand.dtype.is_floating_point else operand.dtype
@@ -108,7 +108,7 @@ def _comparison(function: str):
     def rule(graph: GraphBuilder, self, other) -> TensorBox:
         kind = graph.promote(self, other)
         if kind is bool_ and function not in ("eq", "ne"):
-            kind = uint8  # a vector of bools holds -1 for True, so that True would be less than False
+            kind = uint8  # compare as uint8: a vector of bools holds -1 for True, so True would be less than False
         return graph.elementwise(function, kind, bool_, _round_to_dtype(graph, self, kind), _round_to_dtype(graph, other, kind))
 
     return rule

@@ -1,6 +1,6 @@
 """Lowering of 2-D pooling: windows are unrolled, over a padded copy if there is padding.
 
-Large windows take two steps, along columns and then along rows. A step over many elements is a reduction.
+Large windows are pooled in two steps, along columns and then along rows. A step over many elements is a reduction.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from rushlight.inductor.sizes import Size, as_size
 from rushlight.inductor.tensor_box import TensorBox
 from rushlight.ops.meta.pooling import Window, windows_over
 
-WRITTEN_OUT = 32  # windows of at most this many elements are unrolled into one expression
+MAX_UNROLLED = 32  # windows of at most this many elements are unrolled into one expression
 REDUCTIONS = {"add": "sum", "maximum": "max"}
-NOWHERE = (1 << 31) - 1  # sentinel greater than every offset, so that the minimum over a window ignores it
+NO_OFFSET = (1 << 31) - 1  # sentinel greater than every offset, so that the minimum over a window ignores it
 
 Windows = tuple[Window, Window]
 
@@ -36,7 +36,7 @@ def _pad(graph: GraphBuilder, box: TensorBox, windows: Windows, ceil_mode: bool,
 
 
 def _is_large(windows: Windows) -> bool:
-    return windows[0].size * windows[1].size > WRITTEN_OUT
+    return windows[0].size * windows[1].size > MAX_UNROLLED
 
 
 def _is_wide_and_high(windows: Windows) -> bool:
@@ -71,7 +71,7 @@ def _pool(graph: GraphBuilder, source: TensorBox, windows: Windows, combine: str
 
 def _pool_by_reduction(graph: GraphBuilder, source: TensorBox, windows: Windows, combine: str, kind: dtype,
              scale: float | None) -> TensorBox:  # fmt: skip
-    """`_pool` for windows of one row or one column, as a reduction over their elements."""
+    """Do the same as `_pool` for windows of one row or one column, as a reduction over their elements."""
     size = (*_pooled_size(source, windows), windows[0].size * windows[1].size)
     elements = source.view(size, lambda index: _tap(index[:-1], windows, *_element_along(windows, index[-1])))
     found = reduce_box(graph, elements, (len(size) - 1,), REDUCTIONS[combine], kind, False)
@@ -110,11 +110,11 @@ def max_pool2d(graph, self, kernel_size, stride=(), padding=0, dilation=1, ceil_
     windows = windows_over(self.size, kernel_size, stride, padding, dilation, ceil_mode, "max_pool2d")
     source = _pad(graph, self, windows, ceil_mode, float("-inf"))
     values = _pool(graph, source, windows, "maximum", self.dtype)
-    return values, _places_of_largest(graph, source, windows, values)
+    return values, _indices_of_largest(graph, source, windows, values)
 
 
-def _places_of_largest(graph: GraphBuilder, source: TensorBox, windows: Windows, values: TensorBox) -> TensorBox:
-    """The index in its plane of each window's largest element in a padded box: the first one, or the last NaN."""
+def _indices_of_largest(graph: GraphBuilder, source: TensorBox, windows: Windows, values: TensorBox) -> TensorBox:
+    """Compute the index in its plane of each window's largest element in a padded box: the first one, or the last NaN."""
     width = as_size(windows[1].inputs)
     if _is_large(windows) and _is_wide_and_high(windows):
         found = _offsets_in_steps(graph, source, windows, values)
@@ -123,7 +123,7 @@ def _places_of_largest(graph: GraphBuilder, source: TensorBox, windows: Windows,
 
     def inner(index) -> Value:
         *_, row, column = index
-        return _in_plane(row * windows[0].stride, column * windows[1].stride, windows, width, found(index))
+        return _index_in_plane(row * windows[0].stride, column * windows[1].stride, windows, width, found(index))
 
     return graph.pointwise(values.size, int64, inner)
 
@@ -173,7 +173,7 @@ def _offsets_of_largest(
     def key(index: Sequence[Expr]) -> Value:
         i, j = _element_along(windows, index[-1])
         value, place = source.value(_tap(index[:-1], windows, i, j)), offset(index[:-1], i, j)
-        missing = call("where", int32, call("eq", bool_, value, values.value(index[:-1])), place, Constant(int32, NOWHERE))
+        missing = call("where", int32, call("eq", bool_, value, values.value(index[:-1])), place, Constant(int32, NO_OFFSET))
         return call("where", int32, call("isnan", bool_, value), call("bitwise_not", int32, place), missing)
 
     size = (*values.size, windows[0].size * windows[1].size)
@@ -181,7 +181,8 @@ def _offsets_of_largest(
 
     def decoded(index: Sequence[Expr]) -> Value:
         found = least.value(index)
-        place = call("maximum", int32, found, first(index))  # an all-padding window has a greater value
+        # A padding element may equal a largest value of -inf; then take the first element inside.
+        place = call("maximum", int32, found, first(index))
         nan = call("lt", bool_, found, Constant(int32, 0))
         return call("where", int32, nan, call("bitwise_not", int32, found), place)
 
@@ -197,7 +198,7 @@ def _largest(taps: Iterable[tuple[Value, Value]], best: Value, place: Value) -> 
     return place
 
 
-def _in_plane(top: Expr, left: Expr, windows: Windows, width: Size, place: Value) -> Value:
+def _index_in_plane(top: Expr, left: Expr, windows: Windows, width: Size, place: Value) -> Value:
     """The index in its plane for an offset from a window's corner."""
     high, wide = windows
     corner = index_value((top - high.padding) * width + left - wide.padding)
@@ -215,10 +216,10 @@ def _first_inside(top: Expr, left: Expr, windows: Windows, width: Size) -> Value
 
 
 def _first_along(start: Expr, windows: Windows, width: Size, across: bool) -> Value:
-    """The part of that offset along columns (`across`) or rows, for a window that starts at `start`."""
+    """Return the part of `_first_inside` along columns (`across`) or rows, for a window that starts at `start`."""
     window, found = windows[across], None
     taps = min(window.size, -(-window.padding // window.dilation) + 1)
-    if taps > WRITTEN_OUT:
+    if taps > MAX_UNROLLED:
         return _first_by_division(start, window, 1 if across else width)
     for tap in reversed(range(taps)):
         offset = _offset((), 0, tap, windows, width) if across else _offset((), tap, 0, windows, width)
@@ -228,7 +229,7 @@ def _first_along(start: Expr, windows: Windows, width: Size, across: bool) -> Va
 
 
 def _first_by_division(start: Expr, window: Window, step: Size) -> Value:
-    """`_first_along` for large paddings, by division; elements of the dimension are `step` apart."""
+    """Do the same as `_first_along` for large paddings, by division; elements of the dimension are `step` apart."""
     before = call("maximum", int64, index_value(window.padding + window.dilation - 1 - start), Constant(int64, 0))
     tap = call("floor_div", int64, before, Constant(int64, window.dilation)) if window.dilation > 1 else before
     return call("mul", int32, cast(tap, int32), number_value(as_expr(window.dilation * step), int32))

@@ -29,7 +29,7 @@ from rushlight.inductor.ir import (
 )
 from rushlight.inductor.sizes import Size
 
-MAX_TRIED = 1 << 14  # a floating-point position is compared with an expression for at most this many values
+MAX_TRIED = 1 << 14  # an expression for a floating-point position is checked for at most this many values of the variable
 EXACT = 1 << 53
 ARITHMETIC: dict[str, Callable] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
 TABLED = ARITHMETIC | {"div": np.divide, "minimum": np.minimum, "maximum": np.maximum, "floor": np.floor, "ceil": np.ceil}
@@ -99,7 +99,8 @@ def _is_exact(expression: Expr) -> bool:
     return low is not None and high is not None and -EXACT < low and high < EXACT
 
 
-# Floating-point positions, as in nearest-neighbour sampling: compute all of them, and look for an integer expression that fits
+# Floating-point positions, as in nearest-neighbour sampling: compute all of them, and look for an integer expression that
+# equals them
 
 
 def _fit_expression(value: Value) -> Expr | None:

@@ -60,9 +60,9 @@ def _is_one(size: int | SymInt) -> bool:
 
 
 def _without_blocks(graph, self: TensorBox, mat2: TensorBox) -> TensorBox:
-    """A product, possibly batched, as an elementwise loop and reduction, if blocking gains nothing: one factor's elements are
-    used only once. The loop reads the factors in place and fuses with their producers. The first has one row, the second one
-    column, or the depth is 1."""
+    """Compute a product, possibly batched, as an elementwise loop and a reduction, if blocking gains nothing because one
+    factor's elements are used only once: the first factor has one row, the second one column, or the depth is 1. The loop reads
+    the factors in place and fuses with their producers."""
     *batch, rows, depth = self.size
     if _is_one(depth):
         return mul_boxes(graph, self, mat2)
@@ -121,7 +121,7 @@ def addmm(graph, self, mat1, mat2, *, beta=1, alpha=1):
     return product if beta == 0 else add(graph, product, scaled(graph, self, beta, self.dtype))
 
 
-MIN_ROWS_TO_WIDEN = 16  # from this many rows it pays to convert whole panels of bytes to floats first
+MIN_ROWS_TO_WIDEN = 16  # with at least this many rows it pays to convert whole panels of bytes to floats first
 
 
 @lowering("_weight_int8pack_mm")

@@ -31,9 +31,9 @@ def scatter_box(
 ) -> TensorBox:  # fmt: skip
     """Scatter `body` at each point of `size` into `base`, combining by `mode`.
 
-    For a point, `places` returns the coordinates that are read from memory, by dimension of the base; `coordinates` returns all
-    coordinates, given the variables of those. The other coordinates are loop variables: points that differ in them never
-    collide. With `distinct` no points collide at all.
+    For a point, `places` returns the coordinates that are read from memory, by dimension of the base. `coordinates` returns all
+    coordinates, given the variables that stand for those. The other coordinates are loop variables: points that differ in them
+    never collide. With `distinct` no points collide at all.
     """
     ranges = as_sizes(size)
     variables = loop_variables(ranges)
@@ -55,7 +55,7 @@ def scatter_box(
     return TensorBox(StorageBox(None, graph.add(buffer)), base.size, base.dtype)
 
 
-def _summed_wide(graph, base: TensorBox, make: Callable[[TensorBox], TensorBox]) -> TensorBox:
+def _sum_in_float32(graph, base: TensorBox, make: Callable[[TensorBox], TensorBox]) -> TensorBox:
     """Run `make` with sums of 16-bit floats kept in float32."""
     if base.dtype not in (bfloat16, float16):
         return make(base)
@@ -100,7 +100,7 @@ def _scatter_add(graph, dim: int, self: TensorBox, index: TensorBox, src: Tensor
     def make(base: TensorBox) -> TensorBox:
         return _along(graph, base, dim, index, lambda at: cast(_scalar_to_vector(src).value(at), base.dtype), "sum")
 
-    return _summed_wide(graph, self, make)
+    return _sum_in_float32(graph, self, make)
 
 
 @lowering("scatter_reduce.two")
@@ -108,7 +108,7 @@ def scatter_reduce(graph, self, dim, index, src, reduce, *, include_self=True):
     base, touched = self, None
     if not include_self:
         touched = _mark_written(graph, self, dim, index)
-        base = where(graph, touched, _constant(graph, _neutral(reduce, self.dtype), self.dtype), self)
+        base = where(graph, touched, _constant(graph, _identity_of(reduce, self.dtype), self.dtype), self)
     made = _along(graph, base, dim, index, _scalar_to_vector(src).value, MODES[reduce])
     return _divide_by_count(graph, made, self, dim, index, include_self) if reduce == "mean" else made
 
@@ -137,7 +137,7 @@ def _divide_by_count(graph, total: TensorBox, self: TensorBox, dim: int, index: 
     return graph.pointwise(self.size, self.dtype, inner)
 
 
-def _neutral(reduce: str, kind: dtype) -> float:
+def _identity_of(reduce: str, kind: dtype) -> float:
     """The identity element of a reduction."""
     if reduce not in ("amax", "amin"):
         return int(reduce == "prod")
@@ -180,7 +180,7 @@ def index_put(graph, self, indices, values, accumulate=False):
 
         return scatter_box(graph, base, size, places, coordinates, body, "sum" if accumulate else "store", wrap=True)
 
-    return _summed_wide(graph, self, make) if accumulate else make(self)
+    return _sum_in_float32(graph, self, make) if accumulate else make(self)
 
 
 def _where_masked(graph, self: TensorBox, mask: TensorBox, first: int, value: TensorBox, accumulate: bool) -> TensorBox:
@@ -227,4 +227,4 @@ def embedding_dense_backward(graph, grad_output, indices, num_weights, padding_i
 
     kind = grad_output.dtype
     nothing = graph.pointwise((num_weights, columns), kind, lambda at: Constant(kind, 0.0))
-    return _summed_wide(graph, nothing, make)
+    return _sum_in_float32(graph, nothing, make)

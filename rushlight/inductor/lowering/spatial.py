@@ -88,7 +88,7 @@ def _of_volumes(graph, input, weight, stride, padding, dilation, groups) -> Tens
 
 
 class Volumes:
-    """The inputs of a 3-D convolution's taps in depth as images, one image for each layer of the result."""
+    """The inputs of a 3-D convolution's taps in depth as images: one image for each layer of the result."""
 
     def __init__(self, graph, input, weight: tuple, stride, padding, dilation, groups):
         graph.realize(input)
@@ -97,7 +97,8 @@ class Volumes:
         self.graph, self.step, self.spread = graph, stride[0], dilation[0]
         self.volumes, _, depth, *_ = self.input.size
         self.layers = (depth - self.spread * (self.taps - 1) - 1) // self.step + 1
-        # Summing taps separately reads and writes the results once per tap; joining the taps copies the input instead.
+        # Summing taps separately reads and writes the results once per tap. Joining the taps copies the input once per tap
+        # instead.
         self.are_joined = self.taps * self.each * groups <= 2 * (self.taps - 1) * outputs
 
     def at(self, tap: int) -> TensorBox:
@@ -106,7 +107,7 @@ class Volumes:
         return self._images(self.input.size[1], lambda channel: (channel, tap))
 
     def joined(self) -> TensorBox:
-        """Images of all taps, as additional channels of their groups; a channels-last copy."""
+        """Return images with all taps as additional channels of their groups, as a channels-last copy."""
 
         def place(channel):
             group, own = channel // (self.taps * self.each), channel % self.each
@@ -116,7 +117,7 @@ class Volumes:
         return as_channels_first(self.graph.copy(as_channels_last(images)))
 
     def of_weight(self, index) -> list:
-        """The index in the 3-D weight of element [O, channel of `joined`, ...]."""
+        """Return the index in the 3-D weight of the element [O, channel of `joined`, ...]."""
         return [index[0], index[1] % self.each, index[1] // self.each, *index[2:]]
 
     def _images(self, channels, place) -> TensorBox:
@@ -181,7 +182,7 @@ def transposed_convolution(graph, input, weight, stride, padding, dilation, outp
 
 
 def _as_gradient(graph, input: TensorBox, weight: TensorBox, geometry: Geometry, output_padding) -> TensorBox | None:
-    """The transposed convolution by the input gradient's template; None if there is none."""
+    """Compute the transposed convolution by the input gradient's template; None if there is none."""
     outputs = []
     for dim, (inputs, extra) in enumerate(zip(input.size[2:], output_padding, strict=True)):
         reach = geometry.dilation[dim] * (weight.size[2 + dim] - 1) + 1

@@ -88,7 +88,7 @@ def squeeze(graph, self, dim):
 
 @lowering("as_strided")
 def as_strided(graph, self, size, stride, storage_offset=None):
-    """Of a row-major tensor that starts at its storage's beginning; see `support.py`."""
+    """Support views of a row-major tensor that starts at its storage's beginning; `support.py` rejects others."""
     base = graph.copy(self) if graph.row_major_operand(self) is None else self
 
     def reindex(index):
