@@ -31,7 +31,7 @@ from rushlight.export.unlifted import flatten_inputs
 
 _ROOT = "data/aotinductor/model/"
 _NAME = "model"
-_MAX_BYTES = 1 << 36  # limits the bytes that a package unpacks to
+_MAX_BYTES = 1 << 36  # limit on the bytes that a package unpacks to
 
 
 def aoti_compile_and_package(

@@ -53,7 +53,7 @@ def _add_graph(model: Model, method: Method, program: ExportedProgram, fixed: di
         form = PartsWriter(model, method.name, size_names, lambda path, each: model.add_tensor_state(path, each)).write(
             module, names, unknown
         )
-        _finish(model, method, program, form, inputs, size_names, [], 0)
+        _add_to_method(model, method, program, form, inputs, size_names, [], 0)
         return
     for graph_pass in for_fusion(fallback_random=False):
         graph_pass(module)
@@ -64,10 +64,10 @@ def _add_graph(model: Model, method: Method, program: ExportedProgram, fixed: di
     refuse_unsupported(module, method.name)
     form = graph_form(model.programs, module, names, model.weights, size_names)
     model.add_graph(form)
-    _finish(model, method, program, form, inputs, size_names, slots, len(seeds))
+    _add_to_method(model, method, program, form, inputs, size_names, slots, len(seeds))
 
 
-def _finish(
+def _add_to_method(
     model: Model, method: Method, program: ExportedProgram, form: GraphForm | PartsForm,
     inputs: Sequence[tuple[str, object]], size_names: dict[str, str], slots: Sequence[int], seeds: int,
 ) -> None:  # fmt: skip
@@ -79,8 +79,8 @@ def _finish(
 
 
 def _excluded_sizes(program: ExportedProgram, inputs: Sequence[tuple[str, object]]) -> list[dict[Var, int]]:
-    """Sizes for further forms: each open size that may be 1 is 1, all of them are 1, or one has a value that the general form
-    excludes."""
+    """Return sizes for further forms: each open size that may be 1 is 1, all of them are 1, or one size has a value that the
+    general form excludes."""
     found: dict[Var, None] = {}
     for _, value in inputs:
         for size in as_sizes(value.shape) if isinstance(value, Tensor) else ():
@@ -95,8 +95,8 @@ def _excluded_sizes(program: ExportedProgram, inputs: Sequence[tuple[str, object
 
 
 def _capture_below_autograd(program: ExportedProgram, fixed: dict[Var, int]) -> tuple[GraphModule, UnknownSizes]:
-    """The program's graph recorded again, below autograd, over the user's tensors, with parameters as attributes; `fixed` sizes
-    are specialised. Also returns the values after data-dependent operators."""
+    """Record the program's graph again, below autograd, over the user's tensors, with parameters as attributes. The sizes
+    `fixed` are constants. Also return the values that data-dependent operators define."""
     module = program.module(check_guards=False)
     attributes = [node.target for node in module.graph.nodes if node.op == "get_attr"]
     inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
@@ -187,7 +187,7 @@ def _outputs(program: ExportedProgram, form: GraphForm, size_names: dict[str, st
 
 
 def _output_names(program: ExportedProgram) -> list[str]:
-    """The names of results: the keys and fields under which the program returns them."""
+    """Return the names of results: the keys and fields under which the program returns them."""
     taken: set[str] = set()
     paths = list(_paths(program.call_spec.out_spec, ()))
     results = [spec for spec in program.graph_signature.output_specs if spec.kind is OutputKind.USER_OUTPUT]

@@ -1,4 +1,5 @@
-"""One library for several instruction sets: a model's file is built for each x86-64 level, and run time dispatches by CPU.
+"""One library for several instruction sets: a model's file is built for each x86-64 level, and the library chooses a level by
+the CPU when it is loaded.
 
 In: an exported folder's header. Out: `NAME_levels.cpp`, whose functions call those of the highest level that the CPU supports.
 """

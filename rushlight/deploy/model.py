@@ -30,8 +30,8 @@ _OWN_NAMES = frozenset(_INTERFACE.split())
 
 @dataclass(frozen=True)
 class Parameter:
-    """An input or output of a method: its kind ("tensor", "int", "float", "bool", "string", "list", "tuple", "dict", "value"),
-    and a tensor's dtype and sizes. `sizes` are numbers or names of open sizes; `bounds` are the limits of these, by name."""
+    """An input or output of a method. `kind` is "tensor", "int", "float", "bool", "string", "list", "tuple", "dict" or "value".
+    A tensor also has a dtype and `sizes`: numbers or names of open sizes. `bounds` are the limits of open sizes, by name."""
 
     name: str
     kind: str
@@ -50,7 +50,8 @@ class Parameter:
 
 @dataclass
 class Method:
-    """A method, and the names of the functions that run it. Each supports some arguments; they are tried in order."""
+    """A method and the names of its forms, the functions that run it. Each form supports some arguments; forms are tried in
+    order."""
 
     name: str
     inputs: list[Parameter]
@@ -66,8 +67,8 @@ class Model:
         self.weights = Weights()
         self.methods: list[Method] = []
         self.includes: dict[str, None] = {}
-        self.functions: list[str] = []  # functions that only need the handle's base
-        self.forms: list[str] = []  # functions over the whole handle
+        self.functions: list[str] = []  # functions that only need the handle's base class
+        self.forms: list[str] = []  # functions that need the whole handle
         self.states: list[tuple[str, object]] = []  # name and initial value of each state
         self.programs = 0
         self.looks_at_values = False  # whether functions of deployed_values.h are called
@@ -91,7 +92,7 @@ class Model:
 
     @contextmanager
     def whole(self) -> Iterator[None]:
-        """Undo additions of the block if it raises. States stay: other forms may have them."""
+        """Undo what the block added to the model if it raises. States stay, because other forms may use them."""
         before = self.programs, len(self.functions), len(self.forms)
         try:
             yield

@@ -100,16 +100,16 @@ DECOMPOSITIONS = {
 
 @dataclass
 class _Step:
-    """The nodes of one program, followed by nodes that read values."""
+    """The nodes of one program, followed by the nodes that read values from its results."""
 
     nodes: list[Node] = field(default_factory=list)
     calls: list[Node] = field(default_factory=list)
 
 
 def _steps(graph: Graph) -> list[_Step]:
-    """The graph's calls in steps. A tensor is not written before earlier reads of it are done."""
+    """Split the graph's calls into steps, so that a tensor is not written before earlier reads of it are done."""
     steps = [_Step()]
-    after: set[Node] = set()  # results of the last step's calls, and values derived from them
+    after: set[Node] = set()  # results of the last step's calls that read values, and values derived from them
     for node in graph.nodes:
         if node.op != "call_function":
             continue
@@ -155,11 +155,11 @@ class PartsWriter:
                 self.texts[node] = f"&{self._constant(node)}"
         for step in _steps(module.graph):
             if step.nodes:
-                self._program(step.nodes)
+                self._write_program(step.nodes)
             for node in step.calls:
-                self._call(node)
+                self._write_call(node)
         results = module.graph.output_node().args[0]
-        self._check(unknown)
+        self._write_checks(unknown)
         for place, result in enumerate(results):
             self.lines.append(f"made[{place}] = {self._result(result)};")
         self.model.looks_at_values = True
@@ -177,8 +177,8 @@ class PartsWriter:
 
     # Programs
 
-    def _program(self, nodes: list[Node]) -> None:
-        """The calls of one program's forms; the first that fits runs."""
+    def _write_program(self, nodes: list[Node]) -> None:
+        """Write the calls of one program's forms; the first form that fits runs."""
         used = dict.fromkeys(used for node in nodes for used in node.all_input_nodes if used not in nodes)
         inside = set(nodes)
         results = [node for node in nodes if any(user not in inside for user in node.users)]
@@ -236,7 +236,7 @@ class PartsWriter:
 
     # Functions that read values
 
-    def _call(self, node: Node) -> None:
+    def _write_call(self, node: Node) -> None:
         if node.target is operator.getitem:
             self.texts[node] = f"{self.texts[node.args[0]].removeprefix('&')}[{node.args[1]}]"
             self.texts[node] = f"&{self.texts[node]}"
@@ -261,7 +261,7 @@ class PartsWriter:
         return "0" if argument is None else real_text(argument) if isinstance(argument, float) else f"{argument}L"
 
     def _note_symbols(self, node: Node, made: str) -> None:
-        """Record where data-dependent sizes are found."""
+        """Record the results that define symbols of data-dependent sizes."""
         value = node.meta["val"]
         for place, each in enumerate(value if isinstance(value, tuple | list) else [value]):
             if isinstance(each, SymInt) and isinstance(each.expr, Var):
@@ -271,8 +271,9 @@ class PartsWriter:
                     if isinstance(size, Var):
                         self.known.setdefault(str(size), f"{made}[{place}].as.tensor.sizes[{dim}]")
 
-    def _check(self, unknown: UnknownSizes) -> None:
-        """Check the assumptions about data-dependent numbers after all has run, before results are returned or stored."""
+    def _write_checks(self, unknown: UnknownSizes) -> None:
+        """Check the assumptions about data-dependent numbers after everything has run, before results are returned or
+        stored."""
         declared: set[str] = set()
         for relation in dict.fromkeys(unknown.supposed):
             free = sorted(map(str, relation.expression.free_variables()))
@@ -347,7 +348,7 @@ class _Part:
 
     def captured(self, fixed: dict[Var, int]) -> _Captured:
         """The program's graph, over symbols of a new environment; `fixed` ones are numbers."""
-        renewal = _Renewal(fixed)
+        renewal = _SymbolCopier(fixed)
         values = [renewal.value(node.meta["val"]) for node in self.inputs]
         found = capture(
             self.module, tuple(values), names=self.attributes,
@@ -357,7 +358,7 @@ class _Part:
         return _Captured(found.module, renewal.environment, values, renewal.unknown)
 
 
-class _Renewal:
+class _SymbolCopier:
     """Copies fake values from one environment to symbols of a new one."""
 
     def __init__(self, fixed: dict[Var, int]):
@@ -393,7 +394,7 @@ class _Renewal:
 
 
 def _excluded_values(general: _Captured, relations: list[Relation]) -> Iterator[dict[Var, int]]:
-    """Sizes that the general form excludes: each alone, and one value for all data-dependent sizes."""
+    """Yield sizes that the general form excludes: each alone, and one value for all data-dependent sizes."""
     found = {(symbol, value) for symbol, values in excluded_values(relations).items() for value in values if value >= 0}
     for relation in relations:  # a size assumed to be at least one may be zero
         for symbol in relation.expression.free_variables():

@@ -31,11 +31,12 @@ _DTYPES = {bool: "BOOLEAN", int: "INT64", float: "FLOAT64"}
 
 
 class Values:
-    """Writes the values of one form. `lines` are the statements so far; `read` returns a reader's value in the example."""
+    """Writes the values of one form as C++. `lines` are the statements so far; `read` returns a reader's value in the
+    example."""
 
     def __init__(self, states: States, weights: Weights, arguments: Sequence[object], names: Sequence[str]):
-        """`names` are those of the arguments that callers pass, preceded by an empty one for the module itself. Further
-        arguments hold values that are the same in every call."""
+        """`names` are the names of the arguments that callers pass, preceded by an empty one for the module itself. Any further
+        arguments are values that are the same in every call."""
         self.first = 1 if names and not names[0] else 0  # the index of the first argument that callers pass
         self.states = states
         self.weights = weights
@@ -163,7 +164,7 @@ class Values:
     # Checks
 
     def check_value(self, reader: Reader, value: object) -> None:
-        """Restrict the form to this value."""
+        """Restrict the form to calls in which a reader gives this value."""
         name = self.text(reader)
         if isinstance(reader, Applied | AsTensor):
             kind = _KINDS[type(value)]
@@ -174,7 +175,7 @@ class Values:
         self.lines.append(f"if (!{test}) return self.say(unfit, {said});")
 
     def check_kind(self, reader: Reader, kind: str, count: int | None) -> None:
-        """Restrict a reader's value to a list, tuple or dict with this many items."""
+        """Restrict the form to calls in which a reader gives a list, tuple or dict with this many items."""
         name = c_string(self.text(reader))
         wanted = f"RL_CONSTANT({kind}), {-1 if count is None else count}"
         self.lines.append(f"if (!self.has_kind(*{self.pointer(reader)}, {name}, {wanted})) return unfit;")
@@ -198,7 +199,7 @@ class Values:
         return self._copy_to_run_memory(tensor_text(tensor, self.weights))
 
     def _copy_to_run_memory(self, text: str) -> str:
-        """A copy in the run's own memory."""
+        """Copy a value into the run's own memory; return the copy's name."""
         name = self.temporary("copied")
         self.lines.append(f"value {name};")
         self.lines.append(f"if (!copy_value({name}, {text}, self.run_memory())) return self.no_more();")

@@ -32,7 +32,7 @@ from rushlight.jit.types import kinds as types
 from rushlight.ops.packet import find_packet
 
 _MAX_FORMS = 16
-_CALLS = 4  # consecutive calls of one example, after which the state must have settled
+_CALLS = 4  # calls of each example in a row, to find the forms that a changed state needs
 
 Form = WholeForm | StructuredForm | DirectForm
 index_select, remainder, arange = (find_packet(f"aten::{name}") for name in ("index_select", "remainder", "arange"))
@@ -100,7 +100,7 @@ class _MethodWriter:
         begun = copy.deepcopy(self.owner)
         for example in examples:
             self._add_example(example, self.owner)
-        for example in examples:  # from the initial state, too
+        for example in examples:  # start each example from the initial state, too
             self._add_example(example, copy.deepcopy(begun))
         for example in [each for whole in examples for each in self._with_other_sizes(whole)]:
             for owner in (begun, self.owner):
@@ -108,8 +108,8 @@ class _MethodWriter:
                     self._add_example(example, copy.deepcopy(owner), is_special=True)
 
     def _add_example(self, example: Example, owner: list[ScriptObject], is_special: bool = False) -> None:
-        """Add the forms for a call and its repetitions. `is_special`: the sizes are fixed, but the signature already has them
-        as open."""
+        """Add the forms for a call and its repetitions. `is_special` says that the sizes are fixed, though the method's
+        description already has them as open."""
         arguments = self._arguments(example.arguments)
         for _ in range(_CALLS):
             call = [*owner, *arguments]
@@ -120,7 +120,8 @@ class _MethodWriter:
             run_with_executor(self.function, [*owner, *copy.deepcopy(arguments)])
 
     def _with_other_sizes(self, example: Example) -> Iterator[Example]:
-        """The example with open sizes that the forms so far exclude: each of them 1 or another value, and all of them 1."""
+        """Yield the example with open sizes that the forms so far exclude: each size is 1 or another value, or all of them are
+        1."""
         names = dict.fromkeys(name for dims in example.dims.values() for name in dims.values())
         small = [name for name in names if example.bounds.get(name, (0, None))[0] <= 1]
         yield from (example.with_sizes({name: 1}) for name in small)
@@ -149,7 +150,7 @@ class _MethodWriter:
         self.forms.append(form)
 
     def _first_form(self, call: list, example: Example, called: str) -> tuple[Form, list[Parameter]]:
-        """The first form that can be built, which is added to the method, and its results."""
+        """Build the first form that is possible and add it to the method; return the form and its results."""
         reasons: list[str] = []
         for form in _forms_of(self.graph, call, example, len(self.names), reasons):
             try:
@@ -174,8 +175,8 @@ class _MethodWriter:
 
 
 def _forms_of(graph: Graph, call: list, example: Example, given: int, reasons: list[str]) -> Iterator[Form]:
-    """The possible forms of a call: one graph, a structured program with loops and branches, a direct program, one graph for
-    these numbers only.
+    """Yield the possible forms of a call: one graph; a structured program with loops and branches; a direct program; one graph
+    that holds for these numbers only.
 
     A graph that would hold only for the example's strings and lists of numbers comes last. `given` is the number of arguments
     that callers pass. `reasons` receives why there are no further forms.
@@ -183,7 +184,7 @@ def _forms_of(graph: Graph, call: list, example: Example, given: int, reasons: l
     dims: Dims = {place: frozenset(found) for place, found in example.dims.items()}
     direct = ("statement by statement", lambda: DirectForm(graph, call, example.dims, example.bounds))
     makers = [("with loops and branches of its own", lambda: _make_structured_form(graph, call, example)), direct]
-    # Other forms support only one member of a union.
+    # The direct form comes first, because other forms support only one member of a union.
     if any(isinstance(value.type, types.UnionType) for value in graph.inputs[:given]):
         makers.reverse()
     rest: list[Form] = []

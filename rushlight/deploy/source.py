@@ -38,7 +38,7 @@ def write_source(model: Model, header: str, embedded: bool) -> tuple[str, bytes]
     weights = [f'extern "C" const char {model.name}_weights[];'] if embedded else []
     handle, interface = ("#include <rushlight/deployed_handle.h>", "#include <rushlight/deployed_interface.h>")
     parts = [
-        *_head(model, header, embedded),
+        *_source_head(model, header, embedded),
         "",
         *numbers,
         *weights,
@@ -53,7 +53,7 @@ def write_source(model: Model, header: str, embedded: bool) -> tuple[str, bytes]
     return "\n".join([*parts, "", interface, "", *_typed_functions(model)]) + "\n", identity
 
 
-def _head(model: Model, header: str, embedded: bool) -> list[str]:
+def _source_head(model: Model, header: str, embedded: bool) -> list[str]:
     name = model.name
     return [
         f"// The model {name}, written by Rushlight. Compile as C++17 with GCC or Clang, with rushlight/ beside this file.",
@@ -135,7 +135,7 @@ def typed_head(model: Model, method: Method) -> str:
     """The header's declaration of the function that runs a method, with the model's parameter names."""
     taken = model.words_of_header()
     inputs = [identifier(each.name, taken) for each in method.inputs]
-    outputs = [_own(each.name, taken) for each in method.outputs]
+    outputs = [_unique_name(each.name, taken) for each in method.outputs]
     return _typed_head(model, method, model.name, inputs, outputs)
 
 
@@ -148,8 +148,8 @@ def _typed_head(model: Model, method: Method, handle: str, inputs: Sequence[str]
     return f"{model.name}_status {model.name}_{method.name}({', '.join(words)})"
 
 
-def _own(name: str, taken: set[str]) -> str:
-    """A result's name, made unique, as it may also be an input's."""
+def _unique_name(name: str, taken: set[str]) -> str:
+    """Return a result's name that is not taken, because an input may have the same name."""
     return identifier(f"{name}_out" if name in taken else name, taken)
 
 
@@ -168,7 +168,8 @@ def _typed_functions(model: Model) -> Iterator[str]:
 
 
 def _typed_function(model: Model, method: Method, index: int) -> Iterator[str]:
-    """The function that runs a method. Its parameters are numbered, whatever their names in the model."""
+    """Write the function that runs a method. Its parameters have numbers for names, because names may be any text in the
+    model."""
     inputs = [(each, f"input_{place}") for place, each in enumerate(method.inputs)]
     outputs = [(each, f"output_{place}") for place, each in enumerate(method.outputs)]
     head = _typed_head(model, method, "RL_HANDLE", [name for _, name in inputs], [name for _, name in outputs])

@@ -69,8 +69,7 @@ def is_word(name: str) -> bool:
 
 
 def identifier(name: str, taken: set[str], otherwise: str = "x", behind_prefix: bool = False) -> str:
-    """A valid identifier similar to the wished name and not taken, which is then marked as taken. Behind a prefix it may be a
-    keyword."""
+    """Return a valid identifier similar to the wished name, and mark it as taken. After a prefix it may be a keyword."""
     found = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or otherwise
     if found[0].isdigit():
         found = f"{otherwise}_{found}"

@@ -13,7 +13,7 @@ Path = tuple[str, ...]
 
 
 class States:
-    """The attributes of one object that are state; each gets a number when it is first requested."""
+    """The attributes of one object that are state; an attribute gets a number when `number` is first called for it."""
 
     def __init__(self, model: Model, first: ScriptObject | None):
         self.model = model

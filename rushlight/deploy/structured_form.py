@@ -100,7 +100,8 @@ class StructuredForm:
         return found
 
     def _make_kept(self, model: Model, k: int) -> str:
-        """The function that computes once the values derived from weights: the weights' addresses, and their memory."""
+        """Write the function that computes, once, the values derived from weights, and an array of the addresses of weights and
+        derived values."""
         count = len(self.kinds)
         lines = [
             f"void** const kept = (void**)held.made.take({count + 1} * (long)sizeof(void*));",
@@ -117,7 +118,8 @@ class StructuredForm:
         return f"static void** make_kept_{k}(weights& held) {{\n{body}\n}}"
 
     def _check_given(self, values: Values) -> None:
-        """Check that all arguments have the kinds of the example's, including those that the program does not read."""
+        """Check that all arguments have the kinds of the example's arguments, including those that the program does not
+        read."""
         for index in range(values.first, len(values.names)):
             value, reader = self.arguments[index], Argument(index)
             name = c_string(values.text(reader))

@@ -6,7 +6,7 @@ from rushlight.deploy.levels import LEVELS
 from rushlight.deploy.model import Method, Model, Parameter
 from rushlight.deploy.spelling import DTYPES, c_string
 
-# Sizes are 64-bit. They are narrowed to `long` fields, which have 32 bits only where memory is that small.
+# Sizes are 64-bit and are narrowed to `long` fields. Where `long` has 32 bits, memory is small enough for 32-bit sizes.
 FLAGS = ("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fno-exceptions", "-fno-rtti", "-Wno-narrowing")
 
 _CMAKE = """\

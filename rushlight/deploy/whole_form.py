@@ -53,8 +53,8 @@ class WholeForm:
         return self.program.fits(arguments)
 
     def fixes_contents(self, given: int) -> bool:
-        """Whether the form is specialised to strings or contents of lists: in the first arguments, which callers pass, or in a
-        list or dict of the module that a run changes."""
+        """Return whether the form holds only for certain strings, or certain contents of lists or dicts: in the first `given`
+        arguments, which callers pass, or in an attribute of the module that a run changes."""
         if self.form.changes:
             return True
         at = 0
@@ -88,7 +88,7 @@ class WholeForm:
         self._check_structure(values)
         for reader, expected in form.conditions:
             if isinstance(reader, Argument) and reader.index >= len(names):
-                continue  # callers don't pass these
+                continue  # callers don't pass these arguments
             if not isinstance(expected, ScriptObject | Tensor):
                 values.check_value(reader, expected)
         for reader, kind in form.kinds:
@@ -128,7 +128,7 @@ class WholeForm:
             raise NotExportable("a list among the arguments is appended to, which a caller in C would not see")
 
     def _path_of(self, tensor: Tensor) -> tuple[str, ...]:
-        """The attribute path of a tensor that the code writes to."""
+        """Return the attribute path of a tensor that the code writes to."""
         for owner, name, value in self.form.reads:
             if value is tensor:
                 for path, (holder, held, _) in zip(self.form.paths, self.form.reads, strict=True):
@@ -209,7 +209,7 @@ class WholeForm:
             lines.append(f"const value {result} = {values.template(self._replace_changed_containers(template), output)};")
             lines.append(f"if (const int status = self.deliver(outputs[{number}], {result}, {c_string(name)})) return status;")
             found.append(self._parameter(name, template, graph, size_names))
-        self._keep(values, output)
+        self._store_attributes(values, output)
         lines.append("return ok;")
         return found
 
@@ -249,8 +249,8 @@ class WholeForm:
             return Parameter(name, {list: "list", dict: "dict"}.get(template.kind, "tuple"))
         return Parameter(name, "value")
 
-    def _keep(self, values: Values, output) -> None:
-        """Store changed attributes of the module; all values are computed before any is stored."""
+    def _store_attributes(self, values: Values, output) -> None:
+        """Store changed attributes of the module. All values are computed before any is stored."""
         kept = []
         for owner, name, template in self.form.assignments:
             kept.append((values.states.number((*values.owner(owner), name)), template))

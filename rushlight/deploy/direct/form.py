@@ -28,7 +28,7 @@ _CODES = {types.INT: "INT", types.FLOAT: "FLOAT", types.BOOL: "BOOL", types.STRI
 
 
 class DirectForm:
-    """An analyzed program. `names` maps the open dimensions of the arguments' tensors, in order of tensors, to the user's
+    """An analyzed program. `names` maps the open dimensions of the arguments' tensors, numbered in order, to the user's
     names."""
 
     def __init__(
@@ -73,7 +73,7 @@ class DirectForm:
             if kind is None:
                 program.values[value] = program.constant(argument, value.type)
             else:
-                program.values[value] = Operand(value.type, program.settled(value, kind), f"x{number}")
+                program.values[value] = Operand(value.type, program.kind_or_default(value, kind), f"x{number}")
         program.block(self.graph.block)
         if program.ended:
             raise Unsupported("it raises an exception, whatever is given")
@@ -131,14 +131,14 @@ class DirectForm:
             results = self._run(program)
             kept = self._store_attributes(program, states)
             parts, called = self._flatten_results(program, results)
-            found = self._deliver(program, parts, called)
+            found = self._write_results(program, parts, called)
         except Unsupported as error:
             raise NotExportable(f"{method} cannot be exported: {error}") from error
         checks: list[str] = []
         self._check_arguments(program, names, checks)
         lines = ["(void)inputs, (void)outputs;", *checks, "tensors run(self);"]
         lines += self._declare_arguments(program, names)
-        lines += self._union_checks(program, names)
+        lines += self._check_unions(program, names)
         lines += [self._state_line(states, attribute) for attribute in program.attributes.values()]
         lines += ['if (run.status) return run.at("");', *program.lines, *kept, "return ok;"]
         body = "\n".join(f"  {line}" for line in lines)
@@ -164,7 +164,7 @@ class DirectForm:
                 lines.append(f"const {representation(operand.type)} x{number} = {program.spelled(value, operand.type)};")
         return lines
 
-    def _union_checks(self, program: Program, names: Sequence[str]) -> list[str]:
+    def _check_unions(self, program: Program, names: Sequence[str]) -> list[str]:
         """Statements that check arguments whose type is a union."""
         lines = []
         for number in range(self.first, len(names)):
@@ -219,7 +219,7 @@ class DirectForm:
         return made, names
 
     @staticmethod
-    def _deliver(program: Program, parts: Sequence[Operand], names: Sequence[str]) -> list[Parameter]:
+    def _write_results(program: Program, parts: Sequence[Operand], names: Sequence[str]) -> list[Parameter]:
         found = []
         texts = [program.boxed(each) for each in parts]
         for number, (name, text, part) in enumerate(zip(names, texts, parts, strict=True)):
@@ -286,7 +286,7 @@ def _checks(pointer: str, name: str, kind: types.Type, known: Kind, depth: int) 
             lines.append(f"if ({' || '.join(tests)}) return self.wrong_sizes(*{tensor}, {name}, {shown});")
         return ["{", *(f"  {line}" for line in lines), "}"]
     if isinstance(kind, types.UnionType) and not holds_tensors(kind) and depth == 0:
-        return []  # checked as a whole elsewhere
+        return []  # the caller's checks cover it as a whole
     if kind in _CODES:
         return [f"if (!self.has_kind({pointer}, {name}, RL_CONSTANT({_CODES[kind]}), -1)) return unfit;"]
     if isinstance(kind, types.TupleType):

@@ -1,6 +1,7 @@
-"""Translate a jit graph to C++ statements: dispatches nodes to the parts of the writer, and manages attributes of objects.
+"""Translate a jit graph to C++ statements: dispatch nodes to the parts of the writer, and manage attributes of objects.
 
-In: an inlined graph, the objects among an example's arguments. Out: statements, once the analysis has reached its fixed point.
+In: an inlined graph, and the objects among an example's arguments. Out: statements, once the analysis has reached its fixed
+point.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _OF_TENSORS_TOO = frozenset(f"aten::{name}" for name in ("sum", "sort", "eq", "n
 
 @dataclass(eq=False)
 class Attribute:
-    """An attribute that a run may change: its place, and the C++ variable that holds it."""
+    """An attribute that a run may change: its path, and the C++ variable that holds it."""
 
     path: tuple[str, ...]
     type: types.Type
@@ -48,7 +49,7 @@ class Program(Tensors):
         self.changed = self.assigned | _changed_contents(graph, aliases)
 
     def has_writers(self, value: Value) -> bool:
-        """Whether the program may write to a value. Items of a list or dict count as other values."""
+        """Return whether the program may write to a value. Items of a list or dict count as separate values."""
         return not value.is_constant and is_changed(value, self.aliases)
 
     def node(self, node: Node) -> None:

@@ -95,7 +95,7 @@ class Statements:
         return self.list_kind(items, key) if are_alike else PLAIN
 
     def known(self, value: Value) -> object:
-        """The value itself if it is known now; else MISSING."""
+        """Return the value itself if it is known at export; else MISSING."""
         return self.operand(value).value
 
     # Spelling
@@ -188,14 +188,14 @@ class Statements:
     def bind(self, value: Value, text: str, kind: Kind | None = None) -> Operand:
         """Bind a value to a new variable."""
         variable = self.name()
-        kind = self.settled(value, kind)
+        kind = self.kind_or_default(value, kind)
         self.emit(f"const {representation(value.type)} {variable} = {text};")
         self.emit(f"(void){variable};")
         made = self.values[value] = Operand(value.type, kind, variable)
         return made
 
-    def settled(self, value: Value, kind: Kind | None) -> Kind:
-        """A kind, or by default that of the type; ints get symbols."""
+    def kind_or_default(self, value: Value, kind: Kind | None) -> Kind:
+        """Return the kind, or the kind of the type for None; ints get symbols."""
         if kind is None:
             return kind_of_type(value.type, self.plan, value)
         if kind.size is None and value.type in (types.INT, types.NUMBER):
@@ -215,5 +215,5 @@ def _key_of(value: object) -> Hashable:
 
 
 def dtype_named(value: object):
-    """The dtype with this number in the jit."""
+    """Return the dtype that the jit represents by this number."""
     return dtype_of_number(value)

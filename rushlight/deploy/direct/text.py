@@ -100,7 +100,7 @@ class Text(Flow):
         return True
 
     def _warn(self, node: Node) -> bool:
-        """Warnings go to standard error."""
+        """Write warnings to standard error."""
         text = self.boxed(self.operand(node.input()))
         said = self.name("said")
         self.emit(f"const any {said} = {text};", "if (run.status) return run.status;")
@@ -108,7 +108,7 @@ class Text(Flow):
         return True
 
     def _within(self, node: Node, bounds: Sequence[Operand]) -> bool:
-        """A search in a part of a string; an end of -1 means the string's end."""
+        """Write a search in a part of a string; an end of -1 means the string's end."""
         first, last = (self.spelled(each, types.INT) for each in bounds)
         given, part = self.boxed(self.operand(node.input())), self.name("part")
         self.emit(f"const int64_t first_{part} = {first}, last_{part} = {last};")

@@ -18,7 +18,7 @@ from rushlight.jit.ir.graph import Node, Value
 from rushlight.jit.types import kinds as types
 
 MISSING = object()
-_GUESS = 3  # the example of an int that is known only at run time
+_EXAMPLE_INT = 3  # the example value of an int that is known only at run time
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,9 @@ class Shape:
 
 @dataclass(eq=False)
 class Cell:
-    """The common kind of all items of a list, of a dict's values, or of an attribute in all objects of a class. Cells of lists
-    that turn out to be one are unified: `merged` leads to the representative."""
+    """The common kind of all items of a list, of a dict's values, or of an attribute in all objects of a class. If two cells
+    turn out to describe the same list, they are unified: one of them is then the representative, to which `merged` of the other
+    leads."""
 
     kind: Kind | None = None
     merged: Cell | None = None
@@ -44,8 +45,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class Kind:
-    """The abstract value of a program value, as alternatives: a tensor of a shape, a list or dict with items, a tuple of parts,
-    an int with an expression. A field that is None excludes that alternative."""
+    """The abstract value of a program value. It has a field for each alternative: a tensor of a shape, a list or dict with
+    items, a tuple of parts, an int with an expression. A field that is None excludes that alternative."""
 
     shape: Shape | None = None
     items: Cell | None = None
@@ -58,8 +59,8 @@ PLAIN = Kind()
 
 @dataclass(eq=False)
 class Operand:
-    """A value in use. `text` is a C++ variable or expression; `value` is set if it is known now; `list` holds the operands of a
-    list or tuple of known length that nothing else can change; `path` is the path of an object in the module."""
+    """A value in use. `text` is a C++ variable or expression; `value` is set if the value is known at export; `list` holds the
+    operands of a list or tuple of known length that nothing else can change; `path` is the path of an object in the module."""
 
     type: types.Type
     kind: Kind = PLAIN
@@ -70,7 +71,7 @@ class Operand:
 
     @property
     def is_known(self) -> bool:
-        """Whether the value itself is known now."""
+        """Whether the value is known at export."""
         return self.value is not MISSING
 
 
@@ -89,12 +90,12 @@ class Plan:
     # Sizes
 
     def symbol(self, key: Hashable, hint: int | None, small: Sequence[int] = ()) -> Var:
-        """The symbol of a size that arises at a place. Hints are at least 2, because 0 and 1 are special; `small` lists those
-        of 0 and 1 that may occur."""
+        """Return the symbol of a size that arises at the place `key`. Hints are at least 2, because 0 and 1 are special;
+        `small` lists which of 0 and 1 may occur."""
         found = self.symbols.get(key)
         if found is None:
             found = self.symbols[key] = Var(f"d{len(self.symbols)}", None, None)
-            self.hints[found] = max(_GUESS if hint is None else hint, 2)
+            self.hints[found] = max(_EXAMPLE_INT if hint is None else hint, 2)
             self.small[found] = set()
             self.grew = True
         if not self.small[found].issuperset(small):
@@ -172,7 +173,7 @@ class Plan:
         return self.symbol(key, self.hint(new), [*self.may_be(old), *self.may_be(new)])
 
     def note(self, key: Hashable, kind: Kind) -> Kind:
-        """Add a possible value to a place; returns the join of all that may be there."""
+        """Add a possible value to a place; return the join of all values that may be there."""
         before = self.kinds.get(key)
         joined = kind if before is None else self.join(before, kind, key)
         if joined != before:
