@@ -204,7 +204,7 @@ def ancestors(nodes: Iterable[Node]) -> set[Node]:
 
 def extract(module: GraphModule, name: str, inputs: list[Node], outputs: list, effects: Iterable[Node] = (),
             allowed: set[Node] | None = None) -> GraphModule:  # fmt: skip
-    """The part of a graph that calculates `outputs`, and has `effects`, from `inputs`.
+    """Return the part of a graph that calculates `outputs`, and has `effects`, from `inputs`.
 
     ValueError when it needs a placeholder that is not among the inputs.
     """

@@ -90,7 +90,8 @@ def _check_vmap_result(function: type, result: Any) -> tuple:
 
 
 def _add_level(function: type, output: Any, dims: Any, level: Level) -> Any:
-    """The output batched over the level. `dims` is the batch dimension: one number for all outputs, or their structure."""
+    """Return the output batched over the level. `dims` is the batch dimension: one number for all outputs, or their
+    structure."""
     if isinstance(output, tuple | list):
         places = dims if isinstance(dims, tuple | list) else (dims,) * len(output)
         if len(places) != len(output):

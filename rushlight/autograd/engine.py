@@ -221,7 +221,7 @@ def _as_tuple(changed: object) -> tuple:
 
 
 def _validate(grad: Tensor, info: OutputInfo, node: Node) -> Tensor:
-    """`grad` summed to the shape and cast to the dtype of the value it belongs to."""
+    """Return `grad` summed to the shape and cast to the dtype of the value it belongs to."""
     sizes, kind, _ = info
     have = grad._impl.sizes
     if len(have) != len(sizes) or have != sizes:  # compare lengths first: comparing symbolic sizes may add a guard

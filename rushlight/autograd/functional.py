@@ -207,7 +207,7 @@ def _point(value: Tensor, create_graph: bool) -> Tensor:
 
 
 def _vector(v: Tensors | None, like: tuple[Tensor, ...], alone: bool, name: str) -> tuple[Tensor, ...]:
-    """The vector of a product, checked against the shapes it must have; 1 for a single number."""
+    """Return the vector of a product, checked against the shapes it must have; 1 for a single number."""
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
             raise RuntimeError(
@@ -226,7 +226,7 @@ def _vector(v: Tensors | None, like: tuple[Tensor, ...], alone: bool, name: str)
 
 
 def _grad(outputs: tuple, points: tuple, starts: tuple, create_graph: bool, keep: bool = False) -> tuple:
-    """The gradients; None for a leaf that no output depends on."""
+    """Return the gradients; None for a leaf that no output depends on."""
     pairs = [(output, start) for output, start in zip(outputs, starts, strict=True) if output.requires_grad]
     if not pairs:
         return (None,) * len(points)
@@ -235,7 +235,7 @@ def _grad(outputs: tuple, points: tuple, starts: tuple, create_graph: bool, keep
 
 
 def _fill_missing_gradients(found: tuple, like: tuple, strict: bool, create_graph: bool, name: str) -> tuple[Tensor, ...]:
-    """The gradients with missing ones replaced by zeros; RuntimeError instead in strict mode."""
+    """Return the gradients with missing ones replaced by zeros; RuntimeError instead in strict mode."""
     if strict:
         _check_reached(found, name)
         for number, value in enumerate(found):

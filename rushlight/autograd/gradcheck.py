@@ -150,7 +150,7 @@ class _Check:
         return _outputs(self.function, self.inputs)
 
     def _outputs_with(self, index: int, value: Tensor) -> list[Tensor]:
-        """The outputs with one input replaced by another tensor."""
+        """Return the outputs with one input replaced by another tensor."""
         return _outputs(self.function, [value if place == index else each for place, each in enumerate(self.inputs)])
 
     def _compare(self, wanted: np.ndarray, found: np.ndarray, position: int, index: int, kind: str) -> None:
@@ -314,7 +314,7 @@ def gradgradcheck(
 
 
 def _require_grad_if_checked(value: object, like: object) -> object:
-    """An input recorded by the outer order, even where a dual tensor stands for it."""
+    """Return an input recorded by the outer order, even where a dual tensor stands for it."""
     return value.requires_grad_() if _is_checked(like) and not value.requires_grad else value
 
 

@@ -122,7 +122,7 @@ class profile:  # noqa: N801  (torch's name)
 
 
 def _is_profiler_enabled() -> bool:
-    """Whether a profiler records this thread."""
+    """Return whether a profiler records this thread."""
     return state.recording is not None
 
 

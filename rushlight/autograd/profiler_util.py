@@ -284,7 +284,7 @@ def _share(part: float, whole: float) -> str:
 
 
 def _columns(events: EventList, memory: bool, flops: bool, show: Callable[[float], str]) -> dict[str, Callable[[Any], str]]:
-    """The value of each column for an event."""
+    """Return the value of each column for an event."""
     whole = events.self_cpu_time_total
     columns: dict[str, Callable[[Any], str]] = {
         "Name": lambda event: event.key, "Self CPU %": lambda event: _share(event.self_cpu_time_total, whole),

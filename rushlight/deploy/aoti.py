@@ -103,7 +103,7 @@ class AOTICompiledModel:
 
 
 def aoti_load_package(path: str | os.PathLike) -> AOTICompiledModel:
-    """The callable in a `.pt2` file that `aoti_compile_and_package` wrote here.
+    """Return the callable in a `.pt2` file that `aoti_compile_and_package` wrote here.
 
     It runs machine code from the file. FileNotFoundError and RuntimeError where the file is missing, is no such package, or was
     built for another kind of machine.

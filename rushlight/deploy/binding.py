@@ -121,7 +121,7 @@ class Model:
         return "\n".join([f"<model {self._name}>", *map(self.signature, self._methods)])
 
     def signature(self, method: str) -> str:
-        """A method's inputs and outputs: `forward(x: float32[n, 3]) -> result: float32[n, 2]`."""
+        """Return a method's inputs and outputs: `forward(x: float32[n, 3]) -> result: float32[n, 2]`."""
         found = self._methods[method][1]
         inputs = ", ".join(found.inputs[place].text.decode() for place in range(found.input_count))
         outputs = ", ".join(found.outputs[place].text.decode() for place in range(found.output_count))

@@ -126,7 +126,7 @@ def _export(options: argparse.Namespace, before_python: Callable[[], None]) -> N
 
 
 def _load(text: str, before_python: Callable[[], None]) -> Any:
-    """The model that a command-line word names."""
+    """Return the model that a command-line word names."""
     path, _, name = text.rpartition(":")
     if path and not Path(text).exists():
         before_python()
@@ -163,7 +163,7 @@ def _from_python(path: str, name: str) -> Any:
 
 
 def _example(words: Sequence[str], sizes: dict[str, Any]) -> tuple[tuple, tuple]:
-    """The example arguments that the words describe, and their open sizes; `sizes` maps names to sizes."""
+    """Return the example arguments that the words describe, and their open sizes; `sizes` maps names to sizes."""
     arguments, shapes = [], []
     for word in words:
         argument, shape = _parse_input(word, sizes)
@@ -208,6 +208,6 @@ def _make_tensor(kind: str, words: Sequence[str], sizes: dict[str, Any]) -> tupl
 
 
 def _example_size(size: Any, dim: int, number: int) -> int:
-    """An example size within bounds, different for each name."""
+    """Return an example size within bounds, different for each name."""
     least = max(size.min or 0, _EXAMPLE_SIZES[dim > 0] + number, 2)
     return min(least, size.max) if isinstance(size.max, int) else least

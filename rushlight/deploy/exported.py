@@ -111,14 +111,14 @@ def _capture_below_autograd(program: ExportedProgram, fixed: dict[Var, int]) -> 
 
 
 def getattr_at(module: object, path: str) -> Tensor:
-    """The object at a dotted path."""
+    """Return the object at a dotted path."""
     for part in path.split("."):
         module = getattr(module, part)
     return module
 
 
 def _with_sizes(value: object, fixed: dict[Var, int]) -> object:
-    """An input's fake value with some symbols fixed; other values stay."""
+    """Return an input's fake value with some symbols fixed; other values stay."""
 
     def known(number: object) -> object:
         return number.environment.integer(number.expr.substitute(fixed)) if isinstance(number, SymInt) else number
@@ -133,7 +133,7 @@ def _with_sizes(value: object, fixed: dict[Var, int]) -> object:
 
 
 def _user_inputs(program: ExportedProgram) -> list[tuple[str, object]]:
-    """The names and fake values of the user's tensors, in order; other inputs are part of the program."""
+    """Return the names and fake values of the user's tensors, in order; other inputs are part of the program."""
     nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     taken: set[str] = set()
     found = []
@@ -168,7 +168,7 @@ def _limit(most: object) -> int | None:
 
 
 def shown_sizes(sizes: Sequence[Size], names: dict[str, str]) -> tuple[int | str, ...]:
-    """Sizes under the user's names."""
+    """Return sizes under the user's names."""
     return tuple(size if isinstance(size, int) else in_user_names(str(size), names) for size in sizes)
 
 

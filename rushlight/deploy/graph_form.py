@@ -40,7 +40,7 @@ TESTS = {EQUAL: "is_zero", DIFFERENT: "is_other", NOT_NEGATIVE: "is_positive"}
 
 
 def excluded_values(relations: Iterable[Relation]) -> dict[Var, set[int]]:
-    """The single values that relations such as `s0 != 3` exclude, by symbol."""
+    """Return the single values that relations such as `s0 != 3` exclude, by symbol."""
     found: dict[Var, set[int]] = {}
     for relation in relations:
         terms, constant = linear_form(relation.expression)
@@ -50,12 +50,12 @@ def excluded_values(relations: Iterable[Relation]) -> dict[Var, set[int]]:
 
 
 def includes_of(source: str) -> list[str]:
-    """The headers that a program includes."""
+    """Return the headers that a program includes."""
     return [line for line in source.splitlines() if line.startswith("#include")]
 
 
 def in_namespace(source: str, name: str) -> str:
-    """A program without its includes, as functions private to this file."""
+    """Return a program without its includes, as functions private to this file."""
     lines = [line for line in source.splitlines() if not line.startswith("#include")]
     text = "\n".join(lines).strip("\n").replace('extern "C" ', "static ")
     text = re.sub(r"\brushlight_(entry|fold|pack|prepare|kept_bytes|arena_bytes|arena_bytes_for|place_blocks)\(", r"\1(", text)
@@ -79,7 +79,7 @@ class GraphForm:
         return f"graph_{self.number}"
 
     def tensor_at(self, place: int) -> tuple[dtype, tuple[Size, ...]] | None:
-        """The dtype and sizes of an output; None if it is no tensor."""
+        """Return the dtype and sizes of an output; None if it is no tensor."""
         view = self.outputs[place]
         if not view.buffer:
             return None
@@ -90,8 +90,8 @@ class GraphForm:
 def graph_form(
     number: int, module: GraphModule, names: Sequence[str], weights: Weights, size_names: dict[str, str]
 ) -> GraphForm:
-    """The functions of a graph that inductor can lower completely. `names` are the inputs' names in messages, `size_names`
-    those of size symbols."""
+    """Return the functions of a graph that inductor can lower completely. `names` are the inputs' names in messages,
+    `size_names` those of size symbols."""
     lowered, program = pieces.lower(module, Options(None), lambda stage, text, *more: None)
     plan = plan_of(lowered, program)
     values = [node.meta["val"] for node in module.graph.nodes if node.op == "placeholder"]
@@ -181,7 +181,7 @@ class _Writer:
             yield f"(void){symbol};"
 
     def _conditions(self) -> Iterator[tuple[str, str]]:
-        """Tests of the symbols as C++, with their messages."""
+        """Yield tests of the symbols as C++, with their messages."""
         for relation in self._relations():
             text = size_text(relation.expression)
             free = relation.expression.free_variables()
@@ -209,7 +209,7 @@ class _Writer:
         return variable in self.symbols.definitions
 
     def _defined_by(self, place: int, dim: int) -> Var | None:
-        """The symbol that equals a dimension."""
+        """Return the symbol that equals a dimension."""
         name = f"i{place}.sizes[{dim}]"
         return next((symbol for symbol, value in self.symbols.definitions.items() if str(value) == name), None)
 
@@ -219,7 +219,7 @@ class _Writer:
             yield f"if (const int wrong = sizes_fit_{self.number}({', '.join(['self', *arguments])})) return wrong;"
 
     def _check_function(self, checks: list[tuple[str, str]]) -> str:
-        """The function that checks open sizes. Sums and products that overflow 64 bits are out of range."""
+        """Return the function that checks open sizes. Sums and products that overflow 64 bits are out of range."""
         parameters = [
             *(f"counted {name}" for name in self.symbols.names),
             *(f"const tensor& i{place}" for place in self.tensors),
@@ -313,7 +313,7 @@ class _Writer:
         return f"of_integer({size_text(value)})" if isinstance(value, Expr) else constant_text(value)
 
     def _tensor(self, place: int, pointer: str) -> str:
-        """A result as a tensor at a pointer."""
+        """Return a result as a tensor at a pointer."""
         view = self.plan.views[place]
         kind = self.plan.dtypes[view.buffer]
         size, stride = view.size, view.stride
@@ -327,11 +327,11 @@ class _Writer:
     # Words
 
     def sizes_text(self, sizes: Sequence[Size]) -> str:
-        """Sizes under the user's names."""
+        """Return sizes under the user's names."""
         return f"[{', '.join(self.named(str(size)) for size in sizes)}]"
 
     def named(self, text: str) -> str:
-        """Text with symbols under the user's names."""
+        """Return text with symbols under the user's names."""
         return in_user_names(text, self.size_names)
 
 

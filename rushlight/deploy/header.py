@@ -173,7 +173,7 @@ _END = """\
 
 
 def write_header(model: Model, embedded: bool) -> str:
-    """The header's text."""
+    """Return the header's text."""
     text = _TYPES.replace("@RANK", str(MAX_DIMS)).replace("@THREADS", str(MAX_THREADS))
     text = text.replace("@EMBEDDED", ", or from those compiled in, if the path is null" if embedded else "")
     text = text.replace("@NAME", model.name.upper()).replace("@name", model.name)

@@ -72,7 +72,7 @@ export function load(sources?: {{
 
 
 def first_pages(embedded: int) -> int:
-    """The initial number of pages of shared memory, with this many bytes of embedded weights."""
+    """Return the initial number of pages of shared memory, with this many bytes of embedded weights."""
     return _FIRST_PAGES - -embedded // PAGE_BYTES
 
 

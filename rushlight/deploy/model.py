@@ -75,11 +75,11 @@ class Model:
         self.uses_language = False  # whether a direct form is used
 
     def method_name(self, wished: str) -> str:
-        """The interface's name for a method: unique, and different from the interface's own names."""
+        """Return the interface's name for a method: unique, and different from the interface's own names."""
         return identifier(wished, {*_OWN_NAMES, *(each.name for each in self.methods)}, "method", behind_prefix=True)
 
     def words_of_header(self) -> set[str]:
-        """Names that parameters must not have in the header."""
+        """Return names that parameters must not have in the header."""
         types, macros = ("tensor", "value", "status"), ("API", "H", "MAX_RANK", "MAX_THREADS")
         own = [*(f"{self.name}_{each}" for each in types), *(f"{self.name.upper()}_{each}" for each in macros)]
         return {"model", self.name, *own}
@@ -107,7 +107,7 @@ class Model:
         return len(self.states) - 1
 
     def add_tensor_state(self, name: str, tensor: Tensor) -> int:
-        """The number of a tensor state that the model writes to; methods may share it."""
+        """Return the number of a tensor state that the model writes to; methods may share it."""
         found = next((number for number, (_, value) in enumerate(self.states) if value is tensor), None)
         return self.add_state(name, tensor) if found is None else found
 
@@ -125,7 +125,7 @@ def check_tensor(name: str, kind: dtype, sizes: Sequence[Size]) -> None:
 
 
 def tensor_text(tensor: Tensor, weights: Weights) -> str:
-    """The C++ expression of type `value` for a tensor in the weights. The function has `self`."""
+    """Return the C++ expression of type `value` for a tensor in the weights. The function has `self`."""
     check_tensor("a tensor that the model holds", tensor.dtype, tensor.shape)
     impl = tensor._impl
     sizes, strides = (f"sizes_of({', '.join(f'{each}L' for each in row) or '0'}).numbers" for row in (impl.sizes, impl.strides))
@@ -134,7 +134,7 @@ def tensor_text(tensor: Tensor, weights: Weights) -> str:
 
 
 def initial_text(value: object, weights: Weights, lines: list[str], name: str = "items") -> str:
-    """The C++ expression for a state's initial value; `lines` receives statements that must come before."""
+    """Return the C++ expression for a state's initial value; `lines` receives statements that must come before."""
     if isinstance(value, Tensor):
         return tensor_text(value, weights)
     if not isinstance(value, list | tuple | dict):

@@ -67,7 +67,7 @@ class PartsForm:
         return f"parts_{self.number}"
 
     def tensor_at(self, place: int) -> tuple[dtype, tuple[Size, ...]] | None:
-        """The dtype and sizes of an output; None if it is no tensor."""
+        """Return the dtype and sizes of an output; None if it is no tensor."""
         return self.kinds[place]
 
 
@@ -204,7 +204,7 @@ class PartsWriter:
         self.lines.append(f"if ({made}_status) return {made}_status;")
 
     def _form(self, part: _Part, captured: _Captured, fixed: dict[Var, int]) -> tuple[GraphForm, list[str], list[str]]:
-        """A form of a program: its functions, the values of integers that it assumes, and its inputs."""
+        """Return a form of a program: its functions, the values of integers that it assumes, and its inputs."""
         module = captured.module
         for graph_pass in for_fusion(fallback_random=False):
             graph_pass(module)
@@ -292,7 +292,7 @@ class PartsWriter:
 
 
 def _checked_arithmetic(expression: Expr) -> str:
-    """An expression of sizes as C++ with 64-bit overflow checks."""
+    """Return an expression of sizes as C++ with 64-bit overflow checks."""
     names = "|".join(map(str, expression.free_variables()))
     text = re.sub(rf"\b(?:{names})\b", r"counted(\g<0>)", str(expression)) if names else str(expression)
     return f"counted({text})"
@@ -347,7 +347,7 @@ class _Part:
         self.attributes = {getattr(module, node.target)._impl: node.target for node in attributes}
 
     def captured(self, fixed: dict[Var, int]) -> _Captured:
-        """The program's graph, over symbols of a new environment; `fixed` ones are numbers."""
+        """Return the program's graph, over symbols of a new environment; `fixed` ones are numbers."""
         renewal = _SymbolCopier(fixed)
         values = [renewal.value(node.meta["val"]) for node in self.inputs]
         found = capture(
@@ -368,7 +368,7 @@ class _SymbolCopier:
         self._storages: dict[StorageImpl, StorageImpl] = {}
 
     def value(self, value: object) -> object:
-        """The copied value; one without symbols stays."""
+        """Return the copied value; one without symbols stays."""
         if not isinstance(value, Tensor):
             return self._number(value)
         impl = value._impl.alias(tuple(map(self._number, value.shape)), tuple(map(self._number, value.stride())), 0)
@@ -384,7 +384,7 @@ class _SymbolCopier:
         return self.environment.integer(number.expr.substitute(self._symbols))
 
     def _new_symbol(self, old: ShapeEnv, symbol: Var) -> Expr:
-        """The new symbol for an old one. A data-dependent size may be 0 or 1."""
+        """Return the new symbol for an old one. A data-dependent size may be 0 or 1."""
         of_values = symbol in old.unknown
         least = 0 if of_values and symbol.least is not None else symbol.least
         made = self.environment.create_symbol(max(old.hint_of(symbol), 2), (str(symbol), None), share=False, least=least).expr

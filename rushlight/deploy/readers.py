@@ -47,14 +47,14 @@ class Values:
         self._made: dict[int, str] = {}
 
     def temporary(self, word: str) -> str:
-        """A fresh C++ name."""
+        """Return a fresh C++ name."""
         self.temporaries += 1
         return f"{word}_{self.temporaries}"
 
     # Readers
 
     def pointer(self, reader: Reader) -> str:
-        """The address of a reader's value: `const value*`, never null."""
+        """Return the address of a reader's value: `const value*`, never null."""
         if isinstance(reader, Argument) and reader.index < len(self.names):
             return f"&inputs[{reader.index - self.first}]"
         if isinstance(reader, Slot):
@@ -71,7 +71,7 @@ class Values:
         return f"&{name}"
 
     def made(self, reader: Reader) -> str:
-        """A computed value."""
+        """Return a computed value."""
         if isinstance(reader, Known):
             return constant_text(reader.value)
         if isinstance(reader, Argument):
@@ -93,7 +93,7 @@ class Values:
         return f"*{self.pointer(reader)}"
 
     def number(self, reader: Reader, kind: Scalar) -> str:
-        """A reader's value as a C++ number."""
+        """Return a reader's value as a C++ number."""
         if isinstance(reader, Applied):
             return self._evaluate_operator(reader)
         if isinstance(reader, Known):
@@ -108,7 +108,7 @@ class Values:
         return f"({self.pointer(reader)})->{_FIELDS[kind]}"
 
     def _evaluate_operator(self, reader: Applied) -> str:
-        """An operator on numbers, folded for constants."""
+        """Return an operator on numbers, folded for constants."""
         if any(isinstance(each, Held) for each in reader.arguments):
             value = reader(self.arguments)
             return self.number(Known(value), _KINDS[type(value)])
@@ -136,7 +136,7 @@ class Values:
         return result
 
     def owner(self, reader: Reader) -> Path:
-        """The path of an object below the module. NotExportable if it may differ between calls."""
+        """Return the path of an object below the module. NotExportable if it may differ between calls."""
         if isinstance(reader, Held) and all(isinstance(each, str) for each in reader.path[1:]):
             return tuple(reader.path[1:])
         if isinstance(reader, Argument) and reader.index < self.first:
@@ -144,7 +144,7 @@ class Values:
         raise NotExportable("attributes of an object that is an argument, or that the code replaces")
 
     def text(self, reader: Reader) -> str:
-        """A reader's name in messages."""
+        """Return a reader's name in messages."""
         if isinstance(reader, Argument):
             return self.names[reader.index] if reader.index < len(self.names) else f"argument {reader.index}"
         if isinstance(reader, Slot):
@@ -183,7 +183,7 @@ class Values:
     # Templates
 
     def template(self, template: Template, output: Callable[[int], str]) -> str:
-        """A value built from native outputs and read values."""
+        """Return a value built from native outputs and read values."""
         if isinstance(template, Output):
             return output(template.place)
         if isinstance(template, Read):
@@ -195,7 +195,7 @@ class Values:
         return self._items(template, output)
 
     def constant_tensor(self, tensor: Tensor) -> str:
-        """A tensor of the weights."""
+        """Return a tensor of the weights."""
         return self._copy_to_run_memory(tensor_text(tensor, self.weights))
 
     def _copy_to_run_memory(self, text: str) -> str:

@@ -26,7 +26,7 @@ def refuse_unsupported(module: GraphModule, name: str) -> None:
 
 
 def refusal_of(name: str, node: Node) -> NotExportable:
-    """The error for one operator that has no native form."""
+    """Return the error for one operator that has no native form."""
     return _refusal(name, [_describe_node(node)])
 
 

@@ -49,7 +49,7 @@ class Example:
     bounds: dict[str, tuple[int, int | None]] = field(default_factory=dict)
 
     def with_sizes(self, sizes: dict[str, int]) -> Example:
-        """The example with some of the open sizes fixed."""
+        """Return the example with some of the open sizes fixed."""
         place, arguments = 0, []
         for argument in self.arguments:
             made = argument
@@ -161,7 +161,7 @@ class _MethodWriter:
         raise NotExportable("\n  ".join([f"{self.name} cannot be exported", *reasons]))
 
     def _arguments(self, given: Sequence[object]) -> list[object]:
-        """The arguments of an example, followed by defaults."""
+        """Return the arguments of an example, followed by defaults."""
         schema = self.schema
         if len(given) > len(schema):
             raise ValueError(f"{self.name} takes {len(schema)} arguments, got {len(given)}")
@@ -216,7 +216,7 @@ def _make_structured_form(graph: Graph, call: list, example: Example) -> Structu
 
 
 def _size_names(form: Form, example: Example) -> dict[str, str]:
-    """The user's names of a form's symbols."""
+    """Return the user's names of a form's symbols."""
     if not isinstance(form, WholeForm):
         return {}
     found = {}
@@ -244,7 +244,7 @@ def _inputs(names: Sequence[str], schema: Sequence, arguments: Sequence[object],
 
 
 def _has_choices(kind: types.Type) -> bool:
-    """Whether a value may be of several types, or None."""
+    """Return whether a value may be of several types, or None."""
     return isinstance(kind, types.UnionType | types.OptionalType)
 
 
@@ -261,7 +261,7 @@ def _tensors_in(value: object) -> int:
 
 
 def _merge_parameters(before: list[Parameter], now: list[Parameter]) -> list[Parameter]:
-    """The description of parameters that holds for all forms."""
+    """Return the description of parameters that holds for all forms."""
     if not before:
         return now
     if len(before) != len(now):

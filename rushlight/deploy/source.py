@@ -24,7 +24,7 @@ _LANGUAGE = ("#include <rushlight/deployed_language.h>", "#include <rushlight/de
 
 
 def write_source(model: Model, header: str, embedded: bool) -> tuple[str, bytes]:
-    """The source text of a model with that C header; it includes the identity that the weights must have."""
+    """Return the source text of a model with that C header; it includes the identity that the weights must have."""
     body = "\n\n".join([*model.functions, *model.forms, _set_first_state(model), *_methods(model)])
     identity = model.identity(body)
     shown = "".join(f"\\x{byte:02x}" for byte in identity)
@@ -82,7 +82,7 @@ def _source_head(model: Model, header: str, embedded: bool) -> list[str]:
 
 
 def _set_first_state(model: Model) -> str:
-    """The function that gives a handle the model's initial state."""
+    """Return the function that gives a handle the model's initial state."""
     lines = []
     for number, (name, value) in enumerate(model.states):
         before: list[str] = []
@@ -132,7 +132,7 @@ def _parameter_initializer(parameter: Parameter) -> str:
 
 
 def typed_head(model: Model, method: Method) -> str:
-    """The header's declaration of the function that runs a method, with the model's parameter names."""
+    """Return the header's declaration of the function that runs a method, with the model's parameter names."""
     taken = model.words_of_header()
     inputs = [identifier(each.name, taken) for each in method.inputs]
     outputs = [_unique_name(each.name, taken) for each in method.outputs]

@@ -22,7 +22,8 @@ class States:
         self._same: dict[tuple[int, str], int] = {}
 
     def number(self, path: Path) -> int:
-        """The number of the state at a path below the module. NotExportable where it holds values that have no form in C."""
+        """Return the number of the state at a path below the module. NotExportable where it holds values that have no form in
+        C."""
         if path not in self._numbers:
             owner = self.first
             for name in path[:-1]:

@@ -44,7 +44,7 @@ class StructuredForm:
         self.kinds = [var.kind for var in program.inputs]
 
     def fits(self, arguments: Sequence[object]) -> bool:
-        """Whether the form supports a call: whether its assumed values and input types match."""
+        """Return whether the form supports a call: whether its assumed values and input types match."""
         for source, value in self.translation.guards.items():
             if not same_value(source.read(arguments), value):
                 return False
@@ -88,7 +88,7 @@ class StructuredForm:
         return source in self.changing or source in self.translation.written
 
     def _constants(self, states: States) -> dict[int, Tensor]:
-        """The inputs that are weights, by position."""
+        """Return the inputs that are weights, by position."""
         found = {}
         for place, source in enumerate(self.translation.sources):
             if isinstance(source, Fixed):
@@ -288,7 +288,7 @@ class StructuredForm:
 
 
 def _flatten_results(structure: Sequence[object]) -> tuple[list[str], list[object]]:
-    """The results, with the elements of a tuple as separate results."""
+    """Return the results, with the elements of a tuple as separate results."""
     if len(structure) == 1 and isinstance(structure[0], Named):
         return list(structure[0].type.fields), list(structure[0].parts)
     parts = list(structure[0]) if len(structure) == 1 and isinstance(structure[0], tuple) else list(structure)
@@ -297,7 +297,7 @@ def _flatten_results(structure: Sequence[object]) -> tuple[list[str], list[objec
 
 
 def _layout(kind: ListOf) -> str:
-    """A key for kinds of lists: their depth, and the innermost kind."""
+    """Return a key for kinds of lists: their depth, and the innermost kind."""
     depth, element = 0, kind.element
     while isinstance(element, ListOf):
         depth, element = depth + 1, element.element
@@ -311,7 +311,7 @@ def _layout(kind: ListOf) -> str:
 
 
 def _is_external(node: Node) -> bool:
-    """Whether a program would need Python to run a node."""
+    """Return whether a program would need Python to run a node."""
     try:
         function_of(node)
     except Unsupported:

@@ -37,8 +37,8 @@ class Target:
 
 
 def target_named(name: str) -> Target:
-    """The target of this name. ValueError if there is none; CompilerMissing, which says what to install, if nothing builds for
-    it."""
+    """Return the target of this name. ValueError if there is none; CompilerMissing, which says what to install, if nothing
+    builds for it."""
     if name not in TARGETS:
         raise ValueError(f"there is no target {name!r}; there are {', '.join(TARGETS)}")
     if name in (WASM, WASM_THREADS):
@@ -67,7 +67,7 @@ def _native_target(name: str, march: tuple[str, ...]) -> Target:
 
 
 def _cross_target(name: str, cross: str, triple: str, march: tuple[str, ...]) -> Target:
-    """The target for another machine, with a cross compiler or Zig."""
+    """Return the target for another machine, with a cross compiler or Zig."""
     found = shutil.which(cross)
     if found is not None:
         return Target(name, (found,), (*march, "-fopenmp", "-Wno-psabi"), ("-fopenmp", "-lm"))
@@ -106,7 +106,7 @@ def _wasm(name: str) -> Target:
 
 
 def zig_command() -> Command | None:
-    """The command of Zig; None if it is not installed."""
+    """Return the command of Zig; None if it is not installed."""
     return toolchain.zig_command()
 
 
@@ -150,7 +150,7 @@ def build_library(
 
 
 def _kind_flags(folder: Path, name: str, target: Target) -> list[str]:
-    """The linker flags for a library; on WebAssembly also the initial memory."""
+    """Return the linker flags for a library; on WebAssembly also the initial memory."""
     if target.name == WASM_THREADS:
         is_embedded = (folder / f"{name}_weights.S").exists()
         pages = first_pages((folder / f"{name}.weights").stat().st_size if is_embedded else 0)
@@ -159,7 +159,7 @@ def _kind_flags(folder: Path, name: str, target: Target) -> list[str]:
 
 
 def _source_files(folder: Path, name: str, target: Target) -> list[tuple[str, tuple[str, ...]]]:
-    """The source files, each with its own flags."""
+    """Return the source files, each with its own flags."""
     model = f"{name}.cpp"
     parts: list[tuple[str, tuple[str, ...]]] = [(model, ())]
     if target.name == ALL_LEVELS:

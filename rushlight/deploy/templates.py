@@ -148,12 +148,12 @@ def cmake(name: str, embed: bool) -> str:
 
 
 def cmake_config(name: str) -> str:
-    """The config file of `find_package`, before it is configured."""
+    """Return the config file of `find_package`, before it is configured."""
     return _fill_in_names(_CONFIG, name, "%")
 
 
 def pkg_config(name: str) -> str:
-    """The pkg-config file, before it is configured."""
+    """Return the pkg-config file, before it is configured."""
     return _fill_in_names(_PKG_CONFIG, name, "%")
 
 
@@ -193,7 +193,7 @@ def _example_input(model: Model, parameter: Parameter, place: int) -> list[str]:
 
 
 def example(model: Model, embed: bool) -> str:
-    """A program that runs the first method on zeros, and prints the sizes of its results."""
+    """Return a program that runs the first method on zeros, and prints the sizes of its results."""
     name, upper, method = model.name, model.name.upper(), model.methods[0]
     given = [line for place, each in enumerate(method.inputs) for line in _example_input(model, each, place)]
     weights = "argc > 1 ? argv[1] : NULL" if embed else f'argc > 1 ? argv[1] : "{name}.weights"'
@@ -254,7 +254,7 @@ def _ranges(method: Method) -> list[str]:
 
 
 def readme(model: Model, embed: bool, digest: str, nbytes: int) -> str:
-    """The README: what the model is, how to build it, and its checksum."""
+    """Return the README: what the model is, how to build it, and its checksum."""
     name = model.name
     methods = "\n".join("\n".join([f"    {_signature(method)}", *_ranges(method)]) for method in model.methods)
     states = "\n".join(f"- `{each}`" for each, _ in model.states)

@@ -46,14 +46,14 @@ class Weights:
         return self._places[same]
 
     def digest(self) -> str:
-        """A hash of everything added."""
+        """Return a hash of everything added."""
         found = hashlib.sha256()
         for (content, _), place in self._places.items():
             found.update(content + place.to_bytes(8, "little"))
         return found.hexdigest()
 
     def chunks(self, identity: bytes) -> Iterator[bytes]:
-        """The file's bytes, for the model with this identity of 32 bytes."""
+        """Yield the file's bytes, for the model with this identity of 32 bytes."""
         yield _HEADER.pack(MAGIC, self.size, identity)
         at = _HEADER.size
         for place, tensor in self._parts:

@@ -49,7 +49,7 @@ class WholeForm:
         self.arguments = list(arguments)
 
     def fits(self, arguments: Sequence[object]) -> bool:
-        """Whether the form supports a call."""
+        """Return whether the form supports a call."""
         return self.program.fits(arguments)
 
     def fixes_contents(self, given: int) -> bool:
@@ -67,7 +67,7 @@ class WholeForm:
         return False
 
     def relations(self) -> Iterator[ShapeGuard]:
-        """The form's guards on its open sizes."""
+        """Return the form's guards on its open sizes."""
         return self.captured.sizes.environment.relations()
 
     # As C++
@@ -168,7 +168,7 @@ class WholeForm:
         return at
 
     def _readers_of_leaves(self) -> list[Reader]:
-        """The reader of each leaf of the arguments."""
+        """Return the reader of each leaf of the arguments."""
         found: list[Reader] = []
 
         def walk(reader: Reader, spec: TreeSpec) -> None:
@@ -214,7 +214,7 @@ class WholeForm:
         return found
 
     def _replace_changed_containers(self, template: Template) -> Template:
-        """A result in which a changed list or dict is replaced by its new state."""
+        """Return a result in which a changed list or dict is replaced by its new state."""
         if isinstance(template, Read):
             return next(
                 (contents for reader, _, contents in self.form.changes if reader.to_data() == template.reader.to_data()),
@@ -225,7 +225,7 @@ class WholeForm:
         return template
 
     def _flatten_results(self) -> tuple[list[Template], list[str]]:
-        """The results, with the elements of a tuple as separate results."""
+        """Return the results, with the elements of a tuple as separate results."""
         results = self.form.results
         if (
             len(results) == 1
@@ -267,8 +267,8 @@ class WholeForm:
 
 
 def whole_form(graph: Graph, arguments: Sequence[object], dims: Dims, open_loops: bool) -> WholeForm:
-    """The form for arguments like these; `dims` are open dimensions. With `open_loops`, loops whose trip count is a number are
-    unrolled for that number.
+    """Return the form for arguments like these; `dims` are open dimensions. With `open_loops`, loops whose trip count is a
+    number are unrolled for that number.
 
     Numbers that are arguments or state become inputs of the graph where possible.
     """

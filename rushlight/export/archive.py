@@ -68,7 +68,7 @@ def _archive(program: ExportedProgram, extra: Mapping[str, Any]) -> bytes:
 
 
 def _without_sharing(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, list]]:
-    """The tensors to write, without duplicates, and for each name [name in the file, whether complex128, requires
+    """Return the tensors to write, without duplicates, and for each name [name in the file, whether complex128, requires
     gradients]."""
     written: dict[str, Tensor] = {}
     first: dict[tuple, str] = {}
@@ -89,7 +89,7 @@ def _warn_of(**given: object) -> None:
 
 
 def _plain(tensor: Tensor) -> Tensor:
-    """A tensor in a form that safetensors supports: with its own memory, and no complex128."""
+    """Return a tensor in a form that safetensors supports: with its own memory, and no complex128."""
     own = tensor.detach().clone(memory_format=contiguous_format)
     return view_as_real(own).clone() if own.dtype is complex128 else own
 
@@ -145,7 +145,7 @@ def _record(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def _restore_tensors(stored: dict[str, Tensor], described: dict[str, list]) -> dict[str, Tensor]:
-    """Tensors by name; names of one tensor share it again."""
+    """Return tensors by name; names of one tensor share it again."""
     made: dict[str, Tensor] = {}
     for _, (source, is_complex, requires_grad) in described.items():
         if source not in made:

@@ -61,7 +61,7 @@ def to_functional(
 
 
 def _record_decomposed(module: GraphModule, table: Mapping[OpOverload, Callable]) -> GraphModule:
-    """The graph recorded again, below autograd, which decomposes composites."""
+    """Return the graph recorded again, below autograd, which decomposes composites."""
     fakes = FakeTensorMode()
     mode = ProxyMode(Graph(), fakes, {}, table)
     values = [_input(mode, node) for node in module.graph.nodes if node.op == "placeholder"]

@@ -186,7 +186,7 @@ def _violation(problems: dict[str, str], fixes: list[str]) -> UserError:
 
 
 def _bound(relation: Relation) -> tuple[Var, float, float] | None:
-    """The variable that a relation bounds, and its bounds; None for other relations."""
+    """Return the variable that a relation bounds, and its bounds; None for other relations."""
     terms, constant = linear_form(relation.expression)
     if relation.kind != NOT_NEGATIVE or len(terms) != 1 or type(terms[0][0]) is not Var:
         return None
@@ -197,7 +197,7 @@ def _bound(relation: Relation) -> tuple[Var, float, float] | None:
 
 
 def _range_of(expression: Expr, ranges: dict[Expr, ValueRanges]) -> ValueRanges:
-    """The range of an expression that increases with its symbols."""
+    """Return the range of an expression that increases with its symbols."""
     ends = []
     for end in ("lower", "upper"):
         values = {variable: getattr(ranges[variable], end) for variable in expression.free_variables()}

@@ -90,7 +90,7 @@ class _Recorder(ProxyMode):
 
 
 def _replace_real_by_fake(result: object, recorder: _Recorder) -> object:
-    """The result with real tensors replaced by fakes, such as a parameter that `contiguous()` returned unchanged."""
+    """Return the result with real tensors replaced by fakes, such as a parameter that `contiguous()` returned unchanged."""
     if isinstance(result, Tensor):
         node = recorder.nodes.get(result._impl)
         fake = recorder.fakes.from_tensor(result)
@@ -143,7 +143,7 @@ def _check_supposed(recorder: _Recorder, unknown: UnknownSizes) -> None:
 
 
 def _user_line(error: Exception) -> str:
-    """The innermost line of the user's code that an exception passed, as a traceback line with its code."""
+    """Return the innermost line of the user's code that an exception passed, as a traceback line with its code."""
     frames, trace = [], error.__traceback__
     while trace is not None:
         frames.append((trace.tb_frame.f_code, trace.tb_lineno))

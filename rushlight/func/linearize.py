@@ -52,7 +52,7 @@ def _or_zeros(found: Tensor | None, output: Any) -> Any:
 
 
 def _check_tangents(tangents: tuple, form: Any, leaves: list) -> list[Tensor]:
-    """The tangents of tensors, in order; RuntimeError where they differ from the primals in form or shape."""
+    """Return the tangents of tensors, in order; RuntimeError where they differ from the primals in form or shape."""
     given, found = tree_flatten(tangents)
     if found != form:
         raise RuntimeError(f"Expected the tangents {found} to have the same argspec as the primals {form}")

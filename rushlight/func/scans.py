@@ -35,7 +35,7 @@ def map(f: Callable, xs: Any, *args: Any) -> Any:  # noqa: A001 - torch's name
 
 
 def _stack_trees(results: list, dim: int) -> Any:
-    """One tree whose tensors are those of several trees, stacked."""
+    """Return one tree whose tensors are those of several trees, stacked."""
     flat = [tree_flatten(result)[0] for result in results]
     spec = tree_flatten(results[0])[1]
     return tree_unflatten([op("stack")(list(column), dim) for column in zip(*flat, strict=True)], spec)
@@ -74,7 +74,7 @@ def _check_leaves(leaves: list, name: str) -> None:
 
 
 def _along(leaves: list[Tensor], dim: int) -> tuple[int, int]:
-    """The dimension, counted from the first one, and the length along it."""
+    """Return the dimension, counted from the first one, and the length along it."""
     count = leaves[0].dim()
     if not -count <= dim < count:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got {dim})")

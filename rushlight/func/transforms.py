@@ -125,7 +125,7 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
 
 
 def _flatten_primals_and_tangents(primals: tuple, tangents: tuple) -> tuple[list, list, Any]:
-    """The tensors of primals and tangents, which have one form."""
+    """Return the tensors of primals and tangents, which have one form."""
     if not isinstance(primals, tuple):
         raise RuntimeError(
             "jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals). Got "
@@ -310,13 +310,14 @@ def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
 
 
 def _points(chosen: tuple) -> tuple[bool, tuple]:
-    """Whether an outer level differentiates, and the arguments as points of this level."""
+    """Return whether an outer level differentiates, and the arguments as points of this level."""
     is_connected, points = _connected_points(chosen)
     return state.grad_enabled and is_connected, points
 
 
 def _connected_points(chosen: tuple) -> tuple[bool, tuple]:
-    """Whether an outer level would differentiate if gradients were recorded, and the arguments as points of this level."""
+    """Return whether an outer level would differentiate if gradients were recorded, and the arguments as points of this
+    level."""
     leaves, spec = tree_flatten(chosen)
     leaves = [in_all_levels(leaf) for leaf in leaves]  # inside vmap, each example is a point of its own
     is_connected = any(isinstance(leaf, Tensor) and value_of(leaf).requires_grad for leaf in leaves)
@@ -340,7 +341,7 @@ def _assign_number(point: Tensor) -> Tensor:
 
 
 def _reaches_further(outputs: Any, points: Any) -> bool:
-    """Whether the tape leads from the outputs to tensors that are points neither of this level nor of one inside it."""
+    """Return whether the tape leads from the outputs to tensors that are points neither of this level nor of one inside it."""
     recorded = [value_of(output) for output in outputs if isinstance(output, Tensor) and output.requires_grad]
     first = min((_numbers.get(value_of(point)._impl, 0) for point in points if isinstance(point, Tensor)), default=0)
     nodes = count_edges(dict.fromkeys(gradient_edge(output)[0] for output in recorded))
@@ -348,7 +349,8 @@ def _reaches_further(outputs: Any, points: Any) -> bool:
 
 
 def _places(argnums: int | tuple[int, ...], args: tuple) -> tuple[int, ...]:
-    """The positions of the arguments that are differentiated, counted from 0; RuntimeError for none, or one named twice."""
+    """Return the positions of the arguments that are differentiated, counted from 0; RuntimeError for none, or one named
+    twice."""
     if not isinstance(argnums, int | tuple):
         raise RuntimeError(f"argnum must be int or Tuple, got: {type(argnums)}")
     if argnums == ():

@@ -170,7 +170,7 @@ def spread_dims(tree: Any, spec: TreeSpec) -> list | None:
 
 
 def _remove_level_from_results(func: Callable, result: Any, out_dims: Any, level: Level) -> Any:
-    """The results of a function with the dimension of the level shown."""
+    """Return the results of a function with the dimension of the level shown."""
     leaves, spec = tree_flatten(result)
     if spec == LEAF and isinstance(out_dims, tuple) and len(out_dims) == 1:
         out_dims = out_dims[0]

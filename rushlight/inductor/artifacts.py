@@ -46,7 +46,7 @@ class CacheInfo:
         return self.artifacts.get("inductor", [])
 
     def empty(self) -> bool:
-        """Whether there are no artifacts."""
+        """Return whether there are no artifacts."""
         return not any(self.artifacts.values())
 
 

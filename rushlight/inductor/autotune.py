@@ -104,7 +104,7 @@ def choose(
 
 
 def _winner_path(template: TemplateBuffer, buffers: dict[str, Buffer], threads: int) -> Path | None:
-    """The cache file for a template's winner; None if the cache folder is unusable."""
+    """Return the cache file for a template's winner; None if the cache folder is unusable."""
     operands = [
         (name, buffers[operand.buffer].layout.dtype.name, operand.strides) for name, operand in template.operands.items()
     ]
@@ -119,7 +119,7 @@ def _winner_path(template: TemplateBuffer, buffers: dict[str, Buffer], threads: 
 def measure(
     template: TemplateBuffer, candidates: list[Candidate], buffers: dict[str, Buffer], threads: int
 ) -> dict[str, float]:
-    """The shortest time of each candidate's calls, in seconds. Candidates alternate, so that noise affects all alike."""
+    """Return the shortest time of each candidate's calls, in seconds. Candidates alternate, so that noise affects all alike."""
     trials = {candidate.label: _make_trial(template, candidate, buffers, threads) for candidate in candidates}
     for run in [*trials.values(), *trials.values()]:  # packing of constants happens in the second call
         run()

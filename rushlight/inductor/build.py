@@ -59,20 +59,20 @@ _lock = threading.Lock()
 
 
 def used_libraries() -> dict[str, Path]:
-    """The libraries that this process built or loaded, by portable key."""
+    """Return the libraries that this process built or loaded, by portable key."""
     with _lock:
         return dict(_used)
 
 
 @functools.cache
 def headers_digest() -> str:
-    """A digest of the native headers."""
+    """Return a digest of the native headers."""
     return prebuilt.digest_of_headers(INCLUDE)
 
 
 def portable_key(source: str, flags: tuple[str, ...]) -> str:
-    """The cache key of a program, independent of compiler and processor. Comments are ignored: they name the user's source
-    lines, which move when code above them is edited."""
+    """Return the cache key of a program, independent of compiler and processor. Comments are ignored: they name the user's
+    source lines, which move when code above them is edited."""
     return cache.digest(re.sub(_COMMENT, "", source), " ".join(flags), headers_digest())
 
 
@@ -95,7 +95,7 @@ def build(source: str, debug: bool = False) -> Library:
 
 
 def find(portable: str) -> Library | None:
-    """The cached library of the program with this `portable_key`, if there is one."""
+    """Return the cached library of the program with this `portable_key`, if there is one."""
     found = cache.find(_keys(portable)[1], _load)
     return None if found is None else _remember_use(portable, found)
 
@@ -119,7 +119,7 @@ def _remember_use(portable: str, found: tuple) -> Library:
 
 
 def flags_for(debug: bool = False) -> tuple[str, ...]:
-    """The compiler's flags."""
+    """Return the compiler's flags."""
     return DEBUG_FLAGS if debug else (*FLAGS, prebuilt.CONDITIONAL_MOVE_WORKAROUND, *_vector_width())
 
 
@@ -135,7 +135,7 @@ def _units() -> int:
 
 
 def _archive(compiler: Command) -> Path | None:
-    """The archive of prebuilt kernels, which GCC compiled."""
+    """Return the archive of prebuilt kernels, which GCC compiled."""
     return None if toolchain.is_clang(compiler) else prebuilt.archive(instructions(), headers_digest())
 
 

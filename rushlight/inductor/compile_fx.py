@@ -94,13 +94,13 @@ def part_of(module: GraphModule) -> str:
 def runner(
     kind: type[CompiledGraph], module: GraphModule, plan: Plan, library: Library, details: Details
 ) -> Callable[..., tuple]:
-    """A callable that runs a library by its plan."""
+    """Return a callable that runs a library by its plan."""
     constants = {given.target: getattr(module, given.target) for given in plan.constants}
     return kind(plan, library, constants, interpreter_of(module), details).callable()
 
 
 def interpreter_of(module: GraphModule) -> Callable[..., tuple]:
-    """A function that runs the graph node by node in eager."""
+    """Return a function that runs the graph node by node in eager."""
 
     def reference(*tensors: Tensor) -> tuple:
         return interpreter.Interpreter(module).run(*tensors)

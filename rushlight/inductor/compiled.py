@@ -94,7 +94,7 @@ class CompiledGraph:
             self._launch.divert(recorder is not None)
 
     def callable(self) -> Callable[..., tuple]:
-        """The callable for inputs: a native launch if possible, else this graph. Inputs that the graph mutates get a new
+        """Return the callable for inputs: a native launch if possible, else this graph. Inputs that the graph mutates get a new
         version after each call."""
         general = noting_writes(self, self.reference, self.written) if self.written else self
         sizes = self.sizes()
@@ -104,7 +104,7 @@ class CompiledGraph:
         return self._launch or general
 
     def sizes(self) -> Sizes | None:
-        """The sizes for native calls; None if they cannot be expressed."""
+        """Return the sizes for native calls; None if they cannot be expressed."""
         return KnownSizes(self.plan)
 
     def __call__(self, *tensors: Tensor) -> tuple:
@@ -222,7 +222,7 @@ class CompiledGraph:
         return wrap(impl)
 
     def _alias(self, view, tensors: tuple[Tensor, ...]) -> Tensor:
-        """An output that is a view of an input or of a constant."""
+        """Return an output that is a view of an input or of a constant."""
         source = self.by_name.get(view.buffer)
         if source is None:
             names = [given.name for given in self.plan.inputs]

@@ -60,18 +60,18 @@ NARROW = replace(AVX2, panel=8, flops=46.0)  # 4-float vectors; not measured
 
 @functools.cache
 def core() -> Core:
-    """The kind of core that code is compiled for."""
+    """Return the kind of core that code is compiled for."""
     features = _C.cpu_features()
     return AVX512 if "avx512f" in features else AVX2 if "avx2" in features else NARROW
 
 
 def multiplies_pairs() -> bool:
-    """Whether the processor has bfloat16 dot products of pairs (AVX-512 BF16), which halve a product's instructions."""
+    """Return whether the processor has bfloat16 dot products of pairs (AVX-512 BF16), which halve a product's instructions."""
     return {"avx512f", "avx512_bf16"} <= set(_C.cpu_features())
 
 
 def passes(rows: Size | SymInt, columns: Size | SymInt, depth: Size | SymInt) -> dict[str, int]:
-    """`rows_at_once`, the number of rows that pass over all panels together, if that should not be all rows.
+    """Return `rows_at_once`, the number of rows that pass over all panels together, if that should not be all rows.
 
     In a single pass, panels are read once, and rows beyond the cache's capacity once per panel. In several passes, rows are
     read once and panels once per pass.
@@ -86,7 +86,7 @@ def passes(rows: Size | SymInt, columns: Size | SymInt, depth: Size | SymInt) ->
 
 
 def turned(rows: Size, columns: Size, depth: Size) -> bool:
-    """Whether a product with a column-major right operand is faster as its transpose.
+    """Return whether a product with a column-major right operand is faster as its transpose.
 
     The transpose packs rows and transposes results instead of packing columns, but pads rows to whole panels.
     """
@@ -98,7 +98,7 @@ def turned(rows: Size, columns: Size, depth: Size) -> bool:
 
 
 def packs_columns(rows: Size, columns: Size) -> bool:
-    """Whether a product with a column-major left operand should pack its rows, as `gemm_columns` does.
+    """Return whether a product with a column-major left operand should pack its rows, as `gemm_columns` does.
 
     Unpacked, each element of a row is on its own cache line, which every panel loads again. Of 75 products of gradients with
     192 to 1024 rows and 32 to 512 columns on AVX2, packing took 0.57 to 0.97 of the time in nearly all above this bound, and up
@@ -130,7 +130,7 @@ def winograd_packing(channels: int, outputs: int) -> float:
 
 
 def winograd_weight(images: int, height: int, width: int, channels: int, outputs: int) -> bool:
-    """Whether Winograd's F(3 x 3, 4 x 4) computes a weight's gradient faster than the plain sum over pixels.
+    """Return whether Winograd's F(3 x 3, 4 x 4) computes a weight's gradient faster than the plain sum over pixels.
 
     Its 36 products have fixed costs in time and memory, so it needs many blocks, which should not overlap the images' borders
     much. Of 22 shapes on AVX2 it took 0.32 to 0.82 of the time in all 17 accepted here, and up to 2.5 times as long in others.
@@ -150,7 +150,7 @@ def _reading(weights: int) -> float:
 
 
 def interleaves(outputs: int, places: int) -> bool:
-    """Whether a transposed convolution of few channels should compute its `places` between two inputs interleaved.
+    """Return whether a transposed convolution of few channels should compute its `places` between two inputs interleaved.
 
     Alone, each place fills its panels badly. Interleaved they share panels, but the result must be reordered.
     """

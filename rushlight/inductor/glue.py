@@ -78,7 +78,7 @@ class _Writer:
         self._released = last_uses(module.graph)
 
     def write(self) -> tuple[str, dict[int, Node]]:
-        """The text, and line number -> node."""
+        """Return the text, and line number -> node."""
         inputs = [node.name for node in self.module.graph.nodes if node.op == "placeholder"]
         lines, nodes = [f"def run({', '.join(inputs)}):"], {}
         for node in self.module.graph.nodes:

@@ -174,7 +174,7 @@ class GraphLowering:
                     self.builder.realize(box)
 
     def _outputs(self, values: tuple) -> list[OutputView]:
-        """The outputs. Outputs that share memory in eager share it here, with eager's strides."""
+        """Return the outputs. Outputs that share memory in eager share it here, with eager's strides."""
         nodes = dict.fromkeys(value for value in values if isinstance(value, Node) and not _is_number(value))
         viewers = Counter(_storage(node) for node in nodes)
         made = {node: self._output(node, viewers[_storage(node)] > 1) for node in nodes}
@@ -223,7 +223,7 @@ class GraphLowering:
         return self._copy_with(box, stride)
 
     def _complex_copy(self, box: ComplexBox, stride: tuple[Size, ...]) -> Operand:
-        """A complex tensor in memory with these strides, or row-major if they leave gaps."""
+        """Return a complex tensor in memory with these strides, or row-major if they leave gaps."""
         size = as_sizes(box.size)
         order = _outermost_first(size, stride)
         return Operand(into_memory(self.builder, box, order), 0, _strides_in_order(size, order))
@@ -233,7 +233,7 @@ class GraphLowering:
         return next(buffer for buffer in self.builder.buffers if buffer.name == name).layout.dtype is kind
 
     def _copy_with(self, box: TensorBox, stride: tuple[Size, ...]) -> Operand:
-        """A copy with these strides."""
+        """Return a copy with these strides."""
         order = _outermost_first(as_sizes(box.size), stride)
         moved = box.view([box.size[dim] for dim in order], lambda index: _unpermute(index, order))
         copied = self.builder.copy(moved).view(box.size, lambda index: [index[dim] for dim in order])
@@ -242,7 +242,7 @@ class GraphLowering:
     # Mutated inputs
 
     def _write_backs(self, nodes: list[Node]) -> list[WriteBack]:
-        """The values to write back to inputs, each in a buffer with its input's layout."""
+        """Return the values to write back to inputs, each in a buffer with its input's layout."""
         made: list[WriteBack] = []
         viewers = Counter(_storage(node) for node in self.module.graph.nodes if node.op in ("placeholder", "get_attr")
                           and isinstance(node.meta["val"], Tensor))  # fmt: skip
@@ -266,7 +266,7 @@ class GraphLowering:
 
 
 def _storages(value: object) -> list[StorageBox]:
-    """The storages of all boxes in a rule's arguments or results."""
+    """Return the storages of all boxes in a rule's arguments or results."""
     if isinstance(value, ComplexBox):
         return _storages([value.real, value.imag])
     if isinstance(value, list | tuple | dict):
@@ -279,7 +279,7 @@ def _storage(node: Node) -> StorageImpl:
 
 
 def _is_dense(value: Tensor) -> bool:
-    """Whether a tensor's elements fill a block of memory without overlap."""
+    """Return whether a tensor's elements fill a block of memory without overlap."""
     size, stride = as_sizes(value.shape), as_sizes(value.stride())
     if not all(isinstance(number, int) for number in (*size, *stride)):
         return _innermost_first(size, stride) is not None
@@ -292,7 +292,7 @@ def _is_dense(value: Tensor) -> bool:
 
 
 def _outermost_first(size: tuple[Size, ...], stride: tuple[Size, ...]) -> list[int]:
-    """The dimensions in the order in which a row-major tensor would have these strides; UnsupportedSize if it depends on
+    """Return the dimensions in the order in which a row-major tensor would have these strides; UnsupportedSize if it depends on
     sizes."""
     if all(isinstance(step, int) for step in stride):
         return sorted(range(len(stride)), key=lambda dim: (-stride[dim], dim))
@@ -338,7 +338,7 @@ def _check_sizes(node: Node, box: object) -> None:
 
 
 def _strides_in_order(size: Sequence[Size], order: Sequence[int]) -> tuple[Size, ...]:
-    """The strides of a dense tensor with this order of dimensions, the outermost first."""
+    """Return the strides of a dense tensor with this order of dimensions, the outermost first."""
     steps = row_major([size[dim] for dim in order])
     return tuple(steps[order.index(dim)] for dim in range(len(size)))
 
@@ -351,7 +351,7 @@ def _unpermute(index, order):
 
 
 def _select_different_indices(users: Collection[Node]) -> bool:
-    """Whether each user selects another index of the same dimension, so that every element is used once."""
+    """Return whether each user selects another index of the same dimension, so that every element is used once."""
     places = [user.args[1:] for user in users if user.target is SELECT and not user.kwargs]
     known = all(isinstance(number, int) and number >= 0 for place in places for number in place)
     apart = len(set(places)) == len(places) == len(users) and len({dim for dim, _ in places}) == 1
@@ -367,7 +367,7 @@ def _layout(value: Tensor) -> FixedLayout:
 
 
 def source_line(node: Node) -> tuple[str, ...]:
-    """The user's source line of a node as `path:line in function: code`, if it is known.
+    """Return the user's source line of a node as `path:line in function: code`, if it is known.
 
     Trailing backslashes are stripped, because a C++ comment with one would continue on the next line.
     """

@@ -20,7 +20,7 @@ SEED = aten("_philox_seed")
 
 
 def as_last_inputs(module: GraphModule, nodes: Sequence[Node]) -> GraphModule:
-    """A copy of the graph in which inputs at the end replace `nodes`."""
+    """Return a copy of the graph in which inputs at the end replace `nodes`."""
     graph, copied = Graph(), {}
     for node in module.graph.nodes:
         if node.op == "placeholder":
@@ -37,7 +37,7 @@ def as_last_inputs(module: GraphModule, nodes: Sequence[Node]) -> GraphModule:
 
 
 def seed_nodes(module: GraphModule) -> list[Node]:
-    """The nodes that stand for a call's seed; empty if the graph draws no random numbers."""
+    """Return the nodes that stand for a call's seed; empty if the graph draws no random numbers."""
     return [node for node in module.graph.nodes if node.target is SEED]
 
 
@@ -54,7 +54,7 @@ def seeded(run: Callable[..., tuple]) -> Callable[..., tuple]:
 
 
 def written_constants(module: GraphModule) -> list[Node]:
-    """The constants that a graph mutates and that only one node refers to."""
+    """Return the constants that a graph mutates and that only one node refers to."""
     written = (node.args[0] for node in module.graph.nodes if node.target is aten("copy_"))
     found = dict.fromkeys(node for node in written if node.op == "get_attr")
     names = [node.target for node in module.graph.nodes if node.op == "get_attr"]

@@ -79,7 +79,7 @@ class Slot:
         return list(dict.fromkeys(block.nbytes for block in self.blocks))
 
     def is_free(self, block: Lifetime) -> bool:
-        """Whether no block of the slot lives at the same time as `block`."""
+        """Return whether no block of the slot lives at the same time as `block`."""
         return all(other.last < block.first or block.last < other.first for other in self.blocks)
 
 

@@ -24,7 +24,7 @@ class Observed(Protocol):
     library: Library
 
     def details(self) -> tuple[Any, Any]:
-        """The lowered graph and its program."""
+        """Return the lowered graph and its program."""
 
     def divert(self, observer: Observer | None) -> None:
         """Make calls ask the observer for the code to run."""
@@ -36,7 +36,7 @@ class Observer(Protocol):
     gives_way: bool
 
     def entry_for(self, graph: Observed) -> int:
-        """The address to call for one run of a graph."""
+        """Return the address to call for one run of a graph."""
 
     def ran(self, graph: Observed, sizes: Mapping[Var, int]) -> None:
         """Called after a run, for these values of the size symbols."""

@@ -59,14 +59,14 @@ class OpenSizes:
         self.arena_bytes_for = None if sizing is None else ctypes.cast(sizing, ctypes.c_void_p).value
 
     def code(self, size: Size) -> Code:
-        """A number, or postfix code over the numbers read from the inputs and the symbols."""
+        """Return a number, or postfix code over the numbers read from the inputs and the symbols."""
         found = size if isinstance(size, int) else to_postfix(size, self._numbers)
         if found is None or isinstance(size, int) and abs(size) > LARGEST:
             raise NoNativeForm(str(size))
         return found
 
     def conditions(self) -> Iterator[Relation]:
-        """The conditions on inputs and symbols, apart from the symbols' definitions."""
+        """Yield the conditions on inputs and symbols, apart from the symbols' definitions."""
         symbols = self._symbols
         yield from symbols.relations
         for symbol in symbols.definitions:
@@ -82,7 +82,7 @@ class OpenSizes:
                 yield Relation(NOT_NEGATIVE, LARGEST - count)
 
     def lines(self) -> list[str]:
-        """The inputs, symbols and conditions, and when a run counts as long."""
+        """Return the inputs, symbols and conditions, and when a run counts as long."""
         lines = [f"input {position}: {_input_text(given)}" for position, given in enumerate(self._symbols.inputs)]
         lines += [f"{symbol} = {value}" for symbol, value in self._symbols.definitions.items()]
         lines += map(str, self.conditions())
@@ -90,7 +90,7 @@ class OpenSizes:
 
 
 def counts_of(program: Program) -> list[Size]:
-    """The counts in a program with open sizes: bytes of arena blocks, and loop iterations."""
+    """Return the counts in a program with open sizes: bytes of arena blocks, and loop iterations."""
     return [block.nbytes for slot in program.arena.slots for block in slot.blocks] + [group.numel for group in program.groups]
 
 

@@ -30,12 +30,12 @@ def note(name: str, lines: tuple[str, ...], given: list[StorageBox], made: list[
 
 
 def origins_of(buffer: ComputedBuffer | TemplateBuffer) -> tuple[str, ...]:
-    """The graph's nodes that a computed buffer comes from, in order."""
+    """Return the graph's nodes that a computed buffer comes from, in order."""
     return buffer.origins or (buffer.data.origin if isinstance(buffer, ComputedBuffer) else buffer.origin,)
 
 
 def union(*parts: Iterable[str]) -> tuple[str, ...]:
-    """The distinct strings of all parts, in order."""
+    """Return the distinct strings of all parts, in order."""
     return tuple(dict.fromkeys(each for part in parts for each in part))
 
 

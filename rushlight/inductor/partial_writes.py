@@ -87,7 +87,7 @@ class _ViewMap:
 
 
 def lower_partial_write(graph, write: PartialWrite, boxes: dict[Node, object]) -> TensorBox:
-    """A Scatter of the source's elements into the root."""
+    """Return a Scatter of the source's elements into the root."""
     base, source = boxes[write.root], boxes[write.source]
     ways = [_view_map_of(scatter, boxes) for scatter in write.scatters]
 

@@ -47,7 +47,7 @@ def compile_anew(module: GraphModule, options: Options, observe: Observer, key: 
 
 
 def _is_compiled(node: Node) -> bool:
-    """Whether a node becomes native code: it is supported, and no eager kernel is better."""
+    """Return whether a node becomes native code: it is supported, and no eager kernel is better."""
     return is_supported(node) and not is_better_in_eager(node)
 
 
@@ -94,7 +94,7 @@ def lower_graph(module: GraphModule, options: Options, observe: Observer) -> Low
 
 
 def text_of(stage: str, lowered: LoweredGraph, program: Program | None) -> str:
-    """The text of a stage: "loops", which needs no program, "fusion", "memory", "code" or "module"."""
+    """Return the text of a stage: "loops", which needs no program, "fusion", "memory", "code" or "module"."""
     if stage == "loops":
         return str(lowered)
     if stage == "fusion":
@@ -127,7 +127,7 @@ def _compile_piece(module: GraphModule, options: Options, observe: Observer, key
 
 
 def _run_views_only(module: GraphModule, lowered: LoweredGraph, program: Program) -> Callable[..., tuple]:
-    """A callable for a graph that only makes views."""
+    """Return a callable for a graph that only makes views."""
     plan, reference = plan_of(lowered, program), interpreter_of(module)
     general = _wrap_with_size_check(reference, lowered.symbols) if lowered.symbols else reference
     if lowered.writes:

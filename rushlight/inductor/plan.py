@@ -61,7 +61,7 @@ _PLAIN = (type(None), bool, int, float, str)
 
 
 def to_text(plan: Plan) -> str | None:
-    """The plan as text; None if results hold values that have no text."""
+    """Return the plan as text; None if results hold values that have no text."""
     if not all(type(view.value) in _PLAIN for view in plan.views):
         return None
     return json.dumps([
@@ -95,7 +95,7 @@ def from_text(text: str) -> Plan:
 
 
 def with_targets(text: str, targets: dict[str, str]) -> str:
-    """The text of a plan with other attribute names for the constants."""
+    """Return the text of a plan with other attribute names for the constants."""
     inputs, constants, *rest = json.loads(text)
     return json.dumps([inputs, [[*given, targets[target]] for *given, target in constants], *rest])
 

@@ -33,7 +33,7 @@ class Unknown(ValueError):
 
 
 def key_of(module: GraphModule, options: Options) -> str | None:
-    """The cache key of a graph's plan; None if the graph must be lowered each time."""
+    """Return the cache key of a graph's plan; None if the graph must be lowered each time."""
     if options.debug or options.autotune or options.timed:
         return None
     storages: dict[StorageImpl, int] = {}
@@ -45,12 +45,13 @@ def key_of(module: GraphModule, options: Options) -> str | None:
 
 
 def digest(text: str, options: Options, folders: tuple[str, ...]) -> str:
-    """A cache key for a graph described by `text`, if only the code in these folders of the library determines its plan."""
+    """Return a cache key for a graph described by `text`, if only the code in these folders of the library determines its
+    plan."""
     return cache.digest(text, str(options.threads), " ".join(instructions()), cache.version_of(_LIBRARY, folders))
 
 
 def load(key: str) -> tuple[Plan, Library] | None:
-    """The plan and library under a key, if the cache has both."""
+    """Return the plan and library under a key, if the cache has both."""
     found = _read_entry(key)
     if found is None:
         return None
@@ -93,7 +94,7 @@ def _read_entry(key: str) -> tuple[str, str] | None:
 
 
 def path_of(key: str, kind: str) -> Path | None:
-    """The cache file of a kind for a key; None without a usable folder."""
+    """Return the cache file of a kind for a key; None without a usable folder."""
     try:
         return cache.open_folder(cache.default_folder()) / f"{key}.{kind}"
     except OSError:  # `cache.open_folder` has warned already
@@ -112,7 +113,7 @@ _INTEGERS = frozenset({int})
 
 
 def argument_text(value: object) -> str:
-    """A node's argument as text, with nodes by name. Unknown if it has no text."""
+    """Return a node's argument as text, with nodes by name. Unknown if it has no text."""
     if isinstance(value, _PLAIN):
         return repr(value)
     if isinstance(value, _SEQUENCES):
@@ -127,7 +128,7 @@ def argument_text(value: object) -> str:
 
 
 def describe(value: object, storages: dict[StorageImpl, int]) -> str:
-    """A node's fake value as text; tensors that share memory get the same number. Unknown for open sizes."""
+    """Return a node's fake value as text; tensors that share memory get the same number. Unknown for open sizes."""
     if isinstance(value, Tensor):
         impl = value._impl
         sizes = (*impl.sizes, *impl.strides, impl.storage_offset)

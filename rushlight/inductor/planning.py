@@ -20,7 +20,7 @@ LONG_WORK = 20_000
 
 
 def plan_of(lowered: LoweredGraph, program: Program) -> Plan:
-    """The plan of a graph."""
+    """Return the plan of a graph."""
     buffers = {buffer.name: buffer for buffer in lowered.buffers}
     names = [buffer.name for buffer in lowered.inputs]
     return Plan(
@@ -56,6 +56,6 @@ def work_of(program: Program) -> Size | None:
 
 
 def _is_long(program: Program) -> bool:
-    """Whether a program of known sizes runs long enough to release the GIL."""
+    """Return whether a program of known sizes runs long enough to release the GIL."""
     work = work_of(program)
     return not isinstance(work, int) or work > LONG_WORK

@@ -26,7 +26,7 @@ INSTRUCTIONS = {"avx2": [*_AVX2.values()], "avx512": [*_AVX512.values(), "-mpref
 
 
 def digest_of_headers(folder: Path) -> str:
-    """A digest of the native headers in a folder."""
+    """Return a digest of the native headers in a folder."""
     content = hashlib.blake2b(digest_size=20)
     for file in sorted(folder.glob("rushlight/*.h")):
         content.update(file.read_bytes())
@@ -34,12 +34,12 @@ def digest_of_headers(folder: Path) -> str:
 
 
 def archive_name(instructions: str, digest: str) -> str:
-    """The file name of an archive built from headers with this digest."""
+    """Return the file name of an archive built from headers with this digest."""
     return f"{instructions}-{digest}.a"
 
 
 def archive(features: Collection[str], digest: str) -> Path | None:
-    """The archive for code that uses all `features` of the processor.
+    """Return the archive for code that uses all `features` of the processor.
 
     None if it was not built, or not from the present headers. AVX-512 code needs the AVX-512 archive.
     """

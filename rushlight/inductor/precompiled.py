@@ -25,7 +25,7 @@ _failed: set[Path] = set()
 
 
 def arguments(compiler: Command, flags: tuple[str, ...], source: Path, folder: Path, digest: str) -> tuple[str, ...]:
-    """The arguments for units of `source`, a program in the cache folder; empty if precompiled headers cannot be used.
+    """Return the arguments for units of `source`, a program in the cache folder; empty if precompiled headers cannot be used.
 
     The header is precompiled when the cache has MIN_PROGRAMS programs, with temporary files in `folder`. `digest` identifies
     the headers' content.
@@ -48,7 +48,7 @@ def discard(given: tuple[str, ...]) -> None:
 
 
 def _serve(compiler: Command, source: Path) -> bool:
-    """Whether precompiled headers work: only with GCC itself (not ccache), and for programs that include them first."""
+    """Return whether precompiled headers work: only with GCC itself (not ccache), and for programs that include them first."""
     if len(compiler) > 1 or toolchain.is_clang(compiler):
         return False
     with open(source) as text:

@@ -52,7 +52,7 @@ class _Timed:
     counted: list[int] = field(default_factory=list)
 
     def passed(self) -> list[int]:
-        """The nanoseconds of each kernel since the last reading."""
+        """Return the nanoseconds of each kernel since the last reading."""
         now = list(self.times)
         spent = [after - before for after, before in zip(now, self.counted, strict=True)]
         self.counted = now
@@ -83,7 +83,7 @@ class Recorder:
             return [kernel for kernels in merged.values() for kernel in kernels if kernel.calls]
 
     def kernels_of(self, number: int) -> list[KernelTimes]:
-        """The kernels of a graph in call order; empty if it has not run or is not measured."""
+        """Return the kernels of a graph in call order; empty if it has not run or is not measured."""
         with _lock:
             return self._of_graphs.get(number, ("", []))[1]
 
@@ -97,7 +97,7 @@ class Recorder:
         observed.leave_alone(self)
 
     def entry_for(self, graph: Observed) -> int:
-        """The address to call for one run of a graph; the graph's own if no measuring program can be built."""
+        """Return the address to call for one run of a graph; the graph's own if no measuring program can be built."""
         with _lock:
             timed = self._program(graph)
             return graph.library.entry if timed is None else timed.library.entry
@@ -122,7 +122,7 @@ class Recorder:
                 times.flops += flops
 
     def _work_of(self, graph: Observed, sizes: Mapping[Var, int]) -> list[tuple[int, int]]:
-        """The bytes and operations of each kernel for these sizes."""
+        """Return the bytes and operations of each kernel for these sizes."""
         key = graph.number, tuple(sizes.items())
         found = self._work.get(key)
         if found is None:
@@ -144,7 +144,7 @@ class Recorder:
 
 
 def _build(program: Program, library: Library) -> _Timed | None:
-    """The self-measuring program of a graph: its own library if that measures, else a new one."""
+    """Return the self-measuring program of a graph: its own library if that measures, else a new one."""
     try:
         library = library if library.times is not None else build(program.timed_source())
     except (BuildError, CompilerMissing) as error:

@@ -68,15 +68,15 @@ class Group:
         return {member.name for member in self.members}
 
     def reads(self) -> set[str]:
-        """The buffers outside the group that it reads."""
+        """Return the buffers outside the group that it reads."""
         return set().union(*(member.reads() for member in self.members)) - self.names
 
     def origins(self) -> tuple[str, ...]:
-        """The graph's nodes that it computes."""
+        """Return the graph's nodes that it computes."""
         return union(*map(origins_of, self.members))
 
     def lines(self) -> tuple[str, ...]:
-        """The user's lines that it comes from."""
+        """Return the user's lines that it comes from."""
         return union(*(member.lines for member in self.members))
 
     def __str__(self) -> str:
@@ -93,12 +93,12 @@ class Group:
 
 
 def row_variables(domain: tuple[Size, Size]) -> tuple[Var, Var]:
-    """The loop variables of a kernel: x counts rows, r counts columns."""
+    """Return the loop variables of a kernel: x counts rows, r counts columns."""
     return Var("x", domain[0]), Var("r", domain[1])
 
 
 def body_in_domain(member: ComputedBuffer, domain: tuple[Size, Size]) -> Value:
-    """A member's body in terms of the domain's row x and column r."""
+    """Return a member's body in terms of the domain's row x and column r."""
     loop, (x, r) = member.data, row_variables(domain)
     if isinstance(loop, Reduction):
         replacements = dict(zip(loop.variables, unflatten_index(x, loop.ranges), strict=True))
@@ -110,14 +110,14 @@ def body_in_domain(member: ComputedBuffer, domain: tuple[Size, Size]) -> Value:
 
 
 def is_row_value(member: Buffer, domain: tuple[Size, Size]) -> bool:
-    """Whether a member has one value per row rather than one per element."""
+    """Return whether a member has one value per row rather than one per element."""
     if not isinstance(member, ComputedBuffer):
         return False
     return isinstance(member.data, Reduction) or member.data.numel != product(domain)
 
 
 def element_index(domain: tuple[Size, Size]) -> Expr:
-    """The position of the element at row x and column r."""
+    """Return the position of the element at row x and column r."""
     x, r = row_variables(domain)
     return x * domain[1] + r
 
@@ -155,7 +155,7 @@ def constants_among(buffers: list[Buffer]) -> set[str]:
 
 
 def is_foldable(buffer: Buffer, is_constant: Callable[[str], bool]) -> bool:
-    """Whether a buffer is an elementwise loop over constants alone, without open sizes, and small enough to keep."""
+    """Return whether a buffer is an elementwise loop over constants alone, without open sizes, and small enough to keep."""
     if not isinstance(buffer, ComputedBuffer) or not isinstance(buffer.data, Pointwise) or not buffer.reads():
         return False
     numel = buffer.layout.numel
@@ -165,7 +165,7 @@ def is_foldable(buffer: Buffer, is_constant: Callable[[str], bool]) -> bool:
 
 
 def _names_open_sizes(value: Value) -> bool:
-    """Whether a value itself, apart from its operands, contains size symbols."""
+    """Return whether a value itself, apart from its operands, contains size symbols."""
     named = (getattr(value, name, None) for name in ("index", "size", "step", "count"))
     return any(is_symbol(variable) for size in named if isinstance(size, Expr) for variable in size.free_variables())
 
@@ -276,12 +276,12 @@ def _is_recurrent(buffer: Buffer) -> bool:
 
 
 def is_ordered(buffer: Buffer) -> bool:
-    """Whether a buffer is a kernel of its own, because its loop's points act one after the other."""
+    """Return whether a buffer is a kernel of its own, because its loop's points act one after the other."""
     return isinstance(buffer, ComputedBuffer) and isinstance(buffer.data, Scan | Scatter | Sort | SortedPlaces)
 
 
 def is_further_result(buffer: Buffer) -> bool:
-    """Whether a buffer is filled by the library call that fills the buffer it reads."""
+    """Return whether a buffer is filled by the library call that fills the buffer it reads."""
     return isinstance(buffer, TemplateBuffer) and buffer.kind == "further_result"
 
 

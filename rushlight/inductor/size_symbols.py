@@ -114,7 +114,7 @@ class SizeSymbols:
 
 
 def _places(position: int, given: TensorInput | Size) -> list[Place]:
-    """Every number of an input that a call checks."""
+    """Return every number of an input that a call checks."""
     if not isinstance(given, TensorInput):
         return [Place(Var(f"a{position}", least=None), VALUE, position, 0, given)]
     sizes = [
@@ -135,7 +135,7 @@ def _input_spec_of(value: object) -> TensorInput | Size:
 
 
 def environment_of(values: Sequence[object]) -> ShapeEnv | None:
-    """The environment of the symbols in fake values; None if all sizes are known."""
+    """Return the environment of the symbols in fake values; None if all sizes are known."""
     for value in values:
         numbers = (*value.shape, *value.stride()) if isinstance(value, Tensor) else (value,)
         for number in numbers:

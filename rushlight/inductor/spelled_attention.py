@@ -94,7 +94,7 @@ class _Rows:
         self.row, self.element = row_variables(domain)[0], element_index(domain)
 
     def body(self, name: str, kind: type, reduction: str = "") -> Value | None:
-        """The body of a loop of that kind over all scores, or None."""
+        """Return the body of a loop of that kind over all scores, or None."""
         member = self.named[name]
         loop = member.data if isinstance(member, ComputedBuffer) else None
         if type(loop) is not kind or kind is Reduction and loop.reduction_type != reduction:
@@ -104,11 +104,11 @@ class _Rows:
         return body_in_domain(member, self.domain) if fits else None
 
     def loaded(self, value: Value | None, index: Expr) -> str | None:
-        """The buffer that a value loads at that index, or None."""
+        """Return the buffer that a value loads at that index, or None."""
         return value.buffer if isinstance(value, Load) and value.index == index else None
 
     def exponentials(self, name: str) -> str | None:
-        """The buffer x if `name` = exp(x - rowmax(x)), else None."""
+        """Return the buffer x if `name` = exp(x - rowmax(x)), else None."""
         body = self.body(name, Pointwise)
         difference = body.arguments[0] if _is_call(body, "exp_nonpositive") else None
         if not _is_call(difference, "sub"):
@@ -174,7 +174,7 @@ def _source_of_filled(at: _Rows, filled: str, empty: str) -> str | None:
 
 
 def _scores_of(at: _Rows, modified: str) -> TemplateBuffer | None:
-    """The batched product whose results the scores are made from elementwise; the first one, if there are several."""
+    """Return the batched product whose results the scores are made from elementwise; the first one, if there are several."""
     buffer = at.named[modified]
     if isinstance(buffer, TemplateBuffer):
         return buffer if buffer.kind == "bgemm" else None
@@ -193,14 +193,14 @@ def _scores_of(at: _Rows, modified: str) -> TemplateBuffer | None:
 
 
 def _fits(scores: TemplateBuffer, product: TemplateBuffer) -> bool:
-    """Whether the kernel supports products of these sizes."""
+    """Return whether the kernel supports products of these sizes."""
     given, wanted = scores.parameters, product.parameters
     same = all(given[name] == wanted[name] for name in ("batch", "rows_each")) and scores.columns == wanted["depth"]
     return same and given["depth"] == product.columns <= MAX_DEPTH and product.layout.dtype is scores.layout.dtype is float32
 
 
 def _template(found: Spelled, product: TemplateBuffer, named: dict[str, Buffer]) -> TemplateBuffer | None:
-    """The attention template; None if the score's function cannot be vectorized over queries."""
+    """Return the attention template; None if the score's function cannot be vectorized over queries."""
     batch, rows, keys = product.parameters["batch"], product.parameters["rows_each"], product.parameters["depth"]
     sizes = (batch, 1, rows, keys)
     variables = _variables(sizes)
@@ -225,7 +225,7 @@ def _template(found: Spelled, product: TemplateBuffer, named: dict[str, Buffer])
 
 
 def _variables(sizes: tuple[Size, ...]) -> tuple[Var, ...]:
-    """The variables of a score's function: batch, head, query and key."""
+    """Return the variables of a score's function: batch, head, query and key."""
     return tuple(Var(name, size) for name, size in zip("bhqk", sizes, strict=True))
 
 
@@ -236,7 +236,7 @@ def _runs_along_queries(score: Value, variables: tuple[Var, ...]) -> bool:
 
 
 def _score(found: Spelled, variables: tuple[Var, ...], named: dict[str, Buffer]) -> Value:
-    """The score's function in terms of batch, query and key; the raw score is a load from the first product."""
+    """Return the score's function in terms of batch, query and key; the raw score is a load from the first product."""
     batch, _, query, key = variables
     element = (batch * query.extent + query) * key.extent + key
     if found.modified is found.scores:
@@ -247,7 +247,8 @@ def _score(found: Spelled, variables: tuple[Var, ...], named: dict[str, Buffer])
 
 
 def _with_calculated_mask(attention: TemplateBuffer, named: dict[str, Buffer]) -> TemplateBuffer | None:
-    """An attention template that computes its mask; None if the mask is expensive or cannot be vectorized over queries."""
+    """Return an attention template that computes its mask; None if the mask is expensive or cannot be vectorized over
+    queries."""
     operands = dict(attention.operands)
     mask = operands.pop("mask")
     buffer = named[mask.buffer]

@@ -29,7 +29,7 @@ class Scalar:
 
 
 def contiguous_strides(size: Sequence[int]) -> tuple[int, ...]:
-    """The strides of a contiguous tensor."""
+    """Return the strides of a contiguous tensor."""
     strides: list[int] = []
     step = 1
     for length in reversed(size):
@@ -64,7 +64,7 @@ class TensorOf:
 
 
 def tensor_of(kind: dtype, size: Sequence[int], strides: Sequence[int]) -> TensorOf:
-    """The type of a tensor with these strides."""
+    """Return the type of a tensor with these strides."""
     size, strides = tuple(size), tuple(strides)
     steps = zip(size, strides, contiguous_strides(size), strict=True)
     is_contiguous = 0 in size or all(length == 1 or step == usual for length, step, usual in steps)

@@ -118,12 +118,12 @@ class StructuredCall:
 
 
 def _code(kind: Kind) -> str:
-    """The struct code of a cell."""
+    """Return the struct code of a cell."""
     return "d" if kind is FLOAT else "q"
 
 
 def _list_into_cell(values: Sequence, kind: ListOf, kept: list) -> int:
-    """The address of a list's length and elements. Their memory is added to `kept`, to keep it alive."""
+    """Return the address of a list's length and elements. Their memory is added to `kept`, to keep it alive."""
     element = kind.element
     if isinstance(element, Scalar):
         return _numbers_into_cell(values, element, kept)

@@ -24,7 +24,7 @@ MAX_DEPTH_TAPS = 8  # deeper 3-D kernels are not rewritten as 2-D convolutions
 
 
 def _argument(node: Node, name: str) -> object:
-    """The value of a node's argument, by its schema name."""
+    """Return the value of a node's argument, by its schema name."""
     op: OpOverload = node.target
     position = op._schema.positions[name]
     if position < len(node.args):
@@ -60,7 +60,7 @@ def _attention_backward(node: Node) -> bool:
 
 
 def _recurrent(node: Node) -> bool:
-    """Whether a recurrent layer, or its backward, has a nonempty input and a known hidden size."""
+    """Return whether a recurrent layer, or its backward, has a nonempty input and a known hidden size."""
     name = "weight1" if node.target is aten("mkldnn_rnn_layer") else "weight2"
     source, weight = _value(node, "input"), _value(node, name)
     return source.dtype is float32 and isinstance(weight.size(1), int) and 0 not in (source.numel(), weight.numel())
@@ -75,8 +75,8 @@ def _only_first_used(node: Node) -> bool:
 
 
 def _convolution(node: Node) -> bool:
-    """Whether a convolution is 2-D, or can be rewritten as at most MAX_DEPTH_TAPS 2-D ones, for which sizes must be known.
-    Empty tensors are not supported."""
+    """Return whether a convolution is 2-D, or can be rewritten as at most MAX_DEPTH_TAPS 2-D ones, for which sizes must be
+    known. Empty tensors are not supported."""
     source, weight = _value(node, "input"), _value(node, "weight")
     if not _small_float_result(node) or 0 in (_first(node).numel(), source.numel(), weight.numel()):
         return False
@@ -102,7 +102,7 @@ def _float_result(node: Node) -> bool:
 
 
 def _adaptive_pool(node: Node) -> bool:
-    """Whether the windows of an adaptive pool, or of its gradient, have known nonzero sizes."""
+    """Return whether the windows of an adaptive pool, or of its gradient, have known nonzero sizes."""
     tensors = [argument.meta["val"] for argument in node.args if isinstance(argument, Node)]
     sizes = [*_first(node).shape[-2:], *(size for tensor in tensors for size in tensor.shape[-2:])]
     return _first(node).dtype.is_floating_point and all(isinstance(size, int) and size > 0 for size in sizes)
@@ -133,7 +133,7 @@ def _scatter_reduce(node: Node) -> bool:
 
 
 def _index_put(node: Node) -> bool:
-    """Whether all indices are integers, or the only index is a mask and the value a number."""
+    """Return whether all indices are integers, or the only index is a mask and the value a number."""
     if _first(node).numel() == 0 or _value(node, "values").dtype is not _first(node).dtype:
         return False
     indices = [index.meta["val"] for index in _argument(node, "indices") if index is not None]
@@ -162,7 +162,7 @@ def _as_strided(node: Node) -> bool:
 
 
 def _as_strided_scatter(node: Node) -> bool:
-    """Whether a view is of a row-major tensor, has known sizes, and provably shows no element twice."""
+    """Return whether a view is of a row-major tensor, has known sizes, and provably shows no element twice."""
     source, size, stride = _first_argument(node), _argument(node, "size"), _argument(node, "stride")
     if not all(isinstance(number, int) for number in (*size, *stride, *source.shape)) or 0 in size:
         return False
@@ -175,12 +175,12 @@ def _as_strided_scatter(node: Node) -> bool:
 
 
 def _is_written_natively(node: Node) -> bool:
-    """Whether all users are native: an eager user allocates its result itself."""
+    """Return whether all users are native: an eager user allocates its result itself."""
     return all(user.op == "call_function" and is_supported(user) for user in node.users)
 
 
 def _few_values(node: Node) -> bool:
-    """Whether sorting all values is faster than eager's selection of the middle one."""
+    """Return whether sorting all values is faster than eager's selection of the middle one."""
     count = _first_argument(node).numel()
     return isinstance(count, int) and 0 < count <= MAX_SORTED_VALUES
 
@@ -190,23 +190,23 @@ def _non_empty_reduction(node: Node) -> bool:
 
 
 def _non_empty_source(node: Node) -> bool:
-    """Whether the source is nonempty or nothing is read from it."""
+    """Return whether the source is nonempty or nothing is read from it."""
     return 0 in _first(node).shape or _first_argument(node).numel() > 0
 
 
 def _integer_indices(node: Node) -> bool:
-    """Whether all indices are integers; masks make data-dependent sizes."""
+    """Return whether all indices are integers; masks make data-dependent sizes."""
     kinds = {index.meta["val"].dtype for index in node.args[1] if index is not None}
     return _non_empty_source(node) and bool(kinds) and kinds <= {int64, int32}
 
 
 def _few_tensors(node: Node) -> bool:
-    """Whether a concatenation has few enough tensors to select among by nested conditions."""
+    """Return whether a concatenation has few enough tensors to select among by nested conditions."""
     return len(node.args[0]) <= MAX_CONCATENATED_TENSORS
 
 
 def _divides(node: Node) -> bool:
-    """Whether an integer quotient is not by the number 0, for which eager raises; tensors are checked in the loop."""
+    """Return whether an integer quotient is not by the number 0, for which eager raises; tensors are checked in the loop."""
     divisor = node.args[1].meta["val"] if isinstance(node.args[1], Node) else node.args[1]
     return _first(node).dtype.is_floating_point or isinstance(divisor, Tensor) or divisor != 0
 
@@ -220,7 +220,7 @@ def _product(node: Node) -> bool:
 
 
 def _matrices(node: Node) -> bool:
-    """Whether all input matrices are nonempty."""
+    """Return whether all input matrices are nonempty."""
     return all(argument.meta["val"].numel() > 0 for argument in node.all_input_nodes)
 
 
@@ -287,8 +287,8 @@ MAX_MATRIX_SIZE = 64  # for larger matrices LAPACK and BLAS, which work in block
 
 
 def is_better_in_eager(node: Node) -> bool:
-    """Whether an eager kernel is better: it is faster, or native code would give another result (other vectors, or a copy
-    instead of a view). Programs without eager use native code anyway."""
+    """Return whether an eager kernel is better: it is faster, or native code would give another result (other vectors, or a
+    copy instead of a view). Programs without eager use native code anyway."""
     if node.target in _AS_IN_EAGER:
         return True
     if node.target is aten("_conj"):
@@ -305,7 +305,7 @@ NOT_FOR_BOOLEANS = ("neg", "sub", "div", "remainder", "fmod", "pow")
 
 
 def is_supported(node: Node) -> bool:
-    """Whether inductor can compile a call_function node."""
+    """Return whether inductor can compile a call_function node."""
     if is_size_arithmetic(node):
         return True
     if node.target is operator.getitem:
@@ -321,14 +321,14 @@ def is_supported(node: Node) -> bool:
 
 
 def _complex(node: Node) -> bool:
-    """Whether there is a rule for complex tensors, and the tensors are nonempty with components of float or double."""
+    """Return whether there is a rule for complex tensors, and the tensors are nonempty with components of float or double."""
     tensors = tensors_of(node)
     is_plain = all(tensor.dtype in _REAL or tensor.dtype in (complex64, complex128) for tensor in tensors)
     return node.target in COMPLEX and is_plain and all(tensor.numel() > 0 for tensor in tensors)
 
 
 def is_size_arithmetic(node: Node) -> bool:
-    """Whether a node's result is a size, which symbols give without running it."""
+    """Return whether a node's result is a size, which symbols give without running it."""
     return isinstance(node.meta.get("val"), SymInt | int)
 
 
@@ -336,5 +336,5 @@ _REAL = frozenset(kind for kind in ALL if not kind.is_complex)
 
 
 def _plain_types(node: Node) -> bool:
-    """Whether generated code supports all tensors' dtypes."""
+    """Return whether generated code supports all tensors' dtypes."""
     return all(tensor.dtype in _REAL for tensor in tensors_of(node))

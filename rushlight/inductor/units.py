@@ -60,7 +60,7 @@ def _blocks(source: str) -> list[_Block]:
 
 
 def _is_regular(blocks: list[_Block]) -> bool:
-    """Whether the text consists of includes, then kernels, then functions with C linkage."""
+    """Return whether the text consists of includes, then kernels, then functions with C linkage."""
     rest = [block for block in blocks[1:] if not block.declaration]
     whole = all(block.text.rstrip().endswith("}") and _KERNEL.findall(block.text)[1:] == [] for block in blocks[1:])
     return blocks[0].text.startswith("#include") and whole and all(block.text.startswith('extern "C"') for block in rest)
@@ -81,7 +81,7 @@ def _balance(kernels: list[_Block], functions: list[_Block], most: int) -> list[
 
 
 def _first_unit(others: list[_Block], kernels: list[_Block], own: list[_Block], path: str) -> str:
-    """The unit with the entry: it declares the kernels of other units and defines its own."""
+    """Return the unit with the entry: it declares the kernels of other units and defines its own."""
     declared = "\n".join(f"{_HIDDEN}{kernel.declaration};" for kernel in kernels if kernel not in own)
     return _unit([others[0], _Block(declared, 1), *own, *others[1:]], path)
 

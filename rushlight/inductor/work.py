@@ -37,7 +37,7 @@ def _loads(group: Group, name: str) -> int:
 
 
 def flops_of(group: Group, kernel: Kernel, sizes: Mapping[Var, int]) -> int:
-    """The operations of a kernel: those of its product, and one for each scalar function."""
+    """Return the operations of a kernel: those of its product, and one for each scalar function."""
     total = evaluate(kernel.work, sizes) if group.template is not None else 0
     for member in group.members:
         if isinstance(member, ComputedBuffer):

@@ -33,7 +33,7 @@ class WriteBack:
 
 
 def is_write_back(node: Node) -> bool:
-    """Whether a node replaces the whole content of a dense input by a value of the same dtype and size."""
+    """Return whether a node replaces the whole content of a dense input by a value of the same dtype and size."""
     if node.target is not _COPY or node.users or len(node.args) < 2:
         return False
     target, source = node.args[:2]
@@ -52,7 +52,7 @@ def _is_dense(value: Tensor) -> bool:
 
 
 def written_in_place(groups: list[Group], writes: Iterable[WriteBack], outputs: set[str]) -> dict[str, str]:
-    """The buffers that may be computed in the memory of the inputs that they replace."""
+    """Return the buffers that may be computed in the memory of the inputs that they replace."""
 
     def is_safe(group: Group, write: WriteBack) -> bool:
         later = groups[groups.index(group) + 1 :]
@@ -105,7 +105,7 @@ def _only_stores_into(member: Buffer, target: str) -> bool:
 
 
 def _reads_before_writing(group: Group, write: WriteBack) -> bool:
-    """Whether a group reads each old element only where it writes the new one, and before writing it."""
+    """Return whether a group reads each old element only where it writes the new one, and before writing it."""
     readers = [member for member in group.members if write.target in member.reads()]
     if not readers:
         return True

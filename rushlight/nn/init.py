@@ -98,7 +98,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def _fans(tensor: Tensor) -> tuple[int, int]:
-    """The number of inputs per output (fan in), and of outputs per input (fan out)."""
+    """Return the number of inputs per output (fan in), and of outputs per input (fan out)."""
     if tensor.dim() < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     field = math.prod(tensor.shape[2:])
@@ -109,7 +109,7 @@ _calculate_fan_in_and_fan_out = _fans
 
 
 def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
-    """The fan that a mode names, "fan_in" or "fan_out"; ValueError for others."""
+    """Return the fan that a mode names, "fan_in" or "fan_out"; ValueError for others."""
     mode = mode.lower()
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
@@ -195,7 +195,7 @@ def trunc_normal_(
 
 
 def _normal_share(mean: float, std: float, a: float, b: float) -> float:
-    """The probability mass of the normal distribution in [a, b]."""
+    """Return the probability mass of the normal distribution in [a, b]."""
     low, high = ((1.0 + math.erf((bound - mean) / std / math.sqrt(2.0))) / 2.0 for bound in (a, b))
     return high - low
 

@@ -89,7 +89,7 @@ class Buffer(Tensor):
 
 
 def _mark_as_parameter(data: Tensor, requires_grad: bool) -> Any:
-    """A parameter of the class of `data`, which has `__torch_dispatch__` and may have no memory."""
+    """Return a parameter of the class of `data`, which has `__torch_dispatch__` and may have no memory."""
     made = data.detach().requires_grad_(requires_grad)
     if type(made) is not type(data):
         raise RuntimeError(

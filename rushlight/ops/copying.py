@@ -40,7 +40,7 @@ def _deepcopy(self: Tensor, memo: dict) -> Tensor:
 
 
 def _clones_itself(kind: type) -> bool:
-    """Whether the class defines its own copying, because its values may be in other tensors."""
+    """Return whether the class defines its own copying, because its values may be in other tensors."""
     return dispatches(kind) or kind.clone is not Tensor.clone
 
 
@@ -121,7 +121,7 @@ def with_state(made: Any, saved: Any) -> Any:
 
 
 def is_wrapper(tensor: Tensor) -> bool:
-    """Whether a tensor has `__torch_dispatch__` and no memory of its own."""
+    """Return whether a tensor has `__torch_dispatch__` and no memory of its own."""
     return sees_operators(tensor) and tensor._impl.storage.buffer is None
 
 
@@ -132,7 +132,7 @@ def _reduce(self: Tensor, protocol: int) -> tuple:
 
 
 def _rebuild_recipe(self: Tensor) -> tuple:
-    """The function and arguments that rebuild a tensor of these values, without its class and attributes."""
+    """Return the function and arguments that rebuild a tensor of these values, without its class and attributes."""
     if is_wrapper(self):
         options = {name: getattr(self, name) for name in ("dtype", "layout", "device", "requires_grad")}
         return _rebuild_wrapper, (type(self), tuple(self.shape), self.stride(), self.storage_offset(), options)

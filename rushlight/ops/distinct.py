@@ -13,7 +13,7 @@ aten = namespaces.namespace("aten")
 def unique(
     input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Tensor | tuple[Tensor, ...]:
-    """The distinct elements, in rising order; with `dim`, the distinct slices along that dimension.
+    """Return the distinct elements, in rising order; with `dim`, the distinct slices along that dimension.
 
     With `return_inverse` also where each element (slice) is among them, int64, and with `return_counts` how often each
     occurs. The result is sorted for `sorted=False`, too. Gives no gradients.
@@ -29,7 +29,7 @@ def unique(
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Tensor | tuple[Tensor, ...]:
-    """The first of each run of equal elements (of equal slices along `dim`); further results as for `unique`."""
+    """Return the first of each run of equal elements (of equal slices along `dim`); further results as for `unique`."""
     found = aten.unique_consecutive.default(input, return_inverse, return_counts, dim)
     return _select_results(found, return_inverse, return_counts)
 

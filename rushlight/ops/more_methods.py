@@ -19,7 +19,8 @@ aten = namespaces.namespace("aten")
 
 
 def as_subclass(self: Tensor, cls: type) -> Any:
-    """An alias of this tensor as an instance of `cls`, through which gradients flow; TypeError if `cls` is no tensor class."""
+    """Return an alias of this tensor as an instance of `cls`, through which gradients flow; TypeError if `cls` is no tensor
+    class."""
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. "
@@ -54,17 +55,17 @@ def _fill_from_list(self: Tensor, name: str, values: Any) -> Tensor:
 
 
 def is_nonzero(self: Tensor) -> bool:
-    """Whether the only element is nonzero; RuntimeError if there is not exactly one."""
+    """Return whether the only element is nonzero; RuntimeError if there is not exactly one."""
     return bool(self)
 
 
 def is_same_size(self: Tensor, other: Tensor) -> bool:
-    """Whether both have the same shape."""
+    """Return whether both have the same shape."""
     return self.shape == other.shape
 
 
 def dim_order(self: Tensor, *, ambiguity_check: bool | list = False) -> tuple[int, ...]:
-    """The dimensions from the one with the largest stride to the one with the smallest.
+    """Return the dimensions from the one with the largest stride to the one with the smallest.
 
     With `ambiguity_check`, RuntimeError where the order is ambiguous: dimensions of size 1 or with equal strides. With a list
     of memory formats, an ambiguous order is allowed if the tensor is in exactly one of them. TypeError for other values.
@@ -84,7 +85,7 @@ def _has_several_orders(self: Tensor) -> bool:
 
 
 def is_pinned(self: Tensor) -> bool:
-    """Whether the memory is page-locked for a GPU: never."""
+    """Return whether the memory is page-locked for a GPU: never."""
     return False
 
 

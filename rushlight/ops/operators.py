@@ -42,7 +42,7 @@ def _binary(op: Callable) -> Callable:
 
 
 def _make_reflected_method(name: str, op: Callable) -> Callable:
-    """The method for `other op self`. Subclasses of Tensor may override it first."""
+    """Return the method for `other op self`. Subclasses of Tensor may override it first."""
     packet = getattr(aten, op._opname)
 
     @_rename(name)

@@ -10,8 +10,8 @@ _MIN_SCALE = 6.1e-5
 
 
 def choose(low: float, high: float, smallest: int, largest: int, preserve_sparsity: bool = False) -> tuple[float, int]:
-    """The scale and the zero point with which integers from `smallest` to `largest` cover `low` to `high` and represent 0
-    exactly.
+    """Return the scale and the zero point with which integers from `smallest` to `largest` cover `low` to `high` and represent
+    0 exactly.
 
     The zero point is computed from the end of the range with the smaller error, and rounded. With `preserve_sparsity`, a range
     of both signs is made symmetric. This follows gemmlowp's reference, as fbgemm does.
@@ -36,13 +36,13 @@ def choose(low: float, high: float, smallest: int, largest: int, preserve_sparsi
 
 
 def _is_usable(scale: float) -> bool:
-    """Whether a scale and its inverse are finite, nonzero float32 numbers."""
+    """Return whether a scale and its inverse are finite, nonzero float32 numbers."""
     with np.errstate(divide="ignore", over="ignore"):
         return 0 < abs(float(np.float32(scale))) and math.isfinite(float(np.float32(1) / np.float32(scale)))
 
 
 def _widen_range(low: float, high: float, scale: float, smallest: int, largest: int) -> tuple[float, float, float]:
-    """A range that is too narrow for its scale, widened for the smallest scale allowed."""
+    """Return a range that is too narrow for its scale, widened for the smallest scale allowed."""
     if low == 0:
         return low, _MIN_SCALE * (largest - smallest), _MIN_SCALE
     if high == 0:

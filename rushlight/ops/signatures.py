@@ -37,7 +37,7 @@ class OperatorSignature(inspect.Signature):
         return getattr(self, name)
 
     def replace(self, **changes: Any) -> inspect.Signature:
-        """The same signature with other parameters, or another annotation of the result."""
+        """Return the same signature with other parameters, or another annotation of the result."""
         plain = inspect.Signature(list(self.parameters.values()), return_annotation=self.return_annotation)
         return plain.replace(**changes)
 
@@ -45,12 +45,12 @@ class OperatorSignature(inspect.Signature):
 
 
 def general_overload(packet: OpOverloadPacket) -> OpOverload:
-    """The overload with the most arguments; the first of several."""
+    """Return the overload with the most arguments; the first of several."""
     return max(packet._declared, key=lambda op: len(op._schema.arguments))
 
 
 def parameters_of(packet: OpOverloadPacket) -> list[inspect.Parameter]:
-    """The parameters of an operator's function. Those that some overloads lack are optional."""
+    """Return the parameters of an operator's function. Those that some overloads lack are optional."""
     chosen = general_overload(packet)
     schema = chosen._schema
     made, optional = [], False
@@ -70,7 +70,7 @@ def parameters_of(packet: OpOverloadPacket) -> list[inspect.Parameter]:
 
 
 def takes_out(op: OpOverload) -> bool:
-    """Whether an operator's function accepts `out=`."""
+    """Return whether an operator's function accepts `out=`."""
     returns = op.declaration.rpartition("-> ")[2]
     return "out" not in op._schema.positions and not op.is_mutable and returns == "Tensor"
 
@@ -90,7 +90,7 @@ def _annotate_return(op: OpOverload) -> str:
 
 
 def documentation(packet: OpOverloadPacket) -> str:
-    """The docstring of an operator's function, or else its schemas."""
+    """Return the docstring of an operator's function, or else its schemas."""
     name = packet.__name__
     text = DOCSTRINGS.get(name)
     if text is not None:

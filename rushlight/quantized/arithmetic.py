@@ -49,7 +49,7 @@ def _native(code: int, qa: Tensor, qb: Tensor, inverse: np.ndarray, zero_point: 
 
 
 def _multiply(qa: Tensor, qb: Tensor, scale: float, zero_point: int, relu: bool) -> Tensor:
-    """The product of the integers minus their zero points, with a single multiplier, as in ATen's kernel."""
+    """Return the product of the integers minus their zero points, with a single multiplier, as in ATen's kernel."""
     kind, pair = qa.dtype, (one_scale(qa), one_scale(qb))
     check_zero_point(zero_point, kind, "quantize_tensor_per_tensor_affine")
     quantum = np.float32(pair[0].scale * pair[1].scale * (1 / scale))
@@ -155,7 +155,7 @@ def _concatenate(qx: list[Tensor], dim: int, target: TensorQuantizer, relu: bool
 
 
 def _rescale(source: Tensor, target: TensorQuantizer, relu: bool) -> np.ndarray:
-    """The integers of another quantizer."""
+    """Return the integers of another quantizer."""
     held, integers = one_scale(source), source._impl.array
     inverse = float(inverse_of(target.scale))
     made = native.rescale(integers, held.scale, held.zero_point, inverse, target.zero_point, relu)

@@ -63,7 +63,7 @@ class BlockTensor(WrappedWeight):
         return cls(tensor_from_array(made), format, tensor.dtype if tensor.dtype in (bfloat16, float16) else float32)
 
     def dequantize(self) -> Tensor:
-        """The dequantized numbers, in `dtype`."""
+        """Return the dequantized numbers, in `dtype`."""
         return own.dequantize_blocks(self.blocks, self.format).to(self.dtype)
 
     def _parts(self) -> tuple[Tensor, str, dtype]:
@@ -96,7 +96,7 @@ class TurnedBlocks(WrappedWeight):
         return super().__torch_dispatch__(func, types, args, kwargs) if made is None else made
 
     def dequantize(self) -> Tensor:
-        """The dequantized numbers."""
+        """Return the dequantized numbers."""
         return self.turned.dequantize().t()
 
     def _parts(self) -> tuple[BlockTensor]:

@@ -22,7 +22,7 @@ _CLASS = "__torch__.torch.classes.quantized.Conv{}dPackedParamsBase"
 
 
 def _of_rank(x: np.ndarray, rank: int, packed: ConvPackedParams, name: str) -> np.ndarray:
-    """The input with a batch, and with the packed weight's dimensions, which a 1-D convolution lacks."""
+    """Return the input with a batch, and with the packed weight's dimensions, which a 1-D convolution lacks."""
     if x.ndim != rank + 2:
         raise RuntimeError(f"quantized::{name}: Expected activation of {rank + 2} dimensions, got {x.ndim}")
     if rank < packed.rank:
@@ -34,7 +34,7 @@ def _of_rank(x: np.ndarray, rank: int, packed: ConvPackedParams, name: str) -> n
 
 
 def _sums(x: np.ndarray, zero_point: int, packed: ConvPackedParams) -> np.ndarray:
-    """The convolution of the integers minus their zero points: exact integers, rounded to float32."""
+    """Return the convolution of the integers minus their zero points: exact integers, rounded to float32."""
     values = x.astype(np.float32)
     values -= zero_point
     # Split at the weight's input dimension: its first one for a transposed convolution, and per group for grouped ones.
@@ -61,7 +61,7 @@ def _along_channels(values: np.ndarray | None, packed: ConvPackedParams) -> np.n
 
 
 def _scales(packed: ConvPackedParams) -> np.ndarray:
-    """The weight's scales per output channel; a transposed convolution repeats them for each group."""
+    """Return the weight's scales per output channel; a transposed convolution repeats them for each group."""
     scales = packed.scales
     return _along_channels(np.tile(scales, packed.groups) if packed.transpose and scales.ndim else scales, packed)
 
@@ -70,7 +70,7 @@ def convolve(
     x: Tensor, packed: object, scale: float, zero_point: int, relu: bool, rank: int, name: str,
     accumulated: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """A quantized convolution: x (batch, channels, ...) to the same dtype; `accumulated` is added before rounding."""
+    """Return a quantized convolution: x (batch, channels, ...) to the same dtype; `accumulated` is added before rounding."""
     packed, held = unwrapped(packed, ConvPackedParams, name), one_scale(x)
     check_zero_point(zero_point, x.dtype, "quantize_tensor_per_tensor_affine")
     target = TensorQuantizer(float(scale), int(zero_point))
@@ -90,7 +90,8 @@ def convolve(
 def _native(
     x: np.ndarray, held: TensorQuantizer, packed: ConvPackedParams, relu: bool, target: TensorQuantizer | None = None
 ) -> np.ndarray | None:
-    """A convolution of bytes by a native kernel, to bytes of `target`, or to float32 if None; None if no kernel supports it."""
+    """Return a convolution of bytes by a native kernel, to bytes of `target`, or to float32 if None; None if no kernel supports
+    it."""
     if packed.native is None:
         return None
     sizes = sizes_after(x.shape[2:], packed.native.settings)
@@ -99,7 +100,7 @@ def _native(
 
 
 def convolve_dynamic(x: Tensor, packed: object, reduce_range: bool, rank: int, name: str) -> Tensor:
-    """A convolution of a float32 tensor, which is quantized dynamically to 8 bits."""
+    """Return a convolution of a float32 tensor, which is quantized dynamically to 8 bits."""
     packed, values = unwrapped(packed, ConvPackedParams, name), x.detach()._impl.array
     held = TensorQuantizer(*choose(*limits(values), 0, 127 if reduce_range else 255))
     images = _of_rank(held.quantize(values, quint8), rank, packed, name)

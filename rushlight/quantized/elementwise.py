@@ -23,7 +23,7 @@ Function = Callable[[Tensor], Tensor]
 
 
 def mapped(source: Tensor, function: Function, scale: float | None = None, zero_point: int | None = None) -> Tensor:
-    """A function of each element; the result has the given scale and zero point, by default those of `source`."""
+    """Return a function of each element; the result has the given scale and zero point, by default those of `source`."""
     held, kind = one_scale(source), source.dtype
     target = held if scale is None else TensorQuantizer(float(scale), int(zero_point))
     check_zero_point(target.zero_point, kind, "quantize_tensor_per_tensor_affine")
@@ -40,7 +40,7 @@ def _compute_in_float(
 
 
 def clipped(source: Tensor, low: float | None, high: float | None) -> Tensor:
-    """The elements clamped to bounds, which are first rounded to the tensor's quanta."""
+    """Return the elements clamped to bounds, which are first rounded to the tensor's quanta."""
     held, kind = one_scale(source), source.dtype
     bounds = [None if each is None else held.quantize(np.full((), each, np.float32), kind) for each in (low, high)]
     integers = source._impl.array
@@ -50,7 +50,7 @@ def clipped(source: Tensor, low: float | None, high: float | None) -> Tensor:
 
 
 def _in_place_variant(function: Callable) -> Callable:
-    """The in-place variant of a kernel."""
+    """Return the in-place variant of a kernel."""
 
     def write(self, *args, **kwargs):
         result = function(self, *args, **kwargs)

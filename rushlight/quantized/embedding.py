@@ -19,7 +19,7 @@ _CLASS = "__torch__.torch.classes.quantized.EmbeddingPackedParamsBase"
 
 
 def _rows(packed: EmbeddingPackedParams, indices: np.ndarray, name: str) -> np.ndarray:
-    """The dequantized rows at indices."""
+    """Return the dequantized rows at indices."""
     table, held = packed.weight._impl.array, quantizer_of(packed.weight)
     if indices.size and not (0 <= int(indices.min()) and int(indices.max()) < len(table)):
         raise RuntimeError(f"quantized::{name}: an index is out of range: the table has {len(table)} rows")
@@ -65,7 +65,7 @@ def _bags(
     packed: EmbeddingPackedParams, indices: np.ndarray, offsets: Tensor | None, weights: Tensor | None, has_last: bool,
     name: str,
 ) -> Tensor:  # fmt: skip
-    """The sums of the rows of each bag: between offsets, or per row of 2-dimensional indices."""
+    """Return the sums of the rows of each bag: between offsets, or per row of 2-dimensional indices."""
     rows = _rows(packed, indices, name)
     if weights is not None:
         rows *= weights.detach()._impl.array[..., None]

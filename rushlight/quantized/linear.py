@@ -40,8 +40,8 @@ def rescaled(
 
 
 def _products(integers: np.ndarray, zero_point: int, packed: LinearPackedParams, reach: int) -> np.ndarray:
-    """The sums of products, (rows, out features): exact integers, rounded to float32. `reach` bounds the inputs' distance from
-    the zero point."""
+    """Return the sums of products, (rows, out features): exact integers, rounded to float32. `reach` bounds the inputs'
+    distance from the zero point."""
     rows = integers.reshape(-1, integers.shape[-1]).astype(np.float32)
     rows -= zero_point
     parts = packed.exact_parts(reach)
@@ -56,13 +56,13 @@ def _product(rows: np.ndarray, weight: Tensor) -> np.ndarray:
 
 
 def reach_of(integers: np.ndarray, zero_point: int) -> int:
-    """The maximal distance of a dtype's integers from the zero point."""
+    """Return the maximal distance of a dtype's integers from the zero point."""
     info = np.iinfo(integers.dtype)
     return max(zero_point - int(info.min), int(info.max) - zero_point)
 
 
 def summed(parts: Iterator[np.ndarray]) -> np.ndarray:
-    """The sum of exact integers in float32, rounded once."""
+    """Return the sum of exact integers in float32, rounded once."""
     total = next(parts).astype(np.float64)
     for part in parts:
         total += part
@@ -88,7 +88,7 @@ def unwrapped(packed: object, kind: type, name: str) -> object:
 
 
 def linear(x: Tensor, packed: object, scale: float, zero_point: int, relu: bool, name: str) -> Tensor:
-    """A quantized linear layer: x (..., in features), quint8 or qint8, to (..., out features) of the same dtype."""
+    """Return a quantized linear layer: x (..., in features), quint8 or qint8, to (..., out features) of the same dtype."""
     packed, held = _check_input(x, packed, name), one_scale(x)
     if packed.is_float16:
         raise RuntimeError(f"quantized::{name}: the weight is in float16; it is for linear_dynamic_fp16")
@@ -122,7 +122,7 @@ def linear_dynamic(x: np.ndarray, packed: LinearPackedParams, reduce_range: bool
 def _dynamic_by_parts(
     x: np.ndarray, packed: LinearPackedParams, held: TensorQuantizer, largest: int, relu: bool
 ) -> np.ndarray:  # fmt: skip
-    """The dynamic layer without a native kernel."""
+    """Return the dynamic layer without a native kernel."""
     reach = 255  # rounded up to a few values, because the weight's parts are cached per value
     if max(held.zero_point, largest - held.zero_point) < 128:
         reach = 128

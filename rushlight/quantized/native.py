@@ -29,22 +29,22 @@ def aligned(nbytes: int) -> np.ndarray:
 
 
 def channels_last(x: np.ndarray) -> np.ndarray:
-    """Images (batch, channels, height, width) as a row-major array (batch, height, width, channels)."""
+    """Return images (batch, channels, height, width) as a row-major array (batch, height, width, channels)."""
     return native.contiguous(x.transpose(0, 2, 3, 1))
 
 
 def channels_first(x: np.ndarray) -> np.ndarray:
-    """The view (batch, channels, height, width) of channels-last images."""
+    """Return the view (batch, channels, height, width) of channels-last images."""
     return x.transpose(0, 3, 1, 2)
 
 
 def is_channels_last(x: np.ndarray) -> bool:
-    """Whether images are channels-last and not row-major."""
+    """Return whether images are channels-last and not row-major."""
     return x.ndim == 4 and not x.flags.c_contiguous and x.transpose(0, 2, 3, 1).flags.c_contiguous
 
 
 def elementwise(run: Callable[..., bool], kind: np.dtype, *inputs: np.ndarray) -> np.ndarray | None:
-    """The array filled by run(out, *inputs), with the layout of the first input; None if it did nothing."""
+    """Return the array filled by run(out, *inputs), with the layout of the first input; None if it did nothing."""
     if native.kernels is None:
         return None
     last = is_channels_last(inputs[0])
@@ -125,8 +125,8 @@ def combine(
     code: int, pair: Sequence[np.ndarray], scales: Sequence[float], zeros: Sequence[int], inverse: float, zero_point: int,
     relu: bool,
 ) -> np.ndarray | None:  # fmt: skip
-    """The sum of two arrays of bytes dequantized, or the product of their integers; times `inverse`, rounded, plus the zero
-    point."""
+    """Return the sum of two arrays of bytes dequantized, or the product of their integers; times `inverse`, rounded, plus the
+    zero point."""
     first, second = pair
     if first.dtype not in BYTES or second.dtype != first.dtype or first.shape != second.shape:
         return None
@@ -156,7 +156,7 @@ def look_up(integers: np.ndarray, table: np.ndarray) -> np.ndarray | None:
 
 
 def limits(values: np.ndarray) -> tuple[float, float]:
-    """The minimum and maximum; zeros for an empty array."""
+    """Return the minimum and maximum; zeros for an empty array."""
     if not values.size:
         return 0.0, 0.0
     found = None if native.kernels is None else native.kernels.float_limits(values)
@@ -167,8 +167,8 @@ def limits(values: np.ndarray) -> tuple[float, float]:
 
 
 def pool(x: np.ndarray, sizes: Sequence[int], numbers: Sequence[int]) -> np.ndarray | None:
-    """Images (batch, channels, height, width) of bytes, pooled to `sizes`; the memory order is kept. `numbers` are those of
-    `pool_bytes`."""
+    """Return images (batch, channels, height, width) of bytes, pooled to `sizes`; the memory order is kept. `numbers` are those
+    of `pool_bytes`."""
     if native.kernels is None or x.ndim != 4 or x.dtype not in BYTES:
         return None
     rows = channels_last(x)

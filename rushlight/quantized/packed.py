@@ -52,7 +52,7 @@ class GraphConstants:
     name and numbers."""
 
     def derived(self, name: str, *numbers: float) -> np.ndarray:
-        """The elements of a tensor."""
+        """Return the elements of a tensor."""
         raise NotImplementedError
 
     @cached_property
@@ -61,7 +61,7 @@ class GraphConstants:
         return {}
 
     def constant(self, *recipe: str | float) -> Tensor:
-        """A tensor by its name and numbers; the same object at each call."""
+        """Return a tensor by its name and numbers; the same object at each call."""
         found = self.constants.get(recipe)
         if found is None:
             made = tensor_from_array(np.array(self.derived(*recipe), order="C"))
@@ -77,7 +77,7 @@ class PackedWeight(GraphConstants):
     bias: Tensor | None
 
     def less_zero_points(self) -> np.ndarray:
-        """The weight's integers minus their zero points, float32."""
+        """Return the weight's integers minus their zero points, float32."""
         return dequantized_by_one(self.weight._impl.array, quantizer_of(self.weight))
 
     @cached_property
@@ -119,8 +119,8 @@ class PackedWeight(GraphConstants):
         return *(list(settings[start : start + 2]) for start in (2, 4, 6)), settings[8]
 
     def derived(self, name: str, *numbers: float) -> np.ndarray:
-        """The constants of a layer in captured graphs: "weight", int8 (outputs, height, width, channels / groups); the "bias"
-        and the "factor" of sums for an input scale and a result scale; "plain bias" and "scale" for float32 results."""
+        """Return the constants of a layer in captured graphs: "weight", int8 (outputs, height, width, channels / groups); the
+        "bias" and the "factor" of sums for an input scale and a result scale; "plain bias" and "scale" for float32 results."""
         if name == "weight":
             return self.rows[0].transpose(0, 2, 3, 1).astype(np.int8)
         made = self.rescaling(*numbers) if numbers else self.scaling(1.0)
@@ -200,7 +200,7 @@ class PackedWeight(GraphConstants):
 
 
 def dequantized_by_one(integers: np.ndarray, held: object) -> np.ndarray:
-    """Integers minus their zero points, float32."""
+    """Return integers minus their zero points, float32."""
     if isinstance(held, ChannelQuantizer):
         shape = [1] * integers.ndim
         shape[held.axis] = -1
@@ -245,12 +245,12 @@ class LinearPackedParams(PackedWeight):
         return self.weight.dtype in (float16, float32)
 
     def state(self) -> tuple:
-        """The state for an archive."""
+        """Return the state for an archive."""
         return self.unpack()
 
     @classmethod
     def of_state(cls, state: object) -> LinearPackedParams:
-        """The layer from an archive's state; PackedError where it is malformed."""
+        """Return the layer from an archive's state; PackedError where it is malformed."""
         _require(isinstance(state, tuple) and len(state) == 2, "the state of a packed linear layer is a weight and a bias")
         return cls(*state)
 
@@ -300,14 +300,14 @@ class ConvPackedParams(PackedWeight):
         return self.less_zero_points(), tuple(int(each) for each in settings)
 
     def state(self) -> tuple:
-        """The state for an archive: a version, settings and weight, and the bias."""
+        """Return the state for an archive: a version, settings and weight, and the bias."""
         numbers = (*self.stride, *self.padding, *self.dilation, *self.output_padding)
         settings = np.array([self.rank, *numbers, self.groups, int(self.transpose)], np.int16)
         return ("2", [tensor_from_array(settings, int16), self.weight], [self.bias])
 
     @classmethod
     def of_state(cls, state: object) -> ConvPackedParams:
-        """The convolution from an archive's state, of any version; PackedError where it is malformed."""
+        """Return the convolution from an archive's state, of any version; PackedError where it is malformed."""
         _require(isinstance(state, tuple) and len(state) > 1, "the state of a packed convolution is a tuple")
         if isinstance(state[0], Tensor):
             return cls._of_first_version(state)
@@ -366,7 +366,7 @@ class EmbeddingPackedParams(GraphConstants):
             )
 
     def derived(self, name: str) -> np.ndarray:
-        """The "table" of integers, or the "numbers" (factor and offset) of its rows, float32."""
+        """Return the "table" of integers, or the "numbers" (factor and offset) of its rows, float32."""
         if name == "table":
             return self.weight._impl.array
         held = quantizer_of(self.weight)
@@ -379,16 +379,16 @@ class EmbeddingPackedParams(GraphConstants):
         return {"quint4x2": 4, "quint2x4": 2}.get(self.weight.dtype.name, 8)
 
     def unpack(self) -> Tensor:
-        """The table."""
+        """Return the table."""
         return self.weight
 
     def state(self) -> tuple:
-        """The state for an archive."""
+        """Return the state for an archive."""
         return (1, [self.weight], [], [self.bit_rate])
 
     @classmethod
     def of_state(cls, state: object) -> EmbeddingPackedParams:
-        """The table from an archive's state; PackedError where it is malformed."""
+        """Return the table from an archive's state; PackedError where it is malformed."""
         is_known = isinstance(state, tuple) and len(state) == 4 and state[0] == 1 and len(state[1]) == 1
         _require(is_known, "the state of a packed embedding is of an unknown version")
         return cls(state[1][0])
@@ -410,14 +410,14 @@ class CellParams:
     state_types = ("(str, Tensor[], float[], int[], __torch__.torch.classes.quantized.LinearPackedParamsBase[])",)
 
     def state(self) -> tuple:
-        """The state for an archive."""
+        """Return the state for an archive."""
         is_dynamic = self.kind == "quantized_dynamic"
         biases, flags = ([self.input_bias, self.state_bias], [int(self.reduce_range)]) if is_dynamic else ([], [])
         return (self.kind, biases, [], flags, [self.input_layer, self.state_layer])
 
     @classmethod
     def of_state(cls, state: object) -> CellParams:
-        """The cell from an archive's state; PackedError where it is malformed or of an unsupported kind."""
+        """Return the cell from an archive's state; PackedError where it is malformed or of an unsupported kind."""
         _require(isinstance(state, tuple) and len(state) == 5, "the state of a cell has 5 parts")
         kind, biases, _, flags, layers = state
         _require(kind in ("quantized_dynamic", "quantized_fp16"), f"cells of kind {str(kind)[:40]!r} are not supported")

@@ -22,7 +22,7 @@ from rushlight.quantized.registration import aten, operator, quantized
 
 
 def _numbers(source: Tensor, less: int = 0) -> Tensor:
-    """The integers as float32 numbers, minus one number."""
+    """Return the integers as float32 numbers, minus one number."""
     values = source._impl.array.astype(np.float32)
     values -= less
     return tensor_from_array(values, float32)

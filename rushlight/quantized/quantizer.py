@@ -26,13 +26,13 @@ _NARROW = {quint4x2: (0, 15), quint2x4: (0, 3)}
 
 
 def _is_byte(kind: dtype) -> bool:
-    """Whether a dtype uses all values of a byte."""
+    """Return whether a dtype uses all values of a byte."""
     return kind in (quint8, qint8)
 
 
 @functools.cache
 def limits(kind: dtype) -> tuple[int, int]:
-    """The smallest and the largest integer of a quantized dtype."""
+    """Return the smallest and the largest integer of a quantized dtype."""
     if kind in _NARROW:
         return _NARROW[kind]
     info = np.iinfo(kind.numpy)
@@ -58,7 +58,7 @@ def to_integers(values: np.ndarray, kind: dtype) -> np.ndarray:
 
 
 def inverse_of(scale: float | np.ndarray) -> np.ndarray:
-    """The inverse of a scale, in float32."""
+    """Return the inverse of a scale, in float32."""
     with np.errstate(divide="ignore", over="ignore"):
         return np.float32(1) / np.asarray(scale, np.float32)
 
@@ -82,7 +82,7 @@ def quantize(values: np.ndarray, scale: float | np.ndarray, zero_point: float | 
 
 
 def dequantize(integers: np.ndarray, scale: float | np.ndarray, zero_point: float | np.ndarray) -> np.ndarray:
-    """The float32 values of integers."""
+    """Return the float32 values of integers."""
     wide = np.int64 if integers.dtype == np.int32 else np.int32
     if isinstance(zero_point, np.ndarray) and zero_point.dtype.kind == "f":
         return (integers.astype(np.float32) - zero_point) * np.asarray(scale, np.float32)
@@ -105,12 +105,12 @@ class TensorQuantizer:
         return quantize(values, self.scale, self.zero_point, kind) if made is None else made
 
     def dequantize(self, integers: np.ndarray) -> np.ndarray:
-        """The values of integers."""
+        """Return the values of integers."""
         made = native.dequantize(integers, self.scale, self.zero_point)
         return dequantize(integers, self.scale, self.zero_point) if made is None else made
 
     def equals(self, other: Quantizer) -> bool:
-        """Whether both map equal integers to equal numbers."""
+        """Return whether both map equal integers to equal numbers."""
         return self == other
 
 
@@ -136,16 +136,16 @@ class ChannelQuantizer:
         return quantize(values, self._along(self.scales, rank), self._along(self.zero_points, rank), kind)
 
     def dequantize(self, integers: np.ndarray) -> np.ndarray:
-        """The values of integers."""
+        """Return the values of integers."""
         rank = integers.ndim
         return dequantize(integers, self._along(self.scales, rank), self._along(self.zero_points, rank))
 
     def on_axis(self, axis: int) -> ChannelQuantizer:
-        """The same scales along another axis."""
+        """Return the same scales along another axis."""
         return ChannelQuantizer(self.scales, self.zero_points, axis)
 
     def equals(self, other: Quantizer) -> bool:
-        """Whether both map equal integers to equal numbers."""
+        """Return whether both map equal integers to equal numbers."""
         if not isinstance(other, ChannelQuantizer) or self.axis != other.axis:
             return False
         return np.array_equal(self.scales, other.scales) and np.array_equal(self.zero_points, other.zero_points)

@@ -38,7 +38,7 @@ def _of_state(state: np.ndarray, cell: CellParams) -> np.ndarray:
 
 
 def lstm_step(products: np.ndarray, state: State, cell: CellParams) -> State:
-    """One step of an LSTM: gates in the order input, forget, cell, output."""
+    """Return one step of an LSTM: gates in the order input, forget, cell, output."""
     hidden, memory = state
     take, forget, new, show = np.split(_of_state(hidden, cell) + products, 4, -1)
     memory = _sigmoid(forget) * memory + _sigmoid(take) * np.tanh(new)
@@ -46,7 +46,7 @@ def lstm_step(products: np.ndarray, state: State, cell: CellParams) -> State:
 
 
 def gru_step(products: np.ndarray, state: State, cell: CellParams) -> State:
-    """One step of a GRU: gates in the order reset, update, new."""
+    """Return one step of a GRU: gates in the order reset, update, new."""
     (hidden,) = state
     given, held = np.split(products, 3, -1), np.split(_of_state(hidden, cell), 3, -1)
     reset, update = _sigmoid(given[0] + held[0]), _sigmoid(given[1] + held[1])
@@ -62,7 +62,8 @@ def _plain_step(activation: Callable[[np.ndarray], np.ndarray]) -> Step:
 
 
 def _run(x: np.ndarray, state: State, cell: CellParams, step: Step, sizes: Sequence[int], backwards: bool) -> tuple:
-    """A layer in one direction over a packed sequence: the rows of all steps; step i has `sizes[i]` rows, in decreasing order.
+    """Return a layer in one direction over a packed sequence: the rows of all steps; step i has `sizes[i]` rows, in decreasing
+    order.
 
     Out: the outputs, packed in the same way, and the last state of each sequence.
     """
@@ -84,7 +85,8 @@ def _layers(
     x: np.ndarray, states: State, cells: Sequence[CellParams], step: Step, sizes: Sequence[int], layers: int,
     directions: int, dropout: float,
 ) -> tuple[np.ndarray, State]:  # fmt: skip
-    """All layers, with dropout between them: the last one's outputs, and the states (layers * directions, batch, hidden)."""
+    """Return all layers, with dropout between them: the last one's outputs, and the states (layers * directions, batch,
+    hidden)."""
     finals: list[State] = []
     for layer in range(layers):
         outputs = []

@@ -49,7 +49,7 @@ def operator(*declarations: str, keys: tuple[DispatchKey, ...] = (QUANTIZED,)) -
 
 
 def _refusing(op: OpOverload, below: int) -> Callable:
-    """The fallback for an operator without a quantized kernel: it raises, because the operator must not see only the
+    """Return the fallback for an operator without a quantized kernel: it raises, because the operator must not see only the
     integers."""
 
     def refuse(*args: object, **kwargs: object) -> None:

@@ -40,10 +40,10 @@ def _unwrap_script_objects(value: Any) -> Any:
 
 
 def written_state(packed: Any) -> tuple:
-    """The serialized form of packed weights: their state and the name of their class."""
+    """Return the serialized form of packed weights: their state and the name of their class."""
     return packed.state(), PREFIX + packed.class_name
 
 
 def is_packed(value: Any) -> bool:
-    """Whether a value is packed weights."""
+    """Return whether a value is packed weights."""
     return CLASSES.get(getattr(type(value), "class_name", None)) is type(value)

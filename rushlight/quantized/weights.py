@@ -62,7 +62,7 @@ class IntegerWeight(WrappedWeight):
         return cls(integers, scale.reshape(-1).to(target), kind)
 
     def dequantize(self) -> Tensor:
-        """The dequantized numbers, in `dtype`."""
+        """Return the dequantized numbers, in `dtype`."""
         return (self.integers.to(float32) * self.scales.to(float32).reshape(-1, 1)).to(self.dtype)
 
     def _parts(self) -> tuple[Tensor, Tensor, str]:

@@ -37,11 +37,11 @@ class WrappedWeight(Tensor):
         pass
 
     def dequantize(self) -> Tensor:
-        """The dequantized numbers, in `dtype`."""
+        """Return the dequantized numbers, in `dtype`."""
         raise NotImplementedError
 
     def _parts(self) -> tuple:
-        """The arguments that make an equal tensor; tensors among them are attributes."""
+        """Return the arguments that make an equal tensor; tensors among them are attributes."""
         raise NotImplementedError
 
     def _take(self, other: Any) -> None:
@@ -65,11 +65,11 @@ class WrappedWeight(Tensor):
         self._take(value)
 
     def tolist(self) -> list:
-        """The dequantized numbers as Python numbers."""
+        """Return the dequantized numbers as Python numbers."""
         return self.dequantize().tolist()
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
-        """The dequantized numbers in a new array."""
+        """Return the dequantized numbers in a new array."""
         return self.dequantize().numpy(force=force)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -86,7 +86,7 @@ class WrappedWeight(Tensor):
         return self
 
     def is_shared(self) -> bool:
-        """Whether all its parts are in shared memory."""
+        """Return whether all its parts are in shared memory."""
         return all(part.is_shared() for part in self._parts() if isinstance(part, Tensor))
 
     def __setitem__(self, *_: Any) -> None:
@@ -165,5 +165,5 @@ KEEPING: dict[Any, Callable] = {
 
 
 def dense(value: Any) -> Any:
-    """A plain tensor for a wrapped one; other values unchanged."""
+    """Return a plain tensor for a wrapped one; other values unchanged."""
     return value.dequantize() if isinstance(value, WrappedWeight) else value

@@ -12,12 +12,13 @@ aten = namespaces.namespace("aten")
 
 
 def _conjugate_transpose(matrix: Tensor) -> Tensor:
-    """The matrix, or each of a batch, transposed and conjugated."""
+    """Return the matrix, or each of a batch, transposed and conjugated."""
     return conjugate(matrix.permute((1, 0) if matrix.dim() == 2 else (0, 2, 1)))
 
 
 def _to_second(grad: Tensor, first: Tensor, geometry: tuple) -> Tensor:
-    """The gradient of the second factor. It gets column-major strides where the factor has them, as in a linear layer."""
+    """Return the gradient of the second factor. It gets column-major strides where the factor has them, as in a linear
+    layer."""
     (rows, columns), strides = geometry[0], geometry[1]
     if tuple(strides) == (1, rows) and columns > 1:
         return aten.mm(grad.permute((1, 0)), conjugate(first)).permute((1, 0))

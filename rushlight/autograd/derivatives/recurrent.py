@@ -29,7 +29,7 @@ def _layer(
 
 
 def _differentiable_gradients(grads: tuple, inputs: tuple[Tensor, ...], reverse: bool, mode: int) -> tuple[Tensor | None, ...]:
-    """Gradients with history, for double backward."""
+    """Return gradients with history, for double backward."""
     leaves = [aten.alias.default(value) for value in inputs]  # one input may depend on another; the alias stops gradients there
     data, *weights, hidden, cell = leaves
     initial = (hidden, cell) if mode == LSTM_MODE else (hidden,)

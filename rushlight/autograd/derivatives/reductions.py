@@ -23,7 +23,7 @@ derivative("sum.dim_IntList", self=_sum)
 
 
 def _shift_with_ones(value: Tensor, axis: int, step: int) -> Tensor:
-    """`value` shifted along `axis` by `step`, with ones shifted in."""
+    """Return `value` shifted along `axis` by `step`, with ones shifted in."""
     size = value.size(axis)
     count = min(abs(step), size)
     kept = value.narrow(axis, 0 if step > 0 else count, size - count)
@@ -53,7 +53,7 @@ derivative("prod.dim_int", self=_prod)
 
 
 def _extremum(grad, self, result, dim, keepdim):
-    """The gradient, shared equally among all elements equal to the result. NaN counts as equal to NaN."""
+    """Return the gradient, shared equally among all elements equal to the result. NaN counts as equal to NaN."""
     axes = reduced_dims(self.dim(), dim)
     extreme = restore_dims(result, axes, keepdim)
     chosen = (self == extreme).logical_or((self != self).logical_and(extreme != extreme)).to(grad.dtype)

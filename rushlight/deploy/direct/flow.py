@@ -48,7 +48,7 @@ class Flow(Statements):
         self.flush()
 
     def _write_inner_block(self, block: Block) -> tuple[list[str], list[Operand] | None]:
-        """The statements of a block, and its results; None if it always raises."""
+        """Return the statements of a block, and its results; None if it always raises."""
         outer, self.lines = self.lines, []
         try:
             self.block(block)
@@ -92,13 +92,13 @@ class Flow(Statements):
 
     @staticmethod
     def _as_type(found: Operand, kind: types.Type) -> Operand:
-        """An operand cast to another type with the same C++ representation."""
+        """Return an operand cast to another type with the same C++ representation."""
         if found.is_known or found.text is None or representation(found.type) != representation(kind):
             return found
         return Operand(kind, found.kind, found.text, found.value, found.list, found.path)
 
     def _merge_branch_results(self, value: Value, options: list[Operand]) -> tuple[Operand, str | None]:
-        """The merged result of branches, and the variable that holds it, if it needs one."""
+        """Return the merged result of branches, and the variable that holds it, if it needs one."""
         if not options:
             return Operand(value.type, value=None), None
         first = options[0]
@@ -256,7 +256,7 @@ UNDEFINED = _Undefined()
 
 
 def _same_known(one: Operand, other: Operand) -> bool:
-    """Whether two operands are known to be the same plain value."""
+    """Return whether two operands are known to be the same plain value."""
     if one.value is MISSING or other.value is MISSING or type(one.value) is not type(other.value):
         return False
     if isinstance(one.value, bool | int | str) or one.value is None:

@@ -99,7 +99,7 @@ class DirectForm:
         return program.plan.symbol(name, size, [value for value in (0, 1) if value >= (least or 0)])
 
     def fits(self, arguments: Sequence[object]) -> bool:
-        """Whether the form supports a call."""
+        """Return whether the form supports a call."""
         place = 0
         for number, (given, own) in enumerate(zip(arguments, self.arguments, strict=True)):
             if number < self.first:
@@ -165,7 +165,7 @@ class DirectForm:
         return lines
 
     def _check_unions(self, program: Program, names: Sequence[str]) -> list[str]:
-        """Statements that check arguments whose type is a union."""
+        """Return statements that check arguments whose type is a union."""
         lines = []
         for number in range(self.first, len(names)):
             kind = self.graph.inputs[number].type
@@ -181,7 +181,7 @@ class DirectForm:
 
     @staticmethod
     def _store_attributes(program: Program, states: States) -> list[str]:
-        """Statements that store changed attributes after a run. All values are computed before any is stored."""
+        """Return statements that store changed attributes after a run. All values are computed before any is stored."""
         made, kept = [], []
         for attribute in program.attributes.values():
             if attribute.is_assigned:
@@ -201,7 +201,7 @@ class DirectForm:
     # Results
 
     def _flatten_results(self, program: Program, results: list[Operand]) -> tuple[list[Operand], list[str]]:
-        """The results, with the elements of a tuple as separate results."""
+        """Return the results, with the elements of a tuple as separate results."""
         if len(results) != 1 or not isinstance(results[0].type, types.TupleType):
             return results, ["result"] if len(results) == 1 else [f"result_{number}" for number in range(len(results))]
         (result,) = results
@@ -267,7 +267,7 @@ def _refuse_objects(kind: types.Type) -> None:
 
 
 def _checks(pointer: str, name: str, kind: types.Type, known: Kind, depth: int) -> list[str]:
-    """Statements that check a caller's value: its kind, recursively, and the dtype, rank and known sizes of tensors."""
+    """Return statements that check a caller's value: its kind, recursively, and the dtype, rank and known sizes of tensors."""
     if isinstance(kind, types.OptionalType):
         inner = _checks(pointer, name, kind.element, known, depth)
         return [f"if ({pointer}.kind != RL_CONSTANT(NONE)) {{", *(f"  {line}" for line in inner), "}"]
@@ -321,12 +321,12 @@ def _tensors_in(value: object) -> int:
 
 
 def _can_cross_interface(value: object) -> bool:
-    """Whether C callers can pass this kind of value."""
+    """Return whether C callers can pass this kind of value."""
     return isinstance(value, Tensor | bool | int | float | str | list | tuple | dict)
 
 
 def _same_inside(given: object, own: object) -> bool:
-    """Whether the tensors in a container have dtypes and shapes that occur in another."""
+    """Return whether the tensors in a container have dtypes and shapes that occur in another."""
 
     def kinds(value: object) -> set:
         if isinstance(value, Tensor):

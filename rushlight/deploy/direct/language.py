@@ -106,7 +106,7 @@ class Language(Typed):
     # Tables
 
     def _call(self, node: Node, row: str) -> tuple[str, bool]:
-        """The C++ text of a table row's call, and whether it may fail."""
+        """Return the C++ text of a table row's call, and whether it may fail."""
 
         def text(found: re.Match) -> str:
             value = node.input(int(found[1]))
@@ -184,7 +184,7 @@ class Language(Typed):
 
     @staticmethod
     def item_of(kind: Kind) -> Kind:
-        """The kind of a container's items."""
+        """Return the kind of a container's items."""
         found = None if kind.items is None else kind.items.root().kind
         return PLAIN if found is None else found
 

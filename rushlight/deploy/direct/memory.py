@@ -27,7 +27,7 @@ def drop_assignments_of_themselves(graph: Graph) -> None:
 
 
 def _stores_same_tensor(node: Node) -> bool:
-    """Whether an assignment stores the attribute's own tensor back, as in-place `self.count += 1` does."""
+    """Return whether an assignment stores the attribute's own tensor back, as in-place `self.count += 1` does."""
     value = node.input(1).node
     while value.kind.startswith("aten::") and value.kind.endswith("_") and isinstance(value.input().type, TensorType):
         value = value.input().node

@@ -67,7 +67,7 @@ class Sizes:
         return self._symbols[size]
 
     def excluded(self) -> dict[Size, set[int]]:
-        """The values 0 and 1 that the captured graph's guards exclude, by size."""
+        """Return the values 0 and 1 that the captured graph's guards exclude, by size."""
         found: dict[Size, set[int]] = {}
         for guard in self.environment.relations():
             free = guard.relation.expression.free_variables()
@@ -78,8 +78,8 @@ class Sizes:
         return found
 
     def implied(self, fixed: Mapping[Size, int]) -> dict[Size, int]:
-        """The fixed sizes, plus sizes that follow from them, because the graph was captured with sizes that are expressions of
-        others."""
+        """Return the fixed sizes, plus sizes that follow from them, because the graph was captured with sizes that are
+        expressions of others."""
         values = {symbol: fixed[size] for symbol, size in self._back.items() if size in fixed}
         found = dict(fixed)
         for symbol, expression in self.environment.replacements.items():
@@ -97,7 +97,7 @@ class Sizes:
 
 
 def strides_of(sizes: Sequence[SymInt | int]) -> tuple[SymInt | int, ...]:
-    """The strides of a contiguous tensor."""
+    """Return the strides of a contiguous tensor."""
     strides: list[SymInt | int] = []
     step: SymInt | int = 1
     for size in reversed(sizes):
@@ -107,7 +107,7 @@ def strides_of(sizes: Sequence[SymInt | int]) -> tuple[SymInt | int, ...]:
 
 
 def example_of(given: Given, sizes: Sizes) -> tuple[object, object]:
-    """An example of an input, and its open sizes."""
+    """Return an example of an input, and its open sizes."""
     operand = given.operand
     if operand.kind.shape is not None and isinstance(operand.type, types.TensorType | types.OptionalType):
         opened = tuple(map(sizes.open, operand.kind.shape.sizes))
@@ -152,7 +152,7 @@ def collect(argument: object, inputs: dict[object, Given]) -> None:
 
 
 def argument_of(argument: object, given: Mapping[object, object], values: Mapping[Value, object]) -> object:
-    """An argument in the form that an operator takes."""
+    """Return an argument in the form that an operator takes."""
     if isinstance(argument, list):
         return [argument_of(each, given, values) for each in argument]
     if isinstance(argument, Given):
@@ -181,7 +181,7 @@ class Piece:
     arguments: dict[Node, list[object]]
 
     def captured(self, wanted: Sequence[Key], plan: Plan, fixed: Mapping[Size, int]) -> tuple[GraphModule, Sizes]:
-        """The piece as a graph, and its sizes. `fixed` are the sizes to specialise."""
+        """Return the piece as a graph, and its sizes. `fixed` are the sizes to specialise."""
         sizes = Sizes(plan, fixed)
         examples = [example_of(given, sizes) for given in self.inputs.values()]
         places = list(self.inputs)

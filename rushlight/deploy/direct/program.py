@@ -139,7 +139,7 @@ class Program(Tensors):
         self.emit(f"{self.boxed(given)}.as.list->items[{list(given.type.attributes).index(name)}] = {self.boxed(item)};")
 
     def _kind_of_attribute(self, owner: types.ClassType, name: str, item: Operand) -> Kind:
-        """The kind of a value stored in an attribute, with ints as symbols, because they differ between objects."""
+        """Return the kind of a value stored in an attribute, with ints as symbols, because they differ between objects."""
         kind = owner.attributes[name].type
         return item.kind if item.kind != PLAIN else kind_of_type(kind, self.plan, (owner, name))
 
@@ -155,8 +155,8 @@ class Program(Tensors):
         return found
 
     def kind_of(self, value: object, declared: types.Type, key: object, sizes: Sequence | None = None) -> Kind:
-        """The kind of an argument or attribute, with numbers as symbols, because they may differ in another run. `sizes` are a
-        tensor's."""
+        """Return the kind of an argument or attribute, with numbers as symbols, because they may differ in another run. `sizes`
+        are a tensor's."""
         if isinstance(value, Tensor):
             impl = value._impl
             if impl.device.type != "cpu":
@@ -177,7 +177,7 @@ class Program(Tensors):
 
 
 def is_changed(value: Value, aliases: AliasDb) -> bool:
-    """Whether a program may write to a value: to a tensor's memory, or to a container's items."""
+    """Return whether a program may write to a value: to a tensor's memory, or to a container's items."""
     writers = aliases.writers_of(value)
     if not isinstance(value.type, types.ListType | types.DictType):
         return bool(writers)
@@ -187,7 +187,7 @@ def is_changed(value: Value, aliases: AliasDb) -> bool:
 
 
 def _changed_contents(graph: Graph, aliases: AliasDb) -> set[tuple[types.Type, str]]:
-    """The attributes whose contents a graph changes, by class and name."""
+    """Return the attributes whose contents a graph changes, by class and name."""
     kinds = types.TensorType | types.ListType | types.DictType
     return {
         (node.input().type, node["name"]) for node in graph.find_all_nodes("prim::GetAttr")

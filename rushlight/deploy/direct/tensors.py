@@ -279,7 +279,7 @@ class Tensors(Language):
         return found
 
     def _kind_of_run_time_part(self, node: Node, shape: Shape) -> Kind:
-        """The kind of a part at a position known only at run time."""
+        """Return the kind of a part at a position known only at run time."""
         dim = self.known(node.input(1))
         if dim is MISSING or not -len(shape.sizes) <= dim < len(shape.sizes):
             raise Unsupported(f"{node.kind} along a dimension that only a run knows")

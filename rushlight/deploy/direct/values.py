@@ -39,7 +39,7 @@ class Cell:
     merged: Cell | None = None
 
     def root(self) -> Cell:
-        """The representative of the unified cells."""
+        """Return the representative of the unified cells."""
         return self if self.merged is None else self.merged.root()
 
 
@@ -104,11 +104,11 @@ class Plan:
         return found
 
     def hint(self, size: Size) -> int:
-        """The value of a size in the example."""
+        """Return the value of a size in the example."""
         return size if isinstance(size, int) else size.evaluate(self.hints)
 
     def may_be(self, size: Size) -> set[int]:
-        """The subset of {0, 1} that a size may equal."""
+        """Return the subset of {0, 1} that a size may equal."""
         if isinstance(size, int):
             return {size} & {0, 1}
         return set(self.small.get(size, ()))
@@ -116,7 +116,7 @@ class Plan:
     # Joins
 
     def cell(self, key: Hashable) -> Cell:
-        """The cell of a container created at a place."""
+        """Return the cell of a container created at a place."""
         return self.cells.setdefault(key, Cell()).root()
 
     def put(self, cell: Cell, kind: Kind, key: Hashable) -> None:
@@ -139,7 +139,7 @@ class Plan:
         return one
 
     def join(self, old: Kind, new: Kind, key: Hashable) -> Kind:
-        """The join of two kinds. `key` names the place where they meet."""
+        """Return the join of two kinds. `key` names the place where they meet."""
         if old == new:
             return old
         shape = old.shape or new.shape
@@ -183,17 +183,17 @@ class Plan:
 
 
 def plain_size(size: Size) -> Size:
-    """A constant size as an int."""
+    """Return a constant size as an int."""
     return size.value if isinstance(size, Const) else size
 
 
 def size_of(expression: Expr | int) -> Size:
-    """The size that an expression evaluates to, as an int if it is constant."""
+    """Return the size that an expression evaluates to, as an int if it is constant."""
     return expression if isinstance(expression, int) else plain_size(expression)
 
 
 def kind_of_type(kind: types.Type, plan: Plan, key: Hashable) -> Kind:
-    """The kind of a value of a type without tensors, or with items that are not known yet."""
+    """Return the kind of a value of a type without tensors, or with items that are not known yet."""
     if isinstance(kind, types.OptionalType):
         return kind_of_type(kind.element, plan, key)
     if kind in (types.INT, types.NUMBER):
@@ -210,7 +210,7 @@ def kind_of_type(kind: types.Type, plan: Plan, key: Hashable) -> Kind:
 
 
 def holds_tensors(kind: types.Type) -> bool:
-    """Whether values of a type may contain tensors."""
+    """Return whether values of a type may contain tensors."""
     if isinstance(kind, types.TensorType) or kind is types.ANY:
         return True
     return (
@@ -221,22 +221,22 @@ def holds_tensors(kind: types.Type) -> bool:
 
 
 def representation(kind: types.Type) -> str:
-    """The C++ type of a value."""
+    """Return the C++ type of a value."""
     return {types.INT: "int64_t", types.FLOAT: "double", types.BOOL: "bool"}.get(kind, "any")
 
 
 def unboxed(text: str, kind: types.Type) -> str:
-    """An `any` converted to the C++ number of a type; unchanged for other types."""
+    """Return an `any` converted to the C++ number of a type; unchanged for other types."""
     forms = {"int64_t": f"({text}).as.integer", "double": f"real_in({text})", "bool": f"(({text}).as.integer != 0)"}
     return forms.get(representation(kind), text)
 
 
 def line_of(node: Node) -> str:
-    """The user's source line of a node: `file.py:3`."""
+    """Return the user's source line of a node: `file.py:3`."""
     place = node.source_range.file_line_column() if node.source_range is not None else None
     return "" if place is None else f"{place[0].rpartition('/')[2]}:{place[1]}"
 
 
 def with_size(kind: Kind, size: Size) -> Kind:
-    """A kind whose int is known."""
+    """Return a kind whose int is known."""
     return replace(kind, size=size)

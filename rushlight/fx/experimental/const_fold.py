@@ -133,6 +133,6 @@ def _graph_of(constants: dict[Node, None], folded: list[Node]) -> Graph:
 
 
 def _no_values(count: int) -> Module | Parameter:
-    """The placeholder in an attribute until its values are computed."""
+    """Return the placeholder in an attribute until its values are computed."""
     empty = [Parameter(Tensor(), requires_grad=False) for _ in range(count)]
     return empty[0] if count == 1 else ParameterList(empty)

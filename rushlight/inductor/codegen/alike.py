@@ -37,12 +37,12 @@ def merge(loops: Sequence[list[str]], kinds: Mapping[str, str], taken: int) -> t
 
 
 def _replace_varying_parts(text: str, kinds: Mapping[str, str]) -> str:
-    """A loop's text with placeholders for pointers and numbers."""
+    """Return a loop's text with placeholders for pointers and numbers."""
     return _TOKEN.sub(lambda found: f"{{{kinds.get(found[0], 'long')}}}", text)
 
 
 def _loop_over_table(texts: Sequence[str], kinds: Mapping[str, str], name: str) -> tuple[str, str]:
-    """The table's declaration, and the text of a loop that reads the varying parts from it."""
+    """Return the table's declaration, and the text of a loop that reads the varying parts from it."""
     columns = list(zip(*(_TOKEN.findall(text) for text in texts), strict=True))
     fields: dict[tuple[str, ...], str] = {}
     members = []

@@ -55,7 +55,7 @@ class AttentionWriter:
         ]
 
     def _strides(self, name: str) -> str:
-        """An operand's strides as a rl::head_strides; trailing ones may be missing."""
+        """Return an operand's strides as a rl::head_strides; trailing ones may be missing."""
         return f"{{{texts(*self.template.operands[name].strides)}}}"
 
     def _options(self) -> str:
@@ -121,7 +121,7 @@ class AttentionWriter:
 
 
 def _read_along_keys(score: Pointwise, scores: str) -> dict[Load, int]:
-    """The loads of a score's function that are not contiguous along queries, numbered."""
+    """Return the loads of a score's function that are not contiguous along queries, numbered."""
     *_, query, key = score.variables
     loads = [node for node in walk(score.body) if isinstance(node, Load) and node.buffer != scores]
     found = [
@@ -146,5 +146,5 @@ def _visibility_condition(body: Value, scores: str) -> Value | None:
 
 
 def _row_strides(rows: Size, heads: Size, depth: int) -> str:
-    """The strides of a [B, H, L, D] tensor with memory order [B, L, H, D]."""
+    """Return the strides of a [B, H, L, D] tensor with memory order [B, L, H, D]."""
     return f"{{{texts(as_size(rows * heads * depth), depth, as_size(heads * depth), 1)}}}"

@@ -41,7 +41,7 @@ def column_variables(group: Group, width: Size) -> tuple[Var, Var, Var]:
 
 
 def run_of_results(group: Group, hints: Mapping[Var, int]) -> Size:
-    """The number of contiguous results; 0 if the group is better computed row by row."""
+    """Return the number of contiguous results; 0 if the group is better computed row by row."""
     if group.domain is None or not all(is_row_value(member, group.domain) for member in group.members):
         return 0
     reductions = [member.data for member in group.members if isinstance(member.data, Reduction)]
@@ -74,7 +74,7 @@ def _strides_of_loads(body: Value, *variables: Var) -> list[tuple[Size | None, .
 
 
 def _body(member: Buffer, group: Group, width: Size) -> Value:
-    """A member's body in terms of x, c and r."""
+    """Return a member's body in terms of x, c and r."""
     (x, c, r), loop = column_variables(group, width), member.data
     replacements = dict(zip(loop.variables, unflatten_index(x * width + c, loop.ranges), strict=True))
     if isinstance(loop, Reduction):
@@ -106,7 +106,7 @@ class ColumnKernel(KernelWriter):
             self.note_status(body)
 
     def write(self) -> Kernel:
-        """The kernel."""
+        """Return the kernel."""
         runs, blocks = self.x.extent, quotient(rounded_up(self.width, BLOCK), BLOCK)
         rows, vectors = self._tile(runs)
         parts = quotient(rounded_up(runs, rows), rows)
@@ -129,7 +129,7 @@ class ColumnKernel(KernelWriter):
         return [*head, *indented(self._write_passes([results])), "});"]
 
     def _tile(self, runs: Size) -> tuple[int, int]:
-        """The number of rows and vectors of results computed together."""
+        """Return the number of rows and vectors of results computed together."""
         loads = [node.index for body in self.bodies.values() for node in walk(body) if isinstance(node, Load)]
         if sum(1 for body in self.bodies.values() for _ in walk(body)) > MAX_TILE_STEPS:
             return 1, 1
@@ -177,7 +177,7 @@ class ColumnKernel(KernelWriter):
         return lines
 
     def _reduce(self, members: list[Buffer], parts: list[_Results]) -> list[str]:
-        """One walk down the reduced dimension, for all reductions that can share it."""
+        """Write one loop along the reduced dimension, for all reductions that can share it."""
         lines, inner, after, finish = [], [], [], []
         for results in parts:
             writer = self._writer("tmp", results)
@@ -215,7 +215,7 @@ class ColumnKernel(KernelWriter):
 
 
 def _reduction_loop(count: str, inner: list[str], after: list[str]) -> list[str]:
-    """The loop down the reduced dimension, with statements after each part of it."""
+    """Return the loop down the reduced dimension, with statements after each part of it."""
     if not after:
         return [f"for (long r = 0; r < {count}; ++r) {{", *indented(inner), "}"]
     return [

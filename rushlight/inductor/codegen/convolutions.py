@@ -165,7 +165,7 @@ class ConvolutionWriter:
 
 
 def _filter_sizes(weight: Operand, outputs: Size, channels: Size, taps: Size, order: str) -> str:
-    """The arguments of rl::pack_filter. Channels-last filters exchange taps and channels."""
+    """Return the arguments of rl::pack_filter. Channels-last filters exchange taps and channels."""
     if weight.strides[1] == 1:
         channels, taps = taps, channels
         order = "channels_outside" if order == "taps_outside" else "taps_outside"
@@ -173,11 +173,11 @@ def _filter_sizes(weight: Operand, outputs: Size, channels: Size, taps: Size, or
 
 
 def volume_shape(shape: tuple) -> str:
-    """An rl::volume_shape: four counts, and five numbers for each axis."""
+    """Return an rl::volume_shape: four counts, and five numbers for each axis."""
     axes = ", ".join(f"{{{texts(*shape[first : first + 5])}}}" for first in (4, 9, 14))
     return f"rl::volume_shape{{{texts(*shape[:4])}, {axes}}}"
 
 
 def image_strides(operand: Operand) -> str:
-    """An image's strides as a C++ value."""
+    """Return an image's strides as a C++ value."""
     return f"rl::image_strides{{{texts(*operand.strides)}}}"

@@ -36,7 +36,7 @@ def needs_scalar(body: Value, column: Var) -> bool:
 
 
 def needs_branches(body: Value, column: Var) -> bool:
-    """Whether a body needs element-by-element branches, for reasons other than loads without a stride."""
+    """Return whether a body needs element-by-element branches, for reasons other than loads without a stride."""
     places = looked_up(body, column)
     for node in walk(body):
         if isinstance(node, IndexValue) and (stride_along(node.index, column) is None or _contains(node.index, places)):
@@ -51,7 +51,7 @@ def needs_branches(body: Value, column: Var) -> bool:
 
 
 def looked_up(body: Value, column: Var) -> set[Var]:
-    """The variables bound to positions that are read from memory and vary along `column`."""
+    """Return the variables bound to positions that are read from memory and vary along `column`."""
     reads = [node for node in walk(body) if isinstance(node, Indirect)]
     found: set[Var] = set()
     while True:
@@ -82,7 +82,7 @@ def _split_linear_index(index: Expr, variables: set[Var], column: Var) -> tuple[
 
 
 def depends_on(value: Value, column: Var) -> bool:
-    """Whether a value varies along `column`."""
+    """Return whether a value varies along `column`."""
     return any(isinstance(node, Load | IndexValue) and node.index.contains(column) for node in walk(value))
 
 
@@ -251,7 +251,7 @@ class StatementWriter:
         self._texts, self._nodes, self._indent = texts, nodes, indent
 
     def _is_uniform(self, value: Value) -> bool:
-        """Whether a value made of numbers and positions is the same in all lanes, so that a scalar suffices."""
+        """Return whether a value made of numbers and positions is the same in all lanes, so that a scalar suffices."""
         if isinstance(value, Constant):
             return True
         if isinstance(value, IndexValue):

@@ -29,7 +29,7 @@ class Member:
 
 
 def share(texts: Iterable[str]) -> tuple[list[str], dict[str, Member]]:
-    """The functions' texts, and text -> member."""
+    """Return the functions' texts, and text -> member."""
     families: dict[str, dict[str, list[str]]] = {}
     for text in texts:
         numbers: list[str] = []
@@ -61,7 +61,7 @@ def _replace_number(found: re.Match, numbers: list[str]) -> str:
 
 
 def _with_parameters(text: str, columns: list[tuple[str, ...]], differing: list[tuple[str, ...]]) -> str:
-    """A member's text with parameters in place of the numbers that differ."""
+    """Return a member's text with parameters in place of the numbers that differ."""
     names, kinds = {}, []
     for column in differing:
         kind, prefix = ("long", "size") if column[0].endswith("L") else ("float", "count")

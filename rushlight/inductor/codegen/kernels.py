@@ -66,7 +66,7 @@ class Kernel:
     header: str = ""
 
     def text(self, name: str) -> str:
-        """The function's definition."""
+        """Return the function's definition."""
         parameters = [f"{kind} {parameter}" for kind, parameter in self.parameters]
         if self.uses_status:
             parameters.append("int* status")
@@ -91,11 +91,11 @@ class KernelWriter:
         self._names: dict[tuple[str, bool], str] = {}
 
     def element_type(self, name: str) -> dtype:
-        """The dtype of a buffer's elements; complex numbers are stored as two reals."""
+        """Return the dtype of a buffer's elements; complex numbers are stored as two reals."""
         return self.buffers[name].layout.dtype.to_real()
 
     def pointer(self, name: str, write: bool = False) -> str:
-        """The parameter for reading or writing a buffer."""
+        """Return the parameter for reading or writing a buffer."""
         written = self._names.get((name, True))
         if written is not None:
             return written
@@ -117,12 +117,12 @@ class KernelWriter:
         return whole_lines and self.element_type(name) is float32 and 4 * rows * columns >= costs.core().stays
 
     def store(self, name: str, domain: tuple[Size, Size], value: str) -> str:
-        """The statement that stores an element of a member."""
+        """Return the statement that stores an element of a member."""
         method = "stream" if self.stores_past_caches(name, domain) else "store"
         return f"lane.{method}({self.pointer(name, True)} + {to_cpp(element_index(domain))}, {value});"
 
     def stream(self, seed: Load, offset: int) -> str:
-        """The name of a stream of random words."""
+        """Return the name of a stream of random words."""
         key = f"*({self.pointer(seed.buffer)} + {to_cpp(seed.index)}), {offset}"
         return self.kernel.streams.setdefault(key, f"stream{len(self.kernel.streams)}")
 
@@ -178,7 +178,7 @@ class LoopKernel(KernelWriter):
         return not self.flat and self.group.domain is not None and is_row_value(member, self.domain)
 
     def write(self) -> Kernel:
-        """The kernel."""
+        """Return the kernel."""
         rows = self._all_rows()
         self.kernel.body = [*self.tables, *rows]
         self.kernel.work = as_size(self.group.numel * (OPERATIONS_PER_ELEMENT * len(self.group.members)))
@@ -310,7 +310,7 @@ class LoopKernel(KernelWriter):
         return lines
 
     def _loops(self, number: int, bodies: Sequence[Value], lines: list[str], statements: Callable) -> list[list[str]]:
-        """The loops of a pass in order. Declarations before them are appended to `lines`."""
+        """Return the loops of a pass in order. Declarations before them are appended to `lines`."""
         runs = None if self.flat or cuts_of(bodies, self.r) is not None else runs_of(bodies, self.r)
         if runs is not None:
             head = f"for (long run = 0; run < {runs.count}L; ++run) rl::for_each({runs.length}L, [&](auto lane, long place) {{"
@@ -345,7 +345,7 @@ class LoopKernel(KernelWriter):
         ]
 
     def _segments(self, number: int, bodies: Sequence[Value], lines: list[str]) -> list[tuple[str, str, Sequence[Value]]]:
-        """The segments of a pass, from a first column to an end, with the bodies there. Declarations are appended to
+        """Return the segments of a pass, from a first column to an end, with the bodies there. Declarations are appended to
         `lines`."""
         count = "columns" if self.flat else size_text(self.domain[1])
         cuts = cuts_of(bodies, self.r)
@@ -410,7 +410,7 @@ def for_rows(rows: Size, lines: list[str]) -> list[str]:
 
 
 def _loop(scalar: bool, first: str, end: str) -> tuple[str, str]:
-    """The head and tail of a loop over columns, vectorized or scalar."""
+    """Return the head and tail of a loop over columns, vectorized or scalar."""
     if scalar:
         return f"for (long r = {first.removesuffix('L')}; r < {end}; ++r) {{ const rl::scalar_lane lane;", "}"
     if first == "0L":
@@ -427,7 +427,7 @@ def _is_worth_gathering(bodies: Sequence[Value], column: Var) -> bool:
 
 
 def _is_lookup(bodies: Sequence[Value], column: Var) -> bool:
-    """Whether a loop does little besides lookups, for which a scalar loop is as fast."""
+    """Return whether a loop does little besides lookups, for which a scalar loop is as fast."""
     if not any(looked_up(body, column) for body in bodies):
         return False
     nodes = {id(node): node for body in bodies for node in walk(body)}.values()
@@ -454,8 +454,8 @@ def indented(lines: list[str], levels: int = 1) -> list[str]:
 
 
 def choose_domain(group: Group) -> tuple[Size, Size]:
-    """The rows and columns of a group of elementwise loops. Columns are the most trailing dimensions along which all loads have
-    a stride."""
+    """Return the rows and columns of a group of elementwise loops. Columns are the most trailing dimensions along which all
+    loads have a stride."""
     widest = max(group.members, key=lambda member: len(member.data.ranges))
     ranges = widest.data.ranges
     candidates = [(product(ranges[:start]), product(ranges[start:])) for start in range(len(ranges))] or [(1, 1)]
@@ -468,7 +468,7 @@ def choose_domain(group: Group) -> tuple[Size, Size]:
 
 
 def _is_shared(domain: tuple[Size, Size]) -> bool:
-    """Whether a domain has enough rows for all threads, or a single row, which is split into chunks."""
+    """Return whether a domain has enough rows for all threads, or a single row, which is split into chunks."""
     return domain[0] == 1 or not _is_at_most(domain[0], MANY_ROWS - 1)
 
 

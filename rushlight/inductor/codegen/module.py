@@ -43,7 +43,7 @@ if __name__ == "__main__":
 
 
 def module_text(lowered: LoweredGraph, program: Program) -> str:
-    """The file's text."""
+    """Return the file's text."""
     hints, buffers = lowered.symbols.hints, {buffer.name: buffer for buffer in lowered.buffers}
 
     def known(sizes: tuple[Size, ...]) -> tuple[int, ...]:
@@ -75,7 +75,7 @@ def module_text(lowered: LoweredGraph, program: Program) -> str:
 
 
 def _literal(source: str) -> str:
-    """The C++ text as a readable literal, if Python's grammar allows it."""
+    """Return the C++ text as a readable literal, if Python's grammar allows it."""
     if "'''" in source or source.endswith("\\"):
         return repr(source)
     return f"r'''\n{source}'''.lstrip()"

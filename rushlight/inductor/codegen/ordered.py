@@ -32,7 +32,8 @@ COMBINE_BOOLEANS = {"sum": "logical_or", "prod": "logical_and", "max": "logical_
 
 
 def ordered_kernel(group: Group, buffers: dict[str, Buffer], in_place: bool) -> KernelWriter:
-    """The writer for a group of a scatter, scan or sort. `in_place`: the scatter writes directly into its base's memory."""
+    """Return the writer for a group of a scatter, scan or sort. `in_place`: the scatter writes directly into its base's
+    memory."""
     kinds = {Scatter: ScatterIntoBase if in_place else ScatterKernel, Scan: ScanKernel, Sort: SortKernel}
     return kinds[type(group.members[0].data)](group, buffers)
 
@@ -58,11 +59,11 @@ class ScatterKernel(LoopKernel):
         return kernel
 
     def _write_base(self) -> Kernel:
-        """The loop that writes the base."""
+        """Return the loop that writes the base."""
         return super().write()
 
     def _write_points(self) -> list[str]:
-        """The loops over all points."""
+        """Return the loops over all points."""
         variables = list(self.loop.variables)
         inner = variables.pop() if self._can_vectorize() else None
         shared = 0
@@ -87,7 +88,7 @@ class ScatterKernel(LoopKernel):
         return [*self._declare_own_range(), *lines, "rl::barrier();"]
 
     def _can_vectorize(self) -> bool:
-        """Whether points along the last variable are contiguous and can be vectorized."""
+        """Return whether points along the last variable are contiguous and can be vectorized."""
         last, loop = self.last, self.loop
         if last not in loop.apart or stride_along(loop.place, last) != 1 or needs_scalar(loop.body, last):
             return False
@@ -194,7 +195,7 @@ class ScanKernel(KernelWriter):
         self.note_status(self.body)
 
     def write(self) -> Kernel:
-        """The kernel."""
+        """Return the kernel."""
         self.kernel.body = list(self._rows() if self.width == 1 else self._blocks())
         self.kernel.work = as_size(self.loop.numel * OPERATIONS_PER_ELEMENT)
         self.kernel.header = "scan"
@@ -221,7 +222,7 @@ class ScanKernel(KernelWriter):
         yield "}"
 
     def _walk(self) -> list[str]:
-        """The loop along the scanned dimension."""
+        """Return the loop along the scanned dimension."""
         writer = StatementWriter(self.c, self.pointer, self.element_type, self.stream)
         value, kind = writer.write(self.body), self.loop.body.dtype
         at = ", lane.broadcast((int64_t)r)" if self.loop.scan_type in ("argmax", "argmin") else ""

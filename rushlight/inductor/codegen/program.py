@@ -125,7 +125,7 @@ class ProgramWriter:
         self.passing: dict[str, tuple[str, Kernel]] = {}
 
     def write(self) -> Program:
-        """The program."""
+        """Return the program."""
         own_outputs = [name for name in self.outputs if name not in self.external]
         written = {write.buffer for write in self.lowered.writes}
         groups = schedule(self.lowered.buffers, set(own_outputs) | written)
@@ -219,7 +219,7 @@ class ProgramWriter:
         return TurningKernel(group, self.buffers, turning) if turning else LoopKernel(group, self.buffers)
 
     def _symbols_in(self, lines: list[str]) -> list[str]:
-        """The size symbols in C++ text."""
+        """Return the size symbols in C++ text."""
         words = set(re.findall(r"\w+", "\n".join(lines))) if self.symbols else ()
         return [name for name in self.symbols.names if name in words]
 
@@ -339,7 +339,7 @@ class ProgramWriter:
         return f'extern "C" long rushlight_arena_bytes({self.parameter[2:]}) {{ return {total}; }}'
 
     def _place_slots(self, plan: SlotPlan, arena: str, names: dict[str, str], lines: list[str], pointers: list[str]) -> str:
-        """`_place` for offsets that depend on size symbols."""
+        """Return `_place` for offsets that depend on size symbols."""
         slots = [list(map(size_text, slot.sizes)) for slot in plan.slots]
         scratch = self._scratch_sizes()
         slots += [scratch] if scratch else []
@@ -406,7 +406,7 @@ class ProgramWriter:
         return called
 
     def _write_backs(self, names: dict[str, str]) -> list[str]:
-        """Copies to inputs whose new values were computed elsewhere."""
+        """Return copies to inputs whose new values were computed elsewhere."""
         copies = []
         for write in self.lowered.writes:
             if write.buffer not in self.in_place:
@@ -436,16 +436,16 @@ class ProgramWriter:
         return [*self._compute_before_packing(operand, names), packing]
 
     def _packing_in_run(self, operand: PackedOperand, names: dict[str, str]) -> list[str]:
-        """The statements before a kernel that pack its operand during a run; a kernel with `by_panels` packs itself."""
+        """Return the statements before a kernel that pack its operand during a run; a kernel with `by_panels` packs itself."""
         return self._compute_before_packing(operand, names) if operand.by_panels else self._packing(operand, names)
 
     def _compute_before_packing(self, operand: PackedOperand, names: dict[str, str]) -> list[str]:
-        """The loop that computes the value to pack, if there is one."""
+        """Return the loop that computes the value to pack, if there is one."""
         source = operand.source.buffer
         return [_call(*self.passing[source], names)] if source in self.passing else []
 
     def _source_of(self, operand: PackedOperand, names: dict[str, str]) -> str:
-        """The address of the first element to pack."""
+        """Return the address of the first element to pack."""
         offset = operand.source.offset
         return f"{names[operand.source.buffer]} + {offset}L" if offset else names[operand.source.buffer]
 
@@ -455,7 +455,7 @@ def _address(pointer: str, offset: int) -> str:
 
 
 def _call(name: str, kernel: Kernel, names: dict[str, str]) -> str:
-    """The call of a kernel."""
+    """Return the call of a kernel."""
     arguments = [names[argument] for argument in kernel.arguments]
     if kernel.uses_status:
         arguments.append("status")

@@ -68,7 +68,7 @@ def _column_of_change(node: Value, column: Var) -> Size | None:
 
 
 def _crossing(index: Expr, bound: Expr, column: Var) -> Size | None:
-    """The first column where `index` reaches `bound`, for indices that grow by one per column or per run of columns."""
+    """Return the first column where `index` reaches `bound`, for indices that grow by one per column or per run of columns."""
     if stride_along(index, column) == 1:
         return as_size(bound - index.substitute({column: 0}))
     inside = [(term, scale) for term, scale in linear_form(index)[0] if term.contains(column)]

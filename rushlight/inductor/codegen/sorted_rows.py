@@ -33,7 +33,7 @@ class SortKernel(KernelWriter):
         self.type = c_type(loop.dtype)
 
     def write(self) -> Kernel:
-        """The kernel."""
+        """Return the kernel."""
         kernel, rows = self.kernel, self.x.extent
         kernel.header, kernel.uses_status = "sort", True
         kernel.work = as_size(self.loop.numel * (2 * OPERATIONS_PER_ELEMENT))
@@ -42,7 +42,7 @@ class SortKernel(KernelWriter):
         return kernel
 
     def _row(self) -> list[str]:
-        """The row, in place or computed, and the scratch memory for sorting."""
+        """Return the row, in place or computed, and the scratch memory for sorting."""
         count, body = self.r.extent, self.body
         needed = f"rl::sort_scratch_bytes<{self.type}>({size_text(count)}, {size_text(self.loop.kept)})"
         lies = isinstance(body, Load) and stride_along(body.index, self.r) == 1
@@ -76,7 +76,7 @@ class SortKernel(KernelWriter):
         return [f"rl::sort_row<{descending}>(row, {sizes}, {values}, {places}, own, status);"]
 
     def _results(self, member: Buffer, kind: str) -> str:
-        """The address of a row of results."""
+        """Return the address of a row of results."""
         if member.name not in self.stored:
             return f"({kind}*)nullptr"
         return f"{self.pointer(member.name, True)} + {to_cpp(as_size(self.x * self.loop.kept))}"

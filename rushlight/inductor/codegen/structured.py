@@ -53,7 +53,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
         self.parameter, self.threads = (", int threads", ", threads") if is_kept else ("", "")
 
     def write(self) -> str:
-        """The translation unit."""
+        """Return the translation unit."""
         regions = [self._region(number, region) for number, region in enumerate(self.program.regions)]
         inputs = list(self._inputs())
         kept, prepared = self._declare_constants(), self._prepare()
@@ -75,7 +75,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
         return f'extern "C" {head}{self.parameter}) {{\n{text}\n}}'
 
     def _prepare_functions(self, kept: list[str], prepared: list[str]) -> Iterator[str]:
-        """The functions for a caller that keeps prepared constants."""
+        """Yield the functions for a caller that keeps prepared constants."""
         yield f'extern "C" long rushlight_kept_bytes() {{ return {self.kept_bytes}L; }}'
         lines = ["int64_t* cells = (int64_t*)buffers[0];", "char* const kept = (char*)buffers[1];", "(void)cells; (void)kept;"]
         constant = {var for region in self.program.regions for var in region.constants}
@@ -92,7 +92,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
         return "\n".join([*found, "#include <rushlight/program.h>"])
 
     def _region(self, number: int, region: Region) -> str:
-        """A region's functions in a namespace."""
+        """Return a region's functions in a namespace."""
         lines = [line for line in region.program.source.splitlines() if line and not line.startswith("#include")]
         text = "\n".join(lines).replace('extern "C" ', "static ").replace("static void kernel_", "static inline void kernel_")
         for name in ("entry", "fold", "pack", "arena_bytes"):
@@ -142,7 +142,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
         return lines
 
     def _allocate_kept(self, nbytes: int) -> str:
-        """The address of memory for a folded or packed constant input."""
+        """Return the address of memory for a folded or packed constant input."""
         if not self.is_kept:
             return self._allocate(nbytes)
         offset = self.kept_bytes
@@ -309,7 +309,7 @@ _WRITERS = {
 
 
 def _nesting(kind: ListOf) -> tuple[int, Kind]:
-    """The nesting depth of lists in a list, and the type of innermost elements."""
+    """Return the nesting depth of lists in a list, and the type of innermost elements."""
     depth, element = 0, kind.element
     while isinstance(element, ListOf):
         depth, element = depth + 1, element.element
@@ -317,5 +317,5 @@ def _nesting(kind: ListOf) -> tuple[int, Kind]:
 
 
 def _tensors_made_by_regions(body: Sequence[Statement]) -> set[Var]:
-    """The tensors that regions directly in a loop's body write anew in each round."""
+    """Return the tensors that regions directly in a loop's body write anew in each round."""
     return {var for statement in body if isinstance(statement, Run) for var in statement.outputs}

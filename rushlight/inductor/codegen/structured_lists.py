@@ -32,7 +32,7 @@ class ListWriter(Parts):
             yield f"*({declared(element)}*){place} = {self._text(item, element)};"
 
     def _at(self, values: Var, index: Operand) -> tuple[list[str], str]:
-        """The lines that find an element, and its address."""
+        """Return the lines that find an element, and its address."""
         at = self._temporary("at")
         found = f"rl::program::position({self._text(index)}, {values}->length)"
         lines = [f"const int64_t {at} = {found};", f"if ({at} < 0) return 1;"]

@@ -96,6 +96,6 @@ class MemoryWriter(Parts):
 
 
 def _bytes_of(groups: Sequence, name: str) -> int:
-    """The size of an output; no group writes an empty one."""
+    """Return the size of an output; no group writes an empty one."""
     members: list[Buffer] = [member for group in groups for member in group.members if member.name == name]
     return int(members[0].layout.numel * members[0].layout.dtype.itemsize) if members else 0

@@ -59,7 +59,8 @@ def spelled(op: str, operands: Sequence[Operand], text: Callable[[Operand, Scala
 
 
 def result_kind(op: str, operands: Sequence[Operand]) -> Scalar:
-    """The type of an operation's result: fixed by the operation, else float if an operand is one, else the operands' type."""
+    """Return the type of an operation's result: fixed by the operation, else float if an operand is one, else the operands'
+    type."""
     fixed = OPERATIONS[op][2]
     if fixed is not None:
         return fixed

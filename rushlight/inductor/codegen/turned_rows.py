@@ -64,7 +64,7 @@ def _column_strides(loads: list[Load], domain: tuple[int, int], width: int) -> d
 
 
 def _padded_length(columns: int) -> int:
-    """The distance of two transposed rows in floats."""
+    """Return the distance of two transposed rows in floats."""
     return rounded_up(columns, ROWS) + ROW_PADDING
 
 

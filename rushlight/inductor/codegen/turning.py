@@ -37,7 +37,7 @@ class Turning:
         return Var("o", self.outer), Var("c", self.width), Var("r", self.columns)
 
     def turned(self, element_type) -> list[Load]:
-        """The loads with unit stride along c and another stride along r, each once."""
+        """Return the loads with unit stride along c and another stride along r, each once."""
         _, c, r = self.variables
         found = {}
         for node in (node for body in self.bodies for node in walk(body)):
@@ -88,7 +88,7 @@ class TurningKernel(KernelWriter):
         self.turning = turning
 
     def write(self) -> Kernel:
-        """The kernel."""
+        """Return the kernel."""
         turning, (_, c, r) = self.turning, self.turning.variables
         turned = turning.turned(self.element_type)
         names = {(load.buffer, to_cpp(load.index)): f"turned{number}" for number, load in enumerate(turned)}

@@ -38,7 +38,7 @@ def _replace_position(index: Index, dim: int, position: Expr) -> list[Expr]:
 
 
 def _combine_windows(graph: GraphBuilder, source: TensorBox, dim: int, outputs: int, combine: str) -> TensorBox:
-    """`combine` ("add" or "maximum") over the windows along one dimension."""
+    """Reduce by `combine` ("add" or "maximum") over the windows along one dimension."""
     inputs, kind = source.size[dim], source.dtype
     if inputs == outputs:
         return source
@@ -47,7 +47,7 @@ def _combine_windows(graph: GraphBuilder, source: TensorBox, dim: int, outputs: 
     size = _replace_position(source.size, dim, outputs)
 
     def last(index: Index) -> Value:
-        """The last element of a window of the maximal length."""
+        """Return the last element of a window of the maximal length."""
         start, end = _window_bounds(index[dim], inputs, outputs)
         if even or combine == "maximum":
             return source.value(_replace_position(index, dim, end - 1))
@@ -71,7 +71,7 @@ def _combine_windows(graph: GraphBuilder, source: TensorBox, dim: int, outputs: 
 
 
 def _elements(index: Index, sizes: tuple, pooled: tuple) -> Value:
-    """The number of elements in the window at `index`."""
+    """Return the number of elements in the window at `index`."""
     lengths = []
     for dim in (ROWS, COLUMNS):
         start, end = _window_bounds(index[dim], sizes[dim], pooled[dim])
@@ -117,7 +117,7 @@ def adaptive_max_pool2d(graph, self, output_size):
 
 
 def _taps(position: Expr, inputs: int, outputs: int) -> list[Expr]:
-    """The positions in a window of maximal length; shorter windows repeat their last one."""
+    """Return the positions in a window of maximal length; shorter windows repeat their last one."""
     start, end = _window_bounds(position, inputs, outputs)
     return [*(start + tap for tap in range(longest_window(inputs, outputs) - 1)), end - 1]
 
@@ -161,7 +161,7 @@ def _select_pairs(wins: Value, *pairs: tuple[Value, Value]) -> tuple[Value, ...]
 
 
 def _comes_before(candidate: tuple[Value, Value], best: tuple[Value, Value]) -> Value:
-    """Whether a value replaces the best one so far, which comes from columns further left."""
+    """Return whether a value replaces the best one so far, which comes from columns further left."""
     (value, place), (largest, best_place) = candidate, best
     earlier = call("logical_and", bool_, call("eq", bool_, value, largest), call("lt", bool_, place, best_place))
     number = call("logical_not", bool_, call("isnan", bool_, largest))

@@ -24,7 +24,7 @@ def _heads(graph: GraphBuilder, box: TensorBox) -> Operand:
 
 
 def _mask(graph: GraphBuilder, mask: TensorBox, wide: tuple[Size, ...]) -> Operand:
-    """The mask as it is in memory, with stride 0 where it is broadcast."""
+    """Return the mask as it is in memory, with stride 0 where it is broadcast."""
     lead = (1,) * (4 - len(mask.size)) + mask.size
     graph.realize(mask)
     small = graph.operand(mask, lead) or graph.operand(graph.copy(mask), lead)

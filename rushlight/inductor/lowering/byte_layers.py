@@ -22,7 +22,7 @@ def byte_layer(graph, input, weight, zero_point, stride, padding, dilation, grou
 
 
 def is_layer_of_bytes(graph, weight: Operand, depth: int | SymInt) -> bool:
-    """Whether a constant matrix (depth, outputs) is the transpose of a row-major one."""
+    """Return whether a constant matrix (depth, outputs) is the transpose of a row-major one."""
     is_known = isinstance(depth, int) and depth < MAX_ROW
     return is_known and graph.is_constant_buffer(weight.buffer) and tuple(weight.strides) == (1, depth)
 

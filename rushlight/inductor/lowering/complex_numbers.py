@@ -33,12 +33,12 @@ OF_PARTS = (
 
 
 def takes_complex_numbers(node: Node) -> bool:
-    """Whether an operator has complex operands or results, so that its rule is in `COMPLEX`."""
+    """Return whether an operator has complex operands or results, so that its rule is in `COMPLEX`."""
     return any(tensor.dtype.is_complex for tensor in tensors_of(node))
 
 
 def tensors_of(node: Node) -> list[Tensor]:
-    """The fake tensors among a node's arguments and results."""
+    """Return the fake tensors among a node's arguments and results."""
     values = [argument.meta.get("val") for argument in node.all_input_nodes] + [node.meta.get("val")]
     items = (item for value in values for item in (value if isinstance(value, tuple | list) else (value,)))
     return [item for item in items if isinstance(item, Tensor)]
@@ -72,7 +72,7 @@ for _name in OF_PARTS:
 
 
 def result_type(graph: GraphBuilder, *operands: object) -> dtype:
-    """The real dtype of the parts of an operator's result."""
+    """Return the real dtype of the parts of an operator's result."""
     stand_ins = []
     for operand in operands:
         if isinstance(operand, ComplexBox):
@@ -154,7 +154,7 @@ def where(graph, condition, self, other):
 
 
 def pointwise_of(graph: GraphBuilder, name: str, *operands: TensorBox | float) -> TensorBox:
-    """A function of `rl::` on real boxes of one dtype."""
+    """Return a function of `rl::` on real boxes of one dtype."""
     kind = next(operand.dtype for operand in operands if isinstance(operand, TensorBox))
     return graph.elementwise(name, kind, kind, *operands)
 
@@ -261,7 +261,8 @@ def log(graph, self):
 
 @complex_rule("sqrt")
 def sqrt(graph, self):
-    """The root with a nonnegative real part: sqrt((|z| + |re|) / 2) is the larger component, |im| / (2 root) the other one."""
+    """Return the root with a nonnegative real part: sqrt((|z| + |re|) / 2) is the larger component, |im| / (2 root) the other
+    one."""
     of = functools.partial(pointwise_of, graph)
     root = of("sqrt", of("mul", of("add", absolute(graph, self), of("abs", self.real)), 0.5))
     is_zero = graph.elementwise("eq", root.dtype, bool_, root, 0.0)

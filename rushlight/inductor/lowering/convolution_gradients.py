@@ -63,13 +63,13 @@ def _further(output_padding: list[int], stride: list[int]) -> list[int]:
 
 
 def input_gradient(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
-    """The gradient of a plain convolution's input, which has `size`."""
+    """Return the gradient of a plain convolution's input, which has `size`."""
     made = image_input_gradient(graph, grad, weight, size, geometry)
     return _by_transposing(graph, grad, weight, size, geometry) if made is None else made
 
 
 def _by_transposing(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
-    """The gradient as a transposed convolution, cropped to the input's size; with stride 1 as a plain convolution."""
+    """Return the gradient as a transposed convolution, cropped to the input's size; with stride 1 as a plain convolution."""
     ways = zip(weight.size[2:], geometry.padding, geometry.dilation, strict=True)
     border = [spread * (kernel - 1) - pad for kernel, pad, spread in ways]
     if all(step == 1 for step in geometry.stride) and min(border) >= 0:
@@ -86,7 +86,7 @@ def _by_transposing(graph, grad: TensorBox, weight: TensorBox, size: tuple, geom
 
 
 def _flip_weight(weight: TensorBox, groups: int) -> TensorBox:
-    """The weight for the backward convolution, flipped and transposed: [C, O / g, ...]."""
+    """Return the weight for the backward convolution, flipped and transposed: [C, O / g, ...]."""
     outputs, channels, *kernel = weight.size
     each = outputs // groups
 
@@ -101,7 +101,7 @@ def _flip_weight(weight: TensorBox, groups: int) -> TensorBox:
 
 
 def weight_gradient(graph, source: TensorBox, grad: TensorBox, weight: TensorBox, geometry: Geometry) -> TensorBox:
-    """The gradient of a plain convolution's weight; for images in the weight's memory order."""
+    """Return the gradient of a plain convolution's weight; for images in the weight's memory order."""
     size = weight.size
     if len(size) == 3:
         images = (as_images(source), as_images(grad), (*size[:2], 1, size[2]))
@@ -137,7 +137,7 @@ def _image_weight(
 
 
 def _volume_weight(graph, source: TensorBox, grad: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
-    """A 3-D weight gradient as a 2-D one: the layers are images, the taps in depth additional channels."""
+    """Return a 3-D weight gradient as a 2-D one: the layers are images, the taps in depth additional channels."""
     volumes = Volumes(graph, source, size, geometry.stride, geometry.padding, geometry.dilation, geometry.groups)
     layers, each, taps = volumes.layers, volumes.each, volumes.taps
     of_grad = grad.view(

@@ -26,7 +26,7 @@ def _constant(number: float, kind: dtype) -> Constant:
 
 
 def _contribution(difference: Value, p: float) -> Value:
-    """A coordinate's term in a distance, before the root."""
+    """Return a coordinate's term in a distance, before the root."""
     kind = difference.dtype
     if p == 0:
         different = call("ne", bool_, difference, _constant(0, kind))
@@ -57,7 +57,7 @@ def _make_coordinate_reader(box: TensorBox, batch: tuple) -> Callable[[Index, Ex
 
 
 def _copy_transposed(graph: GraphBuilder, box: TensorBox) -> TensorBox:
-    """A transposed copy, in which a coordinate's values for all points are adjacent."""
+    """Return a transposed copy, in which a coordinate's values for all points are adjacent."""
     return graph.copy(box.view((*box.size[:-2], box.size[-1], box.size[-2]), lambda at: [*at[:-2], at[-1], at[-2]]))
 
 
@@ -80,7 +80,7 @@ def cdist(graph, x1, x2, p, compute_mode):
 
 
 def _pair_factors(graph: GraphBuilder, grad: TensorBox, distance: TensorBox, p: float) -> TensorBox:
-    """The factor of the gradient that a pair's coordinates share; 0 if the points coincide."""
+    """Return the factor of the gradient that a pair's coordinates share; 0 if the points coincide."""
     if p in (1, math.inf):
         return graph.realize(grad)
     kind = grad.dtype
@@ -95,7 +95,7 @@ def _pair_factors(graph: GraphBuilder, grad: TensorBox, distance: TensorBox, p: 
 
 
 def _coordinate_gradient(difference: Value, weight: Value, distance: Value, p: float) -> Value:
-    """The gradient times the distance's derivative by a coordinate of the first point."""
+    """Return the gradient times the distance's derivative by a coordinate of the first point."""
     kind = difference.dtype
     if p == 2:
         return call("mul", kind, weight, difference)
@@ -134,7 +134,7 @@ def cdist_backward(graph, grad, x1, x2, p, cdist):
 
 
 def _first_of_row(row: Value, count: Value) -> Value:
-    """The number of pairs whose first point comes before `row`."""
+    """Return the number of pairs whose first point comes before `row`."""
     product = call("mul", int64, row, call("sub", int64, call("sub", int64, call("add", int64, count, count), row), _ONE))
     return call("shift_right", int64, product, _ONE)
 
@@ -191,7 +191,7 @@ def pdist_backward(graph, grad, self, p, pdist):
     count = _count(self)
 
     def matrix(values: TensorBox) -> TensorBox:
-        """The symmetric matrix of the pairs' values, with 0 on the diagonal."""
+        """Return the symmetric matrix of the pairs' values, with 0 on the diagonal."""
         graph.realize(values)
 
         def inner(at: Index) -> Value:

@@ -21,7 +21,7 @@ Size = int | SymInt
 
 
 def _move_axis(box: TensorBox, axis: int, last: int) -> TensorBox:
-    """The box with dimension `axis` moved to position `last`."""
+    """Return the box with dimension `axis` moved to position `last`."""
     size = [*box.size[:axis], *box.size[axis + 1 :]]
     size.insert(last, box.size[axis])
 

@@ -119,7 +119,7 @@ def cat(graph, tensors, dim=0):
     size = (*tensors[0].size[:dim], starts[-1], *tensors[0].size[dim + 1 :])
 
     def part(index, first: int, end: int) -> Value:
-        """The element at `index` from the tensors `first` to `end` - 1, by binary search."""
+        """Return the element at `index` from the tensors `first` to `end` - 1, by binary search."""
         if end - first == 1:
             moved = [*index[:dim], index[dim] - starts[first], *index[dim + 1 :]]
             return cast(tensors[first].value(moved), kind)
@@ -167,7 +167,7 @@ def _unsqueeze(box, dim: int):
 
 
 def is_within(position, length: int | SymInt, step: int) -> Value:
-    """Whether 0 <= position < length and position is a multiple of `step`."""
+    """Return whether 0 <= position < length and position is a multiple of `step`."""
     at = index_value(position, int64)
     inside = call("logical_and", bool_, call("ge", bool_, at, Constant(int64, 0)), _is_below(position, length))
     if step == 1:

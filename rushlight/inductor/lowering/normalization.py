@@ -19,7 +19,7 @@ def _exponentials(graph, self, dim):
 
 
 def _rows(graph, self, dim):
-    """The input of softmax: a box with at least one dimension, in full precision, and the dimension."""
+    """Return the input of softmax: a box with at least one dimension, in full precision, and the dimension."""
     box = self if self.size else self.reshape((1,))
     if box.reindex is None:
         graph.realize(box)  # both the maximum and the sum read it

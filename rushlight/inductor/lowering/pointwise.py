@@ -39,7 +39,7 @@ _BOOLEAN_IDENTITY = (*_INTEGER_IDENTITY, "abs", "sign", "relu")
 
 
 def _name_for(function: str, kind: dtype) -> str:
-    """The function for type `kind`: booleans use logical functions instead of arithmetic."""
+    """Return the function for type `kind`: booleans use logical functions instead of arithmetic."""
     return _BOOLEAN_NAMES.get(function, function) if kind is bool_ else function
 
 
@@ -149,7 +149,7 @@ def isinf(graph, self):
 
 
 def scaled(graph: GraphBuilder, other: object, alpha: object, kind: dtype) -> object:
-    """`other * alpha`, computed as type `kind`."""
+    """Return `other * alpha`, computed as type `kind`."""
     if alpha == 1:
         return other
     if not isinstance(other, TensorBox):
@@ -205,7 +205,7 @@ def power(graph, self, exponent):
 
 
 def _repeated_product(graph: GraphBuilder, self: TensorBox, exponent: int, kind) -> TensorBox:
-    """The power by at most two multiplications, for exponents from 1 to 4."""
+    """Return the power by at most two multiplications, for exponents from 1 to 4."""
     def inner(index):
         base = cast(self.value(index), kind)
         if exponent == 1:
@@ -280,5 +280,5 @@ def clone(graph, self, *, memory_format=None):
 
 
 def mul_boxes(graph: GraphBuilder, self: TensorBox, other: TensorBox) -> TensorBox:
-    """The product of two boxes."""
+    """Return the product of two boxes."""
     return _promoting("mul")(graph, self, other)

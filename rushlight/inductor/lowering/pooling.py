@@ -29,7 +29,7 @@ Windows = tuple[Window, Window]
 
 
 def _pad(graph: GraphBuilder, box: TensorBox, windows: Windows, ceil_mode: bool, fill: float) -> TensorBox:
-    """The box, padded with `fill` where windows reach beyond it."""
+    """Return the box, padded with `fill` where windows reach beyond it."""
     high, wide = windows
     pad = (wide.padding, _padding_after(wide, ceil_mode), high.padding, _padding_after(high, ceil_mode))
     return graph.realize(constant_pad_nd(graph, box, pad, fill) if any(pad) else box)
@@ -51,7 +51,7 @@ def _in_steps(windows: Windows, rows: int | SymInt) -> tuple[Windows, Windows]:
 
 def _pool(graph: GraphBuilder, source: TensorBox, windows: Windows, combine: str, kind: dtype,
             scale: float | None = None) -> TensorBox:  # fmt: skip
-    """`combine` over each window of a padded box, times `scale`."""
+    """Return `combine` over each window of a padded box, times `scale`."""
     if _is_large(windows) and _is_wide_and_high(windows):
         along_columns, along_rows = _in_steps(windows, source.size[-2])
         across = graph.realize(_pool(graph, source, along_columns, combine, kind))
@@ -87,19 +87,19 @@ def _elements(windows: Windows) -> Iterable[tuple[int, int]]:
 
 
 def _element_along(windows: Windows, position: Expr) -> tuple[Expr | int, Expr | int]:
-    """The row and column of an element in a window of one row or one column."""
+    """Return the row and column of an element in a window of one row or one column."""
     return (position, 0) if windows[0].size > 1 else (0, position)
 
 
 def _tap(index: Sequence[Expr], windows: Windows, i: Expr | int, j: Expr | int) -> list[Expr]:
-    """The index in the padded box of element (i, j) in the window at `index`."""
+    """Return the index in the padded box of element (i, j) in the window at `index`."""
     high, wide = windows
     *lead, row, column = index
     return [*lead, row * high.stride + i * high.dilation, column * wide.stride + j * wide.dilation]
 
 
 def _padding_after(window: Window, ceil_mode: bool) -> int:
-    """The padding after the input that windows reach into; for a symbolic size an upper bound."""
+    """Return the padding after the input that windows reach into; for a symbolic size an upper bound."""
     if isinstance(window.inputs, SymInt):
         return window.padding + (window.stride - 1 if ceil_mode else 0)
     return window.padding_after
@@ -134,7 +134,7 @@ Offset = Callable[[Sequence[Expr], Expr | int, Expr | int], Value]  # offset of 
 def _offsets_in_steps(
     graph: GraphBuilder, source: TensorBox, windows: Windows, values: TensorBox
 ) -> Callable[[Sequence[Expr]], Value]:
-    """`_offsets_of_largest` in two steps: first the largest element of each row of a window."""
+    """Return `_offsets_of_largest` in two steps: first the largest element of each row of a window."""
     width = as_size(windows[1].inputs)
     along_columns, along_rows = _in_steps(windows, source.size[-2])
     largest = graph.realize(_pool(graph, source, along_columns, "maximum", source.dtype))
@@ -151,8 +151,8 @@ def _offsets_in_steps(
 def _offsets_of_largest(
     graph: GraphBuilder, source: TensorBox, windows: Windows, values: TensorBox, offset: Offset, whole: Windows
 ) -> Callable[[Sequence[Expr]], Value]:
-    """The offset of each window's largest element from the window's corner, in elements of a plane. `values` are the largest
-    elements.
+    """Return the offset of each window's largest element from the window's corner, in elements of a plane. `values` are the
+    largest elements.
 
     `offset` grows from each element to the next. `whole` are the original windows, of which `windows` may be one step.
     """
@@ -190,7 +190,7 @@ def _offsets_of_largest(
 
 
 def _largest(taps: Iterable[tuple[Value, Value]], best: Value, place: Value) -> Value:
-    """The offset of the largest value: the first one, or the last NaN."""
+    """Return the offset of the largest value: the first one, or the last NaN."""
     for value, offset in taps:
         wins = call("logical_or", bool_, call("gt", bool_, value, best), call("isnan", bool_, value))
         place = call("where", int32, wins, offset, place)
@@ -199,19 +199,19 @@ def _largest(taps: Iterable[tuple[Value, Value]], best: Value, place: Value) -> 
 
 
 def _index_in_plane(top: Expr, left: Expr, windows: Windows, width: Size, place: Value) -> Value:
-    """The index in its plane for an offset from a window's corner."""
+    """Return the index in its plane for an offset from a window's corner."""
     high, wide = windows
     corner = index_value((top - high.padding) * width + left - wide.padding)
     return call("add", int64, corner, cast(place, int64))
 
 
 def _offset(index: Sequence[Expr], i: Expr | int, j: Expr | int, windows: Windows, width: Size) -> Value:
-    """The offset of element (i, j) from the corner of its window, in elements of a plane."""
+    """Return the offset of element (i, j) from the corner of its window, in elements of a plane."""
     return number_value(as_expr(i * windows[0].dilation * width + j * windows[1].dilation), int32)
 
 
 def _first_inside(top: Expr, left: Expr, windows: Windows, width: Size) -> Value:
-    """The offset of a window's first element that is not padding."""
+    """Return the offset of a window's first element that is not padding."""
     return call("add", int32, _first_along(top, windows, width, False), _first_along(left, windows, width, True))
 
 
@@ -255,7 +255,7 @@ def avg_pool2d(graph, self, kernel_size, stride=(), padding=0, ceil_mode=False, 
 
 
 def counted_elements(window: Window, position: Expr, count_include_pad: bool) -> Value:
-    """The number of elements along one dimension that the window at `position` counts."""
+    """Return the number of elements along one dimension that the window at `position` counts."""
     start = index_value(position * window.stride - window.padding)
     room = window.padding if count_include_pad else 0
     end = call("minimum", int64, index_value(position * window.stride - window.padding + window.size),

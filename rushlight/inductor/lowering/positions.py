@@ -36,7 +36,7 @@ TABLED = ARITHMETIC | {"div": np.divide, "minimum": np.minimum, "maximum": np.ma
 
 
 def position_of(value: Value, size: Size, buffers: Mapping[str, Buffer]) -> Expr | None:
-    """The index expression equal to a position in [0, size); None if there is none or it may be out of bounds."""
+    """Return the index expression equal to a position in [0, size); None if there is none or it may be out of bounds."""
     value = _inline_loads(value, buffers) if isinstance(size, int) else None
     if value is None:
         return None
@@ -64,7 +64,7 @@ def _inline_loads(value: Value, buffers: Mapping[str, Buffer]) -> Value | None:
 
 
 def _expression(value: Value) -> Expr | None:
-    """The expression of a position computed in integers; None if there is none."""
+    """Return the expression of a position computed in integers; None if there is none."""
     if value.dtype is not int64:
         return None
     if type(value) is IndexValue:

@@ -23,19 +23,19 @@ from rushlight.inductor.tensor_box import Index, TensorBox
 
 
 def in_float32(graph, box: TensorBox) -> TensorBox:
-    """The box converted to float32."""
+    """Return the box converted to float32."""
     if box.dtype is float32:
         return box
     return graph.pointwise(box.size, float32, lambda index: cast(box.value(index), float32))
 
 
 def in_type(graph, box: TensorBox, kind: dtype) -> TensorBox:
-    """The box rounded to `kind`."""
+    """Return the box rounded to `kind`."""
     return box if box.dtype is kind else graph.pointwise(box.size, kind, lambda index: cast(box.value(index), kind))
 
 
 def matrix_product(graph, self: TensorBox, mat2: TensorBox) -> TensorBox:
-    """The product of two matrices."""
+    """Return the product of two matrices."""
     if _is_plain(self.dtype):
         return plain_product(graph, self, mat2)
     (rows, depth), columns = self.size, mat2.size[1]
@@ -79,14 +79,15 @@ def _swap_last_two(index: Index) -> Index:
 
 
 def _product_by_words(graph, self: TensorBox, right: Operand, size: tuple, kind: dtype) -> TensorBox:
-    """A product with `right` by the processor's dot product instructions (bfloat16 or int8); sums are float32 or int32."""
+    """Return a product with `right` by the processor's dot product instructions (bfloat16 or int8); sums are float32 or
+    int32."""
     operands = {"a": graph.strided_operand(self, self.size, unit_dim=1), "b": right}
     depth, constant = self.size[1], graph.is_constant_buffer(right.buffer)
     return graph.template("word_gemm", size, kind, *size, operands, depth=depth, packed_once=constant)
 
 
 def _left(graph, self: TensorBox, size: tuple) -> Operand:
-    """The first factor in place if it has unit stride along rows or columns, else a copy."""
+    """Return the first factor in place if it has unit stride along rows or columns, else a copy."""
     found = graph.operand(self, size)
     columns = found is not None and found.strides[0] == 1 and found.strides[1] != 1
     return found if columns else graph.strided_operand(self, size, unit_dim=1)

@@ -20,7 +20,7 @@ def _word(graph: GraphBuilder, name: str, kind: dtype, seed: TensorBox, offset: 
 
 
 def _place(index: tuple[Var, ...], size: tuple) -> Expr:
-    """The row-major position of an element."""
+    """Return the row-major position of an element."""
     steps = row_major(as_sizes(size))
     return sum((variable * step for variable, step in zip(index, steps, strict=True)), as_expr(0))
 

@@ -91,7 +91,7 @@ def _transpose(box: TensorBox) -> TensorBox:
 
 
 def _states_before(graph: GraphBuilder, first: TensorBox, output: TensorBox, reverse: bool) -> TensorBox:
-    """The state before each step."""
+    """Return the state before each step."""
     steps, *rest = output.size
     first = first.reshape((1, *rest))
     if type(steps) is int and steps == 1:

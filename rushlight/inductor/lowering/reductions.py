@@ -27,7 +27,7 @@ MIN_SIDE_BY_SIDE = 4
 
 
 def reduce_box(graph, self, dims, kind, dtype, keepdim):
-    """`kind` over `dims` of a box, in several steps if that improves memory access or uses more threads."""
+    """Return `kind` over `dims` of a box, in several steps if that improves memory access or uses more threads."""
     dims = tuple(sorted(reduced_dims(len(self.size), dims)))
     if dtype in (float16, bfloat16):  # partial results stay in float32
         return to_copy(graph, reduce_box(graph, self, dims, kind, float32, keepdim), dtype=dtype)

@@ -118,7 +118,7 @@ def _constant(graph, number: float, kind: dtype) -> TensorBox:
 
 
 def _mark_written(graph, self: TensorBox, dim: int, index: TensorBox) -> TensorBox:
-    """A mask of the positions written to."""
+    """Return a mask of the positions written to."""
     nothing = graph.pointwise(self.size, bool_, lambda at: Constant(bool_, False))
     return _along(graph, nothing, dim, index, lambda at: Constant(bool_, True), "store")
 
@@ -138,7 +138,7 @@ def _divide_by_count(graph, total: TensorBox, self: TensorBox, dim: int, index: 
 
 
 def _identity_of(reduce: str, kind: dtype) -> float:
-    """The identity element of a reduction."""
+    """Return the identity element of a reduction."""
     if reduce not in ("amax", "amin"):
         return int(reduce == "prod")
     if kind is bool_:

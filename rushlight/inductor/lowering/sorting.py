@@ -23,7 +23,7 @@ from rushlight.inductor.tensor_box import StorageBox, TensorBox, loop_variables
 def _sort(
     graph: GraphBuilder, self: TensorBox, kept: int | SymInt | None, dim: int, descending: bool
 ) -> tuple[TensorBox, TensorBox]:
-    """The first `kept` sorted values along `dim` (all if None), and their indices, computed by one kernel."""
+    """Return the first `kept` sorted values along `dim` (all if None), and their indices, computed by one kernel."""
     if not self.size:
         return clone(graph, self), graph.pointwise((), int64, lambda at: Constant(int64, 0))
     axis = wrap_dim(dim, len(self.size))
@@ -63,7 +63,7 @@ def _flat_in_order(graph: GraphBuilder, self: TensorBox) -> TensorBox:
 
 @lowering("median")
 def median(graph, self):
-    """The lower of the two middle values of a nonempty tensor; NaN if there is one, because NaN sorts last."""
+    """Return the lower of the two middle values of a nonempty tensor; NaN if there is one, because NaN sorts last."""
     ordered = _flat_in_order(graph, self)
     count = ordered.size[0]
 
@@ -77,7 +77,7 @@ def median(graph, self):
 
 @lowering("nanmedian")
 def nanmedian(graph, self):
-    """The lower of the two middle numbers, ignoring NaN, which sorts last; NaN if there are no numbers."""
+    """Return the lower of the two middle numbers, ignoring NaN, which sorts last; NaN if there are no numbers."""
     if self.dtype.is_integral:
         return median(graph, self)
     ordered = _flat_in_order(graph, self)
@@ -98,7 +98,7 @@ MODE = Function("frequent", "mode<{type}>", "mode_scratch_bytes<{type}>", (1,), 
 
 @lowering("mode")
 def mode(graph, self, dim=-1, keepdim=False):
-    """The smallest of each row's most frequent values, and its last index."""
+    """Return the smallest of each row's most frequent values, and its last index."""
     if not self.size:
         return clone(graph, self), graph.pointwise((), int64, lambda at: Constant(int64, 0))
     axis = wrap_dim(dim, len(self.size))

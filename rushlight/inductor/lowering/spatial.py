@@ -38,7 +38,7 @@ def convolve(graph, input, weight, bias, stride, padding, dilation, transposed, 
 
 
 def plain_convolution(graph, input, weight, bias, stride, padding, dilation, groups) -> TensorBox:
-    """A plain convolution of any rank."""
+    """Return a plain convolution of any rank."""
     made = by_positions(graph, input, weight, stride, padding, dilation, groups)
     if made is not None:
         return _add_bias(graph, made, bias)
@@ -102,7 +102,7 @@ class Volumes:
         self.are_joined = self.taps * self.each * groups <= 2 * (self.taps - 1) * outputs
 
     def at(self, tap: int) -> TensorBox:
-        """The images that one tap reads."""
+        """Return the images that one tap reads."""
         self.graph.realize(self.input)
         return self._images(self.input.size[1], lambda channel: (channel, tap))
 
@@ -151,7 +151,7 @@ class _Interleaving:
 
 
 def transposed_convolution(graph, input, weight, stride, padding, dilation, output_padding, groups) -> TensorBox:
-    """A transposed convolution without bias; the weight is [C, O / groups, ...]."""
+    """Return a transposed convolution without bias; the weight is [C, O / groups, ...]."""
     narrow = groups == 1 and len(input.size) < 5 and costs.interleaves(hint(weight.size[1]), math.prod(stride))
     if not narrow and all(extra < step for extra, step in zip(output_padding, stride, strict=True)):
         geometry = Geometry(tuple(stride), tuple(padding), tuple(dilation), groups)
@@ -194,7 +194,7 @@ def _as_gradient(graph, input: TensorBox, weight: TensorBox, geometry: Geometry,
 
 
 def _interleaved_weight(graph, weight: TensorBox, ways: list[_Interleaving], groups: int) -> TensorBox:
-    """The weight of the plain convolution: [O * steps, C / groups, taps...], zero where there is no tap."""
+    """Return the weight of the plain convolution: [O * steps, C / groups, taps...], zero where there is no tap."""
     graph.realize(weight)
     channels, group_outputs = weight.size[0] // groups, weight.size[1]
     places = math.prod(way.step for way in ways)

@@ -16,7 +16,7 @@ def alias(graph, self):
 
 @lowering("contiguous")
 def contiguous(graph, self, *, memory_format=None):
-    """A no-op: only outputs have a layout, which is chosen when they are lowered."""
+    """Return a no-op: only outputs have a layout, which is chosen when they are lowered."""
     return self
 
 

@@ -19,7 +19,7 @@ MAX_INTERLEAVED = 16  # maximal stride along rows in a gradient; the same as `mo
 
 
 def by_positions(graph, input: TensorBox, weight: TensorBox, stride, padding, dilation, groups) -> TensorBox | None:
-    """A convolution of any rank, without bias; None if vectors should run along channels instead."""
+    """Return a convolution of any rank, without bias; None if vectors should run along channels instead."""
     extents = list(zip(input.size[2:], weight.size[2:], stride, padding, dilation, strict=True))
     sizes = [(size + 2 * pad - spread * (taps - 1) - 1) // step + 1 for size, taps, step, pad, spread in extents]
     if not _is_faster_by_positions(graph, input, weight, sizes, extents, groups):
@@ -43,7 +43,7 @@ def _is_faster_by_positions(graph, input: TensorBox, weight: TensorBox, sizes: l
 
 
 def gradient_by_positions(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry) -> TensorBox | None:
-    """The gradient of a 3-D convolution's input, which has `size`; None if there is no template for it."""
+    """Return the gradient of a 3-D convolution's input, which has `size`; None if there is no template for it."""
     if hint(geometry.stride[-1]) > MAX_INTERLEAVED:
         return None
     parts = (size[2:], weight.size[2:], geometry.stride, geometry.padding, geometry.dilation)
@@ -52,7 +52,7 @@ def gradient_by_positions(graph, grad: TensorBox, weight: TensorBox, size: tuple
 
 
 def _axes(extents: list) -> list:
-    """The members of three rl::volume_axis."""
+    """Return the members of three rl::volume_axis."""
     missing = [(1, 1, 1, 0, 1)] * (3 - len(extents))
     return [value for axis in (*missing, *extents) for value in axis]
 

@@ -163,7 +163,7 @@ class BlockMask:
         )  # fmt: skip
 
     def _adjust(self, new_q_len: int, new_kv_len: int) -> BlockMask:
-        """The mask for shorter sequences."""
+        """Return the mask for shorter sequences."""
         rows = -(-new_q_len // self.BLOCK_SIZE[0])
         columns = -(-new_kv_len // self.BLOCK_SIZE[1])
 

@@ -366,7 +366,8 @@ def gaussian_nll_loss(
 
 
 def _variance(input: Tensor, var: Tensor | float) -> Tensor:
-    """The variance in a shape that broadcasts: the input's, without the last dimension, or with size 1 in one dimension."""
+    """Return the variance in a shape that broadcasts: the input's, without the last dimension, or with size 1 in one
+    dimension."""
     if isinstance(var, float):
         if var < 0:
             raise ValueError("var has negative entry/entries")

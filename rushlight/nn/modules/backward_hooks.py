@@ -122,7 +122,7 @@ skip_code(_pass_through.__code__)
 
 
 def _spread(gradients: Gradients, positions: list[int], count: int) -> Gradients:
-    """Gradients of the tensors among `count` values, with None for the other values."""
+    """Return gradients of the tensors among `count` values, with None for the other values."""
     places = dict(zip(positions, gradients, strict=True))
     return tuple(places.get(position) for position in range(count))
 

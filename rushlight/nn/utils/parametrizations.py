@@ -178,7 +178,7 @@ class _Orthogonal(Module):
 
 
 def _complete_to_square(tall: Tensor) -> Tensor:
-    """A square orthogonal matrix whose first columns span those of `tall`, and equal them if they are orthonormal."""
+    """Return a square orthogonal matrix whose first columns span those of `tall`, and equal them if they are orthonormal."""
     rows, columns = tall.shape[-2:]
     if rows != columns:
         more = tall.new_empty([*tall.shape[:-2], rows, rows - columns]).normal_()

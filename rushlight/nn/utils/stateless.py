@@ -77,7 +77,7 @@ def _check_names(module: Module, tensors: Mapping[str, Tensor], slots: dict, str
 
 
 def _with_tied(tensors: Mapping[str, Tensor], slots: dict[str, tuple[dict, str]]) -> dict[str, Tensor]:
-    """`tensors`, plus an entry for each tied name of the tensors that they replace."""
+    """Return `tensors`, plus an entry for each tied name of the tensors that they replace."""
     names: dict[Tensor, list[str]] = {}
     for name, (members, key) in slots.items():
         names.setdefault(members[key], []).append(name)

@@ -42,7 +42,7 @@ def _check_points(count: int) -> int:
 
 
 def _crop_or_pad(self: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor:
-    """The input truncated, or padded with zeros, at the end of each of `dims`."""
+    """Truncate the input, or pad it with zeros, at the end of each of `dims`."""
     for dim, size in zip(dims, sizes, strict=True):
         have = self.size(dim)
         if have > size:
@@ -128,7 +128,7 @@ def ihfft(self, n=None, dim=-1, norm=None):
 
 
 def _sizes_and_dims(self: Tensor, s: Sequence[int] | None, dim: Sequence[int] | None) -> tuple[list[int], list[int]]:
-    """The sizes and the wrapped dimensions to transform; RuntimeError where they do not fit the tensor or each other."""
+    """Return the sizes and the wrapped dimensions to transform; RuntimeError where they do not fit the tensor or each other."""
     s, dim = ([value] if isinstance(value, int) else value for value in (s, dim))
     rank = self.dim()
     dims = None if dim is None else [_axis(self, axis, "fft") for axis in dim]

@@ -50,12 +50,12 @@ def with_inplace(*schemas: str, overload: str | None = None) -> Callable:
 
 
 def source_of_write(self: Tensor, operands: Iterable[object]) -> Tensor:
-    """The source for an operator that overwrites `self`: a copy if autograd records the call and saves the source."""
+    """Return the source for an operator that overwrites `self`: a copy if autograd records the call and saves the source."""
     return aten.clone.default(self) if _is_recorded(self, *operands) else self
 
 
 def _is_recorded(*operands: object) -> bool:
-    """Whether autograd records calls on these operands."""
+    """Return whether autograd records calls on these operands."""
     return state.grad_enabled and any(isinstance(value, Tensor) and value.requires_grad for value in operands)
 
 
@@ -111,8 +111,8 @@ def clamp_max(self, max):
 
 
 def _clamp_on_one_side(self: Tensor, bound: Tensor | complex, is_beyond: Callable, extremum: Callable) -> Tensor:
-    """`extremum` of the elements and a bound that must broadcast to them. At ties the elements get the whole gradient, which
-    extrema would halve. If one of the two is NaN, so is the result, and neither gets a gradient."""
+    """Return `extremum` of the elements and a bound that must broadcast to them. At ties the elements get the whole gradient,
+    which extrema would halve. If one of the two is NaN, so is the result, and neither gets a gradient."""
     if not isinstance(bound, Tensor):
         check_number(bound, result_type(self, bound))
     if not _is_recorded(self, bound):
@@ -218,7 +218,7 @@ def log10(self):
 
 
 def _scale(self: Tensor, factor: float) -> Tensor:
-    """`self * factor`. Complex numbers scale by parts, because a full product would turn infinities into NaN."""
+    """Return `self * factor`. Complex numbers scale by parts, because a full product would turn infinities into NaN."""
     if not self.dtype.is_complex:
         return self * factor
     return aten.view_as_complex.default(aten.view_as_real.default(self) * factor)

@@ -42,7 +42,7 @@ def mean(self, dim, keepdim=False, *, dtype=None):
 
 
 def _is_half(kind: dtype) -> bool:
-    """Whether a dtype is a 16-bit float, for which only the final result is rounded."""
+    """Return whether a dtype is a 16-bit float, for which only the final result is rounded."""
     return kind.is_floating_point and kind.itemsize == 2
 
 
@@ -99,7 +99,7 @@ def _with_indices(self: Tensor, position: Tensor, dim: int, keepdim: bool) -> tu
 
 
 def _is_recorded(self: Tensor) -> bool:
-    """Whether autograd needs one element to get the gradient; `amax` would share it among equal elements."""
+    """Return whether autograd needs one element to get the gradient; `amax` would share it among equal elements."""
     return state.grad_enabled and self.requires_grad
 
 
@@ -115,7 +115,7 @@ def min_other(self, other):
 
 
 def _bool_to_integer(self: Tensor) -> Tensor:
-    """The tensor in a dtype that argmax takes: bool becomes an integer."""
+    """Return the tensor in a dtype that argmax takes: bool becomes an integer."""
     return self.to(uint8) if self.dtype is bool_ else self
 
 
@@ -148,14 +148,14 @@ def var_dim(self, dim, unbiased=True, keepdim=False):
 
 
 def _deviation(self: Tensor, dim, correction, keepdim: bool = False) -> Tensor:
-    """The square root of the variance."""
+    """Return the square root of the variance."""
     if not _is_half(self.dtype):
         return _root(aten.var.correction(self, dim, correction=correction, keepdim=keepdim))
     return _root(aten.var.correction(self.to(float32), dim, correction=correction, keepdim=keepdim)).to(self.dtype)
 
 
 def _root(variance: Tensor) -> Tensor:
-    """The square root, with gradient 0 at 0."""
+    """Return the square root, with gradient 0 at 0."""
     if not (state.grad_enabled and variance.requires_grad):
         return aten.sqrt.default(variance)
     zero = variance == 0

@@ -73,7 +73,7 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
 
 
 def _offsets_of(data: Tensor, lengths: Tensor, axis: int, unsafe: bool) -> Tensor:
-    """The start of each segment, and the end of the last."""
+    """Return the start of each segment, and the end of the last."""
     if not unsafe:
         given = values_of(lengths)
         if given is not None and (given < 0).any():
@@ -87,7 +87,7 @@ def _offsets_of(data: Tensor, lengths: Tensor, axis: int, unsafe: bool) -> Tenso
 
 
 def _segments(data: Tensor, offsets: Tensor, axis: int) -> Tensor:
-    """The segment number of each element of `data`."""
+    """Return the segment number of each element of `data`."""
     count = offsets.size(-1) - 1
     steps = aten.arange.default(data.size(axis), dtype=offsets.dtype, device=data.device)
     steps = aten.expand.default(steps, (*data.shape[:axis], data.size(axis))).contiguous()
@@ -129,7 +129,7 @@ def masked_scatter(self, mask, source):
 
 
 def _inside(self: Tensor, indices: list) -> list:
-    """Indices clamped to the valid range; IndexError for too many dimensions."""
+    """Return indices clamped to the valid range; IndexError for too many dimensions."""
     if len(indices) > self.dim():
         raise IndexError(f"too many indices for tensor of dimension {self.dim()} (got {len(indices)})")
     return [

@@ -68,7 +68,7 @@ def narrow_copy(self, dim, start, length):
 
 
 def _replace_view(self: Tensor, src: Tensor, name: str, view) -> Tensor:
-    """A copy of `self` in which the elements that `view` selects are replaced by `src`, of the view's shape."""
+    """Return a copy of `self` in which the elements that `view` selects are replaced by `src`, of the view's shape."""
     made = aten.clone.default(self)
     part = view(made)
     if part.shape != src.shape:

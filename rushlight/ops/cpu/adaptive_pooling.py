@@ -20,7 +20,7 @@ Sizes = tuple[int, ...]
 
 
 def lies_last(tensor: Tensor) -> bool:
-    """Whether images lie channels-last."""
+    """Return whether images lie channels-last."""
     return tensor.dim() == 4 and is_channels_last(tensor)
 
 
@@ -56,7 +56,7 @@ def _run_native(kind: int, out: Tensor, places: Tensor | None, x: np.ndarray, ge
 
 
 def _windows(inputs: int, outputs: int) -> tuple[np.ndarray, np.ndarray]:
-    """The start and the end of each window."""
+    """Return the start and the end of each window."""
     index = np.arange(outputs)
     return index * inputs // outputs, -(-(index + 1) * inputs // outputs)
 
@@ -75,7 +75,7 @@ def _sum_windows(x: np.ndarray, axis: int, outputs: int) -> np.ndarray:
 
 
 def _lengths(sizes: Sizes, pooled: Sizes) -> np.ndarray:
-    """The number of elements in each window, [height, width]."""
+    """Return the number of elements in each window, [height, width]."""
     spans = (_windows(*extents) for extents in zip(sizes[-2:], pooled[-2:], strict=True))
     high, wide = (ends - starts for starts, ends in spans)
     return high[:, None] * wide
@@ -113,7 +113,7 @@ def adaptive_avg_pool2d_backward(grad_output, self):
 
 
 def _largest(values: np.ndarray, places: np.ndarray, axis: int, outputs: int) -> tuple[np.ndarray, np.ndarray]:
-    """The maximum of each window and its index: the first maximum, or the last NaN."""
+    """Return the maximum of each window and its index: the first maximum, or the last NaN."""
     pairs = zip(_taps(values, axis, outputs), _taps(places, axis, outputs), strict=True)
     (best, _), (where, _) = next(pairs)
     for (value, _), (place, _) in pairs:

@@ -19,7 +19,7 @@ from rushlight.ops.registry import cpu
 
 
 def _integer_indices(self: Tensor, indices: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """The indices with each mask replaced by the positions where it is true, one tensor per dimension of the mask."""
+    """Return the indices with each mask replaced by the positions where it is true, one tensor per dimension of the mask."""
     check_index_dtypes(self, indices)
     result: list[Tensor | None] = []
     for index in indices:
@@ -31,7 +31,7 @@ def _integer_indices(self: Tensor, indices: Sequence[Tensor | None]) -> list[Ten
 
 
 def _wrap_negative_indices(self: Tensor, indices: Sequence[Tensor | None]) -> list[np.ndarray | None]:
-    """The indices as non-negative arrays; IndexError outside the dimensions."""
+    """Return the indices as non-negative arrays; IndexError outside the dimensions."""
     arrays: list[np.ndarray | None] = []
     for dim, index in enumerate(indices):
         if index is None:
@@ -48,7 +48,7 @@ def _key(arrays: list[np.ndarray | None]) -> tuple:
 
 
 def _rows(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:
-    """Rows of a row-major tensor at non-negative indices, the common case; None for all others."""
+    """Return rows of a row-major tensor at non-negative indices, the common case; None for all others."""
     first = indices[0] if len(indices) == 1 else None
     if first is None or first._impl.dtype is not int64 or not self._impl.sizes or not first.is_contiguous():
         return None
@@ -57,7 +57,7 @@ def _rows(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:
 
 
 def _mask_of(self: Tensor, indices: Sequence[Tensor | None]) -> np.ndarray | None:
-    """The index, if it is a single mask over the first dimensions of `self`; else None."""
+    """Return the index, if it is a single mask over the first dimensions of `self`; else None."""
     first = indices[0] if len(indices) == 1 else None
     if first is None or first._impl.dtype is not bool_ or not first._impl.sizes:
         return None

@@ -30,7 +30,7 @@ def _pad_with_zeros(x: np.ndarray, padding: tuple[int, ...]) -> np.ndarray:
 
 
 def _windows(x: np.ndarray, kernel: tuple[int, ...], sizes: tuple[int, ...], geometry: Geometry) -> np.ndarray:
-    """A view (images, channels, *kernel, *sizes) of a padded array: the values under each tap."""
+    """Return a view (images, channels, *kernel, *sizes) of a padded array: the values under each tap."""
     spatial = x.strides[2:]
     taps = tuple(step * spread for step, spread in zip(spatial, geometry.dilation, strict=True))
     steps = tuple(step * stride for step, stride in zip(spatial, geometry.stride, strict=True))
@@ -39,7 +39,7 @@ def _windows(x: np.ndarray, kernel: tuple[int, ...], sizes: tuple[int, ...], geo
 
 
 def _tap(offsets: tuple[int, ...], sizes: tuple[int, ...], geometry: Geometry) -> tuple:
-    """The index of the padded values under the tap at `offsets`."""
+    """Return the index of the padded values under the tap at `offsets`."""
     parts = zip(offsets, sizes, geometry.stride, geometry.dilation, strict=True)
     return (..., *(slice(o * spread, o * spread + (size - 1) * step + 1, step) for o, size, step, spread in parts))
 
@@ -55,7 +55,7 @@ def _per_channel(values: np.ndarray, rank: int) -> np.ndarray:
 def _forward(
     x: np.ndarray, kernel: np.ndarray, bias: np.ndarray | None, sizes: tuple[int, ...], geometry: Geometry
 ) -> np.ndarray:
-    """The convolution of `x` (images, channels, ...) with `kernel` (outputs, channels / groups, ...)."""
+    """Return the convolution of `x` (images, channels, ...) with `kernel` (outputs, channels / groups, ...)."""
     made = native_convolution.forward(x, kernel, bias, sizes, geometry)
     return _add_bias(_plain_forward(x, kernel, sizes, geometry), bias) if made is None else made
 
@@ -85,7 +85,8 @@ def _plain_forward(x: np.ndarray, kernel: np.ndarray, sizes: tuple[int, ...], ge
 def _adjoint(
     y: np.ndarray, kernel: np.ndarray, bias: np.ndarray | None, sizes: tuple[int, ...], geometry: Geometry
 ) -> np.ndarray:
-    """The gradient of the input (of spatial `sizes`) for the output's gradient `y`, which is also a transposed convolution."""
+    """Return the gradient of the input (of spatial `sizes`) for the output's gradient `y`, which is also a transposed
+    convolution."""
     made = native_convolution.input_gradient(y, kernel, bias, sizes, geometry)
     return _add_bias(_plain_adjoint(y, kernel, sizes, geometry), bias) if made is None else made
 
@@ -114,7 +115,7 @@ def _add_columns(total: np.ndarray, y: np.ndarray, kernel: np.ndarray, geometry:
 
 
 def _kernel_gradient(x: np.ndarray, y: np.ndarray, shape: tuple[int, ...], geometry: Geometry) -> np.ndarray:
-    """The gradient of a kernel of `shape`, for the input `x` and the output's gradient `y`."""
+    """Return the gradient of a kernel of `shape`, for the input `x` and the output's gradient `y`."""
     made = native_convolution.kernel_gradient(x, y, shape, geometry)
     if made is not None:
         return made

@@ -27,7 +27,7 @@ from rushlight.ops.registry import cpu
 def _fake_quantized(
     self: Tensor, scale: np.ndarray, zero_point: np.ndarray, quant_min: int, quant_max: int
 ) -> tuple[Tensor, Tensor]:
-    """The fake-quantized tensor, and the mask of values in range; `scale` and `zero_point` broadcast."""
+    """Return the fake-quantized tensor, and the mask of values in range; `scale` and `zero_point` broadcast."""
     x = operand(self, self.dtype)
     with np.errstate(all="ignore"):
         integers = _integers(x, scale, zero_point)
@@ -39,7 +39,7 @@ def _fake_quantized(
 
 
 def _like(self: Tensor, values: np.ndarray, mask: np.ndarray) -> tuple[Tensor, Tensor]:
-    """The results with the strides of `self`."""
+    """Return the results with the strides of `self`."""
     sizes = self._impl.sizes
     strides = elementwise_strides(sizes, [(sizes, self._impl.strides)])
     return by_strides(values.astype(self.dtype.numpy, copy=False), self.dtype, strides), by_strides(mask, bool_, strides)

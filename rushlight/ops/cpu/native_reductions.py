@@ -17,7 +17,7 @@ _HALVES = (np.dtype(np.float16), bfloat16.numpy)
 
 
 def _kernel_dtypes(operation: int, source: np.dtype, wanted: np.dtype) -> tuple[np.dtype, np.dtype] | None:
-    """The dtypes in which a kernel computes and returns, for a result of dtype `wanted`; None without a kernel."""
+    """Return the dtypes in which a kernel computes and returns, for a result of dtype `wanted`; None without a kernel."""
     if source.kind == "c" or wanted.kind == "c":
         return None
     if operation in (ANY, ALL):
@@ -36,7 +36,7 @@ def _kernel_dtypes(operation: int, source: np.dtype, wanted: np.dtype) -> tuple[
 
 
 def row_major(array: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, tuple[int, ...]]:
-    """The elements row-major, with `axes` adjacent and the other dimensions in their order.
+    """Return the elements row-major, with `axes` adjacent and the other dimensions in their order.
 
     A view in memory order if that suffices; otherwise a copy.
     """

@@ -28,7 +28,7 @@ def _pad(x: np.ndarray, windows: Windows, fill: float) -> np.ndarray:
 
 
 def _positions(windows: Windows) -> Iterator[tuple[int, int, tuple]]:
-    """Each position in the window, with the index of the padded elements under it."""
+    """Yield each position in the window, with the index of the padded elements under it."""
     height, width = windows
     for row in range(height.size):
         for column in range(width.size):
@@ -53,7 +53,7 @@ def _first_inside(window: Window) -> np.ndarray:
 
 
 def _native_max_pool(self: Tensor, x: np.ndarray, windows: Windows) -> tuple[Tensor, Tensor] | None:
-    """The maxima and their indices, or None where there is no kernel."""
+    """Return the maxima and their indices, or None where there is no kernel."""
     if native.kernels is None or x.dtype != np.float32:
         return None
     height, width = windows
@@ -109,7 +109,7 @@ def max_pool2d_backward(grad_output, self, kernel_size, stride, padding, dilatio
 
 
 def _divisors(windows: Windows, count_include_pad: bool, divisor_override: int | None) -> np.ndarray | int:
-    """The divisor of each output's sum, (height, width)."""
+    """Return the divisor of each output's sum, (height, width)."""
     if divisor_override is not None:
         return divisor_override
     height, width = (_lengths(window, count_include_pad) for window in windows)

@@ -166,7 +166,7 @@ def _mean_square(array: np.ndarray, axes: tuple[int, ...], keepdim: bool, count:
 
 
 def _from_sums(total: np.ndarray, offset: np.ndarray, count: int, divisor: float) -> np.ndarray:
-    """The variance from the sum of squared differences from a rounded mean, corrected by the sum of the differences (Chan,
-    Golub and LeVeque, Algorithms for computing the sample variance, 1983)."""
+    """Return the variance from the sum of squared differences from a rounded mean, corrected by the sum of the differences
+    (Chan, Golub and LeVeque, Algorithms for computing the sample variance, 1983)."""
     real = total.dtype.type
     return np.maximum(total - offset * (offset / real(count)), real(0)) / real(divisor)

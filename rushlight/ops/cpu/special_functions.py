@@ -18,7 +18,7 @@ special = LazyModule("scipy.special", "this function")
 
 
 def _native(name: str, arity: int = 1, in_scipy: str | None = None) -> Callable:
-    """The native function `name`, or SciPy's where the kernels were not built."""
+    """Return the native function `name`, or SciPy's where the kernels were not built."""
     if kernels is None:
         return _scipy(in_scipy or name)
 

@@ -109,7 +109,7 @@ def clamp(self, min=None, max=None, *, min_val=None, max_val=None):
 
 
 def _looked_up(op: Callable, self: CapturedQuantized, *args: object, **kwargs: object) -> CapturedQuantized:
-    """An elementwise function, as a look-up in a table of results for all integers."""
+    """Return an elementwise function, as a look-up in a table of results for all integers."""
     low, high = limits(self.dtype)
     with SuspendModes():
         every = make_quantized(np.arange(low, high + 1).astype(self.dtype.numpy), self.dtype, self.quantizer)

@@ -33,14 +33,14 @@ def _layer(packed: PackedWeight, images: Tensor, zero_point: Tensor) -> Tensor:
 def _rounded_sums(
     packed: PackedWeight, images: Tensor, source: CapturedQuantized, target: TensorQuantizer, relu: bool
 ) -> CapturedQuantized:  # fmt: skip
-    """The requantized results of a layer, (batch, height, width, channels)."""
+    """Return the requantized results of a layer, (batch, height, width, channels)."""
     scales = source.quantizer.scale, target.scale
     made = _layer(packed, images, zero_of(source.quantizer)) + derived_from(packed, "bias", *scales)
     return requantized(made.relu() if relu else made, derived_from(packed, "factor", *scales), source.dtype, target)
 
 
 def _scaled_sums(packed: PackedWeight, images: Tensor, scale: Tensor, zero_point: Tensor, relu: bool) -> Tensor:
-    """The float32 results of a layer, for images whose scale is computed at run time."""
+    """Return the float32 results of a layer, for images whose scale is computed at run time."""
     sums = _layer(packed, images, zero_point)
     made = own.rounded_mul(sums, scale * derived_from(packed, "scale")) + derived_from(packed, "plain bias")
     return made.relu() if relu else made
@@ -55,7 +55,7 @@ def _quantized_input(x: Tensor, reduce_range: bool) -> tuple[Tensor, Tensor, Ten
 
 
 def _rows(x: Tensor) -> Tensor:
-    """Rows (..., width) as one image with one pixel per row, (1, 1, rows, width)."""
+    """Return rows (..., width) as one image with one pixel per row, (1, 1, rows, width)."""
     return x.reshape(1, 1, -1, x.shape[-1])
 
 
@@ -91,12 +91,12 @@ def product(x: Tensor, packed: LinearPackedParams, reduce_range: bool, relu: boo
 
 
 def _last(images: Tensor) -> Tensor:
-    """Images (batch, channels, ...) permuted to channels last; 1-D images become 2-D."""
+    """Return images (batch, channels, ...) permuted to channels last; 1-D images become 2-D."""
     return images.permute(0, 2, 3, 1) if images.dim() == 4 else images.permute(0, 2, 1).unsqueeze(1)
 
 
 def _first(images: Tensor, rank: int) -> Tensor:
-    """The inverse of `_last`."""
+    """Return the inverse of `_last`."""
     return images.permute(0, 3, 1, 2) if rank == 2 else images.squeeze(1).permute(0, 2, 1)
 
 

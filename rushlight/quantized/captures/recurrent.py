@@ -21,15 +21,15 @@ def _sigmoid(x: Tensor) -> Tensor:
 
 
 def _lstm_step(products: Tensor, state: State, held: Tensor) -> State:
-    """One step, from the products with the input, the state, and the function for products: gates in the order input, forget,
-    cell, output."""
+    """Return one step, from the products with the input, the state, and the function for products: gates in the order input,
+    forget, cell, output."""
     take, forget, new, show = (held + products).chunk(4, -1)
     memory = _sigmoid(forget) * state[1] + _sigmoid(take) * new.tanh()
     return _sigmoid(show) * memory.tanh(), memory
 
 
 def _gru_step(products: Tensor, state: State, held: Tensor) -> State:
-    """One step, with gates in the order reset, update, new."""
+    """Return one step, with gates in the order reset, update, new."""
     given, kept = products.chunk(3, -1), held.chunk(3, -1)
     reset, update = _sigmoid(given[0] + kept[0]), _sigmoid(given[1] + kept[1])
     new = (given[2] + kept[2] * reset).tanh()
@@ -37,7 +37,7 @@ def _gru_step(products: Tensor, state: State, held: Tensor) -> State:
 
 
 def _run(x: Tensor, state: State, cell: CellParams, step: Callable, backwards: bool) -> tuple[Tensor, State]:
-    """A layer in one direction over (time, batch, features): outputs of all steps, and the last state."""
+    """Return a layer in one direction over (time, batch, features): outputs of all steps, and the last state."""
     products, outputs = product(x, cell.input_layer, cell.reduce_range), []
     times = range(x.shape[0])
     for time in reversed(times) if backwards else times:
@@ -49,7 +49,7 @@ def _run(x: Tensor, state: State, cell: CellParams, step: Callable, backwards: b
 def _sequence(
     x: Tensor, states: Sequence[Tensor], params: Sequence, step: Callable, settings: tuple, batch_first: bool
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """All layers: the last one's outputs, and the states (layers * directions, batch, hidden). The eager operator raises
+    """Return all layers: the last one's outputs, and the states (layers * directions, batch, hidden). The eager operator raises
     errors."""
     layers, dropout, is_bidirectional = settings
     cells, directions = [unwrapped(each, CellParams, "a recurrent layer") for each in params], 1 + bool(is_bidirectional)

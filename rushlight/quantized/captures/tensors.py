@@ -57,11 +57,11 @@ class CapturedQuantized(Tensor):
         return CapturedQuantized(integers, self.dtype, self.quantizer)
 
     def shifted(self) -> Tensor:
-        """The integers minus the zero point, int32."""
+        """Return the integers minus the zero point, int32."""
         return self.integers.to(int32) - zero_of(self.quantizer)
 
     def numbers(self) -> Tensor:
-        """The dequantized numbers, float32."""
+        """Return the dequantized numbers, float32."""
         return own.rounded_mul(self.shifted().to(float32), constant(np.float32(self.quantizer.scale)))
 
 
@@ -74,7 +74,7 @@ def install() -> None:
 
 
 def operator_named(name: str) -> Callable:
-    """`quantized::add` or `aten::max_pool2d`."""
+    """Return `quantized::add` or `aten::max_pool2d`."""
     namespace, _, rest = name.partition("::")
     packet, _, overload = rest.partition(".")
     return getattr(getattr(namespaces.namespace(namespace), packet), overload or "default")
@@ -105,20 +105,20 @@ def of_quantized(*names: str) -> Callable:
 
 
 def taken(value: Tensor, name: str) -> CapturedQuantized:
-    """A quantized operand of the capture; NotImplementedError for one from outside."""
+    """Return a quantized operand of the capture; NotImplementedError for one from outside."""
     if not isinstance(value, CapturedQuantized):
         raise NotImplementedError(f"{name} of a quantized tensor from outside the captured graph")
     return value
 
 
 def constant(value: np.ndarray | np.generic) -> Tensor:
-    """A tensor that the graph holds as a constant."""
+    """Return a tensor that the graph holds as a constant."""
     with SuspendModes():
         return tensor_from_array(np.array(value, order="C"))
 
 
 def zero_of(quantizer: TensorQuantizer) -> Tensor:
-    """The zero point as a constant, int32."""
+    """Return the zero point as a constant, int32."""
     return constant(np.int32(quantizer.zero_point))
 
 
@@ -138,11 +138,11 @@ def requantized(values: Tensor, factor: Tensor | float, kind: dtype, target: Ten
 
 
 def target_of(scale: float, zero_point: int) -> TensorQuantizer:
-    """The quantizer of an operator's result."""
+    """Return the quantizer of an operator's result."""
     return TensorQuantizer(float(scale), int(zero_point))
 
 
 def derived_from(packed: GraphConstants, *recipe: str | float) -> Tensor:
-    """A tensor derived from packed weights (`GraphConstants.constant`)."""
+    """Return a tensor derived from packed weights (`GraphConstants.constant`)."""
     with SuspendModes():
         return packed.constant(*recipe)

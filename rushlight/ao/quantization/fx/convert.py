@@ -169,7 +169,7 @@ class _Converting:
         setattr(self.module.get_submodule(parent), name, kind.from_float(module))
 
     def _relu_after(self, node: Node) -> str | None:
-        """The name of the ReLU that is fused with a node."""
+        """Return the name of the ReLU that is fused with a node."""
         return next((name for name, before in self.plan.with_relu.items() if before == node.name), None)
 
     def _quantize_binary(self, node: Node) -> None:

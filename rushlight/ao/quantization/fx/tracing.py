@@ -97,7 +97,7 @@ def fuse(module: GraphModule, is_qat: bool) -> None:
 
 
 def _next(module: GraphModule, node: Node) -> Node | None:
-    """The only user of a node, if the node is its only tensor input and its module is called once."""
+    """Return the only user of a node, if the node is its only tensor input and its module is called once."""
     users = list(node.users)
     return users[0] if len(users) == 1 and users[0].op != "output" else None
 

@@ -79,7 +79,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
             held.copy_(value)
 
     def _rebin_histogram(self, low: Tensor, high: Tensor) -> Tensor:
-        """The histogram re-binned to a range that includes its own."""
+        """Return the histogram re-binned to a range that includes its own."""
         old_low, old_high = self.min_val, self.max_val
         if low == old_low and high == old_high:
             return self.histogram
@@ -108,7 +108,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
     # The search
 
     def _find_best_range(self) -> tuple[Tensor, Tensor]:
-        """The range found by the search."""
+        """Return the range found by the search."""
         width = (self.max_val - self.min_val) / self.bins
         total, sums = self.histogram.sum().item(), aten.cumsum.default(self.histogram, 0)
         first, last = self._search(total, sums.tolist())
@@ -132,7 +132,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
         return first, last
 
     def _error(self, first: int, last: int) -> float:
-        """The squared error if the integers cover bins `first` to `last`."""
+        """Return the squared error if the integers cover bins `first` to `last`."""
         width = (self.max_val.item() - self.min_val.item()) / self.bins
         quantum = width * (last - first + 1) / self.dst_nbins
         if quantum == 0:
@@ -169,13 +169,13 @@ class HistogramObserver(UniformQuantizationObserverBase):
 
 
 def _inwards(sums: list[float], first: int, last: int, below: float, above: float) -> tuple[int, int]:
-    """The first bin from `first` on with a cumulative sum of at least `below`, and the last one up to `last` with one of at
-    most `above`."""
+    """Return the first bin from `first` on with a cumulative sum of at least `below`, and the last one up to `last` with one of
+    at most `above`."""
     low = bisect_left(sums, float(np.float32(below)))
     high = bisect_right(sums, float(np.float32(above))) - 1
     return min(max(low, first), last), max(min(high, last), first)
 
 
 def _integral(begin: Tensor, end: Tensor, density: Tensor) -> Tensor:
-    """The integral of x^2 from `begin` to `end`, times the density."""
+    """Return the integral of x^2 from `begin` to `end`, times the density."""
     return density * ((end * end * end - begin * begin * begin) / 3)

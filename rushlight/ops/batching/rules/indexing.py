@@ -57,11 +57,11 @@ class _Place:
         self.others = [one for one in range(self.rank) if one not in self.dims]
 
     def order(self, count: int) -> list[int]:
-        """The permutation of a value with `count` hidden dimensions to the order hidden, indexed, others."""
+        """Return the permutation of a value with `count` hidden dimensions to the order hidden, indexed, others."""
         return [*range(count), *(count + dim for dim in self.dims), *(count + dim for dim in self.others)]
 
     def to_result(self, count: int) -> list[int]:
-        """The permutation from (hidden, indices, others) to the dimensions of the result."""
+        """Return the permutation from (hidden, indices, others) to the dimensions of the result."""
         hidden, wide = list(range(count)), len(self.shape)
         indexed = list(range(count, count + wide))
         others = list(range(count + wide, count + wide + len(self.others)))
@@ -69,7 +69,7 @@ class _Place:
 
 
 def _position_tensors(index: Tensor) -> tuple[Tensor, ...]:
-    """An index as tensors of positions, one per dimension: a mask stands for as many dimensions as it has."""
+    """Return an index as tensors of positions, one per dimension: a mask stands for as many dimensions as it has."""
     if index.dtype not in (bool_, uint8):
         return (index,)
     if is_batched(index):
@@ -78,7 +78,7 @@ def _position_tensors(index: Tensor) -> tuple[Tensor, ...]:
 
 
 def _positions(place: _Place, levels: Levels, sizes: Sequence[int]) -> list[Tensor]:
-    """The indices of a value's leading dimensions: `arange` for hidden ones, then the example's own."""
+    """Return the indices of a value's leading dimensions: `arange` for hidden ones, then the example's own."""
     wide, device = len(place.shape), place.indices[0].device
     found = []
     for number, size in enumerate(sizes):

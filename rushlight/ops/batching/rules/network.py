@@ -141,7 +141,7 @@ def _batch_norm_backward(
 
 
 def _images(op: OpOverload) -> Callable:
-    """The rule of pooling: examples are merged with the batch dimension, or with the channels of a single image."""
+    """Return the rule of pooling: examples are merged with the batch dimension, or with the channels of a single image."""
 
     def run(*args: object, **kwargs: object) -> object:
         stack = op.normalize(args, kwargs)
@@ -178,7 +178,7 @@ rules(
 
 
 def _weights(self: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int) -> tuple[Tensor, Tensor]:
-    """The class of each sample (0 where it is ignored), and its weight (0 there)."""
+    """Return the class of each sample (0 where it is ignored), and its weight (0 there)."""
     counted = target != ignore_index
     classes = aten.where.self(counted, target, aten.zeros_like.default(target))
     if weight is None:

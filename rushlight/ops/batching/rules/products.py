@@ -181,7 +181,7 @@ def _attention(
 
 
 def _mask(mask: Tensor | None, query: Tensor, levels: Levels, sizes: Sequence[int]) -> Tensor | None:
-    """An attention mask for all examples, merged into rows."""
+    """Return an attention mask for all examples, merged into rows."""
     if mask is None or (not is_batched(mask) and mask.dim() == 2):
         return mask
     wide = mask.expand(query.size(0), *mask.shape[-3:]) if mask.dim() == 4 else mask.expand(query.size(0), 1, *mask.shape)

@@ -7,7 +7,7 @@ from rushlight.ops.registry import composite
 
 
 def _add_batch_dim(input, dims: int, name: str):
-    """The input with a batch dimension, and whether that was added."""
+    """Return the input with a batch dimension, and whether that was added."""
     if input.dim() == dims + 2:
         return input, False
     if input.dim() == dims + 1:
