@@ -1,6 +1,5 @@
 """Decompositions of training operators into elementwise operators and reductions, which a backend can fuse.
 
-
 In: the arguments of an operator. Out: the operator's results, computed by other operators; NotImplemented if it is better not
 decomposed. The definitions are those of ATen's operators; the backward formulas are their derivatives. Stage: aot.
 """

@@ -1,6 +1,5 @@
 """Functionalization: rewrite a graph that writes to memory into one that does not, except for write-backs at its end.
 
-
 Requires: an aten graph that passes `lint`, with fake values in `meta["val"]`, in which a write is a node whose first result
 is the written tensor. Fakes of tensors that share memory share a storage.
 
@@ -44,10 +43,8 @@ def functionalize(module: GraphModule) -> None:
 class _Functionalizer:
     """Walks the nodes in order and keeps, for each written storage, the node that holds its current contents.
 
-
     `current` maps a storage to the node with its root's contents, `version` counts its writes. `known` caches, for a node of
-    the
-    original graph, the node that has its value as of a version. `renewed` are nodes whose fake values were recomputed.
+    the original graph, the node that has its value as of a version. `renewed` are nodes whose fake values were recomputed.
     """
 
     def __init__(self, module: GraphModule, memory: WrittenMemory):
@@ -248,7 +245,6 @@ class _Functionalizer:
 
 def _has_odd_strides(value: Tensor, wanted: Tensor | None = None) -> bool:
     """Return whether dimensions of size 1 have other strides than in `wanted`, or than in a new tensor if that is None.
-
 
     The layout of an operator's result may depend on these strides. Only strides that are known are compared.
     """

@@ -1,6 +1,5 @@
 """Partitioning: split a joint graph into a forward graph, which also returns the values to save, and a backward graph.
 
-
 In: a functionalized joint graph. Out: two graphs of aten operators. `default_partition` saves every value that the backward
 reads; `min_cut_partition` saves the fewest bytes from which the backward can recompute the rest, by a minimum cut.
 Random values are always saved. Stage: aot, before the backend.
@@ -57,7 +56,6 @@ def default_partition(joint: Joint) -> Partition:
 
 def min_cut_partition(joint: Joint, memory_budget: float = 1.0) -> Partition:
     """Save the fewest bytes from which the backward can be computed without repeating expensive operators.
-
 
     With a `memory_budget` below 1, more is recomputed, the cheapest per byte first, until at most that share of these bytes is
     saved, or nothing more can be recomputed; at 0 everything possible is. ValueError for a budget outside of 0..1.

@@ -1,6 +1,5 @@
 """Rewrite a graph's random operators as functions of one seed, which the default generator draws at each call.
 
-
 In: a graph of aten operators with fake values in `meta["val"]`, before functionalization. Out: a graph with the same
 distributions: `_philox_seed` at its start, and pure operators of that seed, which fuse, and which a backward may recompute.
 Operators with a generator of their own, and those without a rule here (`randperm`, `poisson`, ...), still draw in eager.

@@ -171,7 +171,6 @@ class ProxyMode(DispatchMode):
     def _same_memory(self, impl: TensorImpl) -> Node | None:
         """Find the node of a tensor with the same memory, sizes and strides: `.data` makes one without calling an operator.
 
-
         For `.data` of an input or parameter, a `detach` node is added: it is another tensor, which does not require grad.
         """
         others = self.nodes if impl.fake else {} if impl in self.names else self.names
@@ -285,7 +284,6 @@ def capture(
 ) -> Capture:
     """Record `function(*args, **kwargs)`: the tensors among the arguments' leaves become inputs, in order.
 
-
     `open_leaves` says for each leaf what to leave symbolic: sizes and strides of a tensor, a SymInt in place of an int, which
     then becomes an input, or None. `names` has the qualified names of tensors that the function may use, `input_names` those of
     the inputs, leaf by leaf. `decompositions` are functions that are recorded in place of operators, unless they return
@@ -339,7 +337,6 @@ def make_fx(
     names: Callable[[tuple, dict], list[str]] | None = None,
 ) -> Callable[..., GraphModule]:  # fmt: skip
     """Return a function that, called like `function`, returns the GraphModule of aten operators that `function` runs.
-
 
     The module takes the arguments' leaves and returns what `function` returns; values other than tensors are fixed as recorded.
     With `tracing_mode="symbolic"` sizes and ints are left symbolic: the module then serves other sizes, as far as the guards of

@@ -1,6 +1,5 @@
 """Symbolic sizes in graphs: the symbolic geometry of fake inputs, and the nodes that compute symbolic integers.
 
-
 In: example tensors and the sizes that a graph is to leave symbolic; SymInts met while a program runs. Out: sizes and strides
 for fake tensors; nodes that compute the integers from the graph's inputs.
 """
@@ -34,7 +33,6 @@ def open_sizes(environment: ShapeEnv, impl: TensorImpl, dims: Collection[int], s
 def symbolic_strides(impl: TensorImpl, sizes: Sequence[Value], otherwise: Callable[[int, int], Value]) -> tuple[Value, ...]:
     """Express strides by symbolic sizes: each is the extent of the dimension that lies just inside it in memory.
 
-
     Strides 0 and 1 stay. `otherwise(dim, stride)` returns the stride of any other dimension without a dimension just inside it.
     """
     found: dict[int, Value] = {}
@@ -52,10 +50,8 @@ def symbolic_strides(impl: TensorImpl, sizes: Sequence[Value], otherwise: Callab
 class SymbolNodes:
     """The nodes of one graph for symbolic integers, one for each expression.
 
-
     A symbol is read from an input at the top of the graph, or is an input itself; arithmetic is inserted where it is first
-    needed.
-    `trace` returns the current user's line, as a line of a traceback.
+    needed. `trace` returns the current user's line, as a line of a traceback.
     """
 
     def __init__(self, graph: Graph, trace: Callable[[], str] = lambda: ""):

@@ -1,6 +1,5 @@
 """symbolic_trace: run a program on proxies, and record its operations as a graph.
 
-
 In: a module or function. Out: a `Graph` (`Tracer.trace`) or `GraphModule` (`symbolic_trace`) of the library functions,
 methods and leaf modules that it calls. Python's control flow is followed once; if it depends on a traced value,
 `TraceError` is raised.
@@ -62,7 +61,6 @@ _ARGUMENTS = (
 
 class Tracer(TracerBase):
     """Traces a module or function.
-
 
     Modules of the library itself are leaves, recorded as `call_module`; `is_leaf_module` decides. Calls of the functions in
     `autowrap_modules` (`math`) and `autowrap_functions`, and of those passed to `wrap`, are recorded if a proxy is among
@@ -154,11 +152,9 @@ class Tracer(TracerBase):
     def trace(self, root: Module | Callable, concrete_args: dict[str, Any] | tuple | None = None) -> Graph:
         """Trace a module's `forward` (the method that `traced_func_name` names), or a function, to a graph.
 
-
         `concrete_args` fixes arguments by name, or, in a tuple, by position; in nested values, `PH` marks what stays an input.
-        The
-        graph still takes all arguments, and raises AssertionError if fixed ones have other values. Values of a tuple beyond the
-        parameters are arguments that `*args` takes. TraceError if the program's control flow depends on an input.
+        The graph still takes all arguments, and raises AssertionError if fixed ones have other values. Values of a tuple beyond
+        the parameters are arguments that `*args` takes. TraceError if the program's control flow depends on an input.
         """
         if isinstance(root, Module) and hasattr(root, self.traced_func_name):  # a GraphModule has it from now on
             function = getattr(type(root), self.traced_func_name, getattr(root, self.traced_func_name))

@@ -86,8 +86,7 @@ def build(source: str, debug: bool = False) -> Library:
     """Return the library of a program: load it from the cache, or compile it now.
 
     CompilerMissing if there is no compiler, BuildError with the compiler's output. If the cache folder is unusable, a warning
-    says so, and a
-    temporary folder of the process replaces it.
+    says so, and a temporary folder of the process replaces it.
     """
     portable = portable_key(source, flags_for(debug))
     compiler, keys = _keys(portable)

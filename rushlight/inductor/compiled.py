@@ -56,9 +56,8 @@ class CompiledGraph:
 
     The first call after a change of a constant packs each constant just before its use, into one buffer that all constants
     share. A model that is called once, or between two training steps, thus neither allocates nor touches memory for all its
-    packed weights.
-    `reference` runs the same graph in eager. It takes over when native code finds an index out of range, and raises eager's
-    error. `details` returns the lowered graph and program, for inspection of the kernels.
+    packed weights. `reference` runs the same graph in eager. It takes over when native code finds an index out of range, and
+    raises eager's error. `details` returns the lowered graph and program, for inspection of the kernels.
     """
 
     def __init__(

@@ -1,6 +1,5 @@
 """split_const_subgraphs: fold constants, that is, compute the values that depend on a module's parameters alone once.
 
-
 In: a module. Out: a `FoldedGraphModule`, whose graph reads these values as attributes, and a module that computes them at the
 first call.
 """
@@ -27,7 +26,6 @@ _ATTRIBUTE = "_FX_CONST_FOLDED_ATTRS"
 
 class FoldedGraphModule(GraphModule):
     """A GraphModule that reads values which `const_subgraph_module` computes once from its parameters.
-
 
     Args:
         const_subgraph: the graph of these values; None if there are none.
@@ -72,7 +70,6 @@ def split_const_subgraphs(
     module: Module, skip_folding_node_fn: Callable[[Node], bool] | None = None, device_for_folded_attrs: str | device = "cpu"
 ) -> FoldedGraphModule:
     """Fold the part of a module that depends on none of its inputs.
-
 
     Args:
         module: a GraphModule, or a module that can be traced.

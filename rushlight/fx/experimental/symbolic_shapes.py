@@ -1,6 +1,5 @@
 """Questions about symbolic sizes: whether a condition on them is known, whether an integer is fixed, which symbols it has.
 
-
 In: numbers, truth values, tensors, or `SymInt` and `SymBool` of a capture. Out: plain answers. The `guard_*` functions return
 the example's answer, which becomes a guard; the others never add a guard.
 """
@@ -91,7 +90,6 @@ def guard_scalar(a: Any) -> Any:
 
 def optimization_hint(a: Any, fallback: int | None = None) -> Any:
     """Return the example's value of a symbolic integer, without a guard; any other value unchanged.
-
 
     `fallback` is for integers without an example; there are none here.
     """

@@ -1,6 +1,5 @@
 """split_module: cut a graph into submodules, chosen by a callback, that are called one after another.
 
-
 In: a GraphModule and a function from node to the number of its partition. Out: a GraphModule that calls `submod_0`,
 `submod_1`, ... and holds the placeholders, the attributes and the output.
 """
@@ -48,7 +47,6 @@ def split_module(
     keep_original_input_name: bool = True, *, partition_affix: str | None = None, tuple_return: bool = False,
 ) -> GraphModule:  # fmt: skip
     """Split `m` into submodules: `split_callback(node)` returns the partition number of each node.
-
 
     Args:
         root_m: the module that `m` was traced from, whose submodules and attributes the parts share.

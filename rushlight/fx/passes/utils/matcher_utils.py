@@ -1,6 +1,5 @@
 """SubgraphMatcher: find every subgraph of a graph that matches a pattern.
 
-
 In: a pattern, whose placeholders match any value, and a graph. Out: the matches, each with the matched value of each pattern
 node.
 """
@@ -33,7 +32,6 @@ class InternalMatch:
 
 class SubgraphMatcher:
     """Finds a pattern in graphs.
-
 
     Args:
         pattern: a graph; ValueError for an empty one.
