@@ -1,4 +1,4 @@
-"""How a compiled program's results are made from what its graph computes and from its inputs.
+"""Plan how a compiled program's results are made from the graph's outputs and the program's inputs.
 
 In: the fake results of a traced program, and the fakes of its inputs (the primals). Out: which results the graph has to
 compute, and which are views of what. A view has the history and the version counter of its base, as in eager, so it is made

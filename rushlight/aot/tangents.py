@@ -27,7 +27,7 @@ Numbers = frozenset[int]
 
 @dataclass(frozen=True)
 class Tangents:
-    """What `follow_tangents` finds. `reached` has for each gradient the tangents that it depends on. `read` has for each
+    """The result of `follow_tangents`. `reached` has for each gradient the tangents that it depends on. `read` has for each
     tangent the saved values that are read, `met` the tangents that it meets, including itself."""
 
     reached: list[Numbers]

@@ -22,7 +22,8 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """`nn.utils.stateless.functional_call`, which tensors may be given to in several dicts: ValueError for a name in two."""
+    """Call a module like `nn.utils.stateless.functional_call`, with tensors from several dicts: ValueError for a name in
+    two."""
     given = parameter_and_buffer_dicts
     if not isinstance(given, Mapping):
         if not all(isinstance(part, Mapping) for part in given):
@@ -51,7 +52,8 @@ def replace_all_batch_norm_modules_(root: Module) -> Module:
 
 
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """(parameters, buffers) of all models by name, the models' stacked in front; parameters are leaves of their own.
+    """Return the parameters and the buffers of all models, by name, stacked along a new first dimension. Parameters are new
+    leaves.
 
     RuntimeError for no models, models of several classes, or not all in the same mode; ValueError where some parameters of a
     name require gradients and some do not.

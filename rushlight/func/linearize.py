@@ -15,7 +15,7 @@ from rushlight.ops import aten
 
 @runs_as_it_is("it differentiates what its function does, in eager")
 def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
-    """(outputs of `func` at `primals`, a function from tangents to their derivative), for tensors or trees of them.
+    """Return the outputs of `func` at `primals`, and a function from tangents to the outputs' derivative, for tensors or trees.
 
     The function takes tangents like the primals and may be called often: it is the derivative of a product of a vector with
     the Jacobian with respect to the vector, recorded once. ValueError without primals; RuntimeError from the function for

@@ -1,6 +1,6 @@
 """Functions applied along a dimension: `map`, `scan` and `associative_scan`.
 
-They are written with tensor operations; a compiled function follows them, so that its graph holds each step.
+They are written with tensor operations, which captures trace, so that a compiled graph holds each step.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ COMBINE_MODES = ("pointwise", "generic")
 
 
 def map(f: Callable, xs: Any, *args: Any) -> Any:  # noqa: A001 - torch's name
-    """`f(x, *args)` for each `x` along dimension 0 of the tensors of `xs`; the results are stacked along dimension 0.
+    """Apply `f(x, *args)` to each `x` along dimension 0 of the tensors of `xs`; stack the results along dimension 0.
 
     RuntimeError for an `xs` without tensors, with other leaves, or of lengths that differ or are 0.
     """
@@ -42,8 +42,8 @@ def _stack_trees(results: list, dim: int) -> Any:
 
 
 def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: bool = False) -> tuple[Any, Any]:
-    """`carry, y = combine_fn(carry, x)` for each `x` along `dim` of `xs`, from `init` on: the last carry, and all y stacked
-    along `dim`. With `reverse` it begins at the end.
+    """Run `carry, y = combine_fn(carry, x)` for each `x` along `dim` of `xs`, starting with the carry `init`; return the last
+    carry, and all y stacked along `dim`. With `reverse`, the loop starts at the end of `xs`.
 
     RuntimeError where `init` or `xs` have other leaves than tensors, lengths differ or are 0, or a carry differs from `init` in
     form, size or dtype. IndexError for a `dim` that is not there.
@@ -53,7 +53,7 @@ def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: boo
     _check_leaves(tree_flatten(init)[0], "init")
     leaves, spec = tree_flatten(xs)
     _check_leaves(leaves, "xs")
-    dim, length = _along(leaves, dim)
+    dim, length = _dim_and_length(leaves, dim)
     carry, results = init, []
     for index in range(length - 1, -1, -1) if reverse else range(length):
         found = combine_fn(carry, tree_unflatten([leaf.select(dim, index) for leaf in leaves], spec))
@@ -73,7 +73,7 @@ def _check_leaves(leaves: list, name: str) -> None:
             raise RuntimeError(f"All {name} leaves must be a Tensor but got {leaf}")
 
 
-def _along(leaves: list[Tensor], dim: int) -> tuple[int, int]:
+def _dim_and_length(leaves: list[Tensor], dim: int) -> tuple[int, int]:
     """Return the dimension, counted from the first one, and the length along it."""
     count = leaves[0].dim()
     if not -count <= dim < count:
@@ -90,7 +90,7 @@ def _along(leaves: list[Tensor], dim: int) -> tuple[int, int]:
 def associative_scan(
     combine_fn: Callable, xs: Any, dim: int, reverse: bool = False, combine_mode: str = "pointwise"
 ) -> Any:
-    """All partial results, along `dim`, of joining the elements by `combine_fn(one, other)`, which has to be associative.
+    """Return all partial results, along `dim`, of joining the elements by `combine_fn(one, other)`, which must be associative.
 
     A logarithmic number of steps joins pairs of elements at once. The two modes are one here: `combine_fn` sees single
     elements, without the dimension. ValueError for another mode, or for an `xs` without tensors; IndexError for a `dim` that is
@@ -103,7 +103,7 @@ def associative_scan(
     leaves, spec = tree_flatten(xs)
     if not leaves or not all(isinstance(leaf, Tensor) for leaf in leaves):
         raise ValueError("Expected at least 1 xs leaf, and all of them to be tensors")
-    dim, _ = _along(leaves, dim)
+    dim, _ = _dim_and_length(leaves, dim)
     moved = [leaf.movedim(dim, 0) for leaf in leaves]
     moved = [leaf.flip([0]) for leaf in moved] if reverse else moved
 
@@ -117,7 +117,8 @@ def associative_scan(
 
 
 def _prefixes(combine: Callable, leaves: list[Tensor]) -> list[Tensor]:
-    """Partial results along dimension 0: those of pairs first, then the ones between."""
+    """Return the partial results along dimension 0: combine pairs, compute the partial results of the pairs, then those in
+    between."""
     length = leaves[0].shape[0]
     if length < 2:
         return leaves

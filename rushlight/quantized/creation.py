@@ -1,4 +1,4 @@
-"""Operators that create quantized tensors, and those that take them apart."""
+"""Operators that create quantized tensors, and operators that return their integers, scales and zero points."""
 
 from __future__ import annotations
 

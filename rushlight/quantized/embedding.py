@@ -48,7 +48,7 @@ def _define(bits: str) -> None:
         if pruned_weights or compressed_indices_mapping is not None or mode != 0:
             raise RuntimeError(f"quantized::{name}: only sums of tables that were not pruned are supported")
         packed = unwrapped(weight, EmbeddingPackedParams, name)
-        return _bags(packed, _checked_indices(indices, name), offsets, per_sample_weights, include_last_offset, name)
+        return _sum_bags(packed, _checked_indices(indices, name), offsets, per_sample_weights, include_last_offset, name)
 
     operator(f"quantized::embedding_{bits}({_CLASS} weight, Tensor indices, bool pruned_weights=False) -> Tensor", keys=(CPU,))(
         embedding
@@ -61,7 +61,7 @@ def _define(bits: str) -> None:
     )(bag)
 
 
-def _bags(
+def _sum_bags(
     packed: EmbeddingPackedParams, indices: np.ndarray, offsets: Tensor | None, weights: Tensor | None, has_last: bool,
     name: str,
 ) -> Tensor:  # fmt: skip

@@ -21,7 +21,7 @@ FLOAT = np.dtype(np.float32)
 
 
 def aligned(nbytes: int) -> np.ndarray:
-    """Uninitialised bytes, aligned to 64."""
+    """Return uninitialised bytes, aligned to 64."""
     return np.ndarray((nbytes,), np.uint8, _C.allocate(nbytes))
 
 
@@ -96,7 +96,7 @@ def layer(
 
 
 def sizes_after(sizes: Sequence[int], settings: Sequence[int]) -> list[int]:
-    """Height and width after a convolution."""
+    """Return height and width after a convolution."""
     pairs = (settings[start : start + 2] for start in range(0, 8, 2))
     return [
         (size + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1
@@ -125,8 +125,8 @@ def combine(
     code: int, pair: Sequence[np.ndarray], scales: Sequence[float], zeros: Sequence[int], inverse: float, zero_point: int,
     relu: bool,
 ) -> np.ndarray | None:  # fmt: skip
-    """Return the sum of two arrays of bytes dequantized, or the product of their integers; times `inverse`, rounded, plus the
-    zero point."""
+    """Dequantize two arrays of bytes and add them, or multiply their integers; multiply the result by `inverse`, round it, and
+    add the zero point."""
     first, second = pair
     if first.dtype not in BYTES or second.dtype != first.dtype or first.shape != second.shape:
         return None
@@ -137,7 +137,7 @@ def combine(
 def rescale(
     integers: np.ndarray, scale: float, zero: int, inverse: float, zero_point: int, relu: bool
 ) -> np.ndarray | None:  # fmt: skip
-    """Bytes dequantized, clamped at 0 if `relu`, and quantized again."""
+    """Dequantize bytes, clamp them at 0 if `relu`, and quantize them again."""
     if integers.dtype not in BYTES:
         return None
     numbers = (scale, zero, inverse, zero_point, int(relu))

@@ -22,7 +22,7 @@ def _batch_norm(
     qx: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, var: Tensor, eps: float, scale: float,
     zero_point: int, relu: bool, ranks: tuple[int, ...], name: str,
 ) -> Tensor:  # fmt: skip
-    """Batch normalisation by stored statistics: x * factor + shift per channel."""
+    """Normalise a batch by stored statistics: x * factor + shift per channel."""
     one_scale(qx)
     if qx.dim() not in ranks:
         raise RuntimeError(f"quantized::{name}: expected an input of {' or '.join(map(str, ranks))} dimensions, got {qx.dim()}")

@@ -1,8 +1,9 @@
 """Packed weights for the operators, and their serialized state in archives.
 
 In: a quantized weight with its bias and settings, or the state that an archive has. Out: objects with the weight's integers as
-float32, which sums products of bytes exactly, and everything needed to write them again. Each `class_name` is torch's, below
-`__torch__.torch.classes`; `state_types` are the possible types of its state in archives, newest first, as schema text.
+float32, by which sums of products of bytes are exact, and with everything needed to write the state again. Each `class_name` is
+torch's, below `__torch__.torch.classes`; `state_types` are the possible types of the state in archives, newest first, as schema
+text.
 """
 
 from __future__ import annotations
@@ -48,20 +49,20 @@ def _check_weight(weight: Tensor, dims: int, axis: int, name: str) -> None:
 
 
 class GraphConstants:
-    """Base of packed weights with tensors for captured graphs, which are created once. `derived` computes their elements, by a
-    name and numbers."""
+    """Base of packed weights. Captured graphs hold tensors derived from the weight as constants, each created once. `derived`
+    computes the elements of such a tensor from its name and numbers."""
 
     def derived(self, name: str, *numbers: float) -> np.ndarray:
-        """Return the elements of a tensor."""
+        """Return the elements of the derived tensor `name`."""
         raise NotImplementedError
 
     @cached_property
     def constants(self) -> dict[tuple, Tensor]:
-        """The tensors, by the arguments of `constant`."""
+        """The derived tensors so far, by the arguments of `constant`."""
         return {}
 
     def constant(self, *recipe: str | float) -> Tensor:
-        """Return a tensor by its name and numbers; the same object at each call."""
+        """Return the derived tensor of this name and these numbers; each call returns the same object."""
         found = self.constants.get(recipe)
         if found is None:
             made = tensor_from_array(np.array(self.derived(*recipe), order="C"))
@@ -127,23 +128,24 @@ class PackedWeight(GraphConstants):
         return made[0 if name.endswith("bias") else 1]
 
     def rescaling(self, input_scale: float, scale: float) -> tuple[np.ndarray, np.ndarray]:
-        """For results with a scale: the bias in quanta of the sums, and the factor of the sums; float32, one per output."""
+        """For results with a scale, return the bias in quanta of the sums, and the factor of the sums; float32, one per
+        output."""
         if self._rescaling is None or self._rescaling[0] != (input_scale, scale):
             quantum = np.float32(input_scale) * self.scales
             bias = np.float32(0) if self.bias_array is None else self.bias_array / quantum
             factors = quantum / np.float32(scale)
-            self._rescaling = (input_scale, scale), (self._for_outputs(bias), self._for_outputs(factors))
+            self._rescaling = (input_scale, scale), (self._broadcast_to_outputs(bias), self._broadcast_to_outputs(factors))
         return self._rescaling[1]
 
     _rescaling: ClassVar[tuple | None] = None  # each instance caches its last call, because scales seldom change
 
     def scaling(self, input_scale: float) -> tuple[np.ndarray, np.ndarray]:
-        """For float32 results: the bias and the factor of the sums, one per output."""
-        return self._bias_of_outputs, self._for_outputs(np.float32(input_scale) * self.scales)
+        """For float32 results, return the bias and the factor of the sums, one per output."""
+        return self._bias_of_outputs, self._broadcast_to_outputs(np.float32(input_scale) * self.scales)
 
     @cached_property
     def _bias_of_outputs(self) -> np.ndarray:
-        return self._for_outputs(np.float32(0) if self.bias_array is None else self.bias_array)
+        return self._broadcast_to_outputs(np.float32(0) if self.bias_array is None else self.bias_array)
 
     def applied(
         self, x: np.ndarray, sizes: Sequence[int], kind: np.dtype, held: TensorQuantizer, target: TensorQuantizer | None,
@@ -158,16 +160,16 @@ class PackedWeight(GraphConstants):
         numbers = self.rescaling(held.scale, target.scale)
         return layer(x, self.native, sizes, kind, *numbers, held.zero_point, target.zero_point, relu)
 
-    def _for_outputs(self, values: np.ndarray) -> np.ndarray:
+    def _broadcast_to_outputs(self, values: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(np.broadcast_to(values, (self.weight.size(0),)), np.float32)
 
     def unpack(self) -> tuple[Tensor, Tensor | None]:
-        """Weight and bias."""
+        """Return the weight and the bias."""
         return self.weight, self.bias
 
     def exact_parts(self, reach: int) -> list[tuple[slice, Tensor]]:
-        """Ranges of the weight's second dimension, and its integers there, row-major: within each range, float32 sums of
-        products with integers up to `reach` are exact."""
+        """Return ranges of the weight's second dimension, and the integers of each range, row-major. Within a range, float32
+        sums of products with integers up to `reach` are exact."""
         found = self._parts.get(reach)
         if found is None:
             ranges = self._exact_ranges(reach)
@@ -232,7 +234,8 @@ class LinearPackedParams(PackedWeight):
         return None if self.is_float16 else (self.less_zero_points()[:, :, None, None], (1, 1, 1, 1, 0, 0, 1, 1, 1))
 
     def derived(self, name: str, *numbers: float) -> np.ndarray:
-        """Also "halves", the weight rounded to float16, and "bias of halves", both float32."""
+        """Compute, besides the base class's constants, "halves", the weight rounded to float16, and "bias of halves", both
+        float32."""
         if name == "halves":
             return self.weight.detach()._impl.array
         if name == "bias of halves":
@@ -320,7 +323,8 @@ class ConvPackedParams(PackedWeight):
 
     @classmethod
     def _of_first_version(cls, state: tuple) -> ConvPackedParams:
-        """Weight, bias, and a list of tensors for stride, padding and dilation, and a tensor for groups."""
+        """Read a state of the first version: weight, bias, a list of tensors for stride, padding and dilation, and a tensor for
+        groups."""
         _require(len(state) == 6, "the state of a packed convolution of the first version has 6 parts")
         weight, bias, stride, padding, dilation, groups = state
         parts = [[number for tensor in each for number in _numbers(tensor)] for each in (stride, padding, dilation)]

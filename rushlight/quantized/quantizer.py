@@ -64,7 +64,8 @@ def inverse_of(scale: float | np.ndarray) -> np.ndarray:
 
 
 def by_table(integers: np.ndarray, kind: dtype, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """function(integers), an array of the same dtype; for arrays larger than a table of all bytes, by look-up."""
+    """Apply `function` to integers, giving the same dtype. For arrays with more elements than a byte has values, look up its
+    results in a table."""
     if kind is qint32 or integers.size <= 256:
         return function(integers)
     low, high = limits(kind)
@@ -100,7 +101,7 @@ class TensorQuantizer:
     scheme = per_tensor_affine
 
     def quantize(self, values: np.ndarray, kind: dtype) -> np.ndarray:
-        """float32 values as integers of a dtype."""
+        """Quantize float32 values to integers of a dtype."""
         made = native.quantize(values, float(inverse_of(self.scale)), self.zero_point, kind.numpy) if _is_byte(kind) else None
         return quantize(values, self.scale, self.zero_point, kind) if made is None else made
 
@@ -110,7 +111,7 @@ class TensorQuantizer:
         return dequantize(integers, self.scale, self.zero_point) if made is None else made
 
     def equals(self, other: Quantizer) -> bool:
-        """Return whether both map equal integers to equal numbers."""
+        """Return whether both quantizers map equal integers to equal numbers."""
         return self == other
 
 
@@ -131,7 +132,7 @@ class ChannelQuantizer:
         return values.reshape((-1, *(1,) * (rank - self.axis - 1)))
 
     def quantize(self, values: np.ndarray, kind: dtype) -> np.ndarray:
-        """float32 values as integers of a dtype."""
+        """Quantize float32 values to integers of a dtype."""
         rank = values.ndim
         return quantize(values, self._along(self.scales, rank), self._along(self.zero_points, rank), kind)
 
@@ -141,11 +142,11 @@ class ChannelQuantizer:
         return dequantize(integers, self._along(self.scales, rank), self._along(self.zero_points, rank))
 
     def on_axis(self, axis: int) -> ChannelQuantizer:
-        """Return the same scales along another axis."""
+        """Return a quantizer with the same scales along another axis."""
         return ChannelQuantizer(self.scales, self.zero_points, axis)
 
     def equals(self, other: Quantizer) -> bool:
-        """Return whether both map equal integers to equal numbers."""
+        """Return whether both quantizers map equal integers to equal numbers."""
         if not isinstance(other, ChannelQuantizer) or self.axis != other.axis:
             return False
         return np.array_equal(self.scales, other.scales) and np.array_equal(self.zero_points, other.zero_points)

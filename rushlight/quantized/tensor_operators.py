@@ -27,7 +27,7 @@ from rushlight.quantized.registration import aten, quantized
 
 
 def moved(integers: Tensor, source: Tensor) -> Tensor:
-    """Return a tensor with moved integers and the quantizer of `source`."""
+    """Return a tensor with rearranged integers and the quantizer of `source`."""
     return of_integers(integers, source.dtype, quantizer_of(source))
 
 
@@ -158,7 +158,7 @@ def min_(self, *args, **kwargs):
 
 
 def _check_one_scale(self: Tensor) -> Tensor:
-    """Return the tensor itself, after a check that it has one scale: then its integers are ordered as its values."""
+    """Check that the tensor has one scale, so that its integers are ordered like its values; return the tensor."""
     one_scale(self)
     return self
 

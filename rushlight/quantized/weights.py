@@ -68,7 +68,7 @@ class IntegerWeight(WrappedWeight):
     def _parts(self) -> tuple[Tensor, Tensor, str]:
         return self.integers, self.scales, self.kind
 
-    def _take(self, other: IntegerWeight) -> None:
+    def _replace_content(self, other: IntegerWeight) -> None:
         self.integers, self.scales, self.kind = other._parts()
 
 

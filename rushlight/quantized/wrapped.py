@@ -16,15 +16,15 @@ from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
-_PRINTED = 1000  # larger tensors are printed without elements
+_PRINTED = 1000  # larger tensors are printed without their elements
 
 
 class WrappedWeight(Tensor):
-    """Base of such tensors. Captured graphs hold them as constants.
+    """Base of low-bit weight tensors. Captured graphs hold them as constants.
 
-    Subclasses define `__new__`, `dequantize`, `_parts` and `_take`, and fill two tables: `_functions`, by public function, and
-    `_operators`, by operators that keep the tensor's form. `_rebuild` makes a saved one from its parts and whether it is a
-    parameter.
+    Subclasses define `__new__`, `dequantize`, `_parts` and `_replace_content`, and fill two tables. `_functions` maps public
+    functions, and `_operators` maps operators that keep the tensor's form, to implementations. `_rebuild` makes a saved tensor
+    from its parts and whether it is a parameter.
     """
 
     __constant_of_graphs__ = True
@@ -44,8 +44,8 @@ class WrappedWeight(Tensor):
         """Return the arguments that make an equal tensor; tensors among them are attributes."""
         raise NotImplementedError
 
-    def _take(self, other: Any) -> None:
-        """Take over the content of another tensor of the class."""
+    def _replace_content(self, other: Any) -> None:
+        """Replace the content by that of another tensor of the class."""
         raise NotImplementedError
 
     @property
@@ -62,7 +62,7 @@ class WrappedWeight(Tensor):
                 "`dequantize()` gives a plain tensor"
             )
         Tensor.data.__set__(self, value)
-        self._take(value)
+        self._replace_content(value)
 
     def tolist(self) -> list:
         """Return the dequantized numbers as Python numbers."""
@@ -90,7 +90,7 @@ class WrappedWeight(Tensor):
         return all(part.is_shared() for part in self._parts() if isinstance(part, Tensor))
 
     def __setitem__(self, *_: Any) -> None:
-        raise RuntimeError(_refusal("__setitem__", type(self)))
+        raise RuntimeError(_write_error_text("__setitem__", type(self)))
 
     @classmethod
     def __torch_function__(cls, func: Callable, types: Sequence[type], args: tuple = (), kwargs: dict | None = None) -> Any:
@@ -107,7 +107,7 @@ class WrappedWeight(Tensor):
             if own is not None:
                 return own(*args, **(kwargs or {}))
             if func.is_mutable:
-                raise RuntimeError(_refusal(func._schema.name, cls))
+                raise RuntimeError(_write_error_text(func._schema.name, cls))
         return func(*tree_map(dense, args), **tree_map(dense, kwargs or {}))
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
@@ -136,7 +136,7 @@ def _clone_tensors(parts: Sequence[Any]) -> list:
     return [part.clone() if isinstance(part, Tensor) else part for part in parts]
 
 
-def _refusal(name: str, kind: type) -> str:
+def _write_error_text(name: str, kind: type) -> str:
     return (
         f"{name}: a {kind.__name__} is not written to in parts; `copy_` puts other numbers in its place, and `dequantize()` "
         "gives a plain tensor"
