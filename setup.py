@@ -31,7 +31,7 @@ _spec.loader.exec_module(prebuilt)
 KERNELS, PREBUILT, HEADERS = "rushlight/csrc/kernels", "rushlight/csrc/prebuilt", "rushlight/inductor/include"
 COMMON_FLAGS = ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Wno-psabi", "-fvisibility=hidden", "-pthread", "-fopenmp",
                 "-fno-exceptions", "-fno-rtti", "-g0", "-fno-threadsafe-statics", "-fno-plt"]  # fmt: skip
-KERNEL_FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", prebuilt.RIGHT_MOVES]
+KERNEL_FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", prebuilt.CONDITIONAL_MOVE_WORKAROUND]
 INSTRUCTIONS = {"baseline": ["-msse4.2", "-mpopcnt"], **prebuilt.INSTRUCTIONS}
 OBJECTS = Path(os.environ.get("RUSHLIGHT_OBJECTS") or "build/objects")  # kept for other builds, by other versions of Python too
 

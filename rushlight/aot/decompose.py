@@ -1,6 +1,5 @@
 """Replace operators by their decompositions in a graph of aten operators.
 
-
 In: a graph with fake values in `meta["val"]`, and a table of decompositions. Out: a graph with the same results, without the
 operators whose decomposition did not return NotImplemented. Stage: aot, before functionalization, since a decomposition may
 write in place.
@@ -71,7 +70,6 @@ def _after(node: Node) -> Iterator[Node]:
 def _laid_out(before: object, after: object) -> object:
     """Give the results `after` of a decomposition the strides of the operator's results `before`, as far as they exist.
 
-
     Return NotImplemented if a contiguous copy does not have these strides.
     """
     if isinstance(before, tuple):
@@ -90,7 +88,6 @@ def _value(node: Node) -> object:
 
 def _use(node: Node, mode: ProxyMode, result: object, made: set[Node]) -> None:
     """Let the users of a node use the results of its decomposition, and give these the node's fake values.
-
 
     Later passes recognise by fake values which nodes share memory.
     """

@@ -1,6 +1,5 @@
 """Decompositions of training operators into elementwise operators and reductions, which a backend can fuse.
 
-
 In: the arguments of an operator. Out: the operator's results, computed by other operators; NotImplemented if it is better not
 decomposed. The definitions are those of ATen's operators; the backward formulas are their derivatives. Stage: aot.
 """
@@ -39,7 +38,7 @@ def _wide(value: Tensor | None) -> Tensor | None:
     return None if value is None else value.to(float32)
 
 
-def _rounded(kinds: tuple, values: tuple) -> tuple:
+def _cast_each(kinds: tuple, values: tuple) -> tuple:
     return tuple(None if value is None else value.to(kind) for kind, value in zip(kinds, values, strict=True))
 
 
@@ -92,7 +91,7 @@ def layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, b
     if output_mask[2]:
         to_bias = _sum(grad, outer).view(list(normalized_shape))
     kind = (input if weight is None else weight).dtype
-    return _rounded((input.dtype, kind, kind), (to_input, to_weight, to_bias))
+    return _cast_each((input.dtype, kind, kind), (to_input, to_weight, to_bias))
 
 
 def _channels(value: Tensor | None, input: Tensor) -> Tensor | None:
@@ -118,7 +117,7 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
         if running is not None:
             aten.copy_(running, momentum * batch.view(running.shape) + (1 - momentum) * _wide(running))
     kind = statistics_dtype(input, weight, bias)
-    return _rounded((input.dtype, kind, kind), (out, mean.view([-1]), rstd.view([-1])))
+    return _cast_each((input.dtype, kind, kind), (out, mean.view([-1]), rstd.view([-1])))
 
 
 @decomposition("native_batch_norm_backward")
@@ -139,7 +138,7 @@ def batch_norm_backward(
     to_weight = product.view([-1]) if output_mask[1] else None
     to_bias = total.view([-1]) if output_mask[2] else None
     kind = statistics_dtype(input, weight)
-    return _rounded((input.dtype, kind, kind), (to_input, to_weight, to_bias))
+    return _cast_each((input.dtype, kind, kind), (to_input, to_weight, to_bias))
 
 
 # Losses
@@ -165,7 +164,7 @@ def nll_loss_forward(self, target, weight, reduction, ignore_index):
     if reduction not in (_MEAN, _SUM):
         return losses.to(self.dtype), aten.full([], 0.0, dtype=self.dtype)
     total = weights.sum()
-    return _rounded((self.dtype,) * 2, (losses.sum() / total if reduction == _MEAN else losses.sum(), total))
+    return _cast_each((self.dtype,) * 2, (losses.sum() / total if reduction == _MEAN else losses.sum(), total))
 
 
 @decomposition("nll_loss_backward")

@@ -1,6 +1,5 @@
 """Minimum cuts of a directed graph with capacities, by Dinic's method.
 
-
 In: vertices numbered from 0, and edges with integer capacities. Out: the vertices on the source's side of a minimum cut.
 
 Source: Y. Dinitz, "Algorithm for solution of a problem of maximum flow in networks with power estimation" (1970).

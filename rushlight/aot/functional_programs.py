@@ -1,6 +1,5 @@
 """functionalize: rewrite a function of tensors without in-place operators, as `torch.func` does.
 
-
 In: a function, and the arguments of a call. Out: the function's results, computed by operators that write to nothing; what the
 function wrote to its arguments is copied to them at the end. An outer capture sees these operators.
 """
@@ -28,7 +27,6 @@ _KINDS = ("mutations", "mutations_and_views")
 
 def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
     """Return a function that computes what `func` computes, by operators that write to nothing.
-
 
     Each call records `func`, which must not depend on the values of its tensors. Under `make_fx` the graph has these operators.
 

@@ -1,6 +1,5 @@
 """Functionalization: rewrite a graph that writes to memory into one that does not, except for write-backs at its end.
 
-
 Requires: an aten graph that passes `lint`, with fake values in `meta["val"]`, in which a write is a node whose first result
 is the written tensor. Fakes of tensors that share memory share a storage.
 
@@ -44,10 +43,8 @@ def functionalize(module: GraphModule) -> None:
 class _Functionalizer:
     """Walks the nodes in order and keeps, for each written storage, the node that holds its current contents.
 
-
     `current` maps a storage to the node with its root's contents, `version` counts its writes. `known` caches, for a node of
-    the
-    original graph, the node that has its value as of a version. `renewed` are nodes whose fake values were recomputed.
+    the original graph, the node that has its value as of a version. `renewed` are nodes whose fake values were recomputed.
     """
 
     def __init__(self, module: GraphModule, memory: WrittenMemory):
@@ -129,7 +126,7 @@ class _Functionalizer:
         target = node.args[0]
         args, kwargs = map_arg(node.args, self.value), map_arg(node.kwargs, self.value)
         if node.target is aten("copy_"):
-            self._set(target, self._copied(args[1], target))
+            self._set(target, self._emit_copy(args[1], target))
         elif node.target is aten("fill_.Scalar"):
             value = target.meta["val"]
             self._set(target, self._emit(aten("full"), list(value.shape), args[1], dtype=value.dtype))
@@ -202,7 +199,7 @@ class _Functionalizer:
         with ExcludeKeys(AUTOGRAD_BITS), self.fakes:
             return target(*map_arg(args, _fake), **map_arg(kwargs, _fake))
 
-    def _copied(self, source: Node, target: Node) -> Node:
+    def _emit_copy(self, source: Node, target: Node) -> Node:
         """Copy `source` in the target's shape and dtype."""
         value = target.meta["val"]
         if source.meta["val"].shape != value.shape:
@@ -229,12 +226,16 @@ class _Functionalizer:
         order = sorted(range(wanted.dim()), key=lambda dim: (-wanted.stride(dim), wanted.shape[dim] == 1, dim))
         moved = value.permute(order)
         if not moved.is_contiguous():
-            return self._permuted(order, node, lambda moved: self._emit(aten("clone"), moved, memory_format=contiguous_format))
+            return self._apply_permuted(
+                order, node, lambda moved: self._emit(aten("clone"), moved, memory_format=contiguous_format)
+            )
         if _has_odd_strides(value, wanted) and _has_odd_strides(moved):
-            return self._permuted(order, node, lambda moved: self._emit(aten("view"), moved, list(moved.meta["val"].shape)))
+            return self._apply_permuted(
+                order, node, lambda moved: self._emit(aten("view"), moved, list(moved.meta["val"].shape))
+            )
         return node
 
-    def _permuted(self, order: list[int], node: Node, make: Callable[[Node], Node]) -> Node:
+    def _apply_permuted(self, order: list[int], node: Node, make: Callable[[Node], Node]) -> Node:
         """Permute the dimensions of `node` to `order`, apply `make`, and permute them back."""
         if order == sorted(order):
             return make(node)
@@ -244,7 +245,6 @@ class _Functionalizer:
 
 def _has_odd_strides(value: Tensor, wanted: Tensor | None = None) -> bool:
     """Return whether dimensions of size 1 have other strides than in `wanted`, or than in a new tensor if that is None.
-
 
     The layout of an operator's result may depend on these strides. Only strides that are known are compared.
     """

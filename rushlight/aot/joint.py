@@ -1,6 +1,5 @@
 """The joint graph: a program and its backward, traced together through autograd on fake tensors.
 
-
 In: a GraphModule of library calls and its inputs: tensors, and ints if these are symbolic. Out: a GraphModule of
 aten operators over `primals_1..n` (inputs and parameters) and `tangents_1..k` (gradients of the outputs) that returns the
 outputs and the gradients of the primals. Stage: aot, before functionalization and partitioning.
@@ -79,11 +78,9 @@ def trace_joint(
     """Trace `module` and its backward for `inputs`; `attributes`, by name, are the tensors that it holds, which are primals,
     too.
 
-
     `module` may be a Python function, which holds none. `opened` says for each input what to leave symbolic: sizes and strides,
-    a
-    SymInt in place of an int, or None. `decompositions` are functions to trace in place of operators.
-    Raises Untraceable, with the reason, if a program has no joint graph; errors of the program itself pass through.
+    a SymInt in place of an int, or None. `decompositions` are functions to trace in place of operators. Raises Untraceable,
+    with the reason, if a program has no joint graph; errors of the program itself pass through.
     """
     tracer = _JointTracer(module, decompositions or {})
     return tracer.trace(inputs, attributes, opened or [None] * len(inputs))

@@ -1,6 +1,5 @@
 """Analyse which values of a captured graph share memory, and how to get from a tensor to its views and back.
 
-
 In: an aten graph whose nodes carry fake values in `meta["val"]`; fakes that share a storage share memory.
 Out: for each written storage its root (the node that owns the memory) and the path from the root to every other node.
 Stage: aot, before functionalization rewrites anything.
@@ -78,7 +77,6 @@ def owner_of(node: Node) -> Node:
 class WrittenMemory:
     """The storages that a graph writes to, before it is rewritten.
 
-
     `root` maps each storage to the node that owns it, `storage` maps nodes to their storages, and `source` maps views to their
     bases. `as_strided` addresses memory directly, so its base is the root; `start` is the offset of its first element from the
     root's first element.
@@ -143,7 +141,6 @@ class WrittenMemory:
 
 def anchor_views(module: GraphModule) -> None:
     """Make the owner of the memory the base of each `as_strided`, which counts from the start of the memory.
-
 
     Requires: a graph with fake values. Guarantees: the same results, even if a view's former base is computed with other
     strides.

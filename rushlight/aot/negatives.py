@@ -1,6 +1,5 @@
 """Compute lazy negatives: rewrite a graph so that no real tensor is a view with the negative bit.
 
-
 Requires: a functional aten graph with fake values. Guarantees: the same values; the memory of every real tensor holds its
 values, as generated code expects. Conjugates stay views: operators on complex numbers run one by one. If `as_strided` looks
 through a negative view, the graph is left unchanged, and `module.meta["keep_eager"]` says so.

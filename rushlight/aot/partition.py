@@ -1,6 +1,5 @@
 """Partitioning: split a joint graph into a forward graph, which also returns the values to save, and a backward graph.
 
-
 In: a functionalized joint graph. Out: two graphs of aten operators. `default_partition` saves every value that the backward
 reads; `min_cut_partition` saves the fewest bytes from which the backward can recompute the rest, by a minimum cut.
 Random values are always saved. Stage: aot, before the backend.
@@ -57,7 +56,6 @@ def default_partition(joint: Joint) -> Partition:
 
 def min_cut_partition(joint: Joint, memory_budget: float = 1.0) -> Partition:
     """Save the fewest bytes from which the backward can be computed without repeating expensive operators.
-
 
     With a `memory_budget` below 1, more is recomputed, the cheapest per byte first, until at most that share of these bytes is
     saved, or nothing more can be recomputed; at 0 everything possible is. ValueError for a budget outside of 0..1.
@@ -123,7 +121,7 @@ class JointValues:
 
     def _sizes_of_backward(self, kept: list[Node]) -> list[Node]:
         """Return the nodes of the symbols in the backward graph's sizes; nodes are made for symbols that have none."""
-        wanted = _needed([*kept, *self.tangents, *(node for node in self.gradients if isinstance(node, Node))], {*kept})
+        wanted = _find_ancestors([*kept, *self.tangents, *(node for node in self.gradients if isinstance(node, Node))], {*kept})
         symbols = dict.fromkeys(
             symbol for node in self.nodes if node in wanted for number in _numbers(node.meta.get("val"))
             for symbol in _symbols(number)
@@ -204,7 +202,7 @@ def ancestors(nodes: Iterable[Node]) -> set[Node]:
 
 def extract(module: GraphModule, name: str, inputs: list[Node], outputs: list, effects: Iterable[Node] = (),
             allowed: set[Node] | None = None) -> GraphModule:  # fmt: skip
-    """The part of a graph that calculates `outputs`, and has `effects`, from `inputs`.
+    """Return the part of a graph that calculates `outputs`, and has `effects`, from `inputs`.
 
     ValueError when it needs a placeholder that is not among the inputs.
     """
@@ -212,7 +210,7 @@ def extract(module: GraphModule, name: str, inputs: list[Node], outputs: list, e
     for node in inputs:
         made = copied[node] = graph.placeholder(node.name)
         made.meta = dict(node.meta)
-    wanted = _needed([*(node for node in outputs if isinstance(node, Node)), *effects], set(inputs))
+    wanted = _find_ancestors([*(node for node in outputs if isinstance(node, Node)), *effects], set(inputs))
     for node in module.graph.nodes:
         if node in wanted and node not in copied:
             if node.op == "placeholder":
@@ -224,7 +222,7 @@ def extract(module: GraphModule, name: str, inputs: list[Node], outputs: list, e
     return made
 
 
-def _needed(nodes: Iterable[Node], stop: set[Node]) -> set[Node]:
+def _find_ancestors(nodes: Iterable[Node], stop: set[Node]) -> set[Node]:
     found: set[Node] = set()
     stack = list(nodes)
     while stack:

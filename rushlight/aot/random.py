@@ -1,6 +1,5 @@
 """Rewrite a graph's random operators as functions of one seed, which the default generator draws at each call.
 
-
 In: a graph of aten operators with fake values in `meta["val"]`, before functionalization. Out: a graph with the same
 distributions: `_philox_seed` at its start, and pure operators of that seed, which fuse, and which a backward may recompute.
 Operators with a generator of their own, and those without a rule here (`randperm`, `poisson`, ...), still draw in eager.
@@ -84,12 +83,12 @@ class Draws:
         kind = kind or (float64 if like.dtype is float64 else float32)
         sizes, order = _memory_order(like)
         made = aten._philox_uniform(self.node.meta["val"], self._take(2 if kind is float64 else 1), sizes, dtype=kind)
-        return _placed(made, order)
+        return _undo_order(made, order)
 
     def bits(self, like: Tensor) -> Tensor:
         """Return integers in [0, 2**32) with the sizes of `like`."""
         sizes, order = _memory_order(like)
-        return _placed(aten._philox_bits(self.node.meta["val"], self._take(1), sizes), order)
+        return _undo_order(aten._philox_bits(self.node.meta["val"], self._take(1), sizes), order)
 
     def normal(self, like: Tensor) -> Tensor:
         """Return standard normal numbers, by Box and Muller's method."""
@@ -115,7 +114,7 @@ def _memory_order(like: Tensor) -> tuple[list, list[int] | None]:
     return [like.shape[dim] for dim in order], order
 
 
-def _placed(made: Tensor, order: list[int] | None) -> Tensor:
+def _undo_order(made: Tensor, order: list[int] | None) -> Tensor:
     return made if order is None else made.permute(sorted(range(len(order)), key=order.__getitem__))
 
 
@@ -152,10 +151,10 @@ def normal(draws: Draws, given: dict) -> object:
     tensor, mean, std = given["self"], given["mean"], given["std"]
     if not _floating(tensor) or not std >= 0:
         return NotImplemented
-    return tensor.copy_(_moved(draws.normal(tensor), mean, std))
+    return tensor.copy_(_scale_and_shift(draws.normal(tensor), mean, std))
 
 
-def _moved(number: Tensor, mean: float, std: float) -> Tensor:
+def _scale_and_shift(number: Tensor, mean: float, std: float) -> Tensor:
     number = number if std == 1 else number * std
     return number if mean == 0 else number + mean
 
@@ -165,7 +164,7 @@ def log_normal(draws: Draws, given: dict) -> object:
     tensor, mean, std = given["self"], given["mean"], given["std"]
     if not _floating(tensor) or not std > 0:
         return NotImplemented
-    return tensor.copy_(_moved(draws.normal(tensor), mean, std).exp())
+    return tensor.copy_(_scale_and_shift(draws.normal(tensor), mean, std).exp())
 
 
 @rule("exponential_")

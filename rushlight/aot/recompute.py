@@ -1,6 +1,5 @@
 """Choose what the backward recomputes and what is saved for it: a minimum cut over the bytes of values.
 
-
 In: the values of the forward that the backward depends on, in order, and those that it reads. Out: the values to save. A view
 is never saved: it is made again from its base. Stage: aot, for the partitioner.
 """

@@ -1,5 +1,4 @@
-"""How a compiled program's results are made from what its graph computes and from its inputs.
-
+"""Plan how a compiled program's results are made from the graph's outputs and the program's inputs.
 
 In: the fake results of a traced program, and the fakes of its inputs (the primals). Out: which results the graph has to
 compute, and which are views of what. A view has the history and the version counter of its base, as in eager, so it is made
@@ -86,8 +85,8 @@ def _make(result: Result, computed: Sequence[Tensor | int], primals: Sequence[Te
     if result.is_whole:
         return base
     impl = base._impl
-    size, stride = _known(result.size, computed), _known(result.stride, computed)
-    offset = impl.storage_offset + _known((result.offset,), computed)[0]
+    size, stride = _fill_in_computed(result.size, computed), _fill_in_computed(result.stride, computed)
+    offset = impl.storage_offset + _fill_in_computed((result.offset,), computed)[0]
     if not result.requires_grad:
         made = impl.alias(size, stride, offset)
         made.key_set ^= result.turned
@@ -96,7 +95,7 @@ def _make(result: Result, computed: Sequence[Tensor | int], primals: Sequence[Te
         return turned_over(aten.as_strided(base, size, stride, offset), result.turned)
 
 
-def _known(numbers: tuple, computed: Sequence[Tensor | int]) -> tuple:
+def _fill_in_computed(numbers: tuple, computed: Sequence[Tensor | int]) -> tuple:
     return tuple([computed[number.position] if type(number) is Computed else number for number in numbers])
 
 

@@ -1,6 +1,5 @@
 """Choose the memory format of images that are saved for the backward.
 
-
 In: a forward and a backward graph of fixed sizes. Out: the same graphs, with the results of convolutions saved channels-last.
 Graphs are row-major otherwise, as eager's values are; a backend whose convolutions read and write channels-last then needs no
 conversions. Stage: aot, between the partitioner and such a backend.
@@ -117,7 +116,6 @@ def _argument(node: Node, name: str) -> object:
 
 def _values_after(backward: GraphModule, given: Mapping[Node, Tensor]) -> dict[Node, object]:
     """Compute the fake values of a backward's nodes after some placeholders got others.
-
 
     Return nothing if an operator rejects them, or if they would change the strides of a gradient that was not row-major.
     """

@@ -1,6 +1,5 @@
 """Analyse what each tangent of a backward graph is used for, so that a program's results can be differentiated one by one.
 
-
 In: a partition. Out: for each gradient, the tangents that it depends on; for each tangent, the saved values that its gradients
 are computed from, and the tangents that it meets in an operation which reads a saved value. In eager such tangents share a
 node, whose saved values the first backward frees. Also the backward graph of some tangents alone, which reads nothing that
@@ -28,7 +27,7 @@ Numbers = frozenset[int]
 
 @dataclass(frozen=True)
 class Tangents:
-    """What `follow_tangents` finds. `reached` has for each gradient the tangents that it depends on. `read` has for each
+    """The result of `follow_tangents`. `reached` has for each gradient the tangents that it depends on. `read` has for each
     tangent the saved values that are read, `met` the tangents that it meets, including itself."""
 
     reached: list[Numbers]
@@ -66,7 +65,6 @@ class BackwardPart:
 
 def backward_of(partition: Partition, arrived: Numbers) -> BackwardPart:
     """Extract the backward graph of these tangents alone.
-
 
     Values that depend only on other tangents are not computed, as in eager; zeros replace them where they are added to computed
     values. Multiplying with tangents of zeros would be wrong: the other factor may be infinite.

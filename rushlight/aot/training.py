@@ -1,6 +1,5 @@
 """Run a partitioned program: the forward graph, and a node of the tape that runs the backward graph.
 
-
 In: the callables that a backend made of the two graphs. Out: a callable over real tensors whose results have the same history
 as in eager: gradients, hooks, versions of saved tensors, errors of a second backward. Stage: aot, at run time.
 """
@@ -126,10 +125,8 @@ def _strides_like(impl: TensorImpl) -> tuple[int, ...]:
 class CompiledTraining:
     """Runs the compiled forward; its results have a `CompiledFunctionBackward` in their history.
 
-
     `part` makes the backward of some tangents alone, when it is needed. `program` is the program as captured: it runs for
-    gradients
-    that are to be differentiated again, and `say` is called once to tell that.
+    gradients that are to be differentiated again, and `say` is called once to tell that.
     """
 
     def __init__(
@@ -172,10 +169,8 @@ class CompiledTraining:
 class CompiledFunctionBackward(Node):
     """The node of one run of a compiled program: it computes the gradients of all inputs from those of all outputs at once.
 
-
     If results are differentiated one after the other, it runs several times. `arrived` are the indices of the tangents of the
-    last
-    run, `spent` those whose saved values have been freed. A saved value that no other tangent reads is then None.
+    last run, `spent` those whose saved values have been freed. A saved value that no other tangent reads is then None.
     """
 
     def __init__(self, owner: CompiledTraining, primals: tuple[Tensor | int, ...]):

@@ -31,7 +31,7 @@ def _edge(value: Tensor | GradientEdge) -> Edge:
 
 
 def _metadata_of(value: Tensor | GradientEdge) -> tuple:
-    """Sizes, dtype and device that a gradient of this value has."""
+    """Return sizes, dtype and device that a gradient of this value has."""
     if isinstance(value, Tensor):
         impl = value._impl
         return impl.sizes, impl.dtype, impl.device
@@ -133,7 +133,7 @@ def grad(
     if is_grads_batched:
         _check_rows(outputs, _as_tuple(grad_outputs))
         rest = (create_graph, only_inputs, allow_unused, False, materialize_grads)
-        return _batched(outputs, inputs, _as_tuple(grad_outputs), retain_graph, *rest)
+        return _grad_of_rows(outputs, inputs, _as_tuple(grad_outputs), retain_graph, *rest)
     if not inputs:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     if materialize_grads and allow_unused is False:
@@ -176,9 +176,9 @@ def _check_rows(outputs: tuple, grads: tuple) -> None:
             )
 
 
-def _batched(outputs: tuple, inputs: tuple, grads: tuple, retain_graph: bool | None, create_graph: bool,
+def _grad_of_rows(outputs: tuple, inputs: tuple, grads: tuple, retain_graph: bool | None, create_graph: bool,
              *rest: object) -> tuple[Tensor | None, ...]:  # fmt: skip
-    """`grad` for each row of the gradients, stacked."""
+    """Return `grad` for each row of the gradients, stacked."""
     return gradients_of_rows(
         lambda *parts: grad(*parts, retain_graph, create_graph, *rest), outputs, inputs, grads
     )

@@ -37,8 +37,8 @@ def gradients_of_values(
 
 
 def _as_value_gradient(start: Tensor, output: Tensor) -> Tensor:
-    """The output's gradient as a gradient of its value: levels of the output become plain dimensions, further levels stay
-    batched."""
+    """Return the output's gradient as a gradient of its value: levels of the output become plain dimensions, further levels
+    stay batched."""
     shown = levels_of(output)
     every = all_levels(start, output)
     value = spread(start, every, batch_sizes(every, start, output))
@@ -50,7 +50,7 @@ def _as_value_gradient(start: Tensor, output: Tensor) -> Tensor:
 
 
 def _as_batched_gradient(gradient: Tensor, shown: Levels) -> Tensor:
-    """The gradient of a value, batched again over the levels `shown`."""
+    """Return the gradient of a value, batched again over the levels `shown`."""
     hidden, value = levels_of(gradient), value_of(gradient)
     every = tuple(sorted((*hidden, *shown)))
     order = [(*hidden, *shown).index(level) for level in every]

@@ -50,10 +50,10 @@ def apply_batched(function: type, args: tuple) -> Any:
     try:
         if not has_rule:
             examples = (tree_unflatten(_example(shown, mapped, index), form) for index in range(level.size))
-            return _stacked([function.apply(*example) for example in examples], level)
+            return _stack_examples([function.apply(*example) for example in examples], level)
         in_dims = tree_unflatten([0 if is_mapped else None for is_mapped in mapped], form)
         info = VmapInfo(level.size, level.randomness)
-        output, out_dims = _checked(function, function.vmap(info, in_dims, *tree_unflatten(shown, form)))
+        output, out_dims = _check_vmap_result(function, function.vmap(info, in_dims, *tree_unflatten(shown, form)))
     finally:
         state.batch_levels = before
     return _add_level(function, output, out_dims, level)
@@ -72,15 +72,15 @@ def _example(args: list, mapped: list[bool], index: int) -> list:
     return [aten.select.int(v, 0, index) if is_mapped else v for v, is_mapped in zip(args, mapped, strict=True)]
 
 
-def _stacked(results: list, level: Level) -> Any:
+def _stack_examples(results: list, level: Level) -> Any:
     if not results:
         raise RuntimeError("vmap: a Function with generate_vmap_rule=True runs example by example, and there are none")
     if isinstance(results[0], tuple):
-        return tuple(_stacked(list(column), level) for column in zip(*results, strict=True))
+        return tuple(_stack_examples(list(column), level) for column in zip(*results, strict=True))
     return add_batch_dim(aten.stack.default(results, 0), 0, level) if isinstance(results[0], Tensor) else results[0]
 
 
-def _checked(function: type, result: Any) -> tuple:
+def _check_vmap_result(function: type, result: Any) -> tuple:
     if not isinstance(result, tuple) or len(result) != 2:
         raise RuntimeError(
             f"Expected the vmap staticmethod of {function.__name__} to have two returns, an output and out_dims with pytree "
@@ -90,7 +90,8 @@ def _checked(function: type, result: Any) -> tuple:
 
 
 def _add_level(function: type, output: Any, dims: Any, level: Level) -> Any:
-    """The output batched over the level. `dims` is the batch dimension: one number for all outputs, or their structure."""
+    """Return the output batched over the level. `dims` is the batch dimension: one number for all outputs, or their
+    structure."""
     if isinstance(output, tuple | list):
         places = dims if isinstance(dims, tuple | list) else (dims,) * len(output)
         if len(places) != len(output):

@@ -66,7 +66,7 @@ def _make_kernel(op: OpOverload, below: int) -> Callable:
 
 
 def _tangents(value: object, level: Level) -> object:
-    """The tangents of an argument's tensors: a tensor, a list, or None."""
+    """Return the tangents of an argument's tensors: a tensor, a list, or None."""
     if isinstance(value, Tensor):
         return tangent_of(value, level)
     if isinstance(value, list | tuple) and any(isinstance(item, Tensor) for item in value):
@@ -110,7 +110,8 @@ def _calculate(
 
 
 def _view(op: OpOverload, level: Level, result: object, stack: list, tangents: list) -> object:
-    """The result and tangent of an operator that may return a view. A view's tangent is part of its base's; a copy has its own.
+    """Return the result and tangent of an operator that may return a view. A view's tangent is part of its base's; a copy has
+    its own.
     """
     copies = [output for output in _outputs(result) if isinstance(output, Tensor) and output._impl.view is None]
     if copies and not any(output is value for output in copies for value in stack):
@@ -144,7 +145,7 @@ def _rule(op: OpOverload) -> Callable | None:
 
 
 def _linear(op: OpOverload, stack: list, tangents: list, result: object) -> list:
-    """The operator applied to the tangents, with zeros for missing ones."""
+    """Return the operator applied to the tangents, with zeros for missing ones."""
     given = [
         value if argument.name in _SELECTORS else 0 if _is_summand(argument, value) else _in_place_of(value, tangent)
         for argument, value, tangent in zip(op._schema.arguments, stack, tangents, strict=True)
@@ -155,7 +156,7 @@ def _linear(op: OpOverload, stack: list, tangents: list, result: object) -> list
 
 
 def _is_summand(argument: Argument, value: object) -> bool:
-    """Whether an argument is a constant added to the result, as a value or a summand. Its tangent is zero."""
+    """Return whether an argument is a constant added to the result, as a value or a summand. Its tangent is zero."""
     return argument.name == "value" or argument.type.base == "Tensor" and isinstance(value, bool | int | float | complex)
 
 
@@ -173,7 +174,7 @@ def _like(tangent: Tensor, output: Tensor) -> Tensor:
 
 
 def _product(op: OpOverload, stack: list, tangents: list, result: Tensor) -> list:
-    """The product rule. A bias adds its own tangent."""
+    """Return the product rule. A bias adds its own tangent."""
     total = None
     for place in _PRODUCTS[op.name.removeprefix("aten::")]:
         if tangents[place] is None:
@@ -220,7 +221,8 @@ def _elementwise(op: OpOverload, stack: list, tangents: list, result: Tensor) ->
 
 
 def _parameter_value(name: str, named: dict, spread: Tensor, result: Tensor) -> object:
-    """The value of a formula's parameter, as if the input had the result's sizes, so that nothing is summed over broadcasting.
+    """Return the value of a formula's parameter, as if the input had the result's sizes, so that nothing is summed over
+    broadcasting.
     """
     if name == "grad":
         return spread

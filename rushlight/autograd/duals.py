@@ -86,7 +86,7 @@ def _has_tangents(tensor: Tensor) -> bool:
 
 
 def _with_layout_of(whole: Tensor, base: TensorImpl, level: Level) -> Tensor:
-    """The tangent of a base with the base's strides, starting at its storage's start."""
+    """Return the tangent of a base with the base's strides, starting at its storage's start."""
     if tuple(whole.stride()) != tuple(base.strides) or whole.storage_offset():
         level.tangents[base] = whole = whole.new_empty_strided(base.sizes, base.strides).copy_(whole)
     return whole

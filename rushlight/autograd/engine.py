@@ -175,7 +175,7 @@ def _run_tensor_hooks(node: Node, grads: list[Tensor | None]) -> None:
             if grads[index] is not None:
                 changed = hook(grads[index])
                 if changed is not None:
-                    grads[index] = _checked(hook, changed, grads[index])
+                    grads[index] = _check_hook_result(hook, changed, grads[index])
     for index, reference in node.hooks.retain.items():
         impl, grad = reference(), grads[index]
         if impl is not None and grad is not None:
@@ -183,7 +183,7 @@ def _run_tensor_hooks(node: Node, grads: list[Tensor | None]) -> None:
             meta.grad = grad.clone() if meta.grad is None else meta.grad + grad
 
 
-def _checked(hook: Callable, changed: object, grad: Tensor) -> Tensor:
+def _check_hook_result(hook: Callable, changed: object, grad: Tensor) -> Tensor:
     name = getattr(hook, "__name__", type(hook).__name__)
     if not isinstance(changed, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(changed).__name__}' (hook '{name}')")
@@ -221,7 +221,7 @@ def _as_tuple(changed: object) -> tuple:
 
 
 def _validate(grad: Tensor, info: OutputInfo, node: Node) -> Tensor:
-    """`grad` summed to the shape and cast to the dtype of the value it belongs to."""
+    """Return `grad` summed to the shape and cast to the dtype of the value it belongs to."""
     sizes, kind, _ = info
     have = grad._impl.sizes
     if len(have) != len(sizes) or have != sizes:  # compare lengths first: comparing symbolic sizes may add a guard

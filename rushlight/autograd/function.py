@@ -194,7 +194,7 @@ class Function:
 
     @classmethod
     def _run(cls, args: tuple) -> tuple:
-        """The result of `apply`, and the ctx. At active forward-mode levels, `jvp` computes the tangents."""
+        """Return the result of `apply`, and the ctx. At active forward-mode levels, `jvp` computes the tangents."""
         if state.dual_levels:
             level, rest = state.dual_levels[-1], state.dual_levels[:-1]
             with Running(rest):
@@ -244,7 +244,7 @@ class Function:
 
     @classmethod
     def _positional_args(cls, args: tuple, kwargs: dict) -> tuple:
-        """All arguments by position, the order in which `backward` returns gradients."""
+        """Return all arguments by position, the order in which `backward` returns gradients."""
         signature = inspect.signature(cls.forward)
         if cls.setup_context is None:
             return signature.bind(None, *args, **kwargs).args[1:]
@@ -254,7 +254,7 @@ class Function:
 
     @classmethod
     def _parameters(cls) -> int:
-        """The number of positional arguments of a `forward` with a separate `setup_context`; 0 for any other."""
+        """Return the number of positional arguments of a `forward` with a separate `setup_context`; 0 for any other."""
         code = getattr(cls.forward, "__code__", None)
         return 0 if cls.setup_context is None or code is None else code.co_argcount
 

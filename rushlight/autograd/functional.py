@@ -35,9 +35,9 @@ def vjp(
     with enable_grad():
         points, outputs, alone, single = _run(func, inputs, "vjp", create_graph, strict)
         vector = _vector(v, outputs, "user-provided function returns", "vjp")
-    with set_grad_enabled(_recorded(create_graph)):
+    with set_grad_enabled(_must_record(create_graph)):
         found = _grad(outputs, points, vector, create_graph)
-    result = _filled(found, points, strict, create_graph, "vjp")
+    result = _fill_missing_gradients(found, points, strict, create_graph, "vjp")
     return _pack_results(outputs, single, create_graph), _pack_results(result, alone, create_graph)
 
 
@@ -56,11 +56,11 @@ def jvp(
         reached = _grad(outputs, points, dummies, True)
         if strict:
             _check_reached(reached, "jvp")
-    with set_grad_enabled(_recorded(create_graph)):
+    with set_grad_enabled(_must_record(create_graph)):
         pairs = [(value, start) for value, start in zip(reached, vector, strict=True) if _is_recorded(value)]
         values, starts = tuple(value for value, _ in pairs), tuple(start for _, start in pairs)
         found = _grad(values, dummies, starts, create_graph) if pairs else (None,) * len(dummies)
-    result = _filled(found, dummies, strict, create_graph, "jvp")
+    result = _fill_missing_gradients(found, dummies, strict, create_graph, "jvp")
     return _pack_results(outputs, single, create_graph), _pack_results(result, single, create_graph)
 
 
@@ -134,7 +134,7 @@ def hessian(
         _, output = _outputs(func, points, "hessian", strict)
         _check_scalar(output, "hessian")
         found = _grad(output, points, (None,), True)
-        return _filled(found, points, strict, True, "hessian")
+        return _fill_missing_gradients(found, points, strict, True, "hessian")
 
     result = _jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy, "hessian")
     return result[0] if alone else result
@@ -149,12 +149,12 @@ def vhp(
         points, outputs, alone, _ = _run(func, inputs, "vhp", create_graph, strict)
         vector = _vector(v, points, "input to the user-provided function is", "vhp")
         _check_scalar(outputs, "vhp")
-        gradient = _filled(_grad(outputs, points, (None,), True), points, strict, True, "vhp")
-    with set_grad_enabled(_recorded(create_graph)):
+        gradient = _fill_missing_gradients(_grad(outputs, points, (None,), True), points, strict, True, "vhp")
+    with set_grad_enabled(_must_record(create_graph)):
         pairs = [(value, start) for value, start in zip(gradient, vector, strict=True) if _is_recorded(value)]
         values, starts = tuple(value for value, _ in pairs), tuple(start for _, start in pairs)
         found = _grad(values, points, starts, create_graph) if pairs else (None,) * len(points)
-    result = _filled(found, points, strict, create_graph, "vhp")
+    result = _fill_missing_gradients(found, points, strict, create_graph, "vhp")
     return _pack_results(outputs, True, create_graph), _pack_results(result, alone, create_graph)
 
 
@@ -170,16 +170,16 @@ def hvp(
         points, outputs, alone, _ = _run(func, inputs, "hvp", create_graph, strict)
         vector = _vector(v, points, "input to the user-provided function is", "hvp")
         _check_scalar(outputs, "hvp")
-        gradient = _filled(_grad(outputs, points, (None,), True), points, strict, True, "hvp")
+        gradient = _fill_missing_gradients(_grad(outputs, points, (None,), True), points, strict, True, "hvp")
         dummies = tuple(aten.zeros_like(value).requires_grad_() for value in gradient)
         recorded = [(value, dummy) for value, dummy in zip(gradient, dummies, strict=True) if _is_recorded(value)]
         values, starts = tuple(value for value, _ in recorded), tuple(dummy for _, dummy in recorded)
         double = _grad(values, points, starts, True) if recorded else (None,) * len(points)
-    with set_grad_enabled(_recorded(create_graph)):
+    with set_grad_enabled(_must_record(create_graph)):
         pairs = [(value, start) for value, start in zip(double, vector, strict=True) if _is_recorded(value)]
         values, starts = tuple(value for value, _ in pairs), tuple(start for _, start in pairs)
         found = _grad(values, dummies, starts, create_graph) if pairs else (None,) * len(dummies)
-    result = _filled(found, points, strict, create_graph, "hvp")
+    result = _fill_missing_gradients(found, points, strict, create_graph, "hvp")
     return _pack_results(outputs, True, create_graph), _pack_results(result, alone, create_graph)
 
 
@@ -240,7 +240,7 @@ def _vector(v: Tensors | None, like: tuple[Tensor, ...], owner: str, name: str) 
 
 
 def _grad(outputs: tuple, points: tuple, starts: tuple, create_graph: bool, keep: bool = False) -> tuple:
-    """The gradients; None for a leaf that no output depends on."""
+    """Return the gradients; None for a leaf that no output depends on."""
     pairs = [(output, start) for output, start in zip(outputs, starts, strict=True) if output.requires_grad]
     if not pairs:
         return (None,) * len(points)
@@ -248,8 +248,8 @@ def _grad(outputs: tuple, points: tuple, starts: tuple, create_graph: bool, keep
     return grad(chosen, points, vectors, create_graph or keep or None, create_graph, allow_unused=True)
 
 
-def _filled(found: tuple, like: tuple, strict: bool, create_graph: bool, name: str) -> tuple[Tensor, ...]:
-    """The gradients with missing ones replaced by zeros; RuntimeError instead in strict mode."""
+def _fill_missing_gradients(found: tuple, like: tuple, strict: bool, create_graph: bool, name: str) -> tuple[Tensor, ...]:
+    """Return the gradients with missing ones replaced by zeros; RuntimeError instead in strict mode."""
     if strict:
         _check_reached(found, name)
         for number, value in enumerate(found):
@@ -301,7 +301,7 @@ def _is_recorded(value: Tensor | None) -> bool:
     return value is not None and value.requires_grad
 
 
-def _recorded(create_graph: bool) -> bool:
+def _must_record(create_graph: bool) -> bool:
     return create_graph or state.grad_enabled
 
 

@@ -151,7 +151,7 @@ class _Check:
         return _outputs(self.function, self.inputs)
 
     def _outputs_with(self, index: int, value: Tensor) -> list[Tensor]:
-        """The outputs with one input replaced by another tensor."""
+        """Return the outputs with one input replaced by another tensor."""
         return _outputs(self.function, [value if place == index else each for place, each in enumerate(self.inputs)])
 
     def _compare(self, wanted: np.ndarray, found: np.ndarray, position: int, index: int, kind: str) -> None:
@@ -302,7 +302,7 @@ def gradgradcheck(
 
     def first_order(*values: object) -> tuple[Tensor, ...]:
         points, gradients = values[: len(given)], values[len(given) :]
-        points = tuple(_recorded(value, like) for value, like in zip(points, given, strict=True))
+        points = tuple(_require_grad_if_checked(value, like) for value, like in zip(points, given, strict=True))
         checked = [value for value, like in zip(points, given, strict=True) if _is_checked(like)]
         results = [value for value in _outputs(func, points) if value.requires_grad]
         found = grad(results, checked, gradients, create_graph=True, allow_unused=True)
@@ -315,8 +315,8 @@ def gradgradcheck(
     )  # fmt: skip
 
 
-def _recorded(value: object, like: object) -> object:
-    """An input recorded by the outer order, even where a dual tensor stands for it."""
+def _require_grad_if_checked(value: object, like: object) -> object:
+    """Return an input recorded by the outer order, even where a dual tensor stands for it."""
     return value.requires_grad_() if _is_checked(like) and not value.requires_grad else value
 
 

@@ -37,7 +37,7 @@ def directions(tensor: Tensor) -> Iterator[np.ndarray]:
 
 
 def _memory_of(tensor: Tensor, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The memory of a tensor, and the change of that memory that changes the tensor's value by `change`."""
+    """Return the memory of a tensor, and the change of that memory that changes the tensor's value by `change`."""
     bits = lazy_bits(tensor)
     signed = -change if bits & NEGATIVE else change
     return turned_over(tensor.detach(), bits)._impl.array, signed.conjugate() if bits & CONJUGATE else signed

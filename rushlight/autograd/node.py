@@ -148,7 +148,7 @@ _C.configure(accumulate_type=AccumulateGrad)
 
 
 def _copy_like(grad: Tensor, variable: TensorImpl) -> Tensor:
-    """A copy of `grad` with the variable's strides, so that optimizers read both in memory order."""
+    """Return a copy of `grad` with the variable's strides, so that optimizers read both in memory order."""
     if grad._impl.strides == variable.strides:
         return grad.clone()
     if not is_non_overlapping_and_dense(variable.sizes, variable.strides):

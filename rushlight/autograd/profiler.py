@@ -81,7 +81,7 @@ class profile:  # noqa: N801  (torch's name)
             self.function_events = _util.events_of([self._active], self._origin)
             self._active = None
 
-    def _finished(self) -> Any:
+    def _finished_events(self) -> Any:
         if self.function_events is None:
             raise RuntimeError("Profiler didn't finish running")
         return self.function_events
@@ -90,30 +90,30 @@ class profile:  # noqa: N801  (torch's name)
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> Any:
         """The events added up by name; RuntimeError before the end."""
-        return self._finished().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+        return self._finished_events().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def total_average(self) -> Any:
         """All events added up; RuntimeError before the end."""
-        return self._finished().total_average()
+        return self._finished_events().total_average()
 
     def table(self, *args: Any, **kwargs: Any) -> str:
         """The events as text, as `EventList.table` makes it; RuntimeError before the end."""
-        return self._finished().table(*args, **kwargs)
+        return self._finished_events().table(*args, **kwargs)
 
     @property
     def self_cpu_time_total(self) -> float:
         """The microseconds of all events; RuntimeError before the end."""
-        return self._finished().self_cpu_time_total
+        return self._finished_events().self_cpu_time_total
 
     def export_chrome_trace(self, path: str | os.PathLike) -> None:
         """Write the events as JSON that chrome://tracing and Perfetto show; RuntimeError before the end."""
-        self._finished().export_chrome_trace(path)
+        self._finished_events().export_chrome_trace(path)
 
     def export_stacks(self, path: str | os.PathLike, metric: str = "self_cpu_time_total") -> None:
         """Write each event's stack with its microseconds; RuntimeError before the end and without `with_stack`."""
         if not self._wish[2]:
             raise RuntimeError("export_stacks() requires with_stack=True")
-        self._finished().export_stacks(path, metric)
+        self._finished_events().export_stacks(path, metric)
 
     def __repr__(self) -> str:
         return "<unfinished torch.autograd.profile>" if self.function_events is None else str(self.function_events)
@@ -122,7 +122,7 @@ class profile:  # noqa: N801  (torch's name)
 
 
 def _is_profiler_enabled() -> bool:
-    """Whether a profiler records this thread."""
+    """Return whether a profiler records this thread."""
     return state.recording is not None
 
 

@@ -142,7 +142,7 @@ class Recording:
 
 
 def _stack() -> list[str]:
-    """The program's own frames, innermost first."""
+    """Return the program's own frames, innermost first."""
     frames = traceback.StackSummary.extract(traceback.walk_stack(sys._getframe(2)), lookup_lines=False)
     return [f"{each.filename}({each.lineno}): {each.name}" for each in frames if not each.filename.startswith(_PACKAGE)]
 

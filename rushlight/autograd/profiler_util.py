@@ -284,7 +284,7 @@ def _share(part: float, whole: float) -> str:
 
 
 def _columns(events: EventList, memory: bool, flops: bool, show: Callable[[float], str]) -> dict[str, Callable[[Any], str]]:
-    """The value of each column for an event."""
+    """Return the value of each column for an event."""
     whole = events.self_cpu_time_total
     columns: dict[str, Callable[[Any], str]] = {
         "Name": lambda event: event.key, "Self CPU %": lambda event: _share(event.self_cpu_time_total, whole),
@@ -310,7 +310,7 @@ def _columns(events: EventList, memory: bool, flops: bool, show: Callable[[float
 def _drawn(
     rows: list, columns: dict[str, Callable], limits: dict[str, int | None], header: str | None, total: float
 ) -> str:
-    cells = [[_shortened(show(row), limits.get(name)) for name, show in columns.items()] for row in rows]
+    cells = [[_shorten(show(row), limits.get(name)) for name, show in columns.items()] for row in rows]
     widths = [
         max([len(name), *(len(line[place]) for line in cells), 10 if name != "Name" else 0]) + 2
         for place, name in enumerate(columns)
@@ -325,5 +325,5 @@ def _drawn(
     return "\n".join(lines) + "\n"
 
 
-def _shortened(text: str, limit: int | None) -> str:
+def _shorten(text: str, limit: int | None) -> str:
     return text if limit is None or len(text) <= limit else text[: limit - 3] + "..."

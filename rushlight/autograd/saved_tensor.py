@@ -121,14 +121,14 @@ class SavedTensor(_C.SavedTensorBase):
 
 
 def _producer(owner: Node, output_nr: int) -> Edge:
-    """The edge of a node's output. If the output was written to a view, the edge is that of the base's node."""
+    """Return the edge of a node's output. If the output was written to a view, the edge is that of the base's node."""
     written_view = getattr(owner, "written_views", {}).get(output_nr)
     seen = None if written_view is None else written_view()
     return (owner, output_nr) if seen is None else (seen, 0)
 
 
 def _alias(tensor: Tensor) -> Tensor:
-    """The same value without history, as a new object. Modes that know tensors by their impl are told of it."""
+    """Return the same value without history, as a new object. Modes that know tensors by their impl are told of it."""
     if state.modes:
         return namespaces.aten.detach.default(tensor)
     impl = tensor._impl

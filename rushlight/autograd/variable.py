@@ -105,7 +105,7 @@ def _inplace_kernel(op: OpOverload, recipe: Recipe | None, lower: Callable) -> C
 
 
 def _records(recipe: Recipe, stack: list) -> bool:
-    """Whether a differentiable input requires grad although no gradient may reach it (a view made without recording)."""
+    """Return whether a differentiable input requires grad although no gradient may reach it (a view made without recording)."""
     return any(_any_requires_grad(stack[position] for position in positions) for positions in recipe.inputs)
 
 

@@ -31,7 +31,7 @@ from rushlight.export.unlifted import flatten_inputs
 
 _ROOT = "data/aotinductor/model/"
 _NAME = "model"
-_MAX_BYTES = 1 << 36  # limits the bytes that a package unpacks to
+_MAX_BYTES = 1 << 36  # limit on the bytes that a package unpacks to
 
 
 def aoti_compile_and_package(
@@ -59,7 +59,7 @@ def aoti_compile_and_package(
         try:
             with zipfile.ZipFile(partial, "w") as archive:
                 archive.writestr("archive_format", "pt2")
-                archive.writestr(f"{_ROOT}{_NAME}.json", json.dumps(_described(exported_program)))
+                archive.writestr(f"{_ROOT}{_NAME}.json", json.dumps(_calling_convention(exported_program)))
                 for file in files:
                     archive.write(file, f"{_ROOT}{file.name}")
             os.replace(partial, path)
@@ -68,7 +68,7 @@ def aoti_compile_and_package(
     return str(path)
 
 
-def _described(program: ExportedProgram) -> dict[str, Any]:
+def _calling_convention(program: ExportedProgram) -> dict[str, Any]:
     nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     inputs: list[Any] = []
     for spec in program.graph_signature.input_specs:
@@ -103,7 +103,7 @@ class AOTICompiledModel:
 
 
 def aoti_load_package(path: str | os.PathLike) -> AOTICompiledModel:
-    """The callable in a `.pt2` file that `aoti_compile_and_package` wrote here.
+    """Return the callable in a `.pt2` file that `aoti_compile_and_package` wrote here.
 
     It runs machine code from the file. FileNotFoundError and RuntimeError where the file is missing, is no such package, or was
     built for another kind of machine.

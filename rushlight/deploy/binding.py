@@ -85,25 +85,25 @@ class Model:
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
-            self._function("destroy", None)(self._handle)
+            self._bind_function("destroy", None)(self._handle)
             self._handle = None
 
-    def _function(self, name: str, result: Any = ctypes.c_int) -> Any:
+    def _bind_function(self, name: str, result: Any = ctypes.c_int) -> Any:
         found = getattr(self._library, f"{self._name}_{name}")
         found.restype = result
         return found
 
     def _call(self, name: str, *arguments: Any) -> int:
-        return self._function(name)(*arguments)
+        return self._bind_function(name)(*arguments)
 
     def _check(self, status: int) -> None:
         if status:
-            raise ModelError(self._function("error", ctypes.c_char_p)(self._handle).decode(errors="replace"))
+            raise ModelError(self._bind_function("error", ctypes.c_char_p)(self._handle).decode(errors="replace"))
 
     def _read_methods(self) -> dict[str, tuple[int, _Method]]:
         found = {}
-        for index in range(self._function("method_count", ctypes.c_size_t)()):
-            method = self._function("method_at", ctypes.POINTER(_Method))(ctypes.c_size_t(index)).contents
+        for index in range(self._bind_function("method_count", ctypes.c_size_t)()):
+            method = self._bind_function("method_at", ctypes.POINTER(_Method))(ctypes.c_size_t(index)).contents
             found[method.name.decode()] = (index, method)
         return found
 
@@ -121,7 +121,7 @@ class Model:
         return "\n".join([f"<model {self._name}>", *map(self.signature, self._methods)])
 
     def signature(self, method: str) -> str:
-        """A method's inputs and outputs: `forward(x: float32[n, 3]) -> result: float32[n, 2]`."""
+        """Return a method's inputs and outputs: `forward(x: float32[n, 3]) -> result: float32[n, 2]`."""
         found = self._methods[method][1]
         inputs = ", ".join(found.inputs[place].text.decode() for place in range(found.input_count))
         outputs = ", ".join(found.outputs[place].text.decode() for place in range(found.output_count))
@@ -149,7 +149,7 @@ class Model:
 
     def seed(self, seed: int) -> None:
         """Seed the random numbers."""
-        self._function("seed", None)(self._handle, ctypes.c_uint64(seed))
+        self._bind_function("seed", None)(self._handle, ctypes.c_uint64(seed))
 
     def _run(self, name: str, values: Sequence[Any]) -> Any:
         index, method = self._methods[name]
@@ -158,14 +158,14 @@ class Model:
         kept: list[Any] = []
         inputs, outputs = (_Value * max(len(values), 1))(), (_Value * max(method.output_count, 1))()
         for place, value in enumerate(values):
-            inputs[place] = _value(value, kept)
+            inputs[place] = _python_to_value(value, kept)
         counts = ctypes.c_size_t(len(values)), ctypes.c_size_t(method.output_count)
         self._check(self._call("run", self._handle, ctypes.c_size_t(index), inputs, counts[0], outputs, counts[1]))
-        results = [_found(outputs[place]) for place in range(method.output_count)]
+        results = [_value_to_python(outputs[place]) for place in range(method.output_count)]
         return results[0] if len(results) == 1 else tuple(results)
 
 
-def _value(given: Any, kept: list[Any]) -> _Value:
+def _python_to_value(given: Any, kept: list[Any]) -> _Value:
     made = _Value()
     if given is None:
         made.kind = _NONE
@@ -187,14 +187,14 @@ def _value(given: Any, kept: list[Any]) -> _Value:
         held = (_Value * max(len(items), 1))()
         kept.append(held)
         for place, item in enumerate(items):
-            held[place] = _value(item, kept)
+            held[place] = _python_to_value(item, kept)
         made.as_.list.items, made.as_.list.count = ctypes.addressof(held), len(items)
     else:
-        made.kind, made.as_.tensor = _TENSOR, _tensor(np.asarray(given), kept)
+        made.kind, made.as_.tensor = _TENSOR, _array_to_tensor(np.asarray(given), kept)
     return made
 
 
-def _tensor(array: np.ndarray, kept: list[Any]) -> _Tensor:
+def _array_to_tensor(array: np.ndarray, kept: list[Any]) -> _Tensor:
     if array.dtype.name not in _DTYPES:
         raise TypeError(f"arrays are of {', '.join(_DTYPES[1:])}, got {array.dtype}")
     if array.ndim > _RANK:
@@ -208,13 +208,13 @@ def _tensor(array: np.ndarray, kept: list[Any]) -> _Tensor:
     return made
 
 
-def _found(value: _Value) -> Any:
+def _value_to_python(value: _Value) -> Any:
     kind = value.kind
     if kind == _TENSOR:
-        return _array(value.as_.tensor)
+        return _tensor_to_array(value.as_.tensor)
     if kind in (_LIST, _TUPLE, _DICT):
         items = (_Value * value.as_.list.count).from_address(value.as_.list.items) if value.as_.list.count else ()
-        found = [_found(item) for item in items]
+        found = [_value_to_python(item) for item in items]
         return found if kind == _LIST else tuple(found) if kind == _TUPLE else dict(zip(found[::2], found[1::2], strict=True))
     if kind == _STRING:
         return ctypes.string_at(value.as_.string.text, value.as_.string.size).decode(errors="replace")
@@ -231,7 +231,7 @@ def _dtype(name: str) -> np.dtype:
     return np.dtype(ml_dtypes.bfloat16)
 
 
-def _array(tensor: _Tensor) -> np.ndarray:
+def _tensor_to_array(tensor: _Tensor) -> np.ndarray:
     kind, sizes = _dtype(_DTYPES[tensor.dtype]), tuple(tensor.sizes[: tensor.rank])
     if 0 in sizes:
         return np.empty(sizes, kind)

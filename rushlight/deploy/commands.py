@@ -32,7 +32,7 @@ from rushlight.utils.native.toolchain import BuildError, CompilerMissing
 _TENSOR = re.compile(r"(\w+):(\w+)\[([^\]]*)\]")
 _NUMBER = re.compile(r"(\w+)=(.*)", re.DOTALL)
 _SIZE = re.compile(r"([A-Za-z_]\w*)(?:=(\d+)\.\.(\d+)?)?")
-_EXAMPLE_SIZES = (3, 32)  # example sizes of the first dimension and of the others, where they are open and unbounded
+_EXAMPLE_SIZES = (3, 32)  # example sizes of open dimensions without bounds: the first dimension's, and that of all others
 
 _DESCRIPTION = """\
 Write a model as a folder of C and C++ that any C++17 compiler builds and that needs no Python.
@@ -126,7 +126,7 @@ def _export(options: argparse.Namespace, before_python: Callable[[], None]) -> N
 
 
 def _load(text: str, before_python: Callable[[], None]) -> Any:
-    """The model that a command-line word names."""
+    """Return the model that a command-line word names."""
     path, _, name = text.rpartition(":")
     if path and not Path(text).exists():
         before_python()
@@ -163,19 +163,19 @@ def _from_python(path: str, name: str) -> Any:
 
 
 def _example(words: Sequence[str], sizes: dict[str, Any]) -> tuple[tuple, tuple]:
-    """The example arguments that the words describe, and their open sizes; `sizes` maps names to sizes."""
+    """Return the example arguments that the words describe, and their open sizes; `sizes` maps names to sizes."""
     arguments, shapes = [], []
     for word in words:
-        argument, shape = _input(word, sizes)
+        argument, shape = _parse_input(word, sizes)
         arguments.append(argument)
         shapes.append(shape)
     return tuple(arguments), tuple(shapes)
 
 
-def _input(word: str, sizes: dict[str, Any]) -> tuple[Any, dict | None]:
+def _parse_input(word: str, sizes: dict[str, Any]) -> tuple[Any, dict | None]:
     found = _TENSOR.fullmatch(word)
     if found is not None:
-        return _tensor(found[2], [size.strip() for size in found[3].split(",") if size.strip()], sizes)
+        return _make_tensor(found[2], [size.strip() for size in found[3].split(",") if size.strip()], sizes)
     found = _NUMBER.fullmatch(word)
     if found is None:
         raise ValueError(f"an input is NAME:DTYPE[SIZES], as x:float32[1,3], or NAME=VALUE, got {word!r}")
@@ -185,7 +185,7 @@ def _input(word: str, sizes: dict[str, Any]) -> tuple[Any, dict | None]:
         return found[2], None
 
 
-def _tensor(kind: str, words: Sequence[str], sizes: dict[str, Any]) -> tuple[Tensor, dict | None]:
+def _make_tensor(kind: str, words: Sequence[str], sizes: dict[str, Any]) -> tuple[Tensor, dict | None]:
     numbers, opened = [], {}
     for dim, word in enumerate(words):
         if word.isdigit():
@@ -208,6 +208,6 @@ def _tensor(kind: str, words: Sequence[str], sizes: dict[str, Any]) -> tuple[Ten
 
 
 def _example_size(size: Any, dim: int, number: int) -> int:
-    """An example size within bounds, different for each name."""
+    """Return an example size within bounds, different for each name."""
     least = max(size.min or 0, _EXAMPLE_SIZES[dim > 0] + number, 2)
     return min(least, size.max) if isinstance(size.max, int) else least

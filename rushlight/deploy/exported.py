@@ -47,13 +47,13 @@ def add_exported(model: Model, name: str, program: ExportedProgram) -> Method:
 def _add_graph(model: Model, method: Method, program: ExportedProgram, fixed: dict[Var, int]) -> None:
     """Add the form in which the sizes `fixed` are known."""
     inputs, size_names = _user_inputs(program), dict(program._size_names)
-    module, unknown = _captured(program, fixed)
+    module, unknown = _capture_below_autograd(program, fixed)
     if unknown.calls:
         names = [each for each, _ in inputs]
         form = PartsWriter(model, method.name, size_names, lambda path, each: model.add_tensor_state(path, each)).write(
             module, names, unknown
         )
-        _finish(model, method, program, form, inputs, size_names, [], 0)
+        _add_to_method(model, method, program, form, inputs, size_names, [], 0)
         return
     for graph_pass in for_fusion(fallback_random=False):
         graph_pass(module)
@@ -64,10 +64,10 @@ def _add_graph(model: Model, method: Method, program: ExportedProgram, fixed: di
     refuse_unsupported(module, method.name)
     form = graph_form(model.programs, module, names, model.weights, size_names)
     model.add_graph(form)
-    _finish(model, method, program, form, inputs, size_names, slots, len(seeds))
+    _add_to_method(model, method, program, form, inputs, size_names, slots, len(seeds))
 
 
-def _finish(
+def _add_to_method(
     model: Model, method: Method, program: ExportedProgram, form: GraphForm | PartsForm,
     inputs: Sequence[tuple[str, object]], size_names: dict[str, str], slots: Sequence[int], seeds: int,
 ) -> None:  # fmt: skip
@@ -79,8 +79,8 @@ def _finish(
 
 
 def _excluded_sizes(program: ExportedProgram, inputs: Sequence[tuple[str, object]]) -> list[dict[Var, int]]:
-    """Sizes for further forms: each open size that may be 1 is 1, all of them are 1, or one has a value that the general form
-    excludes."""
+    """Return sizes for further forms: each open size that may be 1 is 1, all of them are 1, or one size has a value that the
+    general form excludes."""
     found: dict[Var, None] = {}
     for _, value in inputs:
         for size in as_sizes(value.shape) if isinstance(value, Tensor) else ():
@@ -94,9 +94,9 @@ def _excluded_sizes(program: ExportedProgram, inputs: Sequence[tuple[str, object
     return choices + [{size: value} for size, values in excluded.items() if size in found for value in values if value > 1]
 
 
-def _captured(program: ExportedProgram, fixed: dict[Var, int]) -> tuple[GraphModule, UnknownSizes]:
-    """The program's graph recorded again, below autograd, over the user's tensors, with parameters as attributes; `fixed` sizes
-    are specialised. Also returns the values after data-dependent operators."""
+def _capture_below_autograd(program: ExportedProgram, fixed: dict[Var, int]) -> tuple[GraphModule, UnknownSizes]:
+    """Record the program's graph again, below autograd, over the user's tensors, with parameters as attributes. The sizes
+    `fixed` are constants. Also return the values that data-dependent operators define."""
     module = program.module(check_guards=False)
     attributes = [node.target for node in module.graph.nodes if node.op == "get_attr"]
     inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
@@ -111,14 +111,14 @@ def _captured(program: ExportedProgram, fixed: dict[Var, int]) -> tuple[GraphMod
 
 
 def getattr_at(module: object, path: str) -> Tensor:
-    """The object at a dotted path."""
+    """Return the object at a dotted path."""
     for part in path.split("."):
         module = getattr(module, part)
     return module
 
 
 def _with_sizes(value: object, fixed: dict[Var, int]) -> object:
-    """An input's fake value with some symbols fixed; other values stay."""
+    """Return an input's fake value with some symbols fixed; other values stay."""
 
     def known(number: object) -> object:
         return number.environment.integer(number.expr.substitute(fixed)) if isinstance(number, SymInt) else number
@@ -133,7 +133,7 @@ def _with_sizes(value: object, fixed: dict[Var, int]) -> object:
 
 
 def _user_inputs(program: ExportedProgram) -> list[tuple[str, object]]:
-    """The names and fake values of the user's tensors, in order; other inputs are part of the program."""
+    """Return the names and fake values of the user's tensors, in order; other inputs are part of the program."""
     nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     taken: set[str] = set()
     found = []
@@ -168,7 +168,7 @@ def _limit(most: object) -> int | None:
 
 
 def shown_sizes(sizes: Sequence[Size], names: dict[str, str]) -> tuple[int | str, ...]:
-    """Sizes under the user's names."""
+    """Return sizes under the user's names."""
     return tuple(size if isinstance(size, int) else in_user_names(str(size), names) for size in sizes)
 
 
@@ -187,7 +187,7 @@ def _outputs(program: ExportedProgram, form: GraphForm, size_names: dict[str, st
 
 
 def _output_names(program: ExportedProgram) -> list[str]:
-    """The names of results: the keys and fields under which the program returns them."""
+    """Return the names of results: the keys and fields under which the program returns them."""
     taken: set[str] = set()
     paths = list(_paths(program.call_spec.out_spec, ()))
     results = [spec for spec in program.graph_signature.output_specs if spec.kind is OutputKind.USER_OUTPUT]

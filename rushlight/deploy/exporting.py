@@ -101,7 +101,7 @@ def _add(made: Model, model: Any, example_inputs: Any, kwargs: Any, dynamic_shap
 
 
 def _examples(example_inputs: Any, dynamic_shapes: Any) -> list[Example]:
-    """The example calls of a scripted module, by method; a list of tuples stands for several calls of one method."""
+    """Return the example calls of a scripted module, by method; a list of tuples stands for several calls of one method."""
     by_method = example_inputs if isinstance(example_inputs, Mapping) else {"forward": example_inputs}
     found = []
     for method, calls in by_method.items():
@@ -113,7 +113,7 @@ def _examples(example_inputs: Any, dynamic_shapes: Any) -> list[Example]:
 
 
 def _open_dims(arguments: Sequence[Any], shapes: Any) -> dict[int, dict[int, str]]:
-    """The open dimensions of each tensor, in order of tensors, with their names."""
+    """Return the open dimensions of each tensor, in order of tensors, with their names."""
     if shapes is None:
         return {}
     if isinstance(shapes, Mapping):
@@ -132,7 +132,7 @@ def _open_dims(arguments: Sequence[Any], shapes: Any) -> dict[int, dict[int, str
 
 
 def _bounds(shapes: Any) -> dict[str, tuple[int, int | None]]:
-    """The lower and upper bound of each named size."""
+    """Return the lower and upper bound of each named size."""
     dims = [entry for shape in shapes or () if isinstance(shape, Mapping) for entry in shape.values() if isinstance(entry, Dim)]
     return {dim.__name__: (dim.min, dim.max if isinstance(dim.max, int) else None) for dim in dims}
 

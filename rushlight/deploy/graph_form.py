@@ -2,12 +2,12 @@
 
 In: a GraphModule whose constants are attributes, and the names of its inputs. Out: the functions' text:
 
-    namespace program_0 {...}                       inductor's code of the graph static void** make_kept_0(weights&)
-    finds the constants, and makes of them what is made once static int graph_0(handle&, const value* const* given, value*
-    const* places, value* made)
+    namespace program_0 {...}                       inductor's code of the graph
+    static void** make_kept_0(weights&)             finds the constants, and computes what is derived from them once
+    static int graph_0(handle&, const value* const* given, value* const* places, value* made)
 
-`graph_0` looks at the inputs, says `unfit` for others than the graph is for, takes memory, runs the program and describes the
-results in `made`; `places` are where the caller wants them, or null.
+`graph_0` checks the inputs and returns `unfit` for inputs that the graph does not support. It allocates memory, runs the
+program and describes the results in `made`. `places` are the caller's memory for results, or null.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TESTS = {EQUAL: "is_zero", DIFFERENT: "is_other", NOT_NEGATIVE: "is_positive"}
 
 
 def excluded_values(relations: Iterable[Relation]) -> dict[Var, set[int]]:
-    """The single values that relations such as `s0 != 3` exclude, by symbol."""
+    """Return the single values that relations such as `s0 != 3` exclude, by symbol."""
     found: dict[Var, set[int]] = {}
     for relation in relations:
         terms, constant = linear_form(relation.expression)
@@ -50,12 +50,12 @@ def excluded_values(relations: Iterable[Relation]) -> dict[Var, set[int]]:
 
 
 def includes_of(source: str) -> list[str]:
-    """The headers that a program includes."""
+    """Return the headers that a program includes."""
     return [line for line in source.splitlines() if line.startswith("#include")]
 
 
 def in_namespace(source: str, name: str) -> str:
-    """A program without its includes, as functions private to this file."""
+    """Return a program without its includes, as functions private to this file."""
     lines = [line for line in source.splitlines() if not line.startswith("#include")]
     text = "\n".join(lines).strip("\n").replace('extern "C" ', "static ")
     text = re.sub(r"\brushlight_(entry|fold|pack|prepare|kept_bytes|arena_bytes|arena_bytes_for|place_blocks)\(", r"\1(", text)
@@ -79,7 +79,7 @@ class GraphForm:
         return f"graph_{self.number}"
 
     def tensor_at(self, place: int) -> tuple[dtype, tuple[Size, ...]] | None:
-        """The dtype and sizes of an output; None if it is no tensor."""
+        """Return the dtype and sizes of an output; None if it is no tensor."""
         view = self.outputs[place]
         if not view.buffer:
             return None
@@ -90,8 +90,8 @@ class GraphForm:
 def graph_form(
     number: int, module: GraphModule, names: Sequence[str], weights: Weights, size_names: dict[str, str]
 ) -> GraphForm:
-    """The functions of a graph that inductor can lower completely. `names` are the inputs' names in messages, `size_names`
-    those of size symbols."""
+    """Return the functions of a graph that inductor can lower completely. `names` are the inputs' names in messages,
+    `size_names` those of size symbols."""
     lowered, program = pieces.lower(module, Options(None), lambda stage, text, *more: None)
     plan = plan_of(lowered, program)
     values = [node.meta["val"] for node in module.graph.nodes if node.op == "placeholder"]
@@ -122,7 +122,7 @@ class _Writer:
     # Values derived from constants
 
     def make_kept(self, source: str, constants: Sequence[Tensor], weights: Weights) -> str:
-        """The function that computes values kept between runs; it returns null when out of memory."""
+        """Return the function that computes values kept between runs; the function returns null when out of memory."""
         plan, k = self.plan, self.number
         lines = [f"void** const kept = (void**)held.made.take({max(plan.kept, 1)} * (long)sizeof(void*));"]
         lines += ["if (!kept) return nullptr;"]
@@ -149,11 +149,11 @@ class _Writer:
     # A run
 
     def run(self) -> str:
-        """The function that runs the program, and the one that checks its sizes."""
+        """Return the function that runs the program, and the one that checks its sizes."""
         checks = list(self._conditions())
         head = "handle& self, const value* const* given, value* const* places, value* made"
-        body = [*self._read_inputs(), *self._symbols_read(), *self._check(checks), *self._lay_inputs(), *self._take()]
-        body += [*self._call(), *self._written_back(), *self._describe(), "return ok;"]
+        body = [*self._read_inputs(), *self._symbols_read(), *self._check(checks), *self._lay_out_inputs(), *self._allocate()]
+        body += [*self._call(), *self._copy_back(), *self._describe(), "return ok;"]
         function = _function(f"static int graph_{self.number}({head})", body)
         return f"{self._check_function(checks)}\n\n{function}" if checks else function
 
@@ -181,7 +181,7 @@ class _Writer:
             yield f"(void){symbol};"
 
     def _conditions(self) -> Iterator[tuple[str, str]]:
-        """Tests of the symbols as C++, with their messages."""
+        """Yield tests of the symbols as C++, with their messages."""
         for relation in self._relations():
             text = size_text(relation.expression)
             free = relation.expression.free_variables()
@@ -209,7 +209,7 @@ class _Writer:
         return variable in self.symbols.definitions
 
     def _defined_by(self, place: int, dim: int) -> Var | None:
-        """The symbol that equals a dimension."""
+        """Return the symbol that equals a dimension."""
         name = f"i{place}.sizes[{dim}]"
         return next((symbol for symbol, value in self.symbols.definitions.items() if str(value) == name), None)
 
@@ -219,7 +219,7 @@ class _Writer:
             yield f"if (const int wrong = sizes_fit_{self.number}({', '.join(['self', *arguments])})) return wrong;"
 
     def _check_function(self, checks: list[tuple[str, str]]) -> str:
-        """The function that checks open sizes. Sums and products that overflow 64 bits are out of range."""
+        """Return the function that checks open sizes. Sums and products that overflow 64 bits are out of range."""
         parameters = [
             *(f"counted {name}" for name in self.symbols.names),
             *(f"const tensor& i{place}" for place in self.tensors),
@@ -233,14 +233,14 @@ class _Writer:
         head = f"static int sizes_fit_{self.number}({', '.join(['handle& self', *parameters])})"
         return _function(head, [*lines, "return ok;"])
 
-    def _lay_inputs(self) -> Iterator[str]:
+    def _lay_out_inputs(self) -> Iterator[str]:
         for place in self.tensors:
             given = self.symbols.inputs[place]
-            yield f"const int64_t strides_{place}[] = {{{_listed(given.stride)}}};"
+            yield f"const int64_t strides_{place}[] = {{{_join_sizes(given.stride)}}};"
             yield f"void* const d{place} = self.laid(i{place}, strides_{place});"
             yield f"if (!d{place}) return self.no_more();"
 
-    def _take(self) -> Iterator[str]:
+    def _allocate(self) -> Iterator[str]:
         """Allocate the results and the memory of the run."""
         count, k = len(self.symbols.inputs), self.number
         yield f"void** const kept = kept_of(*self.held, {k}, make_kept_{k});"
@@ -253,7 +253,7 @@ class _Writer:
         yield "if (!arena) return self.no_more();"
         for index, (name, nbytes) in enumerate(self.plan.outputs.items()):
             wholes = [place for place, view in enumerate(self.plan.views) if view.buffer == name]
-            whole = self._whole(wholes, name)
+            whole = self._find_whole_result(wholes, name)
             if whole is None:
                 yield f"void* const o{index} = self.take({size_text(nbytes)});"
             else:
@@ -261,8 +261,8 @@ class _Writer:
                 yield f"void* const o{index} = self.room(places ? places[{whole}] : nullptr, t{whole}, given, {count});"
             yield f"if (!o{index}) return self.no_more();"
 
-    def _whole(self, wholes: list[int], name: str) -> int | None:
-        """The result that is a buffer as a whole, if it is the only one in it."""
+    def _find_whole_result(self, wholes: list[int], name: str) -> int | None:
+        """Return the position of the result that is a whole buffer, if it is the only result in that buffer."""
         if len(wholes) != 1:
             return None
         view = self.plan.views[wholes[0]]
@@ -283,8 +283,8 @@ class _Writer:
         yield f"const int wrong = program_{k}::entry(buffers, self.threads);"
         yield 'if (wrong) return self.say(failed, "%s", reason_of(wrong));'
 
-    def _written_back(self) -> Iterator[str]:
-        """Copy back what was written to copies of inputs."""
+    def _copy_back(self) -> Iterator[str]:
+        """Copy back the values that were written to copies of inputs."""
         for number in self.plan.written:
             place = self.tensors[number]
             copied = f"tensor_of(d{place}, i{place}.dtype, i{place}.rank, i{place}.sizes, strides_{place})"
@@ -313,7 +313,7 @@ class _Writer:
         return f"of_integer({size_text(value)})" if isinstance(value, Expr) else constant_text(value)
 
     def _tensor(self, place: int, pointer: str) -> str:
-        """A result as a tensor at a pointer."""
+        """Return a result as a tensor at a pointer."""
         view = self.plan.views[place]
         kind = self.plan.dtypes[view.buffer]
         size, stride = view.size, view.stride
@@ -327,11 +327,11 @@ class _Writer:
     # Words
 
     def sizes_text(self, sizes: Sequence[Size]) -> str:
-        """Sizes under the user's names."""
+        """Return sizes under the user's names."""
         return f"[{', '.join(self.named(str(size)) for size in sizes)}]"
 
     def named(self, text: str) -> str:
-        """Text with symbols under the user's names."""
+        """Return text with symbols under the user's names."""
         return in_user_names(text, self.size_names)
 
 
@@ -339,7 +339,7 @@ def _as_counted(expression: Expr, text: str) -> str:
     return f"counted({text})" if isinstance(expression, Var) else text
 
 
-def _listed(sizes: Sequence[Size]) -> str:
+def _join_sizes(sizes: Sequence[Size]) -> str:
     return ", ".join(map(size_text, sizes)) or "0"
 
 

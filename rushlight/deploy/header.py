@@ -173,16 +173,16 @@ _END = """\
 
 
 def write_header(model: Model, embedded: bool) -> str:
-    """The header's text."""
+    """Return the header's text."""
     text = _TYPES.replace("@RANK", str(MAX_DIMS)).replace("@THREADS", str(MAX_THREADS))
     text = text.replace("@EMBEDDED", ", or from those compiled in, if the path is null" if embedded else "")
     text = text.replace("@NAME", model.name.upper()).replace("@name", model.name)
     first = f"/* The model {model.name}: how to call it from C. Written by Rushlight. */\n"
-    methods = "\n".join(_declared(model, method) for method in model.methods)
+    methods = "\n".join(_declare_method(model, method) for method in model.methods)
     return f"{first}{text}\n{methods}{_END}"
 
 
-def _declared(model: Model, method: Method) -> str:
+def _declare_method(model: Model, method: Method) -> str:
     def listed(parameters: list) -> str:
         return ", ".join(map(str, parameters)) or "nothing"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from rushlight.deploy.model import Model, Parameter
 
 PAGE_BYTES = 1 << 16  # the unit of WebAssembly memory
-MAX_PAGES = 1 << 15  # limits memory shared by workers: 2 GiB
+MAX_PAGES = 1 << 15  # limit on memory shared by workers: 2 GiB
 _FIRST_PAGES = 1 << 10
 _MODULE = Path(__file__).with_name("javascript") / "model.js"
 
@@ -72,7 +72,7 @@ export function load(sources?: {{
 
 
 def first_pages(embedded: int) -> int:
-    """The initial number of pages of shared memory, with this many bytes of embedded weights."""
+    """Return the initial number of pages of shared memory, with this many bytes of embedded weights."""
     return _FIRST_PAGES - -embedded // PAGE_BYTES
 
 

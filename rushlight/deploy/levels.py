@@ -1,4 +1,5 @@
-"""One library for several instruction sets: a model's file is built for each x86-64 level, and run time dispatches by CPU.
+"""One library for several instruction sets: a model's file is built for each x86-64 level, and the library chooses a level by
+the CPU when it is loaded.
 
 In: an exported folder's header. Out: `NAME_levels.cpp`, whose functions call those of the highest level that the CPU supports.
 """
@@ -36,12 +37,12 @@ _PARAMETER = re.compile(r"(\w+)$")
 
 
 def level_flags(level: str) -> tuple[str, ...]:
-    """The compiler flags of a level."""
+    """Return the compiler flags of a level."""
     return (f"-march=x86-64-{level}", f"-DRL_LEVEL={level}")
 
 
 def renamed(header: str, name: str) -> list[str]:
-    """Macros that rename all functions of a header for one level's build."""
+    """Return macros that rename all functions of a header for one level's build."""
     words = [f"{name}_rl", f"{name}_rl_team", *(function for _, function, _ in _functions(header, name))]
     join = ["#define RL_JOIN(name, level) name##_##level", "#define RL_AT(name, level) RL_JOIN(name, level)"]
     own = [f"#define {word} RL_AT({word}, RL_LEVEL)" for word in words]
@@ -49,7 +50,7 @@ def renamed(header: str, name: str) -> list[str]:
 
 
 def write_levels(header: str, name: str) -> str:
-    """The file that chooses a level when the library is loaded."""
+    """Return the file that chooses a level when the library is loaded."""
     parts = [_HEAD.format(name=name)]
     for result, function, parameters in _functions(header, name):
         given = ", ".join(_PARAMETER.search(each)[1] for each in parameters)
@@ -66,7 +67,7 @@ def write_levels(header: str, name: str) -> str:
 
 
 def _functions(header: str, name: str) -> Iterator[tuple[str, str, list[str]]]:
-    """The return type, name and parameters of each function in a header."""
+    """Yield the return type, name and parameters of each function in a header."""
     for found in re.finditer(rf"^{name.upper()}_API (.+?)({name}_\w+)\((.*?)\);", header, re.MULTILINE | re.DOTALL):
         words = " ".join(found[3].split())
         yield found[1].strip(), found[2], [] if words == "void" else words.split(", ")

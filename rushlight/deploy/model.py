@@ -30,8 +30,8 @@ _OWN_NAMES = frozenset(_INTERFACE.split())
 
 @dataclass(frozen=True)
 class Parameter:
-    """An input or output of a method: its kind ("tensor", "int", "float", "bool", "string", "list", "tuple", "dict", "value"),
-    and a tensor's dtype and sizes. `sizes` are numbers or names of open sizes; `bounds` are the limits of these, by name."""
+    """An input or output of a method. `kind` is "tensor", "int", "float", "bool", "string", "list", "tuple", "dict" or "value".
+    A tensor also has a dtype and `sizes`: numbers or names of open sizes. `bounds` are the limits of open sizes, by name."""
 
     name: str
     kind: str
@@ -50,7 +50,8 @@ class Parameter:
 
 @dataclass
 class Method:
-    """A method, and the names of the functions that run it. Each supports some arguments; they are tried in order."""
+    """A method and the names of its forms, the functions that run it. Each form supports some arguments; forms are tried in
+    order."""
 
     name: str
     inputs: list[Parameter]
@@ -66,19 +67,19 @@ class Model:
         self.weights = Weights()
         self.methods: list[Method] = []
         self.includes: dict[str, None] = {}
-        self.functions: list[str] = []  # functions that only need the handle's base
-        self.forms: list[str] = []  # functions over the whole handle
+        self.functions: list[str] = []  # functions that only need the handle's base class
+        self.forms: list[str] = []  # functions that need the whole handle
         self.states: list[tuple[str, object]] = []  # name and initial value of each state
         self.programs = 0
         self.looks_at_values = False  # whether functions of deployed_values.h are called
         self.uses_language = False  # whether a direct form is used
 
     def method_name(self, wished: str) -> str:
-        """The interface's name for a method: unique, and different from the interface's own names."""
+        """Return the interface's name for a method: unique, and different from the interface's own names."""
         return identifier(wished, {*_OWN_NAMES, *(each.name for each in self.methods)}, "method", behind_prefix=True)
 
     def words_of_header(self) -> set[str]:
-        """Names that parameters must not have in the header."""
+        """Return names that parameters must not have in the header."""
         types, macros = ("tensor", "value", "status"), ("API", "H", "MAX_RANK", "MAX_THREADS")
         own = [*(f"{self.name}_{each}" for each in types), *(f"{self.name.upper()}_{each}" for each in macros)]
         return {"model", self.name, *own}
@@ -91,7 +92,7 @@ class Model:
 
     @contextmanager
     def whole(self) -> Iterator[None]:
-        """Undo additions of the block if it raises. States stay: other forms may have them."""
+        """Undo what the block added to the model if it raises. States stay, because other forms may use them."""
         before = self.programs, len(self.functions), len(self.forms)
         try:
             yield
@@ -106,7 +107,7 @@ class Model:
         return len(self.states) - 1
 
     def add_tensor_state(self, name: str, tensor: Tensor) -> int:
-        """The number of a tensor state that the model writes to; methods may share it."""
+        """Return the number of a tensor state that the model writes to; methods may share it."""
         found = next((number for number, (_, value) in enumerate(self.states) if value is tensor), None)
         return self.add_state(name, tensor) if found is None else found
 
@@ -124,7 +125,7 @@ def check_tensor(name: str, kind: dtype, sizes: Sequence[Size]) -> None:
 
 
 def tensor_text(tensor: Tensor, weights: Weights) -> str:
-    """The C++ expression of type `value` for a tensor in the weights. The function has `self`."""
+    """Return the C++ expression of type `value` for a tensor in the weights. The function has `self`."""
     check_tensor("a tensor that the model holds", tensor.dtype, tensor.shape)
     impl = tensor._impl
     sizes, strides = (f"sizes_of({', '.join(f'{each}L' for each in row) or '0'}).numbers" for row in (impl.sizes, impl.strides))
@@ -133,7 +134,7 @@ def tensor_text(tensor: Tensor, weights: Weights) -> str:
 
 
 def initial_text(value: object, weights: Weights, lines: list[str], name: str = "items") -> str:
-    """The C++ expression for a state's initial value; `lines` receives statements that must come before."""
+    """Return the C++ expression for a state's initial value; `lines` receives statements that must come before."""
     if isinstance(value, Tensor):
         return tensor_text(value, weights)
     if not isinstance(value, list | tuple | dict):

@@ -67,7 +67,7 @@ class PartsForm:
         return f"parts_{self.number}"
 
     def tensor_at(self, place: int) -> tuple[dtype, tuple[Size, ...]] | None:
-        """The dtype and sizes of an output; None if it is no tensor."""
+        """Return the dtype and sizes of an output; None if it is no tensor."""
         return self.kinds[place]
 
 
@@ -100,16 +100,16 @@ DECOMPOSITIONS = {
 
 @dataclass
 class _Step:
-    """The nodes of one program, followed by nodes that read values."""
+    """The nodes of one program, followed by the nodes that read values from its results."""
 
     nodes: list[Node] = field(default_factory=list)
     calls: list[Node] = field(default_factory=list)
 
 
 def _steps(graph: Graph) -> list[_Step]:
-    """The graph's calls in steps. A tensor is not written before earlier reads of it are done."""
+    """Split the graph's calls into steps, so that a tensor is not written before earlier reads of it are done."""
     steps = [_Step()]
-    after: set[Node] = set()  # results of the last step's calls, and values derived from them
+    after: set[Node] = set()  # results of the last step's calls that read values, and values derived from them
     for node in graph.nodes:
         if node.op != "call_function":
             continue
@@ -155,11 +155,11 @@ class PartsWriter:
                 self.texts[node] = f"&{self._constant(node)}"
         for step in _steps(module.graph):
             if step.nodes:
-                self._program(step.nodes)
+                self._write_program(step.nodes)
             for node in step.calls:
-                self._call(node)
+                self._write_call(node)
         results = module.graph.output_node().args[0]
-        self._check(unknown)
+        self._write_checks(unknown)
         for place, result in enumerate(results):
             self.lines.append(f"made[{place}] = {self._result(result)};")
         self.model.looks_at_values = True
@@ -167,7 +167,7 @@ class PartsWriter:
         body = "\n".join(f"  {line}" for line in ["(void)given, (void)places, (void)made;", *self.lines, "return ok;"])
         head = f"static int parts_{number}(model_handle& self, const value* const* given, value* const* places, value* made)"
         self.model.forms.append(f"{head} {{\n{body}\n}}")
-        symbols = [_expected(node.meta["val"]) for node in inputs]
+        symbols = [_input_spec_of(node.meta["val"]) for node in inputs]
         return PartsForm(number, symbols, [_view(result) for result in results], [_kind(result) for result in results])
 
     def _constant(self, node: Node) -> str:
@@ -177,8 +177,8 @@ class PartsWriter:
 
     # Programs
 
-    def _program(self, nodes: list[Node]) -> None:
-        """The calls of one program's forms; the first that fits runs."""
+    def _write_program(self, nodes: list[Node]) -> None:
+        """Write the calls of one program's forms; the first form that fits runs."""
         used = dict.fromkeys(used for node in nodes for used in node.all_input_nodes if used not in nodes)
         inside = set(nodes)
         results = [node for node in nodes if any(user not in inside for user in node.users)]
@@ -204,7 +204,7 @@ class PartsWriter:
         self.lines.append(f"if ({made}_status) return {made}_status;")
 
     def _form(self, part: _Part, captured: _Captured, fixed: dict[Var, int]) -> tuple[GraphForm, list[str], list[str]]:
-        """A form of a program: its functions, the values of integers that it assumes, and its inputs."""
+        """Return a form of a program: its functions, the values of integers that it assumes, and its inputs."""
         module = captured.module
         for graph_pass in for_fusion(fallback_random=False):
             graph_pass(module)
@@ -213,7 +213,7 @@ class PartsWriter:
         for node, value in zip(part.inputs, captured.values, strict=True):
             if isinstance(value, Tensor | SymInt):
                 given.append(self.texts[node])
-                names.append(self._called(node))
+                names.append(self._describe_origin(node))
             else:
                 conditions.append(f"({self.texts[node]})->as.integer == {value}L")
         for node in written:
@@ -230,13 +230,13 @@ class PartsWriter:
         self.model.add_graph(form)
         return form, conditions, given
 
-    def _called(self, node: Node) -> str:
+    def _describe_origin(self, node: Node) -> str:
         inputs = [each for each in self.module.graph.nodes if each.op == "placeholder"]
         return self.names[inputs.index(node)] if node in inputs else f"a value of {node.name}"
 
     # Functions that read values
 
-    def _call(self, node: Node) -> None:
+    def _write_call(self, node: Node) -> None:
         if node.target is operator.getitem:
             self.texts[node] = f"{self.texts[node.args[0]].removeprefix('&')}[{node.args[1]}]"
             self.texts[node] = f"&{self.texts[node]}"
@@ -261,7 +261,7 @@ class PartsWriter:
         return "0" if argument is None else real_text(argument) if isinstance(argument, float) else f"{argument}L"
 
     def _note_symbols(self, node: Node, made: str) -> None:
-        """Record where data-dependent sizes are found."""
+        """Record the results that define symbols of data-dependent sizes."""
         value = node.meta["val"]
         for place, each in enumerate(value if isinstance(value, tuple | list) else [value]):
             if isinstance(each, SymInt) and isinstance(each.expr, Var):
@@ -271,8 +271,9 @@ class PartsWriter:
                     if isinstance(size, Var):
                         self.known.setdefault(str(size), f"{made}[{place}].as.tensor.sizes[{dim}]")
 
-    def _check(self, unknown: UnknownSizes) -> None:
-        """Check the assumptions about data-dependent numbers after all has run, before results are returned or stored."""
+    def _write_checks(self, unknown: UnknownSizes) -> None:
+        """Check the assumptions about data-dependent numbers after everything has run, before results are returned or
+        stored."""
         declared: set[str] = set()
         for relation in dict.fromkeys(unknown.supposed):
             free = sorted(map(str, relation.expression.free_variables()))
@@ -291,7 +292,7 @@ class PartsWriter:
 
 
 def _checked_arithmetic(expression: Expr) -> str:
-    """An expression of sizes as C++ with 64-bit overflow checks."""
+    """Return an expression of sizes as C++ with 64-bit overflow checks."""
     names = "|".join(map(str, expression.free_variables()))
     text = re.sub(rf"\b(?:{names})\b", r"counted(\g<0>)", str(expression)) if names else str(expression)
     return f"counted({text})"
@@ -302,7 +303,7 @@ def _argument(node: Node, name: str) -> object:
     return node.target.normalize(list(node.args), dict(node.kwargs))[position]
 
 
-def _expected(value: object) -> TensorInput | Size:
+def _input_spec_of(value: object) -> TensorInput | Size:
     if isinstance(value, Tensor):
         return TensorInput(as_sizes(value.shape), as_sizes(value.stride()), value.dtype)
     return as_size(value)
@@ -346,8 +347,8 @@ class _Part:
         self.attributes = {getattr(module, node.target)._impl: node.target for node in attributes}
 
     def captured(self, fixed: dict[Var, int]) -> _Captured:
-        """The program's graph, over symbols of a new environment; `fixed` ones are numbers."""
-        renewal = _Renewal(fixed)
+        """Return the program's graph, over symbols of a new environment; `fixed` ones are numbers."""
+        renewal = _SymbolCopier(fixed)
         values = [renewal.value(node.meta["val"]) for node in self.inputs]
         found = capture(
             self.module, tuple(values), names=self.attributes,
@@ -357,7 +358,7 @@ class _Part:
         return _Captured(found.module, renewal.environment, values, renewal.unknown)
 
 
-class _Renewal:
+class _SymbolCopier:
     """Copies fake values from one environment to symbols of a new one."""
 
     def __init__(self, fixed: dict[Var, int]):
@@ -367,7 +368,7 @@ class _Renewal:
         self._storages: dict[StorageImpl, StorageImpl] = {}
 
     def value(self, value: object) -> object:
-        """The copied value; one without symbols stays."""
+        """Return the copied value; one without symbols stays."""
         if not isinstance(value, Tensor):
             return self._number(value)
         impl = value._impl.alias(tuple(map(self._number, value.shape)), tuple(map(self._number, value.stride())), 0)
@@ -383,7 +384,7 @@ class _Renewal:
         return self.environment.integer(number.expr.substitute(self._symbols))
 
     def _new_symbol(self, old: ShapeEnv, symbol: Var) -> Expr:
-        """The new symbol for an old one. A data-dependent size may be 0 or 1."""
+        """Return the new symbol for an old one. A data-dependent size may be 0 or 1."""
         of_values = symbol in old.unknown
         least = 0 if of_values and symbol.least is not None else symbol.least
         made = self.environment.create_symbol(max(old.hint_of(symbol), 2), (str(symbol), None), share=False, least=least).expr
@@ -393,7 +394,7 @@ class _Renewal:
 
 
 def _excluded_values(general: _Captured, relations: list[Relation]) -> Iterator[dict[Var, int]]:
-    """Sizes that the general form excludes: each alone, and one value for all data-dependent sizes."""
+    """Yield sizes that the general form excludes: each alone, and one value for all data-dependent sizes."""
     found = {(symbol, value) for symbol, values in excluded_values(relations).items() for value in values if value >= 0}
     for relation in relations:  # a size assumed to be at least one may be zero
         for symbol in relation.expression.free_variables():

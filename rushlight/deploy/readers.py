@@ -31,11 +31,12 @@ _DTYPES = {bool: "BOOLEAN", int: "INT64", float: "FLOAT64"}
 
 
 class Values:
-    """Writes the values of one form. `lines` are the statements so far; `read` returns a reader's value in the example."""
+    """Writes the values of one form as C++. `lines` are the statements so far; `read` returns a reader's value in the
+    example."""
 
     def __init__(self, states: States, weights: Weights, arguments: Sequence[object], names: Sequence[str]):
-        """`names` are those of the arguments that callers pass, preceded by an empty one for the module itself. Further
-        arguments hold values that are the same in every call."""
+        """`names` are the names of the arguments that callers pass, preceded by an empty one for the module itself. Any further
+        arguments are values that are the same in every call."""
         self.first = 1 if names and not names[0] else 0  # the index of the first argument that callers pass
         self.states = states
         self.weights = weights
@@ -46,14 +47,14 @@ class Values:
         self._made: dict[int, str] = {}
 
     def temporary(self, word: str) -> str:
-        """A fresh C++ name."""
+        """Return a fresh C++ name."""
         self.temporaries += 1
         return f"{word}_{self.temporaries}"
 
     # Readers
 
     def pointer(self, reader: Reader) -> str:
-        """The address of a reader's value: `const value*`, never null."""
+        """Return the address of a reader's value: `const value*`, never null."""
         if isinstance(reader, Argument) and reader.index < len(self.names):
             return f"&inputs[{reader.index - self.first}]"
         if isinstance(reader, Slot):
@@ -70,7 +71,7 @@ class Values:
         return f"&{name}"
 
     def made(self, reader: Reader) -> str:
-        """A computed value."""
+        """Return a computed value."""
         if isinstance(reader, Known):
             return constant_text(reader.value)
         if isinstance(reader, Argument):
@@ -92,9 +93,9 @@ class Values:
         return f"*{self.pointer(reader)}"
 
     def number(self, reader: Reader, kind: Scalar) -> str:
-        """A reader's value as a C++ number."""
+        """Return a reader's value as a C++ number."""
         if isinstance(reader, Applied):
-            return self._applied(reader)
+            return self._evaluate_operator(reader)
         if isinstance(reader, Known):
             value = reader.value
             return (
@@ -106,8 +107,8 @@ class Values:
             )
         return f"({self.pointer(reader)})->{_FIELDS[kind]}"
 
-    def _applied(self, reader: Applied) -> str:
-        """An operator on numbers, folded for constants."""
+    def _evaluate_operator(self, reader: Applied) -> str:
+        """Return an operator on numbers, folded for constants."""
         if any(isinstance(each, Held) for each in reader.arguments):
             value = reader(self.arguments)
             return self.number(Known(value), _KINDS[type(value)])
@@ -135,7 +136,7 @@ class Values:
         return result
 
     def owner(self, reader: Reader) -> Path:
-        """The path of an object below the module. NotExportable if it may differ between calls."""
+        """Return the path of an object below the module. NotExportable if it may differ between calls."""
         if isinstance(reader, Held) and all(isinstance(each, str) for each in reader.path[1:]):
             return tuple(reader.path[1:])
         if isinstance(reader, Argument) and reader.index < self.first:
@@ -143,7 +144,7 @@ class Values:
         raise NotExportable("attributes of an object that is an argument, or that the code replaces")
 
     def text(self, reader: Reader) -> str:
-        """A reader's name in messages."""
+        """Return a reader's name in messages."""
         if isinstance(reader, Argument):
             return self.names[reader.index] if reader.index < len(self.names) else f"argument {reader.index}"
         if isinstance(reader, Slot):
@@ -163,7 +164,7 @@ class Values:
     # Checks
 
     def check_value(self, reader: Reader, value: object) -> None:
-        """Restrict the form to this value."""
+        """Restrict the form to calls in which a reader gives this value."""
         name = self.text(reader)
         if isinstance(reader, Applied | AsTensor):
             kind = _KINDS[type(value)]
@@ -174,7 +175,7 @@ class Values:
         self.lines.append(f"if (!{test}) return self.say(unfit, {said});")
 
     def check_kind(self, reader: Reader, kind: str, count: int | None) -> None:
-        """Restrict a reader's value to a list, tuple or dict with this many items."""
+        """Restrict the form to calls in which a reader gives a list, tuple or dict with this many items."""
         name = c_string(self.text(reader))
         wanted = f"RL_CONSTANT({kind}), {-1 if count is None else count}"
         self.lines.append(f"if (!self.has_kind(*{self.pointer(reader)}, {name}, {wanted})) return unfit;")
@@ -182,11 +183,11 @@ class Values:
     # Templates
 
     def template(self, template: Template, output: Callable[[int], str]) -> str:
-        """A value built from native outputs and read values."""
+        """Return a value built from native outputs and read values."""
         if isinstance(template, Output):
             return output(template.place)
         if isinstance(template, Read):
-            return self._copied(f"*{self.pointer(template.reader)}")
+            return self._copy_to_run_memory(f"*{self.pointer(template.reader)}")
         if isinstance(template, Value):
             if isinstance(template.value, Tensor):
                 return self.constant_tensor(template.value)
@@ -194,11 +195,11 @@ class Values:
         return self._items(template, output)
 
     def constant_tensor(self, tensor: Tensor) -> str:
-        """A tensor of the weights."""
-        return self._copied(tensor_text(tensor, self.weights))
+        """Return a tensor of the weights."""
+        return self._copy_to_run_memory(tensor_text(tensor, self.weights))
 
-    def _copied(self, text: str) -> str:
-        """A copy in the run's own memory."""
+    def _copy_to_run_memory(self, text: str) -> str:
+        """Copy a value into the run's own memory; return the copy's name."""
         name = self.temporary("copied")
         self.lines.append(f"value {name};")
         self.lines.append(f"if (!copy_value({name}, {text}, self.run_memory())) return self.no_more();")

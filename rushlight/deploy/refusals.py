@@ -18,7 +18,7 @@ def refuse_unsupported(module: GraphModule, name: str) -> None:
     found: dict[str, None] = {}
     for node in module.graph.nodes:
         if node.op == "call_function" and not is_supported(node) and not is_write_back(node):
-            found[_described(node)] = None
+            found[_describe_node(node)] = None
     if module.meta.get("keep_eager"):
         found[f"  {module.meta['keep_eager']}"] = None
     if found:
@@ -26,15 +26,15 @@ def refuse_unsupported(module: GraphModule, name: str) -> None:
 
 
 def refusal_of(name: str, node: Node) -> NotExportable:
-    """The error for one operator that has no native form."""
-    return _refusal(name, [_described(node)])
+    """Return the error for one operator that has no native form."""
+    return _refusal(name, [_describe_node(node)])
 
 
 def _refusal(name: str, lines: list[str]) -> NotExportable:
     return NotExportable("\n".join([f"{name} cannot be exported: these operators have no native form", *lines]))
 
 
-def _described(node: Node) -> str:
+def _describe_node(node: Node) -> str:
     target = node.target.name if isinstance(node.target, OpOverload) else str(node.target)
     return f"  {target}  at {_line_of(node)}"
 

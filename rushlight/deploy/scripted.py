@@ -32,7 +32,7 @@ from rushlight.jit.types import kinds as types
 from rushlight.ops.packet import find_packet
 
 _MAX_FORMS = 16
-_CALLS = 4  # consecutive calls of one example, after which the state must have settled
+_CALLS = 4  # calls of each example in a row, to find the forms that a changed state needs
 
 Form = WholeForm | StructuredForm | DirectForm
 index_select, remainder, arange = (find_packet(f"aten::{name}") for name in ("index_select", "remainder", "arange"))
@@ -49,7 +49,7 @@ class Example:
     bounds: dict[str, tuple[int, int | None]] = field(default_factory=dict)
 
     def with_sizes(self, sizes: dict[str, int]) -> Example:
-        """The example with some of the open sizes fixed."""
+        """Return the example with some of the open sizes fixed."""
         place, arguments = 0, []
         for argument in self.arguments:
             made = argument
@@ -100,7 +100,7 @@ class _MethodWriter:
         begun = copy.deepcopy(self.owner)
         for example in examples:
             self._add_example(example, self.owner)
-        for example in examples:  # from the initial state, too
+        for example in examples:  # start each example from the initial state, too
             self._add_example(example, copy.deepcopy(begun))
         for example in [each for whole in examples for each in self._with_other_sizes(whole)]:
             for owner in (begun, self.owner):
@@ -108,8 +108,8 @@ class _MethodWriter:
                     self._add_example(example, copy.deepcopy(owner), is_special=True)
 
     def _add_example(self, example: Example, owner: list[ScriptObject], is_special: bool = False) -> None:
-        """Add the forms for a call and its repetitions. `is_special`: the sizes are fixed, but the signature already has them
-        as open."""
+        """Add the forms for a call and its repetitions. `is_special` says that the sizes are fixed, though the method's
+        description already has them as open."""
         arguments = self._arguments(example.arguments)
         for _ in range(_CALLS):
             call = [*owner, *arguments]
@@ -120,7 +120,8 @@ class _MethodWriter:
             run_with_executor(self.function, [*owner, *copy.deepcopy(arguments)])
 
     def _with_other_sizes(self, example: Example) -> Iterator[Example]:
-        """The example with open sizes that the forms so far exclude: each of them 1 or another value, and all of them 1."""
+        """Yield the example with open sizes that the forms so far exclude: each size is 1 or another value, or all of them are
+        1."""
         names = dict.fromkeys(name for dims in example.dims.values() for name in dims.values())
         small = [name for name in names if example.bounds.get(name, (0, None))[0] <= 1]
         yield from (example.with_sizes({name: 1}) for name in small)
@@ -144,12 +145,12 @@ class _MethodWriter:
                       for each, declared in pairs]  # fmt: skip
         method = self.method
         if not is_special:
-            method.inputs, method.outputs = _merged(method.inputs, inputs), _merged(method.outputs, results)
+            method.inputs, method.outputs = _merge_parameters(method.inputs, inputs), _merge_parameters(method.outputs, results)
         method.forms.append(called)
         self.forms.append(form)
 
     def _first_form(self, call: list, example: Example, called: str) -> tuple[Form, list[Parameter]]:
-        """The first form that can be built, which is added to the method, and its results."""
+        """Build the first form that is possible and add it to the method; return the form and its results."""
         reasons: list[str] = []
         for form in _forms_of(self.graph, call, example, len(self.names), reasons):
             try:
@@ -160,7 +161,7 @@ class _MethodWriter:
         raise NotExportable("\n  ".join([f"{self.name} cannot be exported", *reasons]))
 
     def _arguments(self, given: Sequence[object]) -> list[object]:
-        """The arguments of an example, followed by defaults."""
+        """Return the arguments of an example, followed by defaults."""
         schema = self.schema
         if len(given) > len(schema):
             raise ValueError(f"{self.name} takes {len(schema)} arguments, got {len(given)}")
@@ -174,16 +175,16 @@ class _MethodWriter:
 
 
 def _forms_of(graph: Graph, call: list, example: Example, given: int, reasons: list[str]) -> Iterator[Form]:
-    """The possible forms of a call: one graph, a structured program with loops and branches, a direct program, one graph for
-    these numbers only.
+    """Yield the possible forms of a call: one graph; a structured program with loops and branches; a direct program; one graph
+    that holds for these numbers only.
 
     A graph that would hold only for the example's strings and lists of numbers comes last. `given` is the number of arguments
     that callers pass. `reasons` receives why there are no further forms.
     """
     dims: Dims = {place: frozenset(found) for place, found in example.dims.items()}
     direct = ("statement by statement", lambda: DirectForm(graph, call, example.dims, example.bounds))
-    makers = [("with loops and branches of its own", lambda: _structured(graph, call, example)), direct]
-    # Other forms support only one member of a union.
+    makers = [("with loops and branches of its own", lambda: _make_structured_form(graph, call, example)), direct]
+    # The direct form comes first, because other forms support only one member of a union.
     if any(isinstance(value.type, types.UnionType) for value in graph.inputs[:given]):
         makers.reverse()
     rest: list[Form] = []
@@ -208,14 +209,14 @@ def _forms_of(graph: Graph, call: list, example: Example, given: int, reasons: l
             yield whole_form(graph, call, dims, open_loops=True)
 
 
-def _structured(graph: Graph, call: list, example: Example) -> StructuredForm:
+def _make_structured_form(graph: Graph, call: list, example: Example) -> StructuredForm:
     if example.dims:
         raise Unsupported("such a program has known sizes")
     return StructuredForm(graph, call)
 
 
 def _size_names(form: Form, example: Example) -> dict[str, str]:
-    """The user's names of a form's symbols."""
+    """Return the user's names of a form's symbols."""
     if not isinstance(form, WholeForm):
         return {}
     found = {}
@@ -243,7 +244,7 @@ def _inputs(names: Sequence[str], schema: Sequence, arguments: Sequence[object],
 
 
 def _has_choices(kind: types.Type) -> bool:
-    """Whether a value may be of several types, or None."""
+    """Return whether a value may be of several types, or None."""
     return isinstance(kind, types.UnionType | types.OptionalType)
 
 
@@ -259,16 +260,16 @@ def _tensors_in(value: object) -> int:
     return sum(map(_tensors_in, items))
 
 
-def _merged(before: list[Parameter], now: list[Parameter]) -> list[Parameter]:
-    """The description of parameters that holds for all forms."""
+def _merge_parameters(before: list[Parameter], now: list[Parameter]) -> list[Parameter]:
+    """Return the description of parameters that holds for all forms."""
     if not before:
         return now
     if len(before) != len(now):
         raise NotExportable(f"one call gives {len(before)} results and another {len(now)}")
-    return [_merged_one(one, other) for one, other in zip(before, now, strict=True)]
+    return [_merge_parameter(one, other) for one, other in zip(before, now, strict=True)]
 
 
-def _merged_one(one: Parameter, other: Parameter) -> Parameter:
+def _merge_parameter(one: Parameter, other: Parameter) -> Parameter:
     if one == other:
         return one
     if one.kind != other.kind:

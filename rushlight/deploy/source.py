@@ -24,7 +24,7 @@ _LANGUAGE = ("#include <rushlight/deployed_language.h>", "#include <rushlight/de
 
 
 def write_source(model: Model, header: str, embedded: bool) -> tuple[str, bytes]:
-    """The source text of a model with that C header; it includes the identity that the weights must have."""
+    """Return the source text of a model with that C header; it includes the identity that the weights must have."""
     body = "\n\n".join([*model.functions, *model.forms, _set_first_state(model), *_methods(model)])
     identity = model.identity(body)
     shown = "".join(f"\\x{byte:02x}" for byte in identity)
@@ -38,7 +38,7 @@ def write_source(model: Model, header: str, embedded: bool) -> tuple[str, bytes]
     weights = [f'extern "C" const char {model.name}_weights[];'] if embedded else []
     handle, interface = ("#include <rushlight/deployed_handle.h>", "#include <rushlight/deployed_interface.h>")
     parts = [
-        *_head(model, header, embedded),
+        *_source_head(model, header, embedded),
         "",
         *numbers,
         *weights,
@@ -50,10 +50,10 @@ def write_source(model: Model, header: str, embedded: bool) -> tuple[str, bytes]
         "",
         *_CLOSE,
     ]
-    return "\n".join([*parts, "", interface, "", *_typed(model)]) + "\n", identity
+    return "\n".join([*parts, "", interface, "", *_typed_functions(model)]) + "\n", identity
 
 
-def _head(model: Model, header: str, embedded: bool) -> list[str]:
+def _source_head(model: Model, header: str, embedded: bool) -> list[str]:
     name = model.name
     return [
         f"// The model {name}, written by Rushlight. Compile as C++17 with GCC or Clang, with rushlight/ beside this file.",
@@ -82,7 +82,7 @@ def _head(model: Model, header: str, embedded: bool) -> list[str]:
 
 
 def _set_first_state(model: Model) -> str:
-    """The function that gives a handle the model's initial state."""
+    """Return the function that gives a handle the model's initial state."""
     lines = []
     for number, (name, value) in enumerate(model.states):
         before: list[str] = []
@@ -94,7 +94,7 @@ def _set_first_state(model: Model) -> str:
 def _methods(model: Model) -> Iterator[str]:
     for method in model.methods:
         for what, parameters in (("inputs", method.inputs), ("outputs", method.outputs)):
-            rows = ",\n".join(f"    {_described(each)}" for each in parameters) or "    {}"
+            rows = ",\n".join(f"    {_parameter_initializer(each)}" for each in parameters) or "    {}"
             yield f"constexpr ::RL_MODEL(parameter) {what}_of_{method.name}[] = {{\n{rows},\n}};"
         tries = [f"  int status = {method.forms[0]}(self, inputs, outputs);"]
         if len(method.forms) > 1:  # if no form fits, report the first form's error
@@ -113,7 +113,7 @@ def _methods(model: Model) -> Iterator[str]:
     ])  # fmt: skip
 
 
-def _described(parameter: Parameter) -> str:
+def _parameter_initializer(parameter: Parameter) -> str:
     sizes = parameter.sizes or ()
     bounds = {name: (least, most) for name, least, most in parameter.bounds}
     rows: list[list[int]] = [[], [], []]
@@ -132,10 +132,10 @@ def _described(parameter: Parameter) -> str:
 
 
 def typed_head(model: Model, method: Method) -> str:
-    """The header's declaration of the function that runs a method, with the model's parameter names."""
+    """Return the header's declaration of the function that runs a method, with the model's parameter names."""
     taken = model.words_of_header()
     inputs = [identifier(each.name, taken) for each in method.inputs]
-    outputs = [_own(each.name, taken) for each in method.outputs]
+    outputs = [_unique_name(each.name, taken) for each in method.outputs]
     return _typed_head(model, method, model.name, inputs, outputs)
 
 
@@ -148,8 +148,8 @@ def _typed_head(model: Model, method: Method, handle: str, inputs: Sequence[str]
     return f"{model.name}_status {model.name}_{method.name}({', '.join(words)})"
 
 
-def _own(name: str, taken: set[str]) -> str:
-    """A result's name, made unique, as it may also be an input's."""
+def _unique_name(name: str, taken: set[str]) -> str:
+    """Return a result's name that is not taken, because an input may have the same name."""
     return identifier(f"{name}_out" if name in taken else name, taken)
 
 
@@ -161,14 +161,15 @@ def _typed_parameter(model: str, parameter: Parameter, name: str, is_input: bool
     return f"const {model}_{kind}* {name}" if is_input else f"{model}_{kind}* {name}"
 
 
-def _typed(model: Model) -> Iterator[str]:
+def _typed_functions(model: Model) -> Iterator[str]:
     yield ""
     for index, method in enumerate(model.methods):
         yield from _typed_function(model, method, index)
 
 
 def _typed_function(model: Model, method: Method, index: int) -> Iterator[str]:
-    """The function that runs a method. Its parameters are numbered, whatever their names in the model."""
+    """Write the function that runs a method. Its parameters have numbers for names, because names may be any text in the
+    model."""
     inputs = [(each, f"input_{place}") for place, each in enumerate(method.inputs)]
     outputs = [(each, f"output_{place}") for place, each in enumerate(method.outputs)]
     head = _typed_head(model, method, "RL_HANDLE", [name for _, name in inputs], [name for _, name in outputs])

@@ -44,33 +44,32 @@ C_LIBRARY = frozenset(
 
 
 def c_constant(kind: dtype) -> str:
-    """The constant of a dtype in the model's source."""
+    """Return the constant of a dtype in the model's source."""
     return f"RL_CONSTANT({DTYPES[kind.name]})"
 
 
 def is_identifier(name: str) -> bool:
-    """Whether this is a valid name in C, C++ and Python."""
+    """Return whether this is a valid name in C, C++ and Python."""
     return re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) is not None and not is_word(name)
 
 
 def is_model_name(name: str) -> bool:
-    """Whether a model may have this name, which its type in C gets."""
+    """Return whether a model may have this name, which its type in C gets."""
     return is_identifier(name) and name not in C_LIBRARY
 
 
 def model_name(wished: str) -> str:
-    """A valid model name similar to the wished one."""
+    """Return a valid model name similar to the wished one."""
     return identifier(wished, set(C_LIBRARY), "model")
 
 
 def is_word(name: str) -> bool:
-    """Whether a name is a keyword in one of these languages."""
+    """Return whether a name is a keyword in one of these languages."""
     return name in CPP_WORDS or name in _C_WORDS or keyword.iskeyword(name)
 
 
 def identifier(name: str, taken: set[str], otherwise: str = "x", behind_prefix: bool = False) -> str:
-    """A valid identifier similar to the wished name and not taken, which is then marked as taken. Behind a prefix it may be a
-    keyword."""
+    """Return a valid identifier similar to the wished name, and mark it as taken. After a prefix it may be a keyword."""
     found = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or otherwise
     if found[0].isdigit():
         found = f"{otherwise}_{found}"
@@ -83,12 +82,12 @@ def identifier(name: str, taken: set[str], otherwise: str = "x", behind_prefix: 
 
 
 def in_user_names(text: str, names: dict[str, str]) -> str:
-    """Text with symbols such as s0 replaced by the user's names."""
+    """Return text with symbols such as s0 replaced by the user's names."""
     return re.sub(r"\bs\d+\b", lambda found: names.get(found[0], found[0]), text)
 
 
 def c_string(text: str) -> str:
-    """A C string literal."""
+    """Return a C string literal."""
     made = []
     for byte in text.encode():
         char = chr(byte)
@@ -98,17 +97,17 @@ def c_string(text: str) -> str:
 
 
 def format_text(text: str) -> str:
-    """A printf format that prints exactly this text."""
+    """Return a printf format that prints exactly this text."""
     return c_string(text.replace("%", "%%"))
 
 
 def real_text(value: float) -> str:
-    """A float as a C literal."""
+    """Return a float as a C literal."""
     return literal(value, float64)
 
 
 def constant_text(value: object) -> str:
-    """A plain value as a C++ expression of type `value`. NotExportable for others."""
+    """Return a plain value as a C++ expression of type `value`. NotExportable for others."""
     if value is None:
         return "none()"
     if isinstance(value, bool):
@@ -123,5 +122,5 @@ def constant_text(value: object) -> str:
 
 
 def integer_text(value: int) -> str:
-    """A 64-bit int as a C literal."""
+    """Return a 64-bit int as a C literal."""
     return literal(value, int64)

@@ -13,7 +13,7 @@ Path = tuple[str, ...]
 
 
 class States:
-    """The attributes of one object that are state; each gets a number when it is first requested."""
+    """The attributes of one object that are state; an attribute gets a number when `number` is first called for it."""
 
     def __init__(self, model: Model, first: ScriptObject | None):
         self.model = model
@@ -22,7 +22,8 @@ class States:
         self._same: dict[tuple[int, str], int] = {}
 
     def number(self, path: Path) -> int:
-        """The number of the state at a path below the module. NotExportable where it holds values that have no form in C."""
+        """Return the number of the state at a path below the module. NotExportable where it holds values that have no form in
+        C."""
         if path not in self._numbers:
             owner = self.first
             for name in path[:-1]:

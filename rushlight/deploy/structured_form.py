@@ -44,7 +44,7 @@ class StructuredForm:
         self.kinds = [var.kind for var in program.inputs]
 
     def fits(self, arguments: Sequence[object]) -> bool:
-        """Whether the form supports a call: whether its assumed values and input types match."""
+        """Return whether the form supports a call: whether its assumed values and input types match."""
         for source, value in self.translation.guards.items():
             if not same_value(source.read(arguments), value):
                 return False
@@ -88,7 +88,7 @@ class StructuredForm:
         return source in self.changing or source in self.translation.written
 
     def _constants(self, states: States) -> dict[int, Tensor]:
-        """The inputs that are weights, by position."""
+        """Return the inputs that are weights, by position."""
         found = {}
         for place, source in enumerate(self.translation.sources):
             if isinstance(source, Fixed):
@@ -100,7 +100,8 @@ class StructuredForm:
         return found
 
     def _make_kept(self, model: Model, k: int) -> str:
-        """The function that computes once the values derived from weights: the weights' addresses, and their memory."""
+        """Write the function that computes, once, the values derived from weights, and an array of the addresses of weights and
+        derived values."""
         count = len(self.kinds)
         lines = [
             f"void** const kept = (void**)held.made.take({count + 1} * (long)sizeof(void*));",
@@ -117,7 +118,8 @@ class StructuredForm:
         return f"static void** make_kept_{k}(weights& held) {{\n{body}\n}}"
 
     def _check_given(self, values: Values) -> None:
-        """Check that all arguments have the kinds of the example's, including those that the program does not read."""
+        """Check that all arguments have the kinds of the example's arguments, including those that the program does not
+        read."""
         for index in range(values.first, len(values.names)):
             value, reader = self.arguments[index], Argument(index)
             name = c_string(values.text(reader))
@@ -173,7 +175,7 @@ class StructuredForm:
             *backs,
         ]
         for place, operand in enumerate(program.outputs):
-            lines.append(f"const value found_{place} = {self._found(values, inputs + place, operand.kind)};")
+            lines.append(f"const value found_{place} = {self._result_expression(values, inputs + place, operand.kind)};")
         return self._results(values)
 
     def _cell(self, values: Values, place: int, source: Source | Fixed, kind, backs: list[str]) -> list[str]:
@@ -204,7 +206,7 @@ class StructuredForm:
         return [*check, f"cells[{place}] = ({pointer})->as.integer{' != 0' if kind is BOOL else ''};"]
 
     @staticmethod
-    def _found(values: Values, place: int, kind) -> str:
+    def _result_expression(values: Values, place: int, kind) -> str:
         if isinstance(kind, TensorOf):
             sizes = f"sizes_of({', '.join(f'{size}L' for size in kind.size) or '0'}).numbers"
             return f"of_tensor(tensor_of(room_{place}, {c_constant(kind.dtype)}, {len(kind.size)}, {sizes}, nullptr))"
@@ -217,7 +219,7 @@ class StructuredForm:
     def _results(self, values: Values) -> list[Parameter]:
         structure = self.translation.structure
         count = len(structure) - len(self.changing)
-        names, parts = _flattened(structure[:count])
+        names, parts = _flatten_results(structure[:count])
         found = []
         for number, (name, part) in enumerate(zip(names, parts, strict=True)):
             result = values.temporary("result")
@@ -285,8 +287,8 @@ class StructuredForm:
         return Parameter(name, "list" if isinstance(kind, ListOf) else "value")
 
 
-def _flattened(structure: Sequence[object]) -> tuple[list[str], list[object]]:
-    """The results, with the elements of a tuple as separate results."""
+def _flatten_results(structure: Sequence[object]) -> tuple[list[str], list[object]]:
+    """Return the results, with the elements of a tuple as separate results."""
     if len(structure) == 1 and isinstance(structure[0], Named):
         return list(structure[0].type.fields), list(structure[0].parts)
     parts = list(structure[0]) if len(structure) == 1 and isinstance(structure[0], tuple) else list(structure)
@@ -295,7 +297,7 @@ def _flattened(structure: Sequence[object]) -> tuple[list[str], list[object]]:
 
 
 def _layout(kind: ListOf) -> str:
-    """A key for kinds of lists: their depth, and the innermost kind."""
+    """Return a key for kinds of lists: their depth, and the innermost kind."""
     depth, element = 0, kind.element
     while isinstance(element, ListOf):
         depth, element = depth + 1, element.element
@@ -309,7 +311,7 @@ def _layout(kind: ListOf) -> str:
 
 
 def _is_external(node: Node) -> bool:
-    """Whether a program would need Python to run a node."""
+    """Return whether a program would need Python to run a node."""
     try:
         function_of(node)
     except Unsupported:

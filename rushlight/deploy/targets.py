@@ -37,27 +37,27 @@ class Target:
 
 
 def target_named(name: str) -> Target:
-    """The target of this name. ValueError if there is none; CompilerMissing, which says what to install, if nothing builds for
-    it."""
+    """Return the target of this name. ValueError if there is none; CompilerMissing, which says what to install, if nothing
+    builds for it."""
     if name not in TARGETS:
         raise ValueError(f"there is no target {name!r}; there are {', '.join(TARGETS)}")
     if name in (WASM, WASM_THREADS):
         return _wasm(name)
     machine = platform.machine()
     if name == "native":
-        return _own(name, ("-march=native",))
+        return _native_target(name, ("-march=native",))
     if name == "aarch64":
         if machine in ("aarch64", "arm64"):
-            return _own(name, ("-march=armv8-a",))
-        return _other(name, "aarch64-linux-gnu-g++", "aarch64-linux-gnu", ())
+            return _native_target(name, ("-march=armv8-a",))
+        return _cross_target(name, "aarch64-linux-gnu-g++", "aarch64-linux-gnu", ())
     march = () if name == ALL_LEVELS else (f"-march={name}",)
     if machine in ("x86_64", "AMD64"):
-        return _own(name, march)
-    return _other(name, "x86_64-linux-gnu-g++", "x86_64-linux-gnu", march)
+        return _native_target(name, march)
+    return _cross_target(name, "x86_64-linux-gnu-g++", "x86_64-linux-gnu", march)
 
 
-def _own(name: str, march: tuple[str, ...]) -> Target:
-    """The target for this machine, with its own compiler, or with Zig if there is none."""
+def _native_target(name: str, march: tuple[str, ...]) -> Target:
+    """Return the target for this machine, with its own compiler, or with Zig if there is none."""
     compiler = toolchain.compiler()
     if toolchain.is_zig(compiler):
         return _zig(name, compiler[:-1], f"{platform.machine().replace('AMD64', 'x86_64')}-linux-gnu", march)
@@ -66,8 +66,8 @@ def _own(name: str, march: tuple[str, ...]) -> Target:
     return Target(name, compiler, (*march, "-fopenmp", "-Wno-psabi"), (*link_flags(), "-lm"))
 
 
-def _other(name: str, cross: str, triple: str, march: tuple[str, ...]) -> Target:
-    """The target for another machine, with a cross compiler or Zig."""
+def _cross_target(name: str, cross: str, triple: str, march: tuple[str, ...]) -> Target:
+    """Return the target for another machine, with a cross compiler or Zig."""
     found = shutil.which(cross)
     if found is not None:
         return Target(name, (found,), (*march, "-fopenmp", "-Wno-psabi"), ("-fopenmp", "-lm"))
@@ -106,7 +106,7 @@ def _wasm(name: str) -> Target:
 
 
 def zig_command() -> Command | None:
-    """The command of Zig; None if it is not installed."""
+    """Return the command of Zig; None if it is not installed."""
     return toolchain.zig_command()
 
 
@@ -123,7 +123,7 @@ def build_library(
 
     BuildError with what the compiler says; CompilerMissing where none builds for the target.
     """
-    folder, made = Path(folder).resolve(), target_named(target)  # because the compiler runs in that folder
+    folder, made = Path(folder).resolve(), target_named(target)  # made absolute, because the compiler runs in that folder
     ending = "" if target == "native" else f"-{target}"
     is_wasm = made.suffix == ".wasm"
     command = [*made.compiler, "-std=c++17", "-O2", *made.flags, *FLAGS, "-fPIC", "-fvisibility=hidden", f"-I{folder}", *flags]
@@ -132,7 +132,7 @@ def build_library(
     scratch = folder / ".build"
     scratch.mkdir(exist_ok=True)
     try:
-        parts = _parts(folder, name, made)
+        parts = _source_files(folder, name, made)
         objects = [str(scratch / f"{place}.o") for place in range(len(parts))]
         steps = [
             [*command, *own, "-c", str(folder / source), "-o", out] for (source, own), out in zip(parts, objects, strict=True)
@@ -150,7 +150,7 @@ def build_library(
 
 
 def _kind_flags(folder: Path, name: str, target: Target) -> list[str]:
-    """The linker flags for a library; on WebAssembly also the initial memory."""
+    """Return the linker flags for a library; on WebAssembly also the initial memory."""
     if target.name == WASM_THREADS:
         is_embedded = (folder / f"{name}_weights.S").exists()
         pages = first_pages((folder / f"{name}.weights").stat().st_size if is_embedded else 0)
@@ -158,8 +158,8 @@ def _kind_flags(folder: Path, name: str, target: Target) -> list[str]:
     return [] if target.name == WASM else ["-shared"]
 
 
-def _parts(folder: Path, name: str, target: Target) -> list[tuple[str, tuple[str, ...]]]:
-    """The source files, each with its own flags."""
+def _source_files(folder: Path, name: str, target: Target) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the source files, each with its own flags."""
     model = f"{name}.cpp"
     parts: list[tuple[str, tuple[str, ...]]] = [(model, ())]
     if target.name == ALL_LEVELS:
@@ -185,5 +185,5 @@ def _archiver(target: Target) -> Command:
 
 
 def _run(steps: list[list[str]], folder: Path, scratch: Path) -> None:
-    for step in steps:  # the weights' file is included by its name
+    for step in steps:  # run in the folder, because the weights' file is included by its name
         toolchain.run([["/usr/bin/env", "-C", str(folder), *step]], str(folder), scratch)

@@ -6,7 +6,7 @@ from rushlight.deploy.levels import LEVELS
 from rushlight.deploy.model import Method, Model, Parameter
 from rushlight.deploy.spelling import DTYPES, c_string
 
-# Sizes are 64-bit. They are narrowed to `long` fields, which have 32 bits only where memory is that small.
+# Sizes are 64-bit and are narrowed to `long` fields. Where `long` has 32 bits, memory is small enough for 32-bit sizes.
 FLAGS = ("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fno-exceptions", "-fno-rtti", "-Wno-narrowing")
 
 _CMAKE = """\
@@ -133,7 +133,7 @@ _EMBEDDING = """\
 """
 
 
-def _filled(text: str, name: str, mark: str) -> str:
+def _fill_in_names(text: str, name: str, mark: str) -> str:
     return text.replace(f"{mark}NAME", name.upper()).replace(f"{mark}name", name)
 
 
@@ -144,22 +144,22 @@ def cmake(name: str, embed: bool) -> str:
     text = (
         _CMAKE.replace("@WEIGHTS_SOURCE", weights).replace("@INSTALL_WEIGHTS", install).replace("@ASM", " ASM" if embed else "")
     )
-    return _filled(text.replace("@FLAGS", ";".join(FLAGS)).replace("@LEVELS", " ".join(LEVELS)), name, "@")
+    return _fill_in_names(text.replace("@FLAGS", ";".join(FLAGS)).replace("@LEVELS", " ".join(LEVELS)), name, "@")
 
 
 def cmake_config(name: str) -> str:
-    """The config file of `find_package`, before it is configured."""
-    return _filled(_CONFIG, name, "%")
+    """Return the config file of `find_package`, before it is configured."""
+    return _fill_in_names(_CONFIG, name, "%")
 
 
 def pkg_config(name: str) -> str:
-    """The pkg-config file, before it is configured."""
-    return _filled(_PKG_CONFIG, name, "%")
+    """Return the pkg-config file, before it is configured."""
+    return _fill_in_names(_PKG_CONFIG, name, "%")
 
 
 def embedding(name: str, nbytes: int) -> str:
     """Assembly that embeds the weights, `nbytes` bytes."""
-    return _filled(_EMBEDDING.replace("%bytes", str(nbytes)), name, "%")
+    return _fill_in_names(_EMBEDDING.replace("%bytes", str(nbytes)), name, "%")
 
 
 # The example
@@ -193,7 +193,7 @@ def _example_input(model: Model, parameter: Parameter, place: int) -> list[str]:
 
 
 def example(model: Model, embed: bool) -> str:
-    """A program that runs the first method on zeros, and prints the sizes of its results."""
+    """Return a program that runs the first method on zeros, and prints the sizes of its results."""
     name, upper, method = model.name, model.name.upper(), model.methods[0]
     given = [line for place, each in enumerate(method.inputs) for line in _example_input(model, each, place)]
     weights = "argc > 1 ? argv[1] : NULL" if embed else f'argc > 1 ? argv[1] : "{name}.weights"'
@@ -254,7 +254,7 @@ def _ranges(method: Method) -> list[str]:
 
 
 def readme(model: Model, embed: bool, digest: str, nbytes: int) -> str:
-    """The README: what the model is, how to build it, and its checksum."""
+    """Return the README: what the model is, how to build it, and its checksum."""
     name = model.name
     methods = "\n".join("\n".join([f"    {_signature(method)}", *_ranges(method)]) for method in model.methods)
     states = "\n".join(f"- `{each}`" for each, _ in model.states)

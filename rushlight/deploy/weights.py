@@ -28,7 +28,7 @@ class Weights:
         self._kept: list[Tensor] = []  # keeps the tensors alive, so that their ids stay unique
 
     def add(self, tensor: Tensor) -> int:
-        """The offset of a tensor's first element in the file; the others are at its strides."""
+        """Return the offset of a tensor's first element in the file. Its other elements are found by its strides."""
         impl = tensor._impl
         key = (id(impl.storage), impl.storage_offset, impl.sizes, impl.strides, impl.dtype)
         if key not in self._known:
@@ -46,14 +46,14 @@ class Weights:
         return self._places[same]
 
     def digest(self) -> str:
-        """A hash of everything added."""
+        """Return a hash of everything added."""
         found = hashlib.sha256()
         for (content, _), place in self._places.items():
             found.update(content + place.to_bytes(8, "little"))
         return found.hexdigest()
 
     def chunks(self, identity: bytes) -> Iterator[bytes]:
-        """The file's bytes, for the model with this identity of 32 bytes."""
+        """Yield the file's bytes, for the model with this identity of 32 bytes."""
         yield _HEADER.pack(MAGIC, self.size, identity)
         at = _HEADER.size
         for place, tensor in self._parts:
@@ -65,7 +65,7 @@ class Weights:
 
 
 def _bytes_of(tensor: Tensor) -> bytes:
-    """The memory from a tensor's first element to behind its last."""
+    """Return the memory from a tensor's first element to the end of its last."""
     impl = tensor._impl
     begin = impl.storage_offset * impl.dtype.itemsize
     return impl.storage.bytes()[begin : begin + reach(impl.sizes, impl.strides, impl.dtype)].tobytes()

@@ -49,12 +49,12 @@ class WholeForm:
         self.arguments = list(arguments)
 
     def fits(self, arguments: Sequence[object]) -> bool:
-        """Whether the form supports a call."""
+        """Return whether the form supports a call."""
         return self.program.fits(arguments)
 
     def fixes_contents(self, given: int) -> bool:
-        """Whether the form is specialised to strings or contents of lists: in the first arguments, which callers pass, or in a
-        list or dict of the module that a run changes."""
+        """Return whether the form holds only for certain strings, or certain contents of lists or dicts: in the first `given`
+        arguments, which callers pass, or in an attribute of the module that a run changes."""
         if self.form.changes:
             return True
         at = 0
@@ -67,7 +67,7 @@ class WholeForm:
         return False
 
     def relations(self) -> Iterator[ShapeGuard]:
-        """The form's guards on its open sizes."""
+        """Return the form's guards on its open sizes."""
         return self.captured.sizes.environment.relations()
 
     # As C++
@@ -88,7 +88,7 @@ class WholeForm:
         self._check_structure(values)
         for reader, expected in form.conditions:
             if isinstance(reader, Argument) and reader.index >= len(names):
-                continue  # callers don't pass these
+                continue  # callers don't pass these arguments
             if not isinstance(expected, ScriptObject | Tensor):
                 values.check_value(reader, expected)
         for reader, kind in form.kinds:
@@ -128,7 +128,7 @@ class WholeForm:
             raise NotExportable("a list among the arguments is appended to, which a caller in C would not see")
 
     def _path_of(self, tensor: Tensor) -> tuple[str, ...]:
-        """The attribute path of a tensor that the code writes to."""
+        """Return the attribute path of a tensor that the code writes to."""
         for owner, name, value in self.form.reads:
             if value is tensor:
                 for path, (holder, held, _) in zip(self.form.paths, self.form.reads, strict=True):
@@ -168,7 +168,7 @@ class WholeForm:
         return at
 
     def _readers_of_leaves(self) -> list[Reader]:
-        """The reader of each leaf of the arguments."""
+        """Return the reader of each leaf of the arguments."""
         found: list[Reader] = []
 
         def walk(reader: Reader, spec: TreeSpec) -> None:
@@ -187,7 +187,7 @@ class WholeForm:
     def _call(
         self, values: Values, graph: GraphForm | PartsForm, given: list[str], size_names: dict[str, str]
     ) -> list[Parameter]:
-        templates, names = self._flattened()
+        templates, names = self._flatten_results()
         places = ["nullptr"] * len(graph.outputs)
         for number, template in enumerate(templates):
             if isinstance(template, Output) and places[template.place] == "nullptr":
@@ -206,26 +206,26 @@ class WholeForm:
         found = []
         for number, (template, name) in enumerate(zip(templates, names, strict=True)):
             result = values.temporary("result")
-            lines.append(f"const value {result} = {values.template(self._changed(template), output)};")
+            lines.append(f"const value {result} = {values.template(self._replace_changed_containers(template), output)};")
             lines.append(f"if (const int status = self.deliver(outputs[{number}], {result}, {c_string(name)})) return status;")
             found.append(self._parameter(name, template, graph, size_names))
-        self._keep(values, output)
+        self._store_attributes(values, output)
         lines.append("return ok;")
         return found
 
-    def _changed(self, template: Template) -> Template:
-        """A result in which a changed list or dict is replaced by its new state."""
+    def _replace_changed_containers(self, template: Template) -> Template:
+        """Return a result in which a changed list or dict is replaced by its new state."""
         if isinstance(template, Read):
             return next(
                 (contents for reader, _, contents in self.form.changes if reader.to_data() == template.reader.to_data()),
                 template,
             )
         if isinstance(template, Items):
-            return replace(template, items=[self._changed(each) for each in template.items])
+            return replace(template, items=[self._replace_changed_containers(each) for each in template.items])
         return template
 
-    def _flattened(self) -> tuple[list[Template], list[str]]:
-        """The results, with the elements of a tuple as separate results."""
+    def _flatten_results(self) -> tuple[list[Template], list[str]]:
+        """Return the results, with the elements of a tuple as separate results."""
         results = self.form.results
         if (
             len(results) == 1
@@ -249,8 +249,8 @@ class WholeForm:
             return Parameter(name, {list: "list", dict: "dict"}.get(template.kind, "tuple"))
         return Parameter(name, "value")
 
-    def _keep(self, values: Values, output) -> None:
-        """Store changed attributes of the module; all values are computed before any is stored."""
+    def _store_attributes(self, values: Values, output) -> None:
+        """Store changed attributes of the module. All values are computed before any is stored."""
         kept = []
         for owner, name, template in self.form.assignments:
             kept.append((values.states.number((*values.owner(owner), name)), template))
@@ -267,8 +267,8 @@ class WholeForm:
 
 
 def whole_form(graph: Graph, arguments: Sequence[object], dims: Dims, open_loops: bool) -> WholeForm:
-    """The form for arguments like these; `dims` are open dimensions. With `open_loops`, loops whose trip count is a number are
-    unrolled for that number.
+    """Return the form for arguments like these; `dims` are open dimensions. With `open_loops`, loops whose trip count is a
+    number are unrolled for that number.
 
     Numbers that are arguments or state become inputs of the graph where possible.
     """

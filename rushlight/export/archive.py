@@ -68,7 +68,7 @@ def _archive(program: ExportedProgram, extra: Mapping[str, Any]) -> bytes:
 
 
 def _without_sharing(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, list]]:
-    """The tensors to write, without duplicates, and for each name [name in the file, whether complex128, requires
+    """Return the tensors to write, without duplicates, and for each name [name in the file, whether complex128, requires
     gradients]."""
     written: dict[str, Tensor] = {}
     first: dict[tuple, str] = {}
@@ -89,7 +89,7 @@ def _warn_of(**given: object) -> None:
 
 
 def _plain(tensor: Tensor) -> Tensor:
-    """A tensor in a form that safetensors supports: with its own memory, and no complex128."""
+    """Return a tensor in a form that safetensors supports: with its own memory, and no complex128."""
     own = tensor.detach().clone(memory_format=contiguous_format)
     return view_as_real(own).clone() if own.dtype is complex128 else own
 
@@ -109,7 +109,7 @@ def load(
     content = f.read() if not isinstance(f, str | os.PathLike) else _content(f)
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            return _read(archive, extra_files)
+            return _read_program(archive, extra_files)
     except _FAILURES as error:
         raise CheckpointError(f"{name}: is not a valid exported program: {type(error).__name__}: {error}"[:500]) from error
 
@@ -119,7 +119,7 @@ def _content(path: str | os.PathLike) -> bytes:
         return file.read()
 
 
-def _read(archive: zipfile.ZipFile, extra: dict[str, Any] | None) -> ExportedProgram:
+def _read_program(archive: zipfile.ZipFile, extra: dict[str, Any] | None) -> ExportedProgram:
     names = archive.namelist()
     if "format" not in names or _record(archive, "format").decode() != FORMAT:
         of_torch = any("archive_format" in name for name in names)
@@ -130,7 +130,7 @@ def _read(archive: zipfile.ZipFile, extra: dict[str, Any] | None) -> ExportedPro
         raise FormatError(f"version {version} of the format, while this library reads version {VERSION}")
     found = json.loads(_record(archive, "program.json"))
     stored = load_safetensors(io.BytesIO(_record(archive, "weights.safetensors")))
-    program = read_program(found["program"], _restored(stored, found["tensors"]))
+    program = read_program(found["program"], _restore_tensors(stored, found["tensors"]))
     for name in extra or ():
         if _EXTRA + name in names:
             extra[name] = _record(archive, _EXTRA + name).decode()
@@ -144,8 +144,8 @@ def _record(archive: zipfile.ZipFile, name: str) -> bytes:
     return archive.read(info)
 
 
-def _restored(stored: dict[str, Tensor], described: dict[str, list]) -> dict[str, Tensor]:
-    """Tensors by name; names of one tensor share it again."""
+def _restore_tensors(stored: dict[str, Tensor], described: dict[str, list]) -> dict[str, Tensor]:
+    """Return tensors by name; names of one tensor share it again."""
     made: dict[str, Tensor] = {}
     for _, (source, is_complex, requires_grad) in described.items():
         if source not in made:

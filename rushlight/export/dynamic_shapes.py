@@ -284,7 +284,7 @@ def open_leaves(named: dict[str, Any], shapes: Any) -> Iterator[OpenSizes]:
             "a single dict, maybe you just forgot to enclose `dynamic_shapes` in a list/tuple?"
         )
     for name, value in named.items():
-        yield from _open(value, shapes[name], f"L['{name}']", f"['{name}']")
+        yield from _open_sizes_in(value, shapes[name], f"L['{name}']", f"['{name}']")
 
 
 def _mismatch(path: str, count: int, given: int) -> UserError:
@@ -294,7 +294,7 @@ def _mismatch(path: str, count: int, given: int) -> UserError:
     )
 
 
-def _open(value: Any, shapes: Any, source: str, path: str) -> Iterator[OpenSizes]:
+def _open_sizes_in(value: Any, shapes: Any, source: str, path: str) -> Iterator[OpenSizes]:
     if shapes is None:
         return
     if isinstance(value, Tensor):
@@ -312,7 +312,7 @@ def _open(value: Any, shapes: Any, source: str, path: str) -> Iterator[OpenSizes
     if len(shapes) != len(parts):
         raise _mismatch(f"inputs{path}", len(parts), len(shapes))
     for key, part in parts:
-        yield from _open(part, shapes[key], f"{source}[{key!r}]", f"{path}[{key!r}]")
+        yield from _open_sizes_in(part, shapes[key], f"{source}[{key!r}]", f"{path}[{key!r}]")
 
 
 def _entries(tensor: Tensor, shapes: Any, path: str) -> dict[int, Any]:

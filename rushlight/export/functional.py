@@ -48,7 +48,7 @@ def to_functional(
 
     UserError where a write cannot be removed from the graph.
     """
-    made = _decomposed(module, {_BATCH_NORM: TRAINING[_BATCH_NORM], **table})
+    made = _record_decomposed(module, {_BATCH_NORM: TRAINING[_BATCH_NORM], **table})
     functionalize(made)
     if "keep_eager" in made.meta:
         raise UserError(f"The program cannot be made functional: {made.meta['keep_eager']}")
@@ -60,8 +60,8 @@ def to_functional(
     return GraphModule({}, made.graph), specs
 
 
-def _decomposed(module: GraphModule, table: Mapping[OpOverload, Callable]) -> GraphModule:
-    """The graph recorded again, below autograd, which decomposes composites."""
+def _record_decomposed(module: GraphModule, table: Mapping[OpOverload, Callable]) -> GraphModule:
+    """Return the graph recorded again, below autograd, which decomposes composites."""
     fakes = FakeTensorMode()
     mode = ProxyMode(Graph(), fakes, {}, table)
     values = [_input(mode, node) for node in module.graph.nodes if node.op == "placeholder"]
@@ -113,7 +113,7 @@ def _signature(graph: Graph, old: ExportGraphSignature, written: dict[str, Node]
     results = output.args[0]
     output.args = ((*(node for _, node in mutations), *results),)
     specs = [_mutation(spec, node) for spec, node in mutations]
-    specs += [_renamed(spec, result) for spec, result in zip(old.output_specs, results, strict=True)]
+    specs += [_rename_output(spec, result) for spec, result in zip(old.output_specs, results, strict=True)]
     return ExportGraphSignature([replace(spec) for spec in old.input_specs], specs)
 
 
@@ -123,7 +123,7 @@ def _mutation(spec: InputSpec, node: Node) -> OutputSpec:
     return OutputSpec(_MUTATIONS[spec.kind], TensorArgument(node.name), spec.target or spec.arg.name)
 
 
-def _renamed(spec: OutputSpec, result: object) -> OutputSpec:
+def _rename_output(spec: OutputSpec, result: object) -> OutputSpec:
     if not isinstance(result, Node):
         return spec
     kind = SymIntArgument if type(result.meta["val"]) is SymInt else TensorArgument

@@ -142,7 +142,7 @@ class ExportBackwardSignature:
 
 
 def _value(argument: Argument) -> Any:
-    """A node's name, or a constant's value."""
+    """Return a node's name, or a constant's value."""
     return argument.value if isinstance(argument, ConstantArgument) else argument.name
 
 

@@ -54,9 +54,9 @@ class OpenInputs:
         self._symbols: dict[str, _Symbol] = {}
         self._sizes: list[SymInt] = []
         for leaf in [] if shapes is None else open_leaves(named, shapes):
-            self._open(leaf)
+            self._create_symbols(leaf)
 
-    def _open(self, leaf: OpenSizes) -> None:
+    def _create_symbols(self, leaf: OpenSizes) -> None:
         impl = leaf.value._impl
         sizes = list(impl.sizes)
         for dim, entry in leaf.entries.items():
@@ -67,15 +67,15 @@ class OpenInputs:
 
     def _size(self, size: int, entry: Any, source: str) -> SymInt | int:
         if isinstance(entry, DimHint):
-            return self._hinted(size, entry, source)
+            return self._size_from_hint(size, entry, source)
         if isinstance(entry, DerivedDim):
             root, rest = divmod(size - entry.offset, entry.scale)
             if rest:
                 raise UserError(f"{source} = {size} is not of the form {entry}")
-            return self._named(root, entry.root, source) * entry.scale + entry.offset
-        return self._named(size, entry, source) if isinstance(entry, Dim) else size
+            return self._symbol_of_dim(root, entry.root, source) * entry.scale + entry.offset
+        return self._symbol_of_dim(size, entry, source) if isinstance(entry, Dim) else size
 
-    def _hinted(self, size: int, hint: DimHint, source: str) -> SymInt | int:
+    def _size_from_hint(self, size: int, hint: DimHint, source: str) -> SymInt | int:
         if hint.type is Dim.STATIC.type or (hint.type is Dim.AUTO.type and size < 2):
             return size
         if size < 2:
@@ -85,7 +85,7 @@ class OpenInputs:
             )
         return self._new(size, hint, source, source)
 
-    def _named(self, size: int, dim: Dim, source: str) -> SymInt:
+    def _symbol_of_dim(self, size: int, dim: Dim, source: str) -> SymInt:
         known = self._symbols.get(dim.__name__)
         if known is None:
             return self._new(size, dim, source, dim.__name__)
@@ -114,7 +114,7 @@ class OpenInputs:
             symbol.value.expr: ValueRanges(_least(symbol.entry), symbol.entry.max or INFINITY)
             for symbol in self._symbols.values() if type(symbol.value.expr) is Var
         }  # fmt: skip
-        problems, fixes = self._specialized()
+        problems, fixes = self._find_specialized_symbols()
         guards = []
         for relation, _ in list(self.environment.relations()):
             if relation.kind == EQUAL and relation.expression.free_variables() & set(self.environment.replacements):
@@ -123,7 +123,7 @@ class OpenInputs:
             if bounded is None:
                 guards.append(relation)
             elif bounded[0] in ranges:
-                ranges[bounded[0]] = self._narrowed(ranges[bounded[0]], bounded, relation, problems, fixes)
+                ranges[bounded[0]] = self._narrow_range(ranges[bounded[0]], bounded, relation, problems, fixes)
         if problems:
             raise _violation(problems, fixes)
         for size in self._sizes:
@@ -136,7 +136,7 @@ class OpenInputs:
         named = (symbol for symbol in self._symbols.values() if isinstance(symbol.entry, Dim))
         return {str(symbol.value.expr): symbol.name for symbol in named}
 
-    def _specialized(self) -> tuple[dict[str, str], list[str]]:
+    def _find_specialized_symbols(self) -> tuple[dict[str, str], list[str]]:
         """Symbols that the program fixed, or equated with others although the user gave them separate names."""
         problems, fixes = {}, []
         for symbol in self._symbols.values():
@@ -157,7 +157,7 @@ class OpenInputs:
     def _own(self, symbol: _Symbol) -> Var:
         return next(made.symbol for made in self.environment.bindings if made.source == symbol.source)
 
-    def _narrowed(self, known: ValueRanges, bounded: tuple, relation: Relation, problems: dict, fixes: list) -> ValueRanges:
+    def _narrow_range(self, known: ValueRanges, bounded: tuple, relation: Relation, problems: dict, fixes: list) -> ValueRanges:
         variable, least, most = bounded
         narrowed = ValueRanges(max(known.lower, least), min(known.upper, most))
         symbol = next(each for each in self._symbols.values() if each.value.expr is variable)
@@ -186,7 +186,7 @@ def _violation(problems: dict[str, str], fixes: list[str]) -> UserError:
 
 
 def _bound(relation: Relation) -> tuple[Var, float, float] | None:
-    """The variable that a relation bounds, and its bounds; None for other relations."""
+    """Return the variable that a relation bounds, and its bounds; None for other relations."""
     terms, constant = linear_form(relation.expression)
     if relation.kind != NOT_NEGATIVE or len(terms) != 1 or type(terms[0][0]) is not Var:
         return None
@@ -197,7 +197,7 @@ def _bound(relation: Relation) -> tuple[Var, float, float] | None:
 
 
 def _range_of(expression: Expr, ranges: dict[Expr, ValueRanges]) -> ValueRanges:
-    """The range of an expression that increases with its symbols."""
+    """Return the range of an expression that increases with its symbols."""
     ends = []
     for end in ("lower", "upper"):
         values = {variable: getattr(ranges[variable], end) for variable in expression.free_variables()}

@@ -208,7 +208,7 @@ def _group(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def _state(tensors: dict[str, Tensor], signature: ExportGraphSignature) -> dict[str, Tensor]:
-    """Parameters and buffers. Tensors under several names stay one parameter."""
+    """Return parameters and buffers. Tensors under several names stay one parameter."""
     made: dict[Tensor, Parameter] = {}
     state = _group(tensors, "state/")
     for name in signature.parameters:

@@ -73,7 +73,7 @@ class _Recorder(ProxyMode):
             op = _CLONE  # every call of the program creates a tensor literal anew
         with suspended(), self.fakes:
             result = self.call(op, args, kwargs)
-        return _faked(result, self)
+        return _replace_real_by_fake(result, self)
 
     def add_input(self, name: str, value: object) -> Node:
         """Add a placeholder after the existing ones."""
@@ -89,8 +89,8 @@ class _Recorder(ProxyMode):
         return node
 
 
-def _faked(result: object, recorder: _Recorder) -> object:
-    """The result with real tensors replaced by fakes, such as a parameter that `contiguous()` returned unchanged."""
+def _replace_real_by_fake(result: object, recorder: _Recorder) -> object:
+    """Return the result with real tensors replaced by fakes, such as a parameter that `contiguous()` returned unchanged."""
     if isinstance(result, Tensor):
         node = recorder.nodes.get(result._impl)
         fake = recorder.fakes.from_tensor(result)
@@ -143,7 +143,7 @@ def _check_supposed(recorder: _Recorder, unknown: UnknownSizes) -> None:
 
 
 def _user_line(error: Exception) -> str:
-    """The innermost line of the user's code that an exception passed, as a traceback line with its code."""
+    """Return the innermost line of the user's code that an exception passed, as a traceback line with its code."""
     frames, trace = [], error.__traceback__
     while trace is not None:
         frames.append((trace.tb_frame.f_code, trace.tb_lineno))

@@ -140,7 +140,7 @@ class InputChecks:
         values = {symbol: value for symbol, (value, _) in symbols.items()}
         for relation in self.relations:
             if relation.expression.free_variables() <= values.keys() and not relation.holds(values):
-                free = _sorted(relation.expression)
+                free = _sorted_variables(relation.expression)
                 shown = ", ".join(f"{symbols[symbol][1]} = {symbol} = {values[symbol]}" for symbol in free)
                 raise AssertionError(f"Guard failed: {relation}, where {shown}")
 
@@ -175,9 +175,9 @@ def _check_equal(source: str, expression: Any, found: int, symbols: dict) -> Non
     if expression.free_variables() <= symbols.keys():
         value = expression.evaluate({symbol: symbols[symbol][0] for symbol in expression.free_variables()})
         if value != found:
-            wanted = ", ".join(symbols[symbol][1] for symbol in _sorted(expression))
+            wanted = ", ".join(symbols[symbol][1] for symbol in _sorted_variables(expression))
             raise AssertionError(f"Guard failed: {source} == {expression} of {wanted}, that is {value}, got {found}")
 
 
-def _sorted(expression: Any) -> list[Var]:
+def _sorted_variables(expression: Any) -> list[Var]:
     return sorted(expression.free_variables(), key=str)

@@ -1,7 +1,7 @@
-"""What captured graphs call where the program transforms a function of its own: maps it over a batch, or differentiates it.
+"""Transforms in captured graphs: the calls that replace `vmap`, `grad` and so on of a function that the program defines.
 
-In: the function as a graph over its tensors and those that it reads from outside, and the tensors themselves. Out: a tuple of
-tensors. The stages behind run the transform on the graph, so that plain operators come out.
+In: the function as a graph over its own tensors and those that it reads from outside, and the tensors themselves. Out: a tuple
+of tensors. Later stages run the transform on the graph, so that plain operators come out.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class CapturedTransform:
         self.run = run
 
     def __call__(self, inputs: tuple[Tensor, ...], outer: tuple) -> tuple[Tensor, ...]:
-        """The results for the function's own inputs, and the values that it reads from outside."""
+        """Return the results for the function's own inputs, and the values that it reads from outside."""
         return self.run(lambda *own: tuple(self.module(*own, *outer)), *inputs)
 
 
 def mapped(dims: tuple, out_dims: tuple, randomness: str, chunk_size: int | None) -> Callable:
-    """The run of `vmap`, for a dimension of each input and of each result."""
+    """Return the `run` of a `vmap`, for a dimension of each input and of each result."""
 
     def run(function: Callable, *inputs: Tensor) -> tuple[Tensor, ...]:
         return vmap(function, dims, out_dims, randomness, chunk_size=chunk_size)(*inputs)
@@ -37,13 +37,15 @@ def mapped(dims: tuple, out_dims: tuple, randomness: str, chunk_size: int | None
 
 
 def gradients(function: Callable, *inputs: Tensor) -> tuple[Tensor, ...]:
-    """The run of `grad_and_value`: gradients of all inputs, then the function's results, the first of which is the output."""
-    found, (value, more) = transforms.grad_and_value(_with_more(function), _all(inputs), has_aux=True)(*inputs)
+    """Run `grad_and_value`: return the gradients of all inputs, then the function's results, the first of which is the
+    output."""
+    found, (value, more) = transforms.grad_and_value(_with_aux(function), _all(inputs), has_aux=True)(*inputs)
     return *found, value, *more
 
 
 def pulled_back(count: int) -> Callable:
-    """The run of a function that `vjp` gives, for cotangents of the first `count` outputs: they come behind its inputs."""
+    """Return the `run` of a function that `vjp` returned, for cotangents of the first `count` outputs, which follow its
+    inputs."""
 
     def run(function: Callable, *inputs: Tensor) -> tuple[Tensor, ...]:
         points, cotangents = inputs[:-count], inputs[-count:]
@@ -54,7 +56,8 @@ def pulled_back(count: int) -> Callable:
 
 
 def pushed_forward(count: int, outputs: int) -> Callable:
-    """The run of `jvp` for `count` inputs, behind which their tangents come: outputs, their derivatives, and more results."""
+    """Return the `run` of a `jvp` for `count` inputs, which are followed by their tangents: outputs, their derivatives, other
+    results."""
 
     def run(function: Callable, *inputs: Tensor) -> tuple[Tensor, ...]:
         def split(*own: Tensor) -> tuple:
@@ -68,7 +71,8 @@ def pushed_forward(count: int, outputs: int) -> Callable:
 
 
 def jacobians(outputs: int, chunk_size: int | None) -> Callable:
-    """The run of `jacrev`: for each of the first `outputs` results a derivative with respect to each input, then the others."""
+    """Return the `run` of a `jacrev`: for each of the first `outputs` results a derivative with respect to each input, then the
+    other results."""
 
     def run(function: Callable, *inputs: Tensor) -> tuple[Tensor, ...]:
         def split(*own: Tensor) -> tuple:
@@ -85,7 +89,7 @@ def _all(inputs: tuple) -> tuple[int, ...]:
     return tuple(range(len(inputs)))
 
 
-def _with_more(function: Callable) -> Callable:
+def _with_aux(function: Callable) -> Callable:
     def run(*own: Tensor) -> tuple[Tensor, Any]:
         output, *more = function(*own)
         return output, tuple(more)

@@ -1,7 +1,8 @@
 """Control flow on values of tensors: `cond` and `while_loop`.
 
-In eager they are Python's own `if` and `while`. In a compiled function they are one node of the graph, whose functions are
-captured as graphs of their own, and the values decide when it runs (`rushlight.func.captured`).
+In eager they are Python's own `if` and `while`. In a compiled function each is one node of the graph, whose functions are
+captured as graphs of their own; the tensor's value decides at run time which one runs, or how often
+(`rushlight.func.captured`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from rushlight.core.tensor import Tensor
 def cond(
     pred: bool | int | float | Tensor, true_fn: Callable, false_fn: Callable, operands: tuple | list = ()
 ) -> Any:
-    """`true_fn(*operands)` where `pred` is true, else `false_fn(*operands)`.
+    """Return `true_fn(*operands)` if `pred` is true, else `false_fn(*operands)`.
 
     `pred` is a number, or a tensor of one element. In a compiled function both functions are captured: they have to give
     tensors of the same sizes and dtypes, and may write to nothing. RuntimeError for arguments of other kinds.
@@ -27,7 +28,7 @@ def cond(
 
 
 def check_condition(pred: Any, true_fn: Any, false_fn: Any, operands: Any) -> None:
-    """RuntimeError where something is not what `cond` takes."""
+    """Raise RuntimeError for an argument that `cond` does not take."""
     if not isinstance(pred, bool | int | float | Tensor):
         raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
     if isinstance(pred, Tensor) and pred.numel() != 1:
@@ -42,7 +43,7 @@ def check_condition(pred: Any, true_fn: Any, false_fn: Any, operands: Any) -> No
 
 
 def while_loop(cond_fn: Callable, body_fn: Callable, carried_inputs: tuple | list) -> tuple:
-    """The values that `body_fn` gives when it is applied to `carried_inputs` as long as `cond_fn` of them is true.
+    """Apply `body_fn` repeatedly to `carried_inputs`, while `cond_fn` of the current values is true; return the last values.
 
     `cond_fn` gives a bool, or a tensor of one. `body_fn` gives a tuple of values like those that it takes, which have the same
     sizes and dtypes. RuntimeError where they are others.
@@ -57,7 +58,7 @@ def while_loop(cond_fn: Callable, body_fn: Callable, carried_inputs: tuple | lis
 
 
 def check_loop(cond_fn: Any, body_fn: Any, carried_inputs: Any) -> None:
-    """RuntimeError where something is not what `while_loop` takes."""
+    """Raise RuntimeError for an argument that `while_loop` does not take."""
     if not callable(cond_fn) or not callable(body_fn):
         raise RuntimeError("Expect cond_fn and body_fn to be callable.")
     if not isinstance(carried_inputs, tuple | list) or not all(
@@ -70,7 +71,7 @@ def check_loop(cond_fn: Any, body_fn: Any, carried_inputs: Any) -> None:
 
 
 def is_true(answer: Any) -> bool:
-    """What a condition says. RuntimeError for what is neither a bool nor a tensor of one."""
+    """Return the truth of a condition. RuntimeError if it is neither a bool nor a tensor of one element."""
     if isinstance(answer, bool):
         return answer
     if not isinstance(answer, Tensor) or answer.numel() != 1:
@@ -79,7 +80,7 @@ def is_true(answer: Any) -> bool:
 
 
 def check_same(wanted: Any, found: Any, found_name: str, wanted_name: str) -> None:
-    """RuntimeError where two trees differ in form, or their tensors in size or dtype."""
+    """Raise RuntimeError if two trees differ in structure, or their tensors in size or dtype."""
     leaves, spec = tree_flatten(wanted)
     others, other_spec = tree_flatten(found)
     if spec != other_spec:
@@ -95,12 +96,12 @@ def check_same(wanted: Any, found: Any, found_name: str, wanted_name: str) -> No
 
 
 def described(value: Any) -> str:
-    """What has to stay the same about a value."""
+    """Describe the properties of a value that must not change: a tensor's dtype and shape, else the type."""
     return f"{value.dtype} of shape {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
 
 
 def flat_tensors(tree: Any) -> tuple[list[Tensor], Callable[[list], Any]]:
-    """The tensors of a tree, and what puts others in their places."""
+    """Return the tensors of a tree, and a function that rebuilds the tree with other tensors."""
     leaves, spec = tree_flatten(tree)
     places = [index for index, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
 

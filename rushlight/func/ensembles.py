@@ -22,7 +22,8 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """`nn.utils.stateless.functional_call`, which tensors may be given to in several dicts: ValueError for a name in two."""
+    """Call a module like `nn.utils.stateless.functional_call`, with tensors from several dicts: ValueError for a name in
+    two."""
     given = parameter_and_buffer_dicts
     if not isinstance(given, Mapping):
         if not all(isinstance(part, Mapping) for part in given):
@@ -51,7 +52,8 @@ def replace_all_batch_norm_modules_(root: Module) -> Module:
 
 
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """(parameters, buffers) of all models by name, the models' stacked in front; parameters are leaves of their own.
+    """Return the parameters and the buffers of all models, by name, stacked along a new first dimension. Parameters are new
+    leaves.
 
     RuntimeError for no models, models of several classes, or not all in the same mode; ValueError where some parameters of a
     name require gradients and some do not.
@@ -65,12 +67,12 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dic
     parameters = [dict(model.named_parameters()) for model in models]
     buffers = [dict(model.named_buffers()) for model in models]
     return (
-        {name: _stacked([own[name] for own in parameters], name) for name in parameters[0]},
-        {name: _stacked([own[name] for own in buffers], name) for name in buffers[0]},
+        {name: _stack_state([own[name] for own in parameters], name) for name in parameters[0]},
+        {name: _stack_state([own[name] for own in buffers], name) for name in buffers[0]},
     )
 
 
-def _stacked(tensors: list[Tensor], name: str) -> Tensor:
+def _stack_state(tensors: list[Tensor], name: str) -> Tensor:
     wanted = {tensor.requires_grad for tensor in tensors}
     if len(wanted) > 1:
         raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")

@@ -15,7 +15,7 @@ from rushlight.ops import aten
 
 @runs_as_it_is("it differentiates what its function does, in eager")
 def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
-    """(outputs of `func` at `primals`, a function from tangents to their derivative), for tensors or trees of them.
+    """Return the outputs of `func` at `primals`, and a function from tangents to the outputs' derivative, for tensors or trees.
 
     The function takes tangents like the primals and may be called often: it is the derivative of a product of a vector with
     the Jacobian with respect to the vector, recorded once. ValueError without primals; RuntimeError from the function for
@@ -34,7 +34,7 @@ def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
     linear = [(place, product) for place, product in enumerate(products) if product is not None and product.requires_grad]
 
     def jvp_fn(*tangents: Any) -> Any:
-        given = _checked(tangents, form, leaves)
+        given = _check_tangents(tangents, form, leaves)
         starts = [given[place] for place, _ in linear]
         found: tuple = (None,) * len(reached)
         if linear:
@@ -51,8 +51,8 @@ def _or_zeros(found: Tensor | None, output: Any) -> Any:
     return aten.zeros_like(output) if found is None and isinstance(output, Tensor) else found
 
 
-def _checked(tangents: tuple, form: Any, leaves: list) -> list[Tensor]:
-    """The tangents of tensors, in order; RuntimeError where they differ from the primals in form or shape."""
+def _check_tangents(tangents: tuple, form: Any, leaves: list) -> list[Tensor]:
+    """Return the tangents of tensors, in order; RuntimeError where they differ from the primals in form or shape."""
     given, found = tree_flatten(tangents)
     if found != form:
         raise RuntimeError(f"Expected the tangents {found} to have the same argspec as the primals {form}")

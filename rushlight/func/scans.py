@@ -1,6 +1,6 @@
 """Functions applied along a dimension: `map`, `scan` and `associative_scan`.
 
-They are written with tensor operations; a compiled function follows them, so that its graph holds each step.
+They are written with tensor operations, which captures trace, so that a compiled graph holds each step.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ COMBINE_MODES = ("pointwise", "generic")
 
 
 def map(f: Callable, xs: Any, *args: Any) -> Any:  # noqa: A001 - torch's name
-    """`f(x, *args)` for each `x` along dimension 0 of the tensors of `xs`; the results are stacked along dimension 0.
+    """Apply `f(x, *args)` to each `x` along dimension 0 of the tensors of `xs`; stack the results along dimension 0.
 
     RuntimeError for an `xs` without tensors, with other leaves, or of lengths that differ or are 0.
     """
@@ -31,19 +31,19 @@ def map(f: Callable, xs: Any, *args: Any) -> Any:  # noqa: A001 - torch's name
     if any(shape[0] != shapes[0][0] for shape in shapes):
         raise RuntimeError(f"Leading dimensions of mapped xs must be consistent. Got shapes {shapes}.")
     results = [f(tree_unflatten([leaf[index] for leaf in leaves], spec), *args) for index in range(shapes[0][0])]
-    return _stacked(results, 0)
+    return _stack_trees(results, 0)
 
 
-def _stacked(results: list, dim: int) -> Any:
-    """One tree whose tensors are those of several trees, stacked."""
+def _stack_trees(results: list, dim: int) -> Any:
+    """Return one tree whose tensors are those of several trees, stacked."""
     flat = [tree_flatten(result)[0] for result in results]
     spec = tree_flatten(results[0])[1]
     return tree_unflatten([op("stack")(list(column), dim) for column in zip(*flat, strict=True)], spec)
 
 
 def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: bool = False) -> tuple[Any, Any]:
-    """`carry, y = combine_fn(carry, x)` for each `x` along `dim` of `xs`, from `init` on: the last carry, and all y stacked
-    along `dim`. With `reverse` it begins at the end.
+    """Run `carry, y = combine_fn(carry, x)` for each `x` along `dim` of `xs`, starting with the carry `init`; return the last
+    carry, and all y stacked along `dim`. With `reverse`, the loop starts at the end of `xs`.
 
     RuntimeError where `init` or `xs` have other leaves than tensors, lengths differ or are 0, or a carry differs from `init` in
     form, size or dtype. IndexError for a `dim` that is not there.
@@ -53,7 +53,7 @@ def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: boo
     _check_leaves(tree_flatten(init)[0], "init")
     leaves, spec = tree_flatten(xs)
     _check_leaves(leaves, "xs")
-    dim, length = _along(leaves, dim)
+    dim, length = _dim_and_length(leaves, dim)
     carry, results = init, []
     for index in range(length - 1, -1, -1) if reverse else range(length):
         found = combine_fn(carry, tree_unflatten([leaf.select(dim, index) for leaf in leaves], spec))
@@ -62,7 +62,7 @@ def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: boo
         check_same(carry, found[0], "carry", "init")
         carry = found[0]
         results.append(found[1])
-    return carry, _stacked(results[::-1] if reverse else results, dim)
+    return carry, _stack_trees(results[::-1] if reverse else results, dim)
 
 
 def _check_leaves(leaves: list, name: str) -> None:
@@ -73,8 +73,8 @@ def _check_leaves(leaves: list, name: str) -> None:
             raise RuntimeError(f"All {name} leaves must be a Tensor but got {leaf}")
 
 
-def _along(leaves: list[Tensor], dim: int) -> tuple[int, int]:
-    """The dimension, counted from the first one, and the length along it."""
+def _dim_and_length(leaves: list[Tensor], dim: int) -> tuple[int, int]:
+    """Return the dimension, counted from the first one, and the length along it."""
     count = leaves[0].dim()
     if not -count <= dim < count:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got {dim})")
@@ -90,7 +90,7 @@ def _along(leaves: list[Tensor], dim: int) -> tuple[int, int]:
 def associative_scan(
     combine_fn: Callable, xs: Any, dim: int, reverse: bool = False, combine_mode: str = "pointwise"
 ) -> Any:
-    """All partial results, along `dim`, of joining the elements by `combine_fn(one, other)`, which has to be associative.
+    """Return all partial results, along `dim`, of joining the elements by `combine_fn(one, other)`, which must be associative.
 
     A logarithmic number of steps joins pairs of elements at once. The two modes are one here: `combine_fn` sees single
     elements, without the dimension. ValueError for another mode, or for an `xs` without tensors; IndexError for a `dim` that is
@@ -103,7 +103,7 @@ def associative_scan(
     leaves, spec = tree_flatten(xs)
     if not leaves or not all(isinstance(leaf, Tensor) for leaf in leaves):
         raise ValueError("Expected at least 1 xs leaf, and all of them to be tensors")
-    dim, _ = _along(leaves, dim)
+    dim, _ = _dim_and_length(leaves, dim)
     moved = [leaf.movedim(dim, 0) for leaf in leaves]
     moved = [leaf.flip([0]) for leaf in moved] if reverse else moved
 
@@ -117,7 +117,8 @@ def associative_scan(
 
 
 def _prefixes(combine: Callable, leaves: list[Tensor]) -> list[Tensor]:
-    """Partial results along dimension 0: those of pairs first, then the ones between."""
+    """Return the partial results along dimension 0: combine pairs, compute the partial results of the pairs, then those in
+    between."""
     length = leaves[0].shape[0]
     if length < 2:
         return leaves
@@ -129,10 +130,10 @@ def _prefixes(combine: Callable, leaves: list[Tensor]) -> list[Tensor]:
         before = [leaf[: (length - 1) // 2] for leaf in odd]
         between = combine(before, [leaf[2::2] for leaf in leaves])
         even = [op("cat")([leaf[:1], rest], 0) for leaf, rest in zip(leaves, between, strict=True)]
-    return [_interleaved(one, other) for one, other in zip(even, odd, strict=True)]
+    return [_interleave(one, other) for one, other in zip(even, odd, strict=True)]
 
 
-def _interleaved(even: Tensor, odd: Tensor) -> Tensor:
+def _interleave(even: Tensor, odd: Tensor) -> Tensor:
     count = odd.shape[0]
     made = op("stack")([even[:count], odd], 1).reshape([2 * count, *odd.shape[1:]])
     return made if even.shape[0] == count else op("cat")([made, even[count:]], 0)

@@ -1,7 +1,8 @@
 """Transforms of functions of tensors, or of trees of tensors, that give derivatives.
 
-Each level makes fresh points of the tape from its arguments, connected to those of the level outside, and keeps the graph only
-where an outer level needs it: where its arguments, or tensors that the function finds elsewhere, are being differentiated.
+Each level of a transform makes new leaves of the tape ("points") from its arguments, connected to the points of the outer
+level. It keeps the graph only if an outer level needs it, because the outer level differentiates an argument, or another tensor
+that the function reads.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from rushlight.ops import aten
 from rushlight.ops.batching.layout import all_levels, levels_of, value_of
 from rushlight.ops.batching.levels import Mapping, add_batch_dim, in_all_levels, is_mapped_by, remove_batch_dim
 
-# The points that levels made, numbered in the order of their making: those of levels inside another one come later.
+# The points of all levels, numbered in the order in which they were made, so those of inner levels have greater numbers.
 _numbers: weakref.WeakKeyDictionary[TensorImpl, int] = weakref.WeakKeyDictionary()
 _next_number = itertools.count()
 _differentiates = runs_as_it_is("it differentiates what its function does, in eager")
@@ -36,7 +37,7 @@ _differentiates = runs_as_it_is("it differentiates what its function does, in ea
 
 @_differentiates
 def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
-    """The function that gives the gradient of `func`, whose output is one number, with respect to arguments `argnums`.
+    """Return a function that computes the gradient of `func`, whose output is one number, with respect to arguments `argnums`.
 
     With `has_aux`, `func` returns (output, more), and the result is (gradient, more).
     """
@@ -52,34 +53,34 @@ def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
 
 @_differentiates
 def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
-    """The function that gives (gradient, output) of `func`; with `has_aux`, (gradient, (output, more))."""
+    """Return a function that computes (gradient, output) of `func`; with `has_aux`, (gradient, (output, aux))."""
 
     @_differentiates
     @functools.wraps(func)
     def both(*args: Any, **kwargs: Any) -> Any:
-        places = _places(argnums, args)
-        outer, points = _points(tuple(args[place] for place in places))
+        places = _argument_positions(argnums, args)
+        outer, points = _make_points(tuple(args[place] for place in places))
         with enable_grad():
-            result = func(*_replaced(args, places, points), **kwargs)
+            result = func(*_replace_arguments(args, places, points), **kwargs)
         output, more = _split(result, has_aux, "grad_and_value(f)(*args)")
         if not isinstance(output, Tensor) or output.dim():
             shape = list(output.shape) if isinstance(output, Tensor) else type(output).__name__
             raise RuntimeError(f"Expected the function given to grad to return a scalar tensor, got {shape}")
         leaves, spec = tree_flatten(points)
-        outer = outer or state.grad_enabled and _reaches_further((output,), leaves)
-        found = _filled(_gradients((output,), leaves, (None,), outer), leaves)
-        gradients = tree_unflatten([_kept(value, outer) for value in found], spec)
-        value = _kept(output, outer)
+        outer = outer or state.grad_enabled and _reaches_outer_tensors((output,), leaves)
+        found = _fill_with_zeros(_gradients((output,), leaves, (None,), outer), leaves)
+        gradients = tree_unflatten([_detach_unless_outer(value, outer) for value in found], spec)
+        value = _detach_unless_outer(output, outer)
         gradient = gradients[0] if isinstance(argnums, int) else gradients
-        return gradient, ((value, _detached(more, outer)) if has_aux else value)
+        return gradient, ((value, _detach_tree_unless_outer(more, outer)) if has_aux else value)
 
     return both
 
 
 @_differentiates
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
-    """(outputs of `func`, a function from their cotangents to those of `primals`); with `has_aux`, also what `func` adds."""
-    is_connected, points = _connected_points(primals)
+    """Return the outputs of `func`, and a function from their cotangents to those of `primals`; with `has_aux`, also aux."""
+    is_connected, points = _make_connected_points(primals)
     outer = state.grad_enabled and is_connected
     with enable_grad():
         result = func(*points)
@@ -87,7 +88,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     outputs, form = tree_flatten(output)
     _check_outputs(output, outputs, "vjp(f, *primals)")
     leaves, spec = tree_flatten(points)
-    outer = outer or state.grad_enabled and _reaches_further(outputs, leaves)
+    outer = outer or state.grad_enabled and _reaches_outer_tensors(outputs, leaves)
 
     @_differentiates
     def pull_back(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
@@ -100,21 +101,22 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
         wanted = create_graph
         if wanted is None:
             wanted = state.grad_enabled and (outer or is_connected or any(start.requires_grad for start in starts))
-        found = _filled(_gradients(tuple(outputs), leaves, tuple(starts), wanted), leaves)
-        return tree_unflatten([_kept(value, wanted) for value in found], spec)
+        found = _fill_with_zeros(_gradients(tuple(outputs), leaves, tuple(starts), wanted), leaves)
+        return tree_unflatten([_detach_unless_outer(value, wanted) for value in found], spec)
 
-    shown = tree_map(lambda value: _kept(value, outer), output)
-    return (shown, pull_back, _detached(more, outer)) if has_aux else (shown, pull_back)
+    shown = tree_map(lambda value: _detach_unless_outer(value, outer), output)
+    return (shown, pull_back, _detach_tree_unless_outer(more, outer)) if has_aux else (shown, pull_back)
 
 
 @_differentiates
 def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False) -> tuple:
-    """(outputs of `func`, their derivative in the direction `tangents`), for tensors or trees of them, by dual numbers.
+    """Return the outputs of `func` and their derivative in the direction `tangents`, for tensors or trees of them, by dual
+    numbers.
 
     With `has_aux`, also what `func` adds. The derivative of an output that depends on no primal is zeros, or, with `strict`, a
     RuntimeError. RuntimeError for tangents of another form or other sizes.
     """
-    leaves, directions, form = _paired(primals, tangents)
+    leaves, directions, form = _flatten_primals_and_tangents(primals, tangents)
     level = Level()
     with Running((*state.dual_levels, level)):
         duals = [dual_at(leaf, direction, level) for leaf, direction in zip(leaves, directions, strict=True)]
@@ -124,8 +126,8 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
     return (output, derivative, more) if has_aux else (output, derivative)
 
 
-def _paired(primals: tuple, tangents: tuple) -> tuple[list, list, Any]:
-    """The tensors of primals and tangents, which have one form."""
+def _flatten_primals_and_tangents(primals: tuple, tangents: tuple) -> tuple[list, list, Any]:
+    """Return the tensors of primals and tangents, which have one form."""
     if not isinstance(primals, tuple):
         raise RuntimeError(
             "jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals). Got "
@@ -163,7 +165,8 @@ def jacrev(
     func: Callable, argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False, chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
 ) -> Callable:  # fmt: skip
-    """The function that gives the Jacobian of `func` with respect to arguments `argnums`, output's shape first.
+    """Return a function that computes the Jacobian of `func` with respect to arguments `argnums`; the output's shape comes
+    first.
 
     All elements of an output are differentiated at once, or `chunk_size` of them; one at a time, outside of any vmap, by a
     `chunk_size` of 1. With `_preallocate_and_copy`, chunks are written into their place, which takes less memory than joining
@@ -175,33 +178,33 @@ def jacrev(
     @_differentiates
     @functools.wraps(func)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        places = _places(argnums, args)
-        outer, points = _points(tuple(args[place] for place in places))
+        places = _argument_positions(argnums, args)
+        outer, points = _make_points(tuple(args[place] for place in places))
         leaves, spec = tree_flatten(points)
         _require_real("jacrev", "inputs", "input", leaves)
         with enable_grad():
-            output, more = _split(func(*_replaced(args, places, points), **kwargs), has_aux, "vjp(f, *primals)")
+            output, more = _split(func(*_replace_arguments(args, places, points), **kwargs), has_aux, "vjp(f, *primals)")
         outputs, form = tree_flatten(output)
         _check_outputs(output, outputs, "vjp(f, *primals)")
         _require_real("jacrev", "outputs", "output", outputs)
-        outer = outer or state.grad_enabled and _reaches_further(outputs, leaves)
+        outer = outer or state.grad_enabled and _reaches_outer_tensors(outputs, leaves)
         with enable_grad():
             rows = [_jacobian(value, leaves, outer, chunk_size, _preallocate_and_copy) for value in outputs]
-        blocks = [tree_unflatten([_kept(block, outer) for block in row], spec) for row in rows]
+        blocks = [tree_unflatten([_detach_unless_outer(block, outer) for block in row], spec) for row in rows]
         found = tree_unflatten([row[0] if isinstance(argnums, int) else row for row in blocks], form)
-        return (found, _detached(more, outer)) if has_aux else found
+        return (found, _detach_tree_unless_outer(more, outer)) if has_aux else found
 
     return jacobian
 
 
 def _jacobian(output: Tensor, leaves: list, outer: bool, chunk_size: int | None, in_place: bool) -> list[Tensor]:
-    """For each point, the derivatives of an output with respect to it."""
+    """Return for each point the derivatives of an output with respect to it."""
     count = output.numel()
     sizes = [[*output.shape, *leaf.shape] for leaf in leaves]
     if not count:
         return [leaf.new_zeros(size) for leaf, size in zip(leaves, sizes, strict=True)]
     units = aten.eye.default(count, dtype=output.dtype, device=output.device)
-    chunks = (_rows(output, leaves, units[start : start + (chunk_size or count)], outer, chunk_size)
+    chunks = (_jacobian_rows(output, leaves, units[start : start + (chunk_size or count)], outer, chunk_size)
               for start in range(0, count, chunk_size or count))  # fmt: skip
     if in_place and chunk_size is not None:
         columns = [leaf.new_empty([count, *leaf.shape]) for leaf in leaves]
@@ -214,14 +217,14 @@ def _jacobian(output: Tensor, leaves: list, outer: bool, chunk_size: int | None,
     return [aten.reshape.default(column, size) for column, size in zip(columns, sizes, strict=True)]
 
 
-def _rows(output: Tensor, leaves: list, units: Tensor, outer: bool, chunk_size: int | None) -> list[Tensor]:
-    """For each point, the derivatives of some elements of an output, for which `units` are 1."""
+def _jacobian_rows(output: Tensor, leaves: list, units: Tensor, outer: bool, chunk_size: int | None) -> list[Tensor]:
+    """Return for each point the derivatives of some elements of an output, selected by the ones in `units`."""
     if chunk_size == 1:
         unit = units[0].view(output.shape)
-        return [slope.unsqueeze(0) for slope in _filled(_gradients((output,), leaves, (unit,), outer), leaves)]
+        return [slope.unsqueeze(0) for slope in _fill_with_zeros(_gradients((output,), leaves, (unit,), outer), leaves)]
     with Mapping(units.size(0), "same") as level:
         unit = add_batch_dim(units, 0, level).view(output.shape)
-        slopes = _filled(_gradients((output,), leaves, (unit,), outer), leaves)
+        slopes = _fill_with_zeros(_gradients((output,), leaves, (unit,), outer), leaves)
         return [remove_batch_dim(slope, level, 0) for slope in slopes]
 
 
@@ -240,7 +243,7 @@ def jacfwd(
     @_differentiates
     @functools.wraps(func)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        places = _places(argnums, args)
+        places = _argument_positions(argnums, args)
         leaves, spec = tree_flatten(tuple(args[place] for place in places))
         if not all(isinstance(leaf, Tensor) for leaf in leaves):
             raise RuntimeError("jacfwd: expected the arguments that are differentiated to be tensors, or trees of them")
@@ -248,22 +251,23 @@ def jacfwd(
 
         def push(directions: list[Tensor]) -> tuple:
             def run(*points: Any) -> Any:
-                return func(*_replaced(args, places, tree_unflatten(list(points), spec)), **kwargs)
+                return func(*_replace_arguments(args, places, tree_unflatten(list(points), spec)), **kwargs)
 
             found = jvp(run, tuple(leaves), tuple(directions), has_aux=has_aux)
             _require_real("jacfwd", "outputs", "output", tree_flatten(found[0])[0])
             return found
 
-        columns, form, more = _columns(push, leaves, chunk_size, randomness)
-        blocks = [tree_unflatten(_blocks(column, leaves), spec) for column in columns]
+        columns, form, more = _jacobian_columns(push, leaves, chunk_size, randomness)
+        blocks = [tree_unflatten(_split_by_leaf(column, leaves), spec) for column in columns]
         found = tree_unflatten([block[0] if isinstance(argnums, int) else block for block in blocks], form)
         return (found, more) if has_aux else found
 
     return jacobian
 
 
-def _columns(push: Callable, leaves: list, chunk_size: int | None, randomness: str) -> tuple[list[Tensor], Any, Any]:
-    """For each output its derivatives along all elements of the leaves, in the last dimension; the outputs' form, and aux."""
+def _jacobian_columns(push: Callable, leaves: list, chunk_size: int | None, randomness: str) -> tuple[list[Tensor], Any, Any]:
+    """Return for each output its derivatives along all elements of the leaves, in the last dimension; the outputs' structure;
+    and aux."""
     counts = [leaf.numel() for leaf in leaves]
     total, parts = sum(counts), []
     size = min(chunk_size or total, total) or 1
@@ -271,17 +275,18 @@ def _columns(push: Callable, leaves: list, chunk_size: int | None, randomness: s
         stop = min(start + size, total)
         with Mapping(stop - start, randomness) as level:
             units = [
-                add_batch_dim(unit, 0, level) for unit in _units(leaves, counts, start, stop)
+                add_batch_dim(unit, 0, level) for unit in _unit_directions(leaves, counts, start, stop)
             ]  # fmt: skip
             _, derivative, *aux = push(units)
             slopes, form = tree_flatten(derivative)
             parts.append([aten.movedim.int(remove_batch_dim(slope, level, 0), 0, -1) for slope in slopes])
-            more = tree_map(lambda value: _first(value, level), aux[0]) if aux else None
+            more = tree_map(lambda value: _select_first_direction(value, level), aux[0]) if aux else None
     return [part[0] if len(part) == 1 else aten.cat.default(part, -1) for part in zip(*parts, strict=True)], form, more
 
 
-def _units(leaves: list, counts: list[int], start: int, stop: int) -> list[Tensor]:
-    """For each leaf, directions number `start` to `stop` of all: 1 for one element of one leaf, 0 elsewhere."""
+def _unit_directions(leaves: list, counts: list[int], start: int, stop: int) -> list[Tensor]:
+    """Return for each leaf the directions number `start` to `stop` of all directions: 1 for one element of one leaf, 0
+    elsewhere."""
     found, before = [], 0
     for leaf, count in zip(leaves, counts, strict=True):
         place = aten.arange.start(start - before, stop - before).unsqueeze(1)
@@ -291,64 +296,66 @@ def _units(leaves: list, counts: list[int], start: int, stop: int) -> list[Tenso
     return found
 
 
-def _blocks(column: Tensor, leaves: list) -> list[Tensor]:
+def _split_by_leaf(column: Tensor, leaves: list) -> list[Tensor]:
     parts = aten.split_with_sizes.default(column, [leaf.numel() for leaf in leaves], -1)
     return [
         aten.reshape.default(part, [*column.shape[:-1], *leaf.shape]) for part, leaf in zip(parts, leaves, strict=True)
     ]  # fmt: skip
 
 
-def _first(value: Any, level: Any) -> Any:
-    """What a function adds is the same for all directions."""
+def _select_first_direction(value: Any, level: Any) -> Any:
+    """Return the value for the first direction: additional results are the same for all directions."""
     return remove_batch_dim(value, level, 0)[0] if is_mapped_by(value, level) else value
 
 
 @_differentiates
 def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
-    """The function that gives the Hessian of `func`, forwards over backwards."""
+    """Return a function that computes the Hessian of `func`, by forward mode over reverse mode."""
     return jacfwd(jacrev(func, argnums), argnums)
 
 
-def _points(chosen: tuple) -> tuple[bool, tuple]:
-    """Whether an outer level differentiates, and the arguments as points of this level."""
-    is_connected, points = _connected_points(chosen)
+def _make_points(chosen: tuple) -> tuple[bool, tuple]:
+    """Return whether an outer level differentiates, and the arguments as points of this level."""
+    is_connected, points = _make_connected_points(chosen)
     return state.grad_enabled and is_connected, points
 
 
-def _connected_points(chosen: tuple) -> tuple[bool, tuple]:
-    """Whether an outer level would differentiate if gradients were recorded, and the arguments as points of this level."""
+def _make_connected_points(chosen: tuple) -> tuple[bool, tuple]:
+    """Return whether an outer level would differentiate if gradients were recorded, and the arguments as points of this
+    level."""
     leaves, spec = tree_flatten(chosen)
-    leaves = [in_all_levels(leaf) for leaf in leaves]  # inside vmap, each example is a point of its own
+    leaves = [in_all_levels(leaf) for leaf in leaves]  # inside vmap, each example has a point of its own
     is_connected = any(isinstance(leaf, Tensor) and value_of(leaf).requires_grad for leaf in leaves)
     with enable_grad():
-        return is_connected, tree_unflatten([_point(leaf) for leaf in leaves], spec)
+        return is_connected, tree_unflatten([_make_point(leaf) for leaf in leaves], spec)
 
 
-def _point(value: Any) -> Any:
+def _make_point(value: Any) -> Any:
     if not isinstance(value, Tensor):
         return value
     if value_of(value).requires_grad:
         return value.view_as(value)
     point = kept(value)
     value_of(point).requires_grad_()
-    return _numbered(point)
+    return _assign_number(point)
 
 
-def _numbered(point: Tensor) -> Tensor:
+def _assign_number(point: Tensor) -> Tensor:
     _numbers[value_of(point)._impl] = next(_next_number)
     return point
 
 
-def _reaches_further(outputs: Any, points: Any) -> bool:
-    """Whether the tape leads from the outputs to tensors that are points neither of this level nor of one inside it."""
+def _reaches_outer_tensors(outputs: Any, points: Any) -> bool:
+    """Return whether the tape leads from the outputs to tensors that are points neither of this level nor of one inside it."""
     recorded = [value_of(output) for output in outputs if isinstance(output, Tensor) and output.requires_grad]
     first = min((_numbers.get(value_of(point)._impl, 0) for point in points if isinstance(point, Tensor)), default=0)
     nodes = count_edges(dict.fromkeys(gradient_edge(output)[0] for output in recorded))
     return any(isinstance(node, AccumulateGrad) and _numbers.get(node.variable._impl, -1) < first for node in nodes)
 
 
-def _places(argnums: int | tuple[int, ...], args: tuple) -> tuple[int, ...]:
-    """The positions of the arguments that are differentiated, counted from 0; RuntimeError for none, or one named twice."""
+def _argument_positions(argnums: int | tuple[int, ...], args: tuple) -> tuple[int, ...]:
+    """Return the positions of the arguments that are differentiated, counted from 0; RuntimeError for none, or one named
+    twice."""
     if not isinstance(argnums, int | tuple):
         raise RuntimeError(f"argnum must be int or Tuple, got: {type(argnums)}")
     if argnums == ():
@@ -374,7 +381,7 @@ def _require_real(transform: str, kinds: str, kind: str, leaves: list) -> None:
 
 
 def _check_outputs(output: Any, leaves: list, called: str) -> None:
-    """RuntimeError for a function that returns nothing, or anything else than tensors."""
+    """Raise RuntimeError for a function that returns nothing, or anything but tensors."""
     if output is None or not leaves:
         raise RuntimeError(f"{called}: Expected f to be a function that has non-empty output (got output = {output})")
     for leaf in leaves:
@@ -382,7 +389,7 @@ def _check_outputs(output: Any, leaves: list, called: str) -> None:
             raise RuntimeError(f"{called}: expected f(*primals) to return only tensors, got unsupported type {type(leaf)}")
 
 
-def _replaced(args: tuple, places: tuple[int, ...], points: tuple) -> list:
+def _replace_arguments(args: tuple, places: tuple[int, ...], points: tuple) -> list:
     made = list(args)
     for place, point in zip(places, points, strict=True):
         made[place] = point
@@ -390,7 +397,7 @@ def _replaced(args: tuple, places: tuple[int, ...], points: tuple) -> list:
 
 
 def _split(result: Any, has_aux: bool, called: str) -> tuple:
-    """(output, what the function adds), which is None without `has_aux`, and else tensors."""
+    """Return the output and the additional results, which are None without `has_aux`; RuntimeError if these are not tensors."""
     if not has_aux:
         return result, None
     if not isinstance(result, tuple) or len(result) != 2:
@@ -415,13 +422,13 @@ def _gradients(outputs: tuple, leaves: list, starts: tuple, create_graph: bool) 
     return gradients_of(chosen, leaves, vectors, retain_graph=True, create_graph=create_graph, allow_unused=True)
 
 
-def _filled(found: tuple, leaves: list) -> list[Tensor]:
+def _fill_with_zeros(found: tuple, leaves: list) -> list[Tensor]:
     return [aten.zeros_like(leaf) if value is None else value for value, leaf in zip(found, leaves, strict=True)]
 
 
-def _kept(value: Any, outer: bool) -> Any:
+def _detach_unless_outer(value: Any, outer: bool) -> Any:
     return kept(value) if isinstance(value, Tensor) and not outer else value
 
 
-def _detached(more: Any, outer: bool) -> Any:
-    return tree_map(lambda value: _kept(value, outer), more)
+def _detach_tree_unless_outer(more: Any, outer: bool) -> Any:
+    return tree_map(lambda value: _detach_unless_outer(value, outer), more)

@@ -27,7 +27,7 @@ def vmap(
     func: Callable, in_dims: int | tuple = 0, out_dims: int | tuple | None = 0, randomness: str = "error", *,
     chunk_size: int | None = None,
 ) -> Callable:  # fmt: skip
-    """The function that maps `func` over a dimension of its arguments, as a loop that stacks its results would.
+    """Return a function that maps `func` over a dimension of its arguments, like a loop that stacks the results.
 
     `in_dims` says which dimension, for all arguments or as a tree like theirs; None where all examples share an argument.
     `out_dims` says where it stands in the results. `randomness` is what random operators do: "error", "same" numbers for all
@@ -65,14 +65,15 @@ def _run(
     with Mapping(size, randomness) as level:
         pairs = zip(leaves, dims, strict=True)
         args = tree_unflatten([leaf if dim is None else add_batch_dim(leaf, dim, level) for leaf, dim in pairs], spec)
-        result = call_in_region(None, func, args, kwargs)  # compiled code is for tensors with memory
-        return _unmapped(func, result, out_dims, level)
+        # compiled code can't read batched tensors, so the function runs in eager
+        result = call_in_region(None, func, args, kwargs)
+        return _remove_level_from_results(func, result, out_dims, level)
 
 
 def _in_chunks(
     run: Callable, leaves: list, dims: list, size: int, chunk_size: int, out_dims: Any, randomness: str
 ) -> Any:
-    """Run so many examples at a time, and put the results together."""
+    """Run `chunk_size` examples at a time, and concatenate the results."""
     results = []
     before = default_generator.get_state() if randomness == "same" else None
     for start in range(0, size, chunk_size):
@@ -82,28 +83,28 @@ def _in_chunks(
         pairs = zip(leaves, dims, strict=True)
         results.append(run([leaf if dim is None else leaf.narrow(dim, start, count) for leaf, dim in pairs], count))
     flat, specs = zip(*map(tree_flatten, results), strict=True)
-    places = spread_dims(out_dims, specs[0])
+    places = expand_dims_tree(out_dims, specs[0])
     columns = zip(zip(*flat, strict=True), places, strict=True)
     return tree_unflatten([column[0] if dim is None else aten.cat.default(column, dim) for column, dim in columns], specs[0])
 
 
-def _name(func: Callable) -> str:
+def _name_of(func: Callable) -> str:
     if hasattr(func, "__name__"):
         return func.__name__
-    return f"functools.partial({_name(func.func)}, ...)" if isinstance(func, functools.partial) else repr(func)
+    return f"functools.partial({_name_of(func.func)}, ...)" if isinstance(func, functools.partial) else repr(func)
 
 
 def _check_out_dims(func: Callable, out_dims: Any) -> None:
     if any(leaf is not None and not isinstance(leaf, int) for leaf in tree_flatten(out_dims)[0]):
         raise ValueError(
-            f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints "
+            f"vmap({_name_of(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints "
             "representing where in the outputs the vmapped dimension should appear."
         )
 
 
 def dims_of(func: Callable, in_dims: Any, args: tuple, leaves: list, spec: TreeSpec) -> list[int | None]:
-    """The mapped dimension of each leaf of the arguments, or None."""
-    head = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>): "
+    """Return the mapped dimension of each leaf of the arguments, or None."""
+    head = f"vmap({_name_of(func)}, in_dims={in_dims}, ...)(<inputs>): "
     if not isinstance(in_dims, int | tuple):
         raise ValueError(
             f"{head}expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: "
@@ -111,10 +112,10 @@ def dims_of(func: Callable, in_dims: Any, args: tuple, leaves: list, spec: TreeS
         )
     if not args:
         raise ValueError(
-            f"vmap({_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a "
-            "function with no inputs. The latter is unsupported."
+            f"vmap({_name_of(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over "
+            "a function with no inputs. The latter is unsupported."
         )
-    dims = spread_dims(in_dims, spec)
+    dims = expand_dims_tree(in_dims, spec)
     if dims is None:
         raise ValueError(
             f"{head}in_dims is not compatible with the structure of `inputs`. in_dims has structure "
@@ -143,7 +144,7 @@ def _check_in_dim(head: str, leaf: object, dim: object) -> None:
 
 
 def batch_size(leaves: list, dims: list[int | None]) -> int:
-    """The size of the mapped dimensions. ValueError where there is none, or they differ."""
+    """Return the size of the mapped dimensions. ValueError if there is none, or if they differ."""
     sizes = [leaf.size(dim) for leaf, dim in zip(leaves, dims, strict=True) if dim is not None]
     if not sizes:
         raise ValueError("vmap: Expected at least one Tensor to vmap over")
@@ -155,8 +156,9 @@ def batch_size(leaves: list, dims: list[int | None]) -> int:
     return sizes[0]
 
 
-def spread_dims(tree: Any, spec: TreeSpec) -> list | None:
-    """A leaf of `tree` for each leaf of a tree of shape `spec`, below which one may stand for several; None if it differs."""
+def expand_dims_tree(tree: Any, spec: TreeSpec) -> list | None:
+    """Return a leaf of `tree` for each leaf of a tree of shape `spec`. One leaf of `tree` may stand for a subtree. None if the
+    trees don't match."""
     if spec == LEAF:
         return None if isinstance(tree, tuple | list | dict) else [tree]
     if not isinstance(tree, tuple | list | dict):
@@ -165,26 +167,26 @@ def spread_dims(tree: Any, spec: TreeSpec) -> list | None:
     if own.kind is not spec.kind or len(own.children) != len(spec.children) or set(own.keys or ()) != set(spec.keys or ()):
         return None
     parts = tree if spec.keys is None else [tree[key] for key in spec.keys]
-    found = [spread_dims(part, child) for part, child in zip(parts, spec.children, strict=True)]
+    found = [expand_dims_tree(part, child) for part, child in zip(parts, spec.children, strict=True)]
     return None if any(part is None for part in found) else [leaf for part in found for leaf in part]
 
 
-def _unmapped(func: Callable, result: Any, out_dims: Any, level: Level) -> Any:
-    """The results of a function with the dimension of the level shown."""
+def _remove_level_from_results(func: Callable, result: Any, out_dims: Any, level: Level) -> Any:
+    """Return the results of a function with the level's batch dimension made visible again, at `out_dims`."""
     leaves, spec = tree_flatten(result)
     if spec == LEAF and isinstance(out_dims, tuple) and len(out_dims) == 1:
         out_dims = out_dims[0]
-    dims = spread_dims(out_dims, spec)
+    dims = expand_dims_tree(out_dims, spec)
     if dims is None:
         raise ValueError(
-            f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "
+            f"vmap({_name_of(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "
             f"`outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {spec}."
         )
-    return tree_unflatten([_shown(func, leaf, dim, level) for leaf, dim in zip(leaves, dims, strict=True)], spec)
+    return tree_unflatten([_remove_level(func, leaf, dim, level) for leaf, dim in zip(leaves, dims, strict=True)], spec)
 
 
-def _shown(func: Callable, leaf: Any, dim: int | None, level: Level) -> Any:
-    name = _name(func)
+def _remove_level(func: Callable, leaf: Any, dim: int | None, level: Level) -> Any:
+    name = _name_of(func)
     if dim is None:
         if is_mapped_by(leaf, level):
             raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")

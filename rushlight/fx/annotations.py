@@ -1,6 +1,5 @@
 """Annotations in the verbose source of a graph: types such as `f32[4, 4]`, and the user's lines.
 
-
 In: a node's `meta["val"]` (anything with `dtype` and `shape`, or containers of such) and `meta["stack_trace"]`.
 Out: an annotation and a comment.
 """

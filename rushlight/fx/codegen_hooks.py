@@ -1,6 +1,5 @@
 """CodeGen: how a graph's generated function takes its inputs and returns its results.
 
-
 In: the graph's parameters and results. Out: the function's first lines and its return statement. A subclass, passed
 to `Graph.set_codegen`, changes the calling convention of a GraphModule without a change of its nodes.
 """
@@ -20,7 +19,6 @@ class CodeGen:
     def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
         """Return the head of the function: from `def` to the code that has to run before the first node, without a final
         newline.
-
 
         `free_vars` are the parameters with their annotations and defaults.
         """

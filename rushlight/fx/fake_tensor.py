@@ -1,6 +1,5 @@
 """Fake tensors: tensors with sizes, strides, dtype and device but no data.
 
-
 `FakeTensorMode` redirects every operator call to its Meta kernel, so that a program can be traced without computing. A fake
 tensor is an ordinary handle whose TensorImpl reports device CPU and dispatches to Meta.
 """
@@ -35,7 +34,6 @@ class FakeTensorMode(DispatchMode):
 
     def from_tensor(self, tensor: Tensor, geometry: tuple[tuple, tuple] | None = None) -> Tensor:
         """Return the fake of a real tensor, the same at each call; a fake tensor is returned unchanged.
-
 
         `geometry` are symbolic sizes and strides to give the fake in place of the tensor's own.
         """

@@ -222,12 +222,12 @@ class GraphModule(Module):
 
 
 def _base_class(kind: type) -> type:
-    """The class that the user named, below the ones that `__new__` makes."""
+    """Return the class that the user named, below the ones that `__new__` makes."""
     return next(base for base in kind.__mro__ if "_is_generated" not in base.__dict__)
 
 
 def _rebuild(base: type, name: str, state: dict[str, Any], graph: Graph) -> GraphModule:
-    """A GraphModule from the parts of another one, without running `__init__`."""
+    """Return a GraphModule from the parts of another one, without running `__init__`."""
     made = base.__new__(base)
     made.__dict__.update(state)
     type(made).__name__ = name
@@ -257,7 +257,7 @@ def _copy_attribute(root: Module | dict[str, Any], module: Module, path: str, no
 
 
 def _find_attribute(root: Module | dict[str, Any], path: str, node_name: str) -> tuple[Any, bool]:
-    """The attribute at `path`, and whether it belongs in the state dict if it is a buffer."""
+    """Return the attribute at `path`, and whether it belongs in the state dict if it is a buffer."""
     if isinstance(root, dict):
         if path not in root:
             raise RuntimeError(f"Node {node_name} referenced target {path}, which the root dict lacks: {list(root)}")

@@ -160,7 +160,7 @@ class Interpreter:
 
 
 def _drain(reversed_values: list[Any]) -> Iterator[Any]:
-    """The values from the last to the first, each forgotten when it is handed out."""
+    """Yield the values from the last to the first, each forgotten when it is handed out."""
     while reversed_values:
         yield reversed_values.pop()
 

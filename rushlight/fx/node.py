@@ -224,7 +224,6 @@ class Node:
     def is_impure(self, impure_random: bool = True) -> bool:
         """Return whether removing the node, if its value were unused, could change what the program does.
 
-
         True for placeholders and the output, for operators that change their arguments, for in-place methods
         and, unless `impure_random` is False, for operators that advance a random number generator.
         """

@@ -1,6 +1,5 @@
 """Write a GraphModule as a Python package on disk, which runs without its graph.
 
-
 In: a module and a folder. Out: `module.py` with the generated `forward`, `__init__.py`, the state dict, and pickled submodules.
 """
 

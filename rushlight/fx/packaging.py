@@ -1,6 +1,5 @@
 """Save a GraphModule in a package: its code becomes a module of the package, and is traced again when it is loaded.
 
-
 In: a module and the package's exporter; or the importer, the module's state and the name of its code. Out: a value for
 `__reduce__`; or the module. PyTorch's packages hold graph modules in the same form.
 """
@@ -49,7 +48,6 @@ class _KeepsModules(Tracer):
 
 def to_package(module: GraphModule, exporter: Exporter) -> tuple:
     """Return a function and arguments that make the module again, with its code in the package.
-
 
     RuntimeError: the code calls something that no import statement reaches.
     """

@@ -1,6 +1,5 @@
 """What tracing patches while it runs: calls of modules, and functions that programs asked to have recorded.
 
-
 All threads see the patches, but they act only in the thread that traces. Only one trace at a time may patch.
 """
 
@@ -22,7 +21,6 @@ _wrapped: dict[tuple[int, str], dict] = {}
 
 def wrap(fn_or_name: Callable | str) -> Callable | str:
     """Record calls of a function as one node when it is called with proxies in this module.
-
 
     Call it at module level with the function's name (`torch.fx.wrap("len")`), or decorate the function. Returns its argument.
     """
@@ -85,7 +83,6 @@ class Patches:
 
 def patched_modules(patches: Patches, thread: int, call_module: Callable, module_attribute: Callable) -> None:
     """Redirect this thread's module calls to `call_module(module, forward, args, kwargs)`.
-
 
     Parameters, buffers and submodules that the thread reads from modules pass through `module_attribute(value)`.
     """

@@ -1,6 +1,5 @@
 """Proxy: stands for a value while a program is traced; operations on it become nodes of a graph.
 
-
 In: operations on proxies by the traced Python code. Out: nodes, made by the tracer that owns the graph. A proxy has no value,
 so operations that need one (a branch, a loop, `len`) raise `TraceError`.
 """

@@ -171,7 +171,6 @@ class ProxyMode(DispatchMode):
     def _same_memory(self, impl: TensorImpl) -> Node | None:
         """Find the node of a tensor with the same memory, sizes and strides: `.data` makes one without calling an operator.
 
-
         For `.data` of an input or parameter, a `detach` node is added: it is another tensor, which does not require grad.
         """
         others = self.nodes if impl.fake else {} if impl in self.names else self.names
@@ -179,11 +178,11 @@ class ProxyMode(DispatchMode):
         for other in reversed(others):
             if other.storage is impl.storage and (other.dtype, other.storage_offset, other.sizes, other.strides) == place:
                 node = self.argument(wrap(other))
-                self.nodes[impl] = node if node.op == "call_function" else self._detached(node, wrap(impl))
+                self.nodes[impl] = node if node.op == "call_function" else self._insert_detach(node, wrap(impl))
                 return self.nodes[impl]
         return None
 
-    def _detached(self, node: Node, result: Tensor) -> Node:
+    def _insert_detach(self, node: Node, result: Tensor) -> Node:
         detached = self.graph.create_node("call_function", _DETACH, (node,), name="detach")
         self._mark(detached)
         detached.meta["val"] = self.fakes.from_tensor(result)
@@ -285,7 +284,6 @@ def capture(
 ) -> Capture:
     """Record `function(*args, **kwargs)`: the tensors among the arguments' leaves become inputs, in order.
 
-
     `open_leaves` says for each leaf what to leave symbolic: sizes and strides of a tensor, a SymInt in place of an int, which
     then becomes an input, or None. `names` has the qualified names of tensors that the function may use, `input_names` those of
     the inputs, leaf by leaf. `decompositions` are functions that are recorded in place of operators, unless they return
@@ -340,7 +338,6 @@ def make_fx(
 ) -> Callable[..., GraphModule]:  # fmt: skip
     """Return a function that, called like `function`, returns the GraphModule of aten operators that `function` runs.
 
-
     The module takes the arguments' leaves and returns what `function` returns; values other than tensors are fixed as recorded.
     With `tracing_mode="symbolic"` sizes and ints are left symbolic: the module then serves other sizes, as far as the guards of
     `module.shape_env` admit. "real" and "fake" mean the same. `decompositions` are functions to record in place of
@@ -367,10 +364,10 @@ def make_fx(
 
 def _open_all(environment: ShapeEnv, leaves: list) -> list:
     """Make all sizes and ints of the leaves symbolic."""
-    return [_opened(environment, leaf, f"arg{index}_1") for index, leaf in enumerate(leaves)]
+    return [_open_leaf(environment, leaf, f"arg{index}_1") for index, leaf in enumerate(leaves)]
 
 
-def _opened(environment: ShapeEnv, leaf: object, source: str) -> Geometry | SymInt | None:
+def _open_leaf(environment: ShapeEnv, leaf: object, source: str) -> Geometry | SymInt | None:
     if type(leaf) is int:
         made = environment.create_symbol(leaf, source, share=False, least=None)
         return made if type(made) is SymInt else None

@@ -1,6 +1,5 @@
 """ProxyableClassMeta: record the construction of objects in a traced program.
 
-
 In: calls of a class with this metaclass. Out: one node for each call with proxies among its arguments; objects made from plain
 values become nodes when they are arguments of one.
 """

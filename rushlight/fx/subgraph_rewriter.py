@@ -1,6 +1,5 @@
 """replace_pattern: find the subgraphs that match a pattern, and replace them.
 
-
 In: a GraphModule, a pattern and a replacement (functions, modules or graphs). Out: the module, changed in place, and the
 matches.
 """

@@ -1,6 +1,5 @@
 """Symbolic sizes in graphs: the symbolic geometry of fake inputs, and the nodes that compute symbolic integers.
 
-
 In: example tensors and the sizes that a graph is to leave symbolic; SymInts met while a program runs. Out: sizes and strides
 for fake tensors; nodes that compute the integers from the graph's inputs.
 """
@@ -34,7 +33,6 @@ def open_sizes(environment: ShapeEnv, impl: TensorImpl, dims: Collection[int], s
 def symbolic_strides(impl: TensorImpl, sizes: Sequence[Value], otherwise: Callable[[int, int], Value]) -> tuple[Value, ...]:
     """Express strides by symbolic sizes: each is the extent of the dimension that lies just inside it in memory.
 
-
     Strides 0 and 1 stay. `otherwise(dim, stride)` returns the stride of any other dimension without a dimension just inside it.
     """
     found: dict[int, Value] = {}
@@ -52,10 +50,8 @@ def symbolic_strides(impl: TensorImpl, sizes: Sequence[Value], otherwise: Callab
 class SymbolNodes:
     """The nodes of one graph for symbolic integers, one for each expression.
 
-
     A symbol is read from an input at the top of the graph, or is an input itself; arithmetic is inserted where it is first
-    needed.
-    `trace` returns the current user's line, as a line of a traceback.
+    needed. `trace` returns the current user's line, as a line of a traceback.
     """
 
     def __init__(self, graph: Graph, trace: Callable[[], str] = lambda: ""):
@@ -97,7 +93,7 @@ class SymbolNodes:
 
     def _make(self, expression: Expr, environment: ShapeEnv) -> Node:
         if type(expression) is Var:
-            return self._read(expression)
+            return self._emit_size_read(expression)
         if type(expression) is Sum:
             return self._sum(expression, environment)
         if type(expression) is Product:
@@ -105,7 +101,7 @@ class SymbolNodes:
         function = {FloorDiv: operator.floordiv, Mod: operator.mod}[type(expression)]
         return self._call(function, *(self._node(part, environment) for part in (expression.dividend, expression.divisor)))
 
-    def _read(self, symbol: Var) -> Node:
+    def _emit_size_read(self, symbol: Var) -> Node:
         if symbol not in self._origins:
             raise RuntimeError(f"the size {symbol} is that of no input of this graph: a value of another capture reached it")
         placeholder, reader, dim = self._origins[symbol]
@@ -156,7 +152,8 @@ def name_symbols(graph: Graph) -> None:
     for node in list(graph.nodes):
         if node.op != "placeholder" and _mentions_symbols((node.args, node.kwargs)):
             with graph.inserting_before(node):
-                node.args, node.kwargs = _named(node.args, symbols), _named(node.kwargs, symbols)
+                node.args = _replace_symbols_by_nodes(node.args, symbols)
+                node.kwargs = _replace_symbols_by_nodes(node.kwargs, symbols)
 
 
 def _mentions_symbols(value: object) -> bool:
@@ -165,10 +162,10 @@ def _mentions_symbols(value: object) -> bool:
     return any(map(_mentions_symbols, value.values())) if isinstance(value, dict) else type(value) is SymInt
 
 
-def _named(value: object, symbols: SymbolNodes) -> object:
+def _replace_symbols_by_nodes(value: object, symbols: SymbolNodes) -> object:
     if isinstance(value, tuple | list):
-        items = [_named(item, symbols) for item in value]
+        items = [_replace_symbols_by_nodes(item, symbols) for item in value]
         return items if isinstance(value, list) else tuple(items)
     if isinstance(value, dict):
-        return {key: _named(item, symbols) for key, item in value.items()}
+        return {key: _replace_symbols_by_nodes(item, symbols) for key, item in value.items()}
     return symbols.node_of(value) if type(value) is SymInt else value

@@ -1,6 +1,5 @@
 """Facts about the target of a `call_function` node: its printed name, and whether calling it has effects.
 
-
 In: any callable. Out: a dotted name as a user of `import rushlight as torch` would write it, and two flags read
 from the operator's schema and tags.
 """

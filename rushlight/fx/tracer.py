@@ -1,6 +1,5 @@
 """symbolic_trace: run a program on proxies, and record its operations as a graph.
 
-
 In: a module or function. Out: a `Graph` (`Tracer.trace`) or `GraphModule` (`symbolic_trace`) of the library functions,
 methods and leaf modules that it calls. Python's control flow is followed once; if it depends on a traced value,
 `TraceError` is raised.
@@ -62,7 +61,6 @@ _ARGUMENTS = (
 
 class Tracer(TracerBase):
     """Traces a module or function.
-
 
     Modules of the library itself are leaves, recorded as `call_module`; `is_leaf_module` decides. Calls of the functions in
     `autowrap_modules` (`math`) and `autowrap_functions`, and of those passed to `wrap`, are recorded if a proxy is among
@@ -154,11 +152,9 @@ class Tracer(TracerBase):
     def trace(self, root: Module | Callable, concrete_args: dict[str, Any] | tuple | None = None) -> Graph:
         """Trace a module's `forward` (the method that `traced_func_name` names), or a function, to a graph.
 
-
         `concrete_args` fixes arguments by name, or, in a tuple, by position; in nested values, `PH` marks what stays an input.
-        The
-        graph still takes all arguments, and raises AssertionError if fixed ones have other values. Values of a tuple beyond the
-        parameters are arguments that `*args` takes. TraceError if the program's control flow depends on an input.
+        The graph still takes all arguments, and raises AssertionError if fixed ones have other values. Values of a tuple beyond
+        the parameters are arguments that `*args` takes. TraceError if the program's control flow depends on an input.
         """
         if isinstance(root, Module) and hasattr(root, self.traced_func_name):  # a GraphModule has it from now on
             function = getattr(type(root), self.traced_func_name, getattr(root, self.traced_func_name))
@@ -175,7 +171,7 @@ class Tracer(TracerBase):
         self._parameters: dict[str, Proxy] = {}
         self._thread = threading.get_ident()
         self.graph = Graph()
-        with self._patched(function), noting_constructions():
+        with self._patch_for_tracing(function), noting_constructions():
             result = self._call_with_inputs(function, concrete_args or {})
         self.create_node("output", "output", (self.create_arg(result),), {}, None, _return_annotation(function))
         return self.graph
@@ -208,7 +204,7 @@ class Tracer(TracerBase):
         values = [self._make_input(each, given) for each in named]
         for index, value in enumerate(concrete[len(named):]):
             name = f"{rest.name}_{index}"
-            values.append(self._fixed(value, self.create_proxy("placeholder", name, (), {}, name), name))
+            values.append(self._assert_concrete_value(value, self.create_proxy("placeholder", name, (), {}, name), name))
         return function(*owner, *values)
 
     def _make_input(self, parameter: inspect.Parameter, concrete: dict[str, Any]) -> Any:
@@ -218,16 +214,16 @@ class Tracer(TracerBase):
             stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
             return self.create_proxy("placeholder", stars + parameter.name, default, {}, parameter.name, annotation)
         given = self.create_proxy("placeholder", parameter.name, default, {}, parameter.name, annotation)
-        return self._fixed(concrete[parameter.name], given, parameter.name)
+        return self._assert_concrete_value(concrete[parameter.name], given, parameter.name)
 
-    def _fixed(self, value: Any, given: Proxy, name: str) -> Any:
+    def _assert_concrete_value(self, value: Any, given: Proxy, name: str) -> Any:
         """Return the program's value for a fixed argument; add an assertion to the graph that it is given that value."""
         if value is PH:
             return given
         if isinstance(value, dict):
-            return {key: self._fixed(item, given[key], name) for key, item in value.items()}
+            return {key: self._assert_concrete_value(item, given[key], name) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            items = [self._fixed(item, given[index], name) for index, item in enumerate(value)]
+            items = [self._assert_concrete_value(item, given[index], name) for index, item in enumerate(value)]
             return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
         told = f"{name} has been specialized to have value {value} but got another value"
         if value is None:
@@ -242,18 +238,18 @@ class Tracer(TracerBase):
         return value
 
     @contextmanager
-    def _patched(self, function: Callable) -> Iterator[None]:
+    def _patch_for_tracing(self, function: Callable) -> Iterator[None]:
         with Patches() as patches:
             patched_modules(patches, self._thread, self._call_inside, self.module_attribute)
             for names, name, original in wrapped_functions():
-                patches.item(names, name, self._recorded(original))
+                patches.item(names, name, self._wrap_to_record(original))
                 for generated in self._generated_namespaces():
                     for place in names_of_function(original, generated):
-                        patches.item(generated, place, self._recorded(original))
+                        patches.item(generated, place, self._wrap_to_record(original))
             for names in (getattr(inspect.unwrap(function), "__globals__", {}), *map(vars, self._autowrap_modules)):
                 for name, value in list(names.items()):
                     if id(value) in self._autowrapped:
-                        patches.item(names, name, self._recorded(value))
+                        patches.item(names, name, self._wrap_to_record(value))
             yield
 
     def _call_inside(self, module: Module, forward: Callable, args: tuple, kwargs: dict) -> Any:
@@ -286,7 +282,7 @@ class Tracer(TracerBase):
         graphs = [module for module in self.root.modules() if isinstance(module, GraphModule)]
         return [graph.forward.__func__.__globals__ for graph in graphs]
 
-    def _recorded(self, original: Callable) -> Callable:
+    def _wrap_to_record(self, original: Callable) -> Callable:
         """Wrap `original` so that a call with a proxy among its arguments is recorded as one node."""
 
         @functools.wraps(original)

@@ -30,7 +30,6 @@ class _ModuleKeepingTracer(Tracer):
 class Transformer(Interpreter):
     """Runs `module`'s graph on proxies; override `call_function` and the other methods to emit other nodes.
 
-
     `transform()` returns the new GraphModule.
     """
 

@@ -4,8 +4,8 @@ In: the libraries that this process built or loaded. Out: bytes, and the way bac
 carries the hash of its content and the list of processor instructions that it may use.
 
 Trust: the bytes hold native code, which runs when a program that needs it is compiled. Load them only from where you would
-install software from. Damaged, truncated or forged bytes are refused as a whole; nothing in them chooses a path, and no more
-than the cache's size limit is taken.
+install software from. Damaged, truncated or forged bytes are refused as a whole. Nothing in them chooses a path, and no more
+bytes are loaded than the cache's size limit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAGIC = b"RLARTIFACT1\n"
 _LENGTH = struct.Struct("<Q")
 _HASH_BYTES = hashlib.sha256().digest_size
 _MOST_ENTRIES = 100_000
-_MOST_HEADER = 64 << 20  # bytes
+MAX_HEADER_BYTES = 64 << 20  # bytes
 _KEY = re.compile(r"[0-9a-f]{40}")
 
 
@@ -46,7 +46,7 @@ class CacheInfo:
         return self.artifacts.get("inductor", [])
 
     def empty(self) -> bool:
-        """Whether there are no artifacts."""
+        """Return whether there are no artifacts."""
         return not any(self.artifacts.values())
 
 
@@ -57,7 +57,7 @@ def save_cache_artifacts() -> tuple[bytes, CacheInfo] | None:
     """
     entries, blobs = [], []
     for key, library in sorted(used_libraries().items()):
-        content, text = cache.read(library), _text(library)
+        content, text = cache.read(library), _read_source(library)
         if content is None or text is None:
             continue
         entries.append({"key": key, "library": len(content), "text": len(text), "hash": _hash(content + text)})
@@ -95,14 +95,14 @@ def load_cache_artifacts(serialized_artifacts: bytes) -> CacheInfo | None:
 
 
 def _read_header(data: bytes) -> tuple[dict, int]:
-    """The header, and the offset of the content. The hash of all bytes is checked first."""
+    """Return the header and the offset of the content, after checking the hash of all bytes."""
     fixed = len(_MAGIC) + _LENGTH.size
     if not data.startswith(_MAGIC) or len(data) < fixed + _HASH_BYTES:
         raise ArtifactError("the bytes were not made by save_cache_artifacts of this version")
     if hashlib.sha256(memoryview(data)[:-_HASH_BYTES]).digest() != data[-_HASH_BYTES:]:
         raise ArtifactError("the bytes are damaged: their hash does not fit")
     (length,) = _LENGTH.unpack_from(data, len(_MAGIC))
-    if length > min(_MOST_HEADER, len(data) - fixed - _HASH_BYTES):
+    if length > min(MAX_HEADER_BYTES, len(data) - fixed - _HASH_BYTES):
         raise ArtifactError("the bytes are damaged: the header is longer than they are")
     try:
         header = json.loads(data[fixed : fixed + length])
@@ -127,7 +127,7 @@ def _check_machine(header: dict) -> None:
 
 
 def _read_entries(header: dict, data: bytes, start: int) -> list[tuple[str, bytes, bytes]]:
-    """Each entry's key, library and text."""
+    """Return each entry's key, library and C++ text."""
     entries = header.get("entries")
     if not isinstance(entries, list) or len(entries) > _MOST_ENTRIES:
         raise ArtifactError("the header has no sound list of entries")
@@ -155,7 +155,7 @@ def _fields(entry: object) -> tuple[str, tuple[int, int], str]:
     raise ArtifactError("the header describes an entry that cannot be")
 
 
-def _text(library: Path) -> bytes | None:
+def _read_source(library: Path) -> bytes | None:
     try:
         return library.with_suffix(".cpp").read_bytes()
     except OSError:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rushlight.inductor.compile_fx import Observer
 
 ROUNDS = 30  # each round times every candidate once
-BUDGET = 1.0  # seconds after which no new round starts
+BUDGET = 1.0  # seconds; no new round starts after this time
 ADVANTAGE = 0.98  # another candidate wins only below this fraction of the first one's time
 
 
@@ -61,14 +61,14 @@ def tune(lowered: LoweredGraph, threads: int, observe: Observer) -> None:
         candidates = candidates_of(template)
         if len(candidates) > 1:
             chosen = choose(template, candidates, buffers, threads)
-            observe("autotune", functools.partial(_report, template, *chosen))
+            observe("autotune", functools.partial(_report_text, template, *chosen))
             chosen[0].apply(template)
 
 
 def candidates_of(template: TemplateBuffer) -> list[Candidate]:
-    """The ways to run a template. The choice of lowering comes first."""
+    """Return the ways to run a template; the first one is what lowering chose."""
     if template.kind == "gemm" and template.operands["a"].strides[1] == 1:
-        return _passes_of_rows(template)
+        return _candidates_by_row_passes(template)
     if template.kind in ("direct_convolution", "winograd"):
         other = "winograd" if template.kind == "direct_convolution" else "direct_convolution"
         possible = template.parameters["packed_once"] and can_be_winograd(template.parameters["shape"])
@@ -77,7 +77,7 @@ def candidates_of(template: TemplateBuffer) -> list[Candidate]:
     return [Candidate(template.kind, template.kind)]
 
 
-def _passes_of_rows(template: TemplateBuffer) -> list[Candidate]:
+def _candidates_by_row_passes(template: TemplateBuffer) -> list[Candidate]:
     chosen, depth = template.parameters.get("rows_at_once", 0), template.parameters["depth"]
     counts = [chosen or costs.core().kept // depth, costs.core().kept // 2 // depth]
     passes = dict.fromkeys([chosen, 0, *(rows for rows in counts if 0 < 2 * rows < template.rows)])
@@ -87,8 +87,9 @@ def _passes_of_rows(template: TemplateBuffer) -> list[Candidate]:
 def choose(
     template: TemplateBuffer, candidates: list[Candidate], buffers: dict[str, Buffer], threads: int
 ) -> tuple[Candidate, dict[str, float]]:
-    """The winner that the cache names, else the fastest candidate with the times of all, which the cache then remembers."""
-    path = _place(template, buffers, threads)
+    """Return the winner that the cache names. If it names none, measure all candidates and store the fastest one in the cache.
+    Also return the measured times."""
+    path = _winner_path(template, buffers, threads)
     known = {candidate.label: candidate for candidate in candidates}
     stored = None if path is None else cache.read(path)
     found = known.get(stored.decode(errors="replace")) if stored is not None else None
@@ -102,8 +103,8 @@ def choose(
     return winner, times
 
 
-def _place(template: TemplateBuffer, buffers: dict[str, Buffer], threads: int) -> Path | None:
-    """The cache file for a template's winner; None if the cache folder is unusable."""
+def _winner_path(template: TemplateBuffer, buffers: dict[str, Buffer], threads: int) -> Path | None:
+    """Return the cache file for a template's winner; None if the cache folder is unusable."""
     operands = [
         (name, buffers[operand.buffer].layout.dtype.name, operand.strides) for name, operand in template.operands.items()
     ]
@@ -118,8 +119,8 @@ def _place(template: TemplateBuffer, buffers: dict[str, Buffer], threads: int) -
 def measure(
     template: TemplateBuffer, candidates: list[Candidate], buffers: dict[str, Buffer], threads: int
 ) -> dict[str, float]:
-    """The shortest time of each candidate's calls, in seconds. Candidates alternate, so that noise affects all alike."""
-    trials = {candidate.label: _trial(template, candidate, buffers, threads) for candidate in candidates}
+    """Return the shortest time of each candidate's calls, in seconds. Candidates alternate, so that noise affects all alike."""
+    trials = {candidate.label: _make_trial(template, candidate, buffers, threads) for candidate in candidates}
     for run in [*trials.values(), *trials.values()]:  # packing of constants happens in the second call
         run()
     best = dict.fromkeys(trials, float("inf"))
@@ -134,8 +135,10 @@ def measure(
     return best
 
 
-def _trial(template: TemplateBuffer, candidate: Candidate, buffers: dict[str, Buffer], threads: int) -> Callable[[], tuple]:
-    """A call of a program with only this template, on zeros."""
+def _make_trial(
+    template: TemplateBuffer, candidate: Candidate, buffers: dict[str, Buffer], threads: int
+) -> Callable[[], tuple]:
+    """Return a function that calls a program with only this template, on zeros."""
     alone = TemplateBuffer(
         template.name, template.layout, kind=template.kind, operands=template.operands, parameters=template.parameters,
         rows=template.rows, columns=template.columns, origin=template.origin,
@@ -167,6 +170,6 @@ def _zeros(layout: FixedLayout) -> Tensor:
     return wrap(TensorImpl(storage, layout.size, layout.stride, 0, layout.dtype, CPU, CPU_KEYS))
 
 
-def _report(template: TemplateBuffer, winner: Candidate, times: dict[str, float]) -> str:
+def _report_text(template: TemplateBuffer, winner: Candidate, times: dict[str, float]) -> str:
     measured = ", ".join(f"{label}: {seconds * 1e6:.1f} us" for label, seconds in times.items()) or "from the cache"
     return f"{template.name}, {template.kind} {template.rows} x {template.columns}: {winner.label} ({measured})"

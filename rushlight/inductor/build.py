@@ -33,7 +33,7 @@ FLAGS = (
 DEBUG_FLAGS = ("-std=c++17", "-g", "-O0", "-march=native", "-fopenmp", "-fPIC", "-Wno-psabi", "-fno-exceptions", "-fno-rtti")
 # Generated code needs only these libraries. Without libstdc++ the linker takes a tenth of the time.
 LEAN_LINK = ("-nostdlib", "-Wl,-z,defs", "-lgomp", "-lm", "-lgcc", "-lc")
-MOST_UNITS = 4
+MAX_UNITS = 4
 _COMMENT = r"(?m)^[ \t]*//.*\n|[ \t]*//.*"
 
 
@@ -59,56 +59,58 @@ _lock = threading.Lock()
 
 
 def used_libraries() -> dict[str, Path]:
-    """The libraries that this process built or loaded, by portable key."""
+    """Return the libraries that this process built or loaded, by portable key."""
     with _lock:
         return dict(_used)
 
 
 @functools.cache
 def headers_digest() -> str:
-    """A digest of the native headers."""
+    """Return a digest of the native headers."""
     return prebuilt.digest_of_headers(INCLUDE)
 
 
 def portable_key(source: str, flags: tuple[str, ...]) -> str:
-    """The cache key of a program, independent of compiler and processor. Comments are ignored: they name the user's source
-    lines, which move when code above them is edited."""
+    """Return the cache key of a program, independent of compiler and processor. Comments are ignored: they name the user's
+    source lines, which move when code above them is edited."""
     return cache.digest(re.sub(_COMMENT, "", source), " ".join(flags), headers_digest())
 
 
 def local_key(portable: str, compiler: str = "") -> str:
-    """The cache key of a program's library for this processor, and for this compiler; without one, for libraries from
-    artifacts."""
+    """Return the cache key of a program's library for this processor and this compiler. Libraries that were loaded from
+    artifacts have a key without a compiler."""
     return cache.digest(portable, compiler, " ".join(instructions()))
 
 
 def build(source: str, debug: bool = False) -> Library:
-    """The library of a program: from the cache, or compiled now.
+    """Return the library of a program: load it from the cache, or compile it now.
 
-    CompilerMissing, or BuildError with the compiler's output. If the cache folder is unusable, a warning says so, and a
-    temporary folder of the process replaces it.
+    CompilerMissing if there is no compiler, BuildError with the compiler's output. If the cache folder is unusable, a warning
+    says so, and a temporary folder of the process replaces it.
     """
     portable = portable_key(source, flags_for(debug))
     compiler, keys = _keys(portable)
-    return _noted(portable, cache.obtain(keys, source, functools.partial(_compile, compiler, debug), _load))
+    return _remember_use(portable, cache.obtain(keys, source, functools.partial(_compile, compiler, debug), _load))
 
 
 def find(portable: str) -> Library | None:
-    """The cached library of the program with this `portable_key`, if there is one."""
+    """Return the cached library of the program with this `portable_key`, if there is one."""
     found = cache.find(_keys(portable)[1], _load)
-    return None if found is None else _noted(portable, found)
+    return None if found is None else _remember_use(portable, found)
 
 
 def _keys(portable: str) -> tuple[Command | CompilerMissing, tuple[str, ...]]:
-    """The compiler, or the reason why there is none, and the cache keys under which the library may be found."""
+    """Return the compiler, or the exception that says why there is none, and the cache keys under which the library may be
+    found."""
     try:
         compiler = toolchain.compiler()
         return compiler, (local_key(portable, toolchain.identity(compiler)), local_key(portable))
-    except CompilerMissing as error:  # libraries from artifacts need no compiler
+    # libraries from artifacts need no compiler, so the exception is only raised if no library is found
+    except CompilerMissing as error:
         return error, (local_key(portable),)
 
 
-def _noted(portable: str, found: tuple) -> Library:
+def _remember_use(portable: str, found: tuple) -> Library:
     loaded, path, from_cache = found
     with _lock:
         _used[portable] = path
@@ -116,8 +118,8 @@ def _noted(portable: str, found: tuple) -> Library:
 
 
 def flags_for(debug: bool = False) -> tuple[str, ...]:
-    """The compiler's flags."""
-    return DEBUG_FLAGS if debug else (*FLAGS, prebuilt.RIGHT_MOVES, *_vector_width())
+    """Return the compiler's flags."""
+    return DEBUG_FLAGS if debug else (*FLAGS, prebuilt.CONDITIONAL_MOVE_WORKAROUND, *_vector_width())
 
 
 def _vector_width() -> tuple[str, ...]:
@@ -125,13 +127,14 @@ def _vector_width() -> tuple[str, ...]:
 
 
 def _units() -> int:
-    """The number of translation units to compile in parallel: one more than processors, because units take unequal time."""
+    """Return the number of translation units to compile in parallel: one more than processors, because units take unequal
+    time."""
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(MOST_UNITS, processors + 1) if processors > 1 else 1
+    return min(MAX_UNITS, processors + 1) if processors > 1 else 1
 
 
 def _archive(compiler: Command) -> Path | None:
-    """The archive of prebuilt kernels, which GCC compiled."""
+    """Return the archive of prebuilt kernels, which GCC compiled."""
     return None if toolchain.is_clang(compiler) else prebuilt.archive(instructions(), headers_digest())
 
 
@@ -139,19 +142,19 @@ def _compile(compiler: Command | CompilerMissing, debug: bool, source: Path, fol
     """Compile `source`, as one unit or several, into the library `output`, and link prebuilt kernels from the archive."""
     if isinstance(compiler, CompilerMissing):
         raise compiler
-    flags, archive = _accepted(flags_for(debug), compiler), None if debug else _archive(compiler)
+    flags, archive = _select_accepted_flags(flags_for(debug), compiler), None if debug else _archive(compiler)
     texts = units.split(source.read_text(), 1 if debug else _units(), str(source))
     if archive is not None:
         objects = _objects(compiler, (*flags, prebuilt.DEFINE), texts, source, folder)
         try:
             return _link(compiler, [*objects, str(archive), "-Wl,--gc-sections,-z,defs"], source, folder, output)
-        except BuildError:  # the archive is damaged
+        except BuildError:  # the archive is damaged: compile its kernels from source
             pass
     _link(compiler, _objects(compiler, flags, texts, source, folder), source, folder, output)
 
 
-def _accepted(flags: tuple[str, ...], compiler: Command) -> tuple[str, ...]:
-    """The flags that a compiler accepts: without OpenMP kernels run on one thread."""
+def _select_accepted_flags(flags: tuple[str, ...], compiler: Command) -> tuple[str, ...]:
+    """Return the flags that a compiler accepts: without OpenMP, kernels run on one thread."""
     if not toolchain.has_openmp(compiler):
         flags = tuple(flag for flag in flags if flag != "-fopenmp")
     return (*flags, *toolchain.ZIG_FLAGS) if toolchain.is_zig(compiler) else flags
@@ -188,7 +191,7 @@ def _link(compiler: Command, inputs: list[str], source: Path, folder: Path, outp
         return toolchain.run([[*link, *lean, "-lm"]], str(source), folder)
     try:
         toolchain.run([[*link, *LEAN_LINK, *toolchain.fast_linker(compiler)]], str(source), folder)
-    except BuildError:  # another compiler may need more libraries
+    except BuildError:  # other compilers may need more libraries
         toolchain.run([link], str(source), folder)
 
 

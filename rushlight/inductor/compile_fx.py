@@ -68,8 +68,8 @@ STAGES = ("loops", "fusion", "memory", "code", "module")
 def show(
     observe: Observer, details: Details, part: str, library: Library | None = None, stages: tuple[str, ...] = STAGES
 ) -> None:  # fmt: skip
-    """Show an observer the stages of a part of a program: the lowered graph ("loops"), then the program's parts. Stages that a
-    kept plan skipped are computed on demand."""
+    """Show an observer the stages of a part of a program: first the lowered graph ("loops"), then the stages of the program's
+    text. Stages that were skipped because of a kept plan are computed on demand."""
     for stage in stages:
 
         def subject(stage: str = stage) -> LoweredGraph | Program:
@@ -87,20 +87,20 @@ def show_library(observe: Observer, library: Library, part: str) -> None:
 
 
 def part_of(module: GraphModule) -> str:
-    """The part of a program that a graph is: "forward" or "backward" in training, else empty."""
+    """Return which part of a program a graph is: "forward" or "backward" in training, else an empty string."""
     return module.meta.get("part", "")
 
 
 def runner(
     kind: type[CompiledGraph], module: GraphModule, plan: Plan, library: Library, details: Details
 ) -> Callable[..., tuple]:
-    """A callable that runs a library by its plan."""
+    """Return a callable that runs a library by its plan."""
     constants = {given.target: getattr(module, given.target) for given in plan.constants}
     return kind(plan, library, constants, interpreter_of(module), details).callable()
 
 
 def interpreter_of(module: GraphModule) -> Callable[..., tuple]:
-    """A function that runs the graph node by node in eager."""
+    """Return a function that runs the graph node by node in eager."""
 
     def reference(*tensors: Tensor) -> tuple:
         return interpreter.Interpreter(module).run(*tensors)

@@ -36,7 +36,8 @@ class ConstantChanged(RuntimeError):
 
 
 class _Prepared(NamedTuple):
-    """The constants' pointers for a call. Each call holds the record, so that a concurrent change frees no memory it reads."""
+    """The constants' pointers for a call. Each call holds a reference to this record, so a constant that is changed at the same
+    time frees no memory that the call reads."""
 
     state: list[tuple[int, StorageImpl, int]]  # for each constant: version, storage, the storage's generation
     pointers: list[int]
@@ -44,7 +45,7 @@ class _Prepared(NamedTuple):
 
 
 class _Folded(NamedTuple):
-    """The results of loops over constants in this state."""
+    """The results of loops over constants, for one state of the constants."""
 
     state: list[tuple[int, StorageImpl, int]]
     memory: list[StorageImpl]
@@ -53,10 +54,10 @@ class _Folded(NamedTuple):
 class CompiledGraph:
     """Runs a program. Constants are packed when a second call finds them unchanged.
 
-    The first call after a change packs each constant just before its use, into a buffer that all constants share. A model that
-    is called once, or between two training steps, thus neither allocates nor touches memory for all its packed weights.
-    `reference` runs the same graph in eager. It takes over when native code finds an index out of range, and raises eager's
-    error. `details` returns the lowered graph and program, for inspection of the kernels.
+    The first call after a change of a constant packs each constant just before its use, into one buffer that all constants
+    share. A model that is called once, or between two training steps, thus neither allocates nor touches memory for all its
+    packed weights. `reference` runs the same graph in eager. It takes over when native code finds an index out of range, and
+    raises eager's error. `details` returns the lowered graph and program, for inspection of the kernels.
     """
 
     kind = "CompiledGraph"
@@ -101,13 +102,13 @@ class CompiledGraph:
         return self.details()[1].timed_source()
 
     def divert(self, recorder: Observer | None) -> None:
-        """Make a recorder measure all calls; None stops that."""
+        """Make `recorder` measure all calls; None stops the measurements."""
         self._recorder = recorder
         if self._launch is not None:
             self._launch.divert(recorder is not None)
 
     def callable(self) -> Callable[..., tuple]:
-        """The callable for inputs: a native launch if possible, else this graph. Inputs that the graph mutates get a new
+        """Return the callable for inputs: a native launch if possible, else this graph. Inputs that the graph mutates get a new
         version after each call."""
         general = noting_writes(self, self.reference, self.written) if self.written else self
         sizes = self.sizes()
@@ -117,7 +118,7 @@ class CompiledGraph:
         return self._launch or general
 
     def sizes(self) -> Sizes | None:
-        """The sizes for native calls; None if they cannot be expressed."""
+        """Return the sizes for native calls; None if they cannot be expressed."""
         return KnownSizes(self.plan)
 
     def __call__(self, *tensors: Tensor) -> tuple:
@@ -163,7 +164,7 @@ class CompiledGraph:
                 )
 
     def _prepare(self) -> _Prepared:
-        """The constants for a call: packed, or with the buffer into which this call packs them."""
+        """Return the constants for a call: packed, or with the buffer into which this call packs them."""
         impls = [tensor._impl for tensor in self.constants]
         state_now = [(impl.version.value, impl.storage, impl.storage.generation) for impl in impls]
         prepared = self._prepared
@@ -171,14 +172,14 @@ class CompiledGraph:
             return prepared
         with self._lock:
             prepared, folded = self._prepared, self._folded
-            if prepared is not None and prepared.state == state_now:  # another thread has prepared them
+            if prepared is not None and prepared.state == state_now:  # another thread has prepared the constants meanwhile
                 return prepared
             is_new = folded is None or folded.state != state_now
             if is_new:
                 self._check_constants()
                 folded = self._folded = _Folded(state_now, self._fold())
             if is_new and self.plan.packed:
-                return self._unpacked(folded)
+                return self._prepare_without_packing(folded)
             prepared = self._prepared = self._pack(folded)
             if self._launch is not None:
                 self._launch.use_constants(tuple(self.constants), tuple(state_now), tuple(prepared.pointers), prepared)
@@ -199,19 +200,19 @@ class CompiledGraph:
         """Run the loops over constants and return their results."""
         memory = [allocate(nbytes) for nbytes in self.plan.folded]
         if memory:
-            _C.launch(self.library.fold, self._addresses(memory))
+            _C.launch(self.library.fold, self._pointers_of_constants(memory))
         return memory
 
-    def _unpacked(self, folded: _Folded) -> _Prepared:
-        """Pointers for one call, which packs each operand into the same buffer."""
+    def _prepare_without_packing(self, folded: _Folded) -> _Prepared:
+        """Return pointers for one call, which packs each operand into the same buffer just before its use."""
         panels = allocate(self.plan.panel_bytes)
-        pointers = [*self._addresses(folded.memory), *[0] * len(self.plan.packed), panels.data_ptr]
+        pointers = [*self._pointers_of_constants(folded.memory), *[0] * len(self.plan.packed), panels.data_ptr]
         return _Prepared(folded.state, pointers, [*folded.memory, panels])
 
     def _pack(self, folded: _Folded) -> _Prepared:
-        """Pack all operands, for all calls until a constant changes. They share one block, because a large block gets huge
-        pages: reading small weights from many pages costs more TLB misses than cache misses."""
-        pointers = self._addresses(folded.memory)
+        """Pack all operands, for all calls until a constant changes. The operands share one large memory block, because a large
+        block gets huge pages: TLB misses for small weights on many pages cost more than cache misses."""
+        pointers = self._pointers_of_constants(folded.memory)
         if not self.plan.packed:
             return _Prepared(folded.state, pointers, folded.memory)
         *places, end = accumulate(map(aligned, self.plan.packed), initial=0)
@@ -220,7 +221,7 @@ class CompiledGraph:
         _C.launch(self.library.pack, [*pointers, passing.data_ptr])
         return _Prepared(folded.state, [*pointers, 0], [*folded.memory, block])
 
-    def _addresses(self, made: list[StorageImpl]) -> list[int]:
+    def _pointers_of_constants(self, made: list[StorageImpl]) -> list[int]:
         return [*(tensor._impl.data_ptr for tensor in self.constants), *(storage.data_ptr for storage in made)]
 
     def _output(self, view, made: dict[str, StorageImpl], tensors: tuple[Tensor, ...]) -> object:
@@ -235,7 +236,7 @@ class CompiledGraph:
         return wrap(impl)
 
     def _alias(self, view, tensors: tuple[Tensor, ...]) -> Tensor:
-        """An output that is a view of an input or of a constant."""
+        """Return an output that is a view of an input or of a constant."""
         source = self.by_name.get(view.buffer)
         if source is None:
             names = [given.name for given in self.plan.inputs]

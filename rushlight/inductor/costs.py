@@ -17,10 +17,10 @@ from rushlight.inductor.sizes import Size, hint
 
 MAX_TRANSPOSED_DEPTH = 4096  # deeper products are computed in several parts: `depth_block` of gemm.h
 THIN_OUTPUTS, THIN_DEPTH = 4, 4096  # bounds of thin convolutions: `thin_outputs` and `thin_depth` of image.h
-FEWEST_BLOCKS, FEWEST_OUTPUTS, LARGEST_WEIGHT = 32, 16, 1 << 19  # bounds for weight gradients by Winograd's algorithm
-MANY_CHANNELS = 32  # a direct convolution with at least this many channels is slower in channels-first memory,
-CHANNELS_FIRST = 0.3  # by at least this part of its time
-FEWER = 0.7  # row passes are used only if their memory traffic is below this fraction of a single pass
+MIN_BLOCKS, MIN_OUTPUTS, MAX_WEIGHT = 32, 16, 1 << 19  # bounds for weight gradients by Winograd's algorithm
+MANY_CHANNELS = 32  # direct convolutions with at least this many channels are slower in channels-first memory
+CHANNELS_FIRST = 0.3  # the fraction of its time by which such a convolution is slower
+MAX_TRAFFIC_RATIO = 0.7  # rows are processed in several passes only if that reduces memory traffic to below this fraction
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Core:
     nearby: int  # bytes of weights that stay in the L3 cache between calls
     strip: int  # pixels in a vector step of a direct convolution
     large_result: int = 1 << 16  # floats of a result from which a column-major left operand is packed
-    stays: int = 1 << 24  # bytes of a result that no longer stays in the caches
+    stays: int = 1 << 24  # bytes of a result that is too large to stay in the caches
 
     @property
     def kept(self) -> int:
@@ -60,18 +60,18 @@ NARROW = replace(AVX2, panel=8, flops=46.0)  # 4-float vectors; not measured
 
 @functools.cache
 def core() -> Core:
-    """The kind of core that code is compiled for."""
+    """Return the kind of core that code is compiled for."""
     features = _C.cpu_features()
     return AVX512 if "avx512f" in features else AVX2 if "avx2" in features else NARROW
 
 
 def multiplies_pairs() -> bool:
-    """Whether the processor has bfloat16 dot products of pairs (AVX-512 BF16), which halve a product's instructions."""
+    """Return whether the processor has bfloat16 dot products of pairs (AVX-512 BF16), which halve a product's instructions."""
     return {"avx512f", "avx512_bf16"} <= set(_C.cpu_features())
 
 
 def passes(rows: Size | SymInt, columns: Size | SymInt, depth: Size | SymInt) -> dict[str, int]:
-    """`rows_at_once`, the number of rows that pass over all panels together, if that should not be all rows.
+    """Return `rows_at_once`, the number of rows that pass over all panels together, if that should not be all rows.
 
     In a single pass, panels are read once, and rows beyond the cache's capacity once per panel. In several passes, rows are
     read once and panels once per pass.
@@ -82,11 +82,11 @@ def passes(rows: Size | SymInt, columns: Size | SymInt, depth: Size | SymInt) ->
     panels, times = -(-columns // core().panel), -(-rows // (core().kept // depth))
     together = panels * rows * depth + columns * depth
     apart = rows * depth + times * columns * depth
-    return {"rows_at_once": -(-rows // times)} if apart < FEWER * together else {}
+    return {"rows_at_once": -(-rows // times)} if apart < MAX_TRAFFIC_RATIO * together else {}
 
 
 def turned(rows: Size, columns: Size, depth: Size) -> bool:
-    """Whether a product with a column-major right operand is faster as its transpose.
+    """Return whether a product with a column-major right operand is faster as its transpose.
 
     The transpose packs rows and transposes results instead of packing columns, but pads rows to whole panels.
     """
@@ -98,7 +98,7 @@ def turned(rows: Size, columns: Size, depth: Size) -> bool:
 
 
 def packs_columns(rows: Size, columns: Size) -> bool:
-    """Whether a product with a column-major left operand should pack its rows, as `gemm_columns` does.
+    """Return whether a product with a column-major left operand should pack its rows, as `gemm_columns` does.
 
     Unpacked, each element of a row is on its own cache line, which every panel loads again. Of 75 products of gradients with
     192 to 1024 rows and 32 to 512 columns on AVX2, packing took 0.57 to 0.97 of the time in nearly all above this bound, and up
@@ -108,8 +108,8 @@ def packs_columns(rows: Size, columns: Size) -> bool:
 
 
 def direct_convolution(rows: int, width: int, taps: int, channels: int, outputs: int) -> float:
-    """A convolution as one product of `rows` rows of `width` pixels. With few output channels (`is_thin` in image.h) its vector
-    lanes go along the input channels."""
+    """Estimate a convolution as one product of `rows` rows of `width` pixels. With few output channels (`is_thin` in image.h)
+    its vector lanes go along the input channels."""
     thin = outputs <= THIN_OUTPUTS and channels % (core().panel // 2) == 0 and taps * channels <= THIN_DEPTH
     pixels = rows * (width if thin else -(-width // core().strip) * core().strip)
     work = 2 * pixels * taps * channels * (2 * outputs if thin else _whole_panels(outputs))
@@ -124,23 +124,24 @@ def winograd(blocks: int, channels: int, outputs: int) -> float:
 
 
 def winograd_packing(channels: int, outputs: int) -> float:
-    """The additional time to transform weights for Winograd's algorithm, compared to packing them for a direct convolution."""
+    """Estimate the additional time to transform weights for Winograd's algorithm, compared to packing them for a direct
+    convolution."""
     return 36 * 4 * channels * _whole_panels(outputs) / core().transformed
 
 
 def winograd_weight(images: int, height: int, width: int, channels: int, outputs: int) -> bool:
-    """Whether Winograd's F(3 x 3, 4 x 4) computes a weight's gradient faster than the plain sum over pixels.
+    """Return whether Winograd's F(3 x 3, 4 x 4) computes a weight's gradient faster than the plain sum over pixels.
 
     Its 36 products have fixed costs in time and memory, so it needs many blocks, which should not overlap the images' borders
     much. Of 22 shapes on AVX2 it took 0.32 to 0.82 of the time in all 17 accepted here, and up to 2.5 times as long in others.
     """
     blocks = images * -(-height // 4) * -(-width // 4)
-    known = channels >= core().panel and outputs >= FEWEST_OUTPUTS and channels * outputs <= LARGEST_WEIGHT
-    return known and blocks >= FEWEST_BLOCKS and 8 * blocks <= images * height * width
+    known = channels >= core().panel and outputs >= MIN_OUTPUTS and channels * outputs <= MAX_WEIGHT
+    return known and blocks >= MIN_BLOCKS and 8 * blocks <= images * height * width
 
 
 def reordering(elements: int) -> float:
-    """Permute this many floats."""
+    """Estimate the time to permute this many floats."""
     return 2 * 4 * elements / core().transposed
 
 
@@ -149,7 +150,7 @@ def _reading(weights: int) -> float:
 
 
 def interleaves(outputs: int, places: int) -> bool:
-    """Whether a transposed convolution of few channels should compute its `places` between two inputs interleaved.
+    """Return whether a transposed convolution of few channels should compute its `places` between two inputs interleaved.
 
     Alone, each place fills its panels badly. Interleaved they share panels, but the result must be reordered.
     """

@@ -34,7 +34,7 @@ class ExternalCalls:
     def _call(self, number: int, slots: int) -> int:
         try:
             self._run(number, slots)
-        except BaseException:  # the interpreter will run into the same error
+        except BaseException:  # the original program, which runs next, will raise the same error
             return 1
         return 0
 
@@ -43,7 +43,7 @@ class ExternalCalls:
         count = len(call.inputs) + len(call.outputs)
         data = ctypes.string_at(slots, 8 * count)
         given = packed.unpack_from(data)
-        values = [_taken(value, kind) for value, kind in zip(given, call.inputs, strict=True)]
+        values = [_read_argument(value, kind) for value, kind in zip(given, call.inputs, strict=True)]
         places = array.array("q", data[8 * len(call.inputs) :])
         for result, kind, place in zip(call.function(*values), call.outputs, places, strict=True):
             impl = result._impl
@@ -54,16 +54,16 @@ class ExternalCalls:
             ctypes.memmove(place, impl.data_ptr, kind.nbytes)
 
 
-def _taken(value: object, kind: object) -> object:
-    """A number, or a tensor copied from an address."""
+def _read_argument(value: object, kind: object) -> object:
+    """Return a number, or a tensor copied from an address."""
     if not isinstance(kind, TensorOf):
         return value != 0 if kind is BOOL else value
-    tensor = room(kind, contiguous_strides(kind.size))
+    tensor = allocate_tensor(kind, contiguous_strides(kind.size))
     ctypes.memmove(tensor._impl.data_ptr, value, kind.nbytes)
     return tensor
 
 
-def room(kind: TensorOf, strides: tuple[int, ...]) -> Tensor:
+def allocate_tensor(kind: TensorOf, strides: tuple[int, ...]) -> Tensor:
     """Allocate a tensor."""
     impl = TensorImpl(allocate(kind.nbytes), kind.size, strides, 0, kind.dtype, CPU, CPU_KEYS)
     impl.inference = state.inference

@@ -40,7 +40,8 @@ class Glue:
     def __init__(self, module: GraphModule, pieces: Mapping[str, Piece]):
         writer = _Writer(module, pieces)
         self.text, self._nodes = writer.write()
-        names = {"__name__": __name__, **writer.names}  # a library name, so that captures do not follow its frames
+        # a module name inside the library, so that captures do not follow this function's frames
+        names = {"__name__": __name__, **writer.names}
         exec(compile(self.text, "<a cut graph>", "exec"), names)
         self._run = names["run"]
 
@@ -52,12 +53,12 @@ class Glue:
         try:
             return self._run(*inputs)
         except Exception as error:
-            node = self._failed(error.__traceback__)
+            node = self._find_failed_node(error.__traceback__)
             if node is not None:
                 error.add_note(describe_failure(node))
             raise
 
-    def _failed(self, trace: TracebackType | None) -> Node | None:
+    def _find_failed_node(self, trace: TracebackType | None) -> Node | None:
         while trace is not None and trace.tb_frame.f_code is not self._run.__code__:
             trace = trace.tb_next
         return None if trace is None else self._nodes.get(trace.tb_lineno)
@@ -77,7 +78,7 @@ class _Writer:
         self._released = last_uses(module.graph)
 
     def write(self) -> tuple[str, dict[int, Node]]:
-        """The text, and line number -> node."""
+        """Return the text, and line number -> node."""
         inputs = [node.name for node in self.module.graph.nodes if node.op == "placeholder"]
         lines, nodes = [f"def run({', '.join(inputs)}):"], {}
         for node in self.module.graph.nodes:
@@ -99,14 +100,14 @@ class _Writer:
         if node.op == "call_module":
             piece = self.pieces[node.target]
             arguments = ", ".join(self._text(node.args[position]) for position in piece.positions)
-            function = self._name(f"run_{node.target}", piece.run)
+            function = self._add_global(f"run_{node.target}", piece.run)
             return f"{'' if piece.is_tuple else ','} = {function}({arguments})"
         arguments = [self._text(value) for value in node.args]
         if node.op == "call_method":
             return f" = {arguments[0]}.{node.target}({', '.join([*arguments[1:], *self._keywords(node)])})"
         if node.target is operator.getitem:
             return f" = {arguments[0]}[{arguments[1]}]"
-        function = self._name(getattr(node.target, "__name__", str(node.target)), node.target)
+        function = self._add_global(getattr(node.target, "__name__", str(node.target)), node.target)
         return f" = {function}({', '.join([*arguments, *self._keywords(node)])})"
 
     def _keywords(self, node: Node) -> list[str]:
@@ -114,7 +115,7 @@ class _Writer:
 
     def _text(self, value: Any) -> str:
         if isinstance(value, Node):
-            return value.name if value.op != "get_attr" else self._name(value.target, self._attribute(value))
+            return value.name if value.op != "get_attr" else self._add_global(value.target, self._attribute(value))
         if isinstance(value, tuple):
             return f"({''.join(f'{self._text(item)}, ' for item in value)})"
         if isinstance(value, list):
@@ -125,13 +126,13 @@ class _Writer:
             return f"slice({', '.join(map(self._text, (value.start, value.stop, value.step)))})"
         if value is None or type(value) in (bool, int, str):
             return repr(value)
-        return self._name(str(value), value)
+        return self._add_global(str(value), value)
 
     def _attribute(self, node: Node) -> Any:
         return Interpreter(self.module).fetch_attr(node.target)
 
-    def _name(self, wanted: str, value: Any) -> str:
-        """A global name for an object, similar to the wanted one."""
+    def _add_global(self, wanted: str, value: Any) -> str:
+        """Return a new global name for an object, similar to the wanted one."""
         known = self._named.get(id(value))
         if known is not None:
             return known

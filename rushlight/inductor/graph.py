@@ -71,17 +71,17 @@ class GraphLowering:
         If lowering learns that two sizes are equal, it starts again, because buffers made before still distinguish them.
         """
         while True:
-            version = self._version()
+            version = self._count_known_equalities()
             lowered = self._lower_all()
-            if self._version() == version:
+            if self._count_known_equalities() == version:
                 return lowered
             self.builder, self.boxes, self._root, self._placed, self._owners = self._new_builder(), {}, {}, {}, {}
 
     def _new_builder(self) -> GraphBuilder:
         return GraphBuilder(taken=[node.name for node in self.module.graph.nodes if node.op in ("placeholder", "get_attr")])
 
-    def _version(self) -> int:
-        """How often sizes were found equal."""
+    def _count_known_equalities(self) -> int:
+        """Return a number that changes whenever two sizes are found equal."""
         values = (node.meta["val"] for node in self.module.graph.nodes if node.op == "placeholder")
         environment = environment_of(list(values))
         return 0 if environment is None else environment.version
@@ -120,7 +120,7 @@ class GraphLowering:
 
     def _lower(self, node: Node) -> object:
         if isinstance(node.meta["val"], SymInt | int):
-            return _number(node.meta["val"])
+            return _resolve_size(node.meta["val"])
         if node.op == "placeholder":
             return self._external(InputBuffer(node.name, _layout(node.meta["val"])), node.meta["val"])
         if node.op == "get_attr":
@@ -135,9 +135,9 @@ class GraphLowering:
         builder.items_used = frozenset(user.args[1] for user in node.users if user.target is operator.getitem)
         args, kwargs = map_arg(node.args, self.boxes.__getitem__), map_arg(node.kwargs, self.boxes.__getitem__)
         before = len(builder.buffers)
-        result = self._typed(node.meta["val"], rule(builder, *args, **kwargs))
+        result = self._cast_result(node.meta["val"], rule(builder, *args, **kwargs))
         note(node.name, builder.lines, _storages((args, kwargs)), _storages(result), builder.buffers[before:])
-        if len(node.users) > 1 and not _takes_apart(node.users):
+        if len(node.users) > 1 and not _select_different_indices(node.users):
             self._realize_shared(node, result)
         return result
 
@@ -148,10 +148,10 @@ class GraphLowering:
         note(node.name, self.builder.lines, [], _storages(result), self.builder.buffers[before:])
         return result
 
-    def _typed(self, value: object, result: object) -> object:
+    def _cast_result(self, value: object, result: object) -> object:
         """Cast a rule's result to the operator's dtype: rules compute in the dtype of type promotion, which may differ."""
         if isinstance(result, tuple):
-            return tuple(map(self._typed, value, result))
+            return tuple(map(self._cast_result, value, result))
         if isinstance(result, ComplexBox):
             return result if result.dtype is value.dtype else to_copy(self.builder, result, dtype=value.dtype)
         if not isinstance(result, TensorBox) or not isinstance(value, Tensor) or result.dtype is value.dtype:
@@ -166,14 +166,15 @@ class GraphLowering:
         return TensorBox(StorageBox(None, buffer), value.shape, value.dtype)
 
     def _realize_shared(self, node: Node, result: object) -> None:
-        """Compute a value with several users once. Index arithmetic and constants are cheap and get repeated."""
+        """Realize a value with several users, so that it is computed once. Index arithmetic and constants are cheap and get
+        repeated."""
         for each in result if isinstance(result, tuple) else (result,):
             for box in (each.real, each.imag) if isinstance(each, ComplexBox) else (each,):
                 if isinstance(box, TensorBox) and not box.is_realized and _reads_memory(box):
                     self.builder.realize(box)
 
     def _outputs(self, values: tuple) -> list[OutputView]:
-        """The outputs. Outputs that share memory in eager share it here, with eager's strides."""
+        """Return the outputs. Outputs that share memory in eager share it here, with eager's strides."""
         nodes = dict.fromkeys(value for value in values if isinstance(value, Node) and not _is_number(value))
         viewers = Counter(_storage(node) for node in nodes)
         made = {node: self._output(node, viewers[_storage(node)] > 1) for node in nodes}
@@ -199,7 +200,7 @@ class GraphLowering:
         return OutputView(found.buffer, size, stride if same_elements and _is_dense(fake) else found.strides, found.offset)
 
     def _in_layout(self, node: Node) -> Operand:
-        """A buffer with a node's elements and the strides of its fake value; copies if necessary."""
+        """Return a buffer with a node's elements and the strides of its fake value; copies if necessary."""
         found = self._placed.get(node)
         if found is None:
             found = self._placed[node] = self._find_or_copy(node, as_sizes(node.meta["val"].stride()))
@@ -212,27 +213,27 @@ class GraphLowering:
         size = as_sizes(box.size)
         if not box.is_realized and not same_strides(size, row_major(size), stride):
             self.builder.origin, self.builder.lines = box.storage.data.origin, box.storage.lines
-            return self._copy_with(box, stride)  # compute it in its final layout
+            return self._copy_with(box, stride)  # compute the loop directly in its final layout
         found = self.builder.operand(box, box.size)
-        is_own = found is not None and self._holds(found.buffer, box.dtype) and not self.builder.is_folded(found.buffer)
+        is_own = found is not None and self._has_dtype(found.buffer, box.dtype) and not self.builder.is_folded(found.buffer)
         if is_own and same_strides(size, found.strides, stride):
-            # A template's results may lie in one buffer; outputs that do not share memory in eager do not here.
+            # A template's results may share one buffer, but outputs that do not share memory in eager must not here.
             if self._owners.setdefault(found.buffer, _storage(node)) is _storage(node):
                 return found
         return self._copy_with(box, stride)
 
     def _complex_copy(self, box: ComplexBox, stride: tuple[Size, ...]) -> Operand:
-        """A complex tensor in memory with these strides, or row-major if they leave gaps."""
+        """Return a complex tensor in memory with these strides, or row-major if they leave gaps."""
         size = as_sizes(box.size)
         order = _outermost_first(size, stride)
         return Operand(into_memory(self.builder, box, order), 0, _strides_in_order(size, order))
 
-    def _holds(self, name: str, kind: dtype) -> bool:
-        """Whether a buffer has this dtype: pairs of reals may be stored in a complex one."""
+    def _has_dtype(self, name: str, kind: dtype) -> bool:
+        """Return whether a buffer has this dtype. It may differ: pairs of reals may be stored in a complex buffer."""
         return next(buffer for buffer in self.builder.buffers if buffer.name == name).layout.dtype is kind
 
     def _copy_with(self, box: TensorBox, stride: tuple[Size, ...]) -> Operand:
-        """A copy with these strides."""
+        """Return a copy with these strides."""
         order = _outermost_first(as_sizes(box.size), stride)
         moved = box.view([box.size[dim] for dim in order], lambda index: _unpermute(index, order))
         copied = self.builder.copy(moved).view(box.size, lambda index: [index[dim] for dim in order])
@@ -241,7 +242,7 @@ class GraphLowering:
     # Mutated inputs
 
     def _write_backs(self, nodes: list[Node]) -> list[WriteBack]:
-        """The values to write back to inputs, each in a buffer with its input's layout."""
+        """Return the values to write back to inputs, each in a buffer with its input's layout."""
         made: list[WriteBack] = []
         viewers = Counter(_storage(node) for node in self.module.graph.nodes if node.op in ("placeholder", "get_attr")
                           and isinstance(node.meta["val"], Tensor))  # fmt: skip
@@ -253,7 +254,7 @@ class GraphLowering:
         return made
 
     def _in_layout_of(self, source: Node, target: Node, taken: set[str]) -> str:
-        """A buffer that holds only a node's value, in an input's layout."""
+        """Return the name of a buffer in an input's layout that holds only a node's value."""
         box, stride = self.boxes[source], as_sizes(target.meta["val"].stride())
         found, size = self.builder.operand(box, box.size), as_sizes(box.size)
         if found is not None and found.offset == 0 and same_strides(size, found.strides, stride) and found.buffer not in taken:
@@ -265,7 +266,7 @@ class GraphLowering:
 
 
 def _storages(value: object) -> list[StorageBox]:
-    """The storages of all boxes in a rule's arguments or results."""
+    """Return the storages of all boxes in a rule's arguments or results."""
     if isinstance(value, ComplexBox):
         return _storages([value.real, value.imag])
     if isinstance(value, list | tuple | dict):
@@ -278,7 +279,7 @@ def _storage(node: Node) -> StorageImpl:
 
 
 def _is_dense(value: Tensor) -> bool:
-    """Whether a tensor's elements fill a block of memory without overlap."""
+    """Return whether a tensor's elements fill a block of memory without overlap."""
     size, stride = as_sizes(value.shape), as_sizes(value.stride())
     if not all(isinstance(number, int) for number in (*size, *stride)):
         return _innermost_first(size, stride) is not None
@@ -291,7 +292,7 @@ def _is_dense(value: Tensor) -> bool:
 
 
 def _outermost_first(size: tuple[Size, ...], stride: tuple[Size, ...]) -> list[int]:
-    """The dimensions in the order in which a row-major tensor would have these strides; UnsupportedSize if it depends on
+    """Return the dimensions in the order in which a row-major tensor would have these strides; UnsupportedSize if it depends on
     sizes."""
     if all(isinstance(step, int) for step in stride):
         return sorted(range(len(stride)), key=lambda dim: (-stride[dim], dim))
@@ -302,8 +303,8 @@ def _outermost_first(size: tuple[Size, ...], stride: tuple[Size, ...]) -> list[i
 
 
 def _innermost_first(size: tuple[Size, ...], stride: tuple[Size, ...]) -> list[int] | None:
-    """The dimensions by increasing symbolic stride, each stride spanning the dimensions before it; None if there is no such
-    order."""
+    """Return the dimensions by increasing symbolic stride, where each stride spans the dimensions before it; None if there is
+    no such order."""
     order = [dim for dim, extent in enumerate(size) if extent == 1]
     left = [dim for dim, extent in enumerate(size) if extent != 1]
     expected: Size = 1
@@ -317,8 +318,8 @@ def _innermost_first(size: tuple[Size, ...], stride: tuple[Size, ...]) -> list[i
     return order
 
 
-def _number(value: SymInt | int) -> SymInt | int:
-    """A size for lowering rules: an int if it is known by now."""
+def _resolve_size(value: SymInt | int) -> SymInt | int:
+    """Return a size for lowering rules: an int if the size is known by now."""
     return as_size(value) if isinstance(as_size(value), int) else value
 
 
@@ -337,7 +338,7 @@ def _check_sizes(node: Node, box: object) -> None:
 
 
 def _strides_in_order(size: Sequence[Size], order: Sequence[int]) -> tuple[Size, ...]:
-    """The strides of a dense tensor with this order of dimensions, the outermost first."""
+    """Return the strides of a dense tensor with this order of dimensions, the outermost first."""
     steps = row_major([size[dim] for dim in order])
     return tuple(steps[order.index(dim)] for dim in range(len(size)))
 
@@ -349,8 +350,8 @@ def _unpermute(index, order):
     return placed
 
 
-def _takes_apart(users: Collection[Node]) -> bool:
-    """Whether each user selects another index of the same dimension, so that every element is used once."""
+def _select_different_indices(users: Collection[Node]) -> bool:
+    """Return whether each user selects another index of the same dimension, so that every element is used once."""
     places = [user.args[1:] for user in users if user.target is SELECT and not user.kwargs]
     known = all(isinstance(number, int) and number >= 0 for place in places for number in place)
     apart = len(set(places)) == len(places) == len(users) and len({dim for dim, _ in places}) == 1
@@ -366,7 +367,7 @@ def _layout(value: Tensor) -> FixedLayout:
 
 
 def source_line(node: Node) -> tuple[str, ...]:
-    """The user's source line of a node as `path:line in function: code`, if it is known.
+    """Return the user's source line of a node as `path:line in function: code`, if it is known.
 
     Trailing backslashes are stripped, because a C++ comment with one would continue on the next line.
     """

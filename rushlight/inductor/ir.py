@@ -103,12 +103,12 @@ REPORTING = ("nonzero_divisor", "required")  # functions that may hand the call 
 
 
 def may_report(node: Value) -> bool:
-    """Whether a node itself, apart from its operands, may hand the call over to eager, mostly to raise an error."""
+    """Return whether a node itself, apart from its operands, may hand the call over to eager, mostly to raise an error."""
     return isinstance(node, Indirect | Search) or (isinstance(node, Call) and node.name in REPORTING)
 
 
 def children(value: Value) -> tuple[Value, ...]:
-    """The operands of `value`."""
+    """Return the operands of `value`."""
     if isinstance(value, Call):
         return value.arguments
     if isinstance(value, Indirect):
@@ -121,7 +121,7 @@ def children(value: Value) -> tuple[Value, ...]:
 
 
 def walk(value: Value) -> Iterator[Value]:
-    """`value` and all its operands; shared nodes come once."""
+    """Yield `value` and all its operands; shared nodes come once."""
     seen: set[int] = set()
     stack = [value]
     while stack:
@@ -134,7 +134,7 @@ def walk(value: Value) -> Iterator[Value]:
 
 
 def substitute(value: Value, replacements: dict[Var, Expr]) -> Value:
-    """`value` with loop variables replaced in all indices; shared nodes stay shared."""
+    """Return `value` with loop variables replaced in all indices; shared nodes stay shared."""
     memo: dict[int, Value] = {}
 
     def rewrite(node: Value) -> Value:
@@ -179,11 +179,11 @@ class Loop:
         return product(self.ranges)
 
     def values(self) -> tuple[Value, ...]:
-        """All values of the loop."""
+        """Return all values of the loop."""
         return (self.body,)
 
     def text_parts(self) -> tuple[str, str, list[str]]:
-        """The printed form: the body's parameters, the lines before it, and the fields after it."""
+        """Return the printed form: the body's parameters, the lines before it, and the fields after it."""
         indices = ", ".join(variable.name for variable in self.variables) or "_"
         return "index", f"{indices} = index", [f"ranges={list(self.ranges)}"]
 
@@ -235,7 +235,7 @@ class FixedLayout:
 
 
 def contiguous_layout(kind: dtype, size: tuple[Size, ...]) -> FixedLayout:
-    """A row-major layout."""
+    """Return a row-major layout."""
     return FixedLayout(kind, tuple(size), row_major(size))
 
 
@@ -249,7 +249,7 @@ class Buffer:
     origins: tuple[str, ...] = ()
 
     def reads(self) -> set[str]:
-        """The names of the buffers that this one is computed from."""
+        """Return the names of the buffers that this one is computed from."""
         return set()
 
 
@@ -315,7 +315,7 @@ class TemplateBuffer(Buffer):
 
 
 def value_text(value: Value) -> str:
-    """A value as numbered statements, one per distinct node, like the body of inductor's inner_fn."""
+    """Return a value as numbered statements, one per distinct node, like the body of inductor's inner_fn."""
     lines: list[str] = []
     names: dict[int, str] = {}
 
@@ -353,7 +353,7 @@ def _node_text(node: Value, visit) -> str:
 
 
 def loop_text(loop: Loop) -> str:
-    """A loop in inductor's notation."""
+    """Return a loop in inductor's notation."""
     parameters, unpack, extra = loop.text_parts()
     extra.append(f"origin_node={loop.origin}")
     body = _indent(f"{unpack}\n{value_text(loop.body)}", 2)
@@ -366,7 +366,7 @@ def _indent(text: str, levels: int) -> str:
 
 
 def buffer_text(buffer: Buffer) -> str:
-    """A buffer in inductor's notation, with its source lines."""
+    """Return a buffer in inductor's notation, with its source lines."""
     comments = "".join(f"# {line}\n" for line in buffer.lines)
     head = f"{type(buffer).__name__}(name='{buffer.name}', layout={buffer.layout}"
     if isinstance(buffer, ComputedBuffer):

@@ -1,8 +1,8 @@
-"""Nodes that become the last inputs of a graph: values that each call gets in addition to the program's own.
+"""Replace nodes of a graph by additional inputs at the end: values that each call gets besides the program's own inputs.
 
-In: a graph, and nodes of it without arguments. Out: the same graph with more inputs. There are two kinds: the seed for random
-numbers, which each call draws from the default generator; and constants that the graph mutates, because code assumes that
-constants do not change. Stage: inductor, before the graph is split.
+In: a graph, and nodes of it without arguments. Out: the same graph with more inputs. There are two kinds of such nodes. One is
+the seed for random numbers, which each call draws from the default generator. The others are constants that the graph mutates,
+because generated code assumes that constants do not change. Stage: inductor, before the graph is split.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SEED = aten("_philox_seed")
 
 
 def as_last_inputs(module: GraphModule, nodes: Sequence[Node]) -> GraphModule:
-    """A copy of the graph in which inputs at the end replace `nodes`."""
+    """Return a copy of the graph in which inputs at the end replace `nodes`."""
     graph, copied = Graph(), {}
     for node in module.graph.nodes:
         if node.op == "placeholder":
@@ -37,7 +37,7 @@ def as_last_inputs(module: GraphModule, nodes: Sequence[Node]) -> GraphModule:
 
 
 def seed_nodes(module: GraphModule) -> list[Node]:
-    """The nodes that stand for a call's seed; empty if the graph draws no random numbers."""
+    """Return the nodes that stand for a call's seed; empty if the graph draws no random numbers."""
     return [node for node in module.graph.nodes if node.target is SEED]
 
 
@@ -54,7 +54,7 @@ def seeded(run: Callable[..., tuple]) -> Callable[..., tuple]:
 
 
 def written_constants(module: GraphModule) -> list[Node]:
-    """The constants that a graph mutates and that only one node refers to."""
+    """Return the constants that a graph mutates and that only one node refers to."""
     written = (node.args[0] for node in module.graph.nodes if node.target is aten("copy_"))
     found = dict.fromkeys(node for node in written if node.op == "get_attr")
     names = [node.target for node in module.graph.nodes if node.op == "get_attr"]

@@ -51,10 +51,10 @@ class Sizes(Protocol):
     arena_bytes_for: int | None
 
     def code(self, size: Size) -> Code:
-        """A size in the form for native code; NoNativeForm if there is none."""
+        """Return a size in the form for native code; NoNativeForm if there is none."""
 
     def lines(self) -> list[str]:
-        """The inputs, and the numbers read from them, as text."""
+        """Return the inputs, and the numbers read from them, as text."""
 
 
 class KnownSizes:
@@ -68,11 +68,11 @@ class KnownSizes:
         self.work = int(plan.is_long)
 
     def code(self, size: int) -> int:
-        """The size."""
+        """Return the size."""
         return size
 
     def lines(self) -> list[str]:
-        """The inputs."""
+        """Return the inputs."""
         return [f"input {position}: {input_text(*given)}" for position, given in enumerate(self.inputs)]
 
 
@@ -80,7 +80,7 @@ def make_launch(
     plan: Plan, sizes: Sizes, library: Library | None, constants: Mapping[str, Tensor], general: Callable[..., tuple],
     reference: Callable[..., tuple], written: Sequence[int] = (),
 ) -> GraphLaunch | None:  # fmt: skip
-    """The native callable for a plan; None if a size has no native form. Without a library, the graph only makes views.
+    """Return the native callable for a plan; None if a size has no native form. Without a library, the graph only makes views.
 
     `general` handles inputs that the graph was not compiled for, `reference` an index out of range. `written` are the inputs
     that the graph mutates.
@@ -98,7 +98,7 @@ def make_launch(
 
 
 def _result(view: OutputView, plan: Plan, sizes: Sizes, constants: Mapping[str, Tensor]) -> tuple:
-    """A result in the form that GraphLaunch takes."""
+    """Return a result in the form that GraphLaunch takes."""
     if not view.buffer:
         return (NUMBER, sizes.code(view.value)) if isinstance(view.value, Expr) else (OBJECT, view.value)
     layout = tuple(map(sizes.code, view.size)), tuple(map(sizes.code, view.stride)), sizes.code(view.offset)
@@ -111,7 +111,7 @@ def _result(view: OutputView, plan: Plan, sizes: Sizes, constants: Mapping[str, 
 
 
 def launch_text(plan: Plan, sizes: Sizes) -> str:
-    """The arguments of a GraphLaunch as text."""
+    """Return the arguments of a GraphLaunch as text."""
     made = [f"memory {number}: {nbytes} bytes" for number, nbytes in enumerate(plan.outputs.values())]
     results = [f"result {number}: {_result_text(view, plan, sizes)}" for number, view in enumerate(plan.views)]
     return "\n".join([*sizes.lines(), *made, *results]) + "\n"
@@ -129,27 +129,27 @@ def _result_text(view: OutputView, plan: Plan, sizes: Sizes) -> str:
 
 
 def numbers_text(numbers: Sequence[Size]) -> str:
-    """Sizes or strides as a list."""
+    """Return sizes or strides as a list."""
     return f"[{', '.join(map(str, numbers))}]"
 
 
 def input_text(kind: dtype, size: Sequence[Size], stride: Sequence[Size]) -> str:
-    """A tensor input as text."""
+    """Return a tensor input as text."""
     return f"{kind}{numbers_text(size)} by {numbers_text(stride)}"
 
 
 def reach(size: tuple[int, ...], stride: tuple[int, ...], kind: dtype) -> int:
-    """The number of bytes from a tensor's first element to the end of its last."""
+    """Return the number of bytes from a tensor's first element to the end of its last."""
     if 0 in size:
         return 0
     return (sum((count - 1) * step for count, step in zip(size, stride, strict=True)) + 1) * kind.itemsize
 
 
 def bytes_needed(impl: TensorImpl) -> int:
-    """The number of bytes that a tensor's storage must have."""
+    """Return the number of bytes that a tensor's storage must have."""
     return impl.storage_offset * impl.dtype.itemsize + reach(impl.sizes, impl.strides, impl.dtype)
 
 
 def has_no_data(impl: TensorImpl) -> bool:
-    """Whether a tensor has no memory that native code could read."""
+    """Return whether a tensor has no memory that native code could read."""
     return bool(impl.key_set & (SPECIAL_BITS | BATCHED_BIT)) or not impl.storage.data_ptr and impl.storage.buffer is None

@@ -79,7 +79,7 @@ class Slot:
         return list(dict.fromkeys(block.nbytes for block in self.blocks))
 
     def is_free(self, block: Lifetime) -> bool:
-        """Whether no block of the slot lives at the same time as `block`."""
+        """Return whether no block of the slot lives at the same time as `block`."""
         return all(other.last < block.first or block.last < other.first for other in self.blocks)
 
 
@@ -103,7 +103,8 @@ def plan_slots(lifetimes: list[Lifetime], hints: Mapping[Var, int]) -> SlotPlan:
     for block in sorted(lifetimes, key=lambda item: (-evaluate(item.nbytes, hints), item.first, item.name)):
         free = [position for position, slot in enumerate(slots) if slot.is_free(block)]
         if free:
-            # Slots are ordered by their largest block. A slot that has a block of this very size need not grow.
+            # Slots are ordered by their largest block. Prefer a slot that has a block of this very size, because it need not
+            # grow.
             chosen = next((position for position in free if block.nbytes in slots[position].sizes), free[-1])
             slots[chosen] = Slot((*slots[chosen].blocks, block))
         else:

@@ -39,12 +39,12 @@ class Observed(Protocol):
 
 
 class Observer(Protocol):
-    """Receives the diverted calls. An observer that `gives_way` is suspended while another one observes."""
+    """Receives the diverted calls. An observer whose `gives_way` is true is suspended while another one observes."""
 
     gives_way: bool
 
     def entry_for(self, graph: Observed) -> int:
-        """The address to call for one run of a graph."""
+        """Return the address to call for one run of a graph."""
 
     def ran(self, graph: Observed, sizes: Mapping[Var, int]) -> None:
         """Called after a run, for these values of the size symbols."""
@@ -57,7 +57,7 @@ _numbers = itertools.count()
 _graphs: weakref.WeakSet[Observed] = weakref.WeakSet()
 _lock = threading.RLock()  # reentrant: a garbage collection inside the lock may make graphs
 _observer: Observer | None = None
-_waiting: Observer | None = None  # the suspended observer
+_waiting: Observer | None = None  # the suspended observer, if any
 
 
 def enlist(graph: Observed) -> None:
@@ -70,12 +70,12 @@ def enlist(graph: Observed) -> None:
 
 
 def next_number() -> int:
-    """A number below those of all graphs made from now on."""
+    """Return a number below those of all graphs made from now on."""
     return next(_numbers)
 
 
 def made_since(number: int) -> list[Observed]:
-    """The living graphs with greater numbers, in order."""
+    """Return the living graphs with numbers greater than `number`, in order."""
     with _lock:
         return sorted((graph for graph in _graphs if graph.number > number), key=lambda graph: graph.number)
 

@@ -1,4 +1,5 @@
-"""Open sizes of native launches: where they are read from the inputs, what must hold of them, and code that depends on them.
+"""Sizes of native launches that vary between calls: how they are read from the inputs, the conditions on them, and code that
+depends on them.
 
 In: `SizeSymbols` and a program. Out: `OpenSizes`, the size arguments of a `GraphLaunch`. csrc/graph_plan.c evaluates them at
 the first call with new sizes. Stage: inductor, calling. As text:
@@ -29,7 +30,7 @@ from rushlight.inductor.planning import LONG_WORK, work_of
 from rushlight.inductor.size_symbols import SizeSymbols, TensorInput
 from rushlight.inductor.sizes import Size
 
-LARGEST = 1 << 60  # bounds all counts of generated code, far from the limits of 64-bit integers
+LARGEST = 1 << 60  # limits all counts of generated code, far below the limits of 64-bit integers
 
 # Relations to zero, numbered as in csrc/size_program.h.
 _RELATIONS = (EQUAL, DIFFERENT, NOT_NEGATIVE)
@@ -58,14 +59,14 @@ class OpenSizes:
         self.arena_bytes_for = None if sizing is None else ctypes.cast(sizing, ctypes.c_void_p).value
 
     def code(self, size: Size) -> Code:
-        """A number, or postfix code over the numbers read from the inputs and the symbols."""
+        """Return a number, or postfix code over the numbers read from the inputs and the symbols."""
         found = size if isinstance(size, int) else to_postfix(size, self._numbers)
         if found is None or isinstance(size, int) and abs(size) > LARGEST:
             raise NoNativeForm(str(size))
         return found
 
     def conditions(self) -> Iterator[Relation]:
-        """The conditions on inputs and symbols, apart from the symbols' definitions."""
+        """Yield the conditions on inputs and symbols, apart from the symbols' definitions."""
         symbols = self._symbols
         yield from symbols.relations
         for symbol in symbols.definitions:
@@ -81,7 +82,7 @@ class OpenSizes:
                 yield Relation(NOT_NEGATIVE, LARGEST - count)
 
     def lines(self) -> list[str]:
-        """The inputs, symbols and conditions, and when a run counts as long."""
+        """Return the inputs, symbols and conditions, and when a run counts as long."""
         lines = [f"input {position}: {_input_text(given)}" for position, given in enumerate(self._symbols.inputs)]
         lines += [f"{symbol} = {value}" for symbol, value in self._symbols.definitions.items()]
         lines += map(str, self.conditions())
@@ -89,12 +90,12 @@ class OpenSizes:
 
 
 def counts_of(program: Program) -> list[Size]:
-    """The counts in a program with open sizes: bytes of arena blocks, and loop iterations."""
+    """Return the counts in a program with open sizes: bytes of arena blocks, and loop iterations."""
     return [block.nbytes for slot in program.arena.slots for block in slot.blocks] + [group.numel for group in program.groups]
 
 
 def _is_known(given: TensorInput | Size) -> bool:
-    """Whether all sizes and strides of an input are known and checked."""
+    """Return whether all sizes and strides of an input are known, so that native code checks them as numbers."""
     if not isinstance(given, TensorInput):
         return False
     return len(given.stepped) == len(given.size) and all(isinstance(number, int) for number in (*given.size, *given.stride))

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 
 class Options(NamedTuple):
-    """`threads`: their number, None if each call chooses it. `debug`: build for a debugger. `autotune`: time several ways to
-    run a template. `timed`: read the clock after each kernel."""
+    """Options of a compilation. `threads` is the number of threads, None if each call chooses it. `debug` builds for a
+    debugger. `autotune` times several ways to run a template. `timed` reads the clock after each kernel."""
 
     threads: int | None
     debug: bool = False

@@ -30,7 +30,7 @@ class Position:
 @dataclass(frozen=True, eq=False, slots=True)
 class Scatter(Loop):
     """The results of `base`, into which each point of the ranges combines `body` by `mode`: "store", "sum", "prod", "max" or
-    "min". `place` is the target's index in terms of the variables of `positions` and of the loop.
+    "min". `place` is the position to write to, in terms of the variables of `positions` and of the loop.
 
     Points that differ in a variable of `apart` never write to the same place.
     """

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def note(name: str, lines: tuple[str, ...], given: list[StorageBox], made: list[StorageBox], added: Iterable[Buffer]) -> None:
-    """Record the origin of the boxes and buffers that lowering a node has made. Origins are the node and, except for templates,
-    those of arguments without a buffer, because such loops are inlined."""
+    """Record the origin of the boxes and buffers that were made by lowering a node. Their origins are the node and, except for
+    templates, those of arguments without a buffer, because such loops are inlined."""
     inlined = [storage for storage in given if storage.buffer is None]
     behind = union(*(storage.origins for storage in inlined), (name,)), union(*(storage.lines for storage in inlined), lines)
     loops = [storage for storage in made if storage.buffer is None] + [b for b in added if isinstance(b, ComputedBuffer)]
@@ -30,16 +30,16 @@ def note(name: str, lines: tuple[str, ...], given: list[StorageBox], made: list[
 
 
 def origins_of(buffer: ComputedBuffer | TemplateBuffer) -> tuple[str, ...]:
-    """The graph's nodes that a computed buffer comes from, in order."""
+    """Return the graph's nodes that a computed buffer comes from, in order."""
     return buffer.origins or (buffer.data.origin if isinstance(buffer, ComputedBuffer) else buffer.origin,)
 
 
 def union(*parts: Iterable[str]) -> tuple[str, ...]:
-    """The distinct strings of all parts, in order."""
+    """Return the distinct strings of all parts, in order."""
     return tuple(dict.fromkeys(each for part in parts for each in part))
 
 
 def joined(buffer: Buffer, others: Iterable[Buffer]) -> dict[str, tuple[str, ...]]:
-    """The origins and lines of a buffer that replaces others, as fields."""
+    """Merge the origins and lines of a buffer with those of the buffers that it replaces; returns them as fields."""
     every = [*others, buffer]
     return {"origins": union(*(each.origins for each in every)), "lines": union(*(each.lines for each in every))}

@@ -39,7 +39,7 @@ def partial_writes(nodes: Iterable[Node]) -> dict[Node, PartialWrite]:
     for node in nodes:
         if is_write_back(node):
             writes.append(node)
-        elif not writes:  # only views of the new values follow the first write
+        elif not writes:  # after the first write, only views of the new values may follow
             calculated.add(node)
     found = (_partial_write(*node.args[:2], calculated) for node in writes)
     return {write.scatters[0]: write for write in found if write is not None}
@@ -50,7 +50,7 @@ def _partial_write(root: Node, value: Node, calculated: set[Node]) -> PartialWri
     while value.target in VIEWS and value.args[0] in views and (not scatters or len(value.users) == 1):
         scatters.append(value)
         source = value.args[1]
-        views = {node for node in value.args[0].users if _shows(node, value)}
+        views = {node for node in value.args[0].users if _is_view_of(node, value)}
         value = source
     if not scatters or not root.meta["val"].is_contiguous():
         return None
@@ -59,12 +59,12 @@ def _partial_write(root: Node, value: Node, calculated: set[Node]) -> PartialWri
     return PartialWrite(root, value, tuple(scatters))
 
 
-def _shows(node: Node, scatter: Node) -> bool:
+def _is_view_of(node: Node, scatter: Node) -> bool:
     return node.target is VIEWS[scatter.target] and node.args[1:] == scatter.args[2:] and not node.kwargs and not scatter.kwargs
 
 
 def _only_scattered_into(node: Node, scatters: list[Node], calculated: set[Node]) -> bool:
-    """Whether a node's old value is only read by scatters, and by views that only scatters read."""
+    """Return whether a node's old value is only read by scatters, and by views that only scatters read."""
     return all(
         user in scatters or user.target in VIEWS.values() and _only_scattered_into(user, scatters, calculated)
         for user in node.users
@@ -73,27 +73,27 @@ def _only_scattered_into(node: Node, scatters: list[Node], calculated: set[Node]
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _ViewMap:
     """Maps a view's coordinates to those of its base: select index `first` of `dim`, or a slice from `first` by `step`."""
 
     dim: int
     first: Size
     step: int | None
 
-    def outwards(self, at: list[Expr | Size]) -> list[Expr | Size]:
+    def to_base(self, at: list[Expr | Size]) -> list[Expr | Size]:
         if self.step is None:
             return [*at[: self.dim], self.first, *at[self.dim :]]
         return [*at[: self.dim], at[self.dim] * self.step + self.first, *at[self.dim + 1 :]]
 
 
 def lower_partial_write(graph, write: PartialWrite, boxes: dict[Node, object]) -> TensorBox:
-    """A Scatter of the source's elements into the root."""
+    """Return a Scatter of the source's elements into the root."""
     base, source = boxes[write.root], boxes[write.source]
-    ways = [_way(scatter, boxes) for scatter in write.scatters]
+    ways = [_view_map_of(scatter, boxes) for scatter in write.scatters]
 
     def coordinates(at: Sequence[Expr], known: dict[int, Expr]) -> list[Expr | Size]:
         for way in reversed(ways):
-            at = way.outwards(list(at))
+            at = way.to_base(list(at))
         return at
 
     return scatter_box(
@@ -101,12 +101,12 @@ def lower_partial_write(graph, write: PartialWrite, boxes: dict[Node, object]) -
     )  # fmt: skip
 
 
-def _way(scatter: Node, boxes: dict[Node, object]) -> _Way:
+def _view_map_of(scatter: Node, boxes: dict[Node, object]) -> _ViewMap:
     size = scatter.meta["val"].shape
     dim, *bounds = map_arg(scatter.args[2:], boxes.__getitem__) or (0,)
     dim = wrap_dim(dim, len(size))
     if scatter.target is aten("select_scatter"):
         (place,) = bounds
-        return _Way(dim, as_size(place + size[dim] if place < 0 else place), None)
+        return _ViewMap(dim, as_size(place + size[dim] if place < 0 else place), None)
     start, end, step = (*bounds, *(None, None, 1)[len(bounds) :])
-    return _Way(dim, as_size(slice_bounds(start, end, size[dim])[0]), step)
+    return _ViewMap(dim, as_size(slice_bounds(start, end, size[dim])[0]), step)

@@ -43,11 +43,11 @@ def compile_anew(module: GraphModule, options: Options, observe: Observer, key: 
     calls = [node for node in cut.graph.nodes if node.op == "call_module"]
     glue = Glue(cut, {node.target: _compile_call(cut, node, options, observe) for node in calls})
     symbols = SizeSymbols([node.meta["val"] for node in module.graph.nodes if node.op == "placeholder"])
-    return _checked(glue, symbols) if symbols else glue
+    return _wrap_with_size_check(glue, symbols) if symbols else glue
 
 
 def _is_compiled(node: Node) -> bool:
-    """Whether a node becomes native code: it is supported, and no eager kernel is better."""
+    """Return whether a node becomes native code: it is supported, and no eager kernel is better."""
     return is_supported(node) and not is_better_in_eager(node)
 
 
@@ -94,7 +94,7 @@ def lower_graph(module: GraphModule, options: Options, observe: Observer) -> Low
 
 
 def text_of(stage: str, lowered: LoweredGraph, program: Program | None) -> str:
-    """The text of a stage: "loops", which needs no program, "fusion", "memory", "code" or "module"."""
+    """Return the text of a stage: "loops", which needs no program, "fusion", "memory", "code" or "module"."""
     if stage == "loops":
         return str(lowered)
     if stage == "fusion":
@@ -112,9 +112,9 @@ def _compile_piece(module: GraphModule, options: Options, observe: Observer, key
     def details() -> tuple[LoweredGraph, Program]:
         return lowered, program
 
-    if not program.groups:  # the graph only makes views
+    if not program.groups:  # the graph only makes views, so there is nothing to build
         show(observe, details, part, stages=("fusion", "memory"))
-        return _views(module, lowered, program)
+        return _run_views_only(module, lowered, program)
     show(observe, details, part, stages=("fusion", "memory", "code"))
     library = build(program.timed_source() if options.timed else program.source, options.debug)
     show_library(observe, library, part)
@@ -126,10 +126,10 @@ def _compile_piece(module: GraphModule, options: Options, observe: Observer, key
     return runner(SymbolicGraph if lowered.symbols else CompiledGraph, module, plan, library, details)
 
 
-def _views(module: GraphModule, lowered: LoweredGraph, program: Program) -> Callable[..., tuple]:
-    """A callable for a graph that only makes views."""
+def _run_views_only(module: GraphModule, lowered: LoweredGraph, program: Program) -> Callable[..., tuple]:
+    """Return a callable for a graph that only makes views."""
     plan, reference = plan_of(lowered, program), interpreter_of(module)
-    general = _checked(reference, lowered.symbols) if lowered.symbols else reference
+    general = _wrap_with_size_check(reference, lowered.symbols) if lowered.symbols else reference
     if lowered.writes:
         return general
     constants = {given.name: getattr(module, given.target) for given in plan.constants}
@@ -140,7 +140,7 @@ def _views(module: GraphModule, lowered: LoweredGraph, program: Program) -> Call
     return make_launch(plan, sizes, None, constants, general, reference) or general
 
 
-def _checked(reference: Callable[..., tuple], symbols: SizeSymbols) -> Callable[..., tuple]:
+def _wrap_with_size_check(reference: Callable[..., tuple], symbols: SizeSymbols) -> Callable[..., tuple]:
     """Wrap `reference` to check the inputs' sizes."""
     bind = make_binder(symbols)
 

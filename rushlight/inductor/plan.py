@@ -61,11 +61,12 @@ _PLAIN = (type(None), bool, int, float, str)
 
 
 def to_text(plan: Plan) -> str | None:
-    """The plan as text; None if results hold values that have no text."""
+    """Return the plan as text; None if results hold values that have no text."""
     if not all(type(view.value) in _PLAIN for view in plan.views):
         return None
     return json.dumps([
-        [_listed(given) for given in plan.inputs], [_listed(given) for given in plan.constants], plan.folded, plan.packed,
+        [_given_to_list(given) for given in plan.inputs], [_given_to_list(given) for given in plan.constants],
+        plan.folded, plan.packed,
         plan.passing_bytes, plan.panel_bytes, plan.outputs, {name: kind.name for name, kind in plan.dtypes.items()},
         [[view.buffer, view.size, view.stride, view.offset, view.value, view.is_whole] for view in plan.views],
         plan.written, plan.is_long,
@@ -76,8 +77,8 @@ def from_text(text: str) -> Plan:
     """Read the text of `to_text`."""
     inputs, constants, folded, packed, passing_bytes, panel_bytes, outputs, kinds, views, written, is_long = json.loads(text)
     return Plan(
-        inputs=tuple(_read(given) for given in inputs),
-        constants=tuple(_read(given) for given in constants),
+        inputs=tuple(_given_from_list(given) for given in inputs),
+        constants=tuple(_given_from_list(given) for given in constants),
         folded=tuple(folded),
         packed=tuple(packed),
         passing_bytes=passing_bytes,
@@ -94,15 +95,15 @@ def from_text(text: str) -> Plan:
 
 
 def with_targets(text: str, targets: dict[str, str]) -> str:
-    """The text of a plan with other attribute names for the constants."""
+    """Return the text of a plan with other attribute names for the constants."""
     inputs, constants, *rest = json.loads(text)
     return json.dumps([inputs, [[*given, targets[target]] for *given, target in constants], *rest])
 
 
-def _listed(given: Given) -> list:
+def _given_to_list(given: Given) -> list:
     return [given.name, given.size, given.stride, given.dtype.name, given.target]
 
 
-def _read(listed: list) -> Given:
+def _given_from_list(listed: list) -> Given:
     name, size, stride, kind, target = listed
     return Given(name, tuple(size), tuple(stride), from_name(kind), target)

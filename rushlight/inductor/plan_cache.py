@@ -33,25 +33,26 @@ class Unknown(ValueError):
 
 
 def key_of(module: GraphModule, options: Options) -> str | None:
-    """The cache key of a graph's plan; None if the graph must be lowered each time."""
+    """Return the cache key of a graph's plan; None if the graph must be lowered each time."""
     if options.debug or options.autotune or options.timed:
         return None
     storages: dict[StorageImpl, int] = {}
     try:
-        text = "\n".join(_line(node, storages) for node in module.graph.nodes)
+        text = "\n".join(_node_text(node, storages) for node in module.graph.nodes)
     except Unknown:
         return None
     return digest(text, options, _SOURCES)
 
 
 def digest(text: str, options: Options, folders: tuple[str, ...]) -> str:
-    """A cache key for a graph described by `text`, if only the code in these folders of the library determines its plan."""
+    """Return a cache key for a graph described by `text`, if only the code in these folders of the library determines its
+    plan."""
     return cache.digest(text, str(options.threads), " ".join(instructions()), cache.version_of(_LIBRARY, folders))
 
 
 def load(key: str) -> tuple[Plan, Library] | None:
-    """The plan and library under a key, if the cache has both."""
-    found = _read(key)
+    """Return the plan and library under a key, if the cache has both."""
+    found = _read_entry(key)
     if found is None:
         return None
     program, text = found
@@ -73,17 +74,17 @@ def _write(key: str, text: str, program: str) -> None:
 
 
 def keep_also(key: str, other: str, targets: dict[str, str]) -> bool:
-    """Keep a plan under another key as well, for a graph with other attribute names for the constants. Returns whether there is
-    such a plan."""
-    found = _read(key)
+    """Keep the plan of key `key` also under the key `other`, for a graph with other attribute names for the constants. Return
+    whether there is such a plan."""
+    found = _read_entry(key)
     if found is not None:
         program, text = found
         _write(other, with_targets(text, targets), program)
     return found is not None
 
 
-def _read(key: str) -> tuple[str, str] | None:
-    """An entry's library key, and its plan's text."""
+def _read_entry(key: str) -> tuple[str, str] | None:
+    """Return an entry's library key and its plan's text."""
     path = path_of(key, "plan")
     content = None if path is None else cache.read(path)
     if content is None:
@@ -93,14 +94,14 @@ def _read(key: str) -> tuple[str, str] | None:
 
 
 def path_of(key: str, kind: str) -> Path | None:
-    """The cache file of a kind for a key; None without a usable folder."""
+    """Return the cache file of a kind for a key; None without a usable folder."""
     try:
         return cache.open_folder(cache.default_folder()) / f"{key}.{kind}"
     except OSError:  # `cache.open_folder` has warned already
         return None
 
 
-def _line(node: Node, storages: dict[StorageImpl, int]) -> str:
+def _node_text(node: Node, storages: dict[StorageImpl, int]) -> str:
     value = describe(node.meta.get("val"), storages)
     return f"{node.op} {node.name} {node.target} {argument_text(node.args)} {argument_text(node.kwargs)} {value}"
 
@@ -112,7 +113,7 @@ _INTEGERS = frozenset({int})
 
 
 def argument_text(value: object) -> str:
-    """A node's argument as text, with nodes by name. Unknown if it has no text."""
+    """Return a node's argument as text, with nodes by name. Unknown if it has no text."""
     if isinstance(value, _PLAIN):
         return repr(value)
     if isinstance(value, _SEQUENCES):
@@ -127,7 +128,7 @@ def argument_text(value: object) -> str:
 
 
 def describe(value: object, storages: dict[StorageImpl, int]) -> str:
-    """A node's fake value as text; tensors that share memory get the same number. Unknown for open sizes."""
+    """Return a node's fake value as text; tensors that share memory get the same number. Unknown for open sizes."""
     if isinstance(value, Tensor):
         impl = value._impl
         sizes = (*impl.sizes, *impl.strides, impl.storage_offset)

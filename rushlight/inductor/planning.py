@@ -20,12 +20,12 @@ LONG_WORK = 20_000
 
 
 def plan_of(lowered: LoweredGraph, program: Program) -> Plan:
-    """The plan of a graph."""
+    """Return the plan of a graph."""
     buffers = {buffer.name: buffer for buffer in lowered.buffers}
     names = [buffer.name for buffer in lowered.inputs]
     return Plan(
-        inputs=tuple(map(_given, lowered.inputs)),
-        constants=tuple(map(_given, program.constants)),
+        inputs=tuple(map(_describe_buffer, lowered.inputs)),
+        constants=tuple(map(_describe_buffer, program.constants)),
         folded=tuple(map(_bytes_of, program.folded)),
         packed=tuple(operand.nbytes for operand in program.packed),
         passing_bytes=program.passing_bytes,
@@ -38,7 +38,7 @@ def plan_of(lowered: LoweredGraph, program: Program) -> Plan:
     )
 
 
-def _given(buffer: Buffer) -> Given:
+def _describe_buffer(buffer: Buffer) -> Given:
     layout = buffer.layout
     return Given(buffer.name, tuple(layout.size), tuple(layout.stride), layout.dtype, getattr(buffer, "target", ""))
 
@@ -48,7 +48,7 @@ def _bytes_of(buffer: Buffer) -> Size:
 
 
 def work_of(program: Program) -> Size | None:
-    """The number of loop iterations in a program; None if it has templates, which make it large."""
+    """Return the number of loop iterations in a program; None if it has templates, which always count as long."""
     groups = [group for group in program.groups if not group.constant]
     if any(group.template is not None for group in groups):
         return None
@@ -56,6 +56,6 @@ def work_of(program: Program) -> Size | None:
 
 
 def _is_long(program: Program) -> bool:
-    """Whether a program of known sizes runs long enough to release the GIL."""
+    """Return whether a program of known sizes runs long enough to release the GIL."""
     work = work_of(program)
     return not isinstance(work, int) or work > LONG_WORK

@@ -1,5 +1,5 @@
-"""Prebuilt kernels: those that are the same for every graph, compiled when Rushlight was built, one archive per instruction
-set.
+"""Prebuilt kernels: kernels that are the same for every graph, compiled when Rushlight was built, in one archive per
+instruction set.
 
 In: the processor's features. Out: the archive to link generated code with, if there is one. An archive's name contains the
 digest of its headers, so that edited headers invalidate it. The build reads this file, too, so it imports nothing of Rushlight.
@@ -12,13 +12,13 @@ from collections.abc import Collection
 from pathlib import Path
 
 FOLDER = "archives"  # beside this file
-DEFINE = "-DRL_PREBUILT"  # set for units that are linked with an archive
+DEFINE = "-DRL_PREBUILT"  # defined for units that are linked with an archive
 
-# Works around GCC 12 with tuning for Intel: it turns a branch that sets several values into conditional moves, and later moves
-# read flags that an addition in between has changed. Branches that set one value still become moves.
-RIGHT_MOVES = "--param=max-rtl-if-conversion-insns=1"
+# Works around a bug of GCC 12 with tuning for Intel. It turns a branch that sets several values into conditional moves, but an
+# addition in between changes the flags that later moves read. Branches that set one value still become moves.
+CONDITIONAL_MOVE_WORKAROUND = "--param=max-rtl-if-conversion-insns=1"
 
-# Linux's names of features -> GCC's flags.
+# Linux's names of processor features -> GCC's flags.
 _AVX2 = {"avx2": "-mavx2", "fma": "-mfma", "f16c": "-mf16c", "bmi1": "-mbmi", "bmi2": "-mbmi2"}
 _AVX512 = _AVX2 | {name: f"-m{name}" for name in ("avx512f", "avx512bw", "avx512vl", "avx512dq")}
 _NEEDED = {"avx2": _AVX2.keys(), "avx512": _AVX512.keys()}
@@ -26,7 +26,7 @@ INSTRUCTIONS = {"avx2": [*_AVX2.values()], "avx512": [*_AVX512.values(), "-mpref
 
 
 def digest_of_headers(folder: Path) -> str:
-    """A digest of the native headers in a folder."""
+    """Return a digest of the native headers in a folder."""
     content = hashlib.blake2b(digest_size=20)
     for file in sorted(folder.glob("rushlight/*.h")):
         content.update(file.read_bytes())
@@ -34,12 +34,12 @@ def digest_of_headers(folder: Path) -> str:
 
 
 def archive_name(instructions: str, digest: str) -> str:
-    """The file name of an archive built from headers with this digest."""
+    """Return the file name of an archive built from headers with this digest."""
     return f"{instructions}-{digest}.a"
 
 
 def archive(features: Collection[str], digest: str) -> Path | None:
-    """The archive for code that uses all `features` of the processor.
+    """Return the archive for code that uses all `features` of the processor.
 
     None if it was not built, or not from the present headers. AVX-512 code needs the AVX-512 archive.
     """

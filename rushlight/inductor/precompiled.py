@@ -18,13 +18,14 @@ HEADERS = (
     "vec", "elementwise", "math", "reduce", "parallel", "checks", "attention_backward", "convolution_input",
     "convolution_weight", "recurrent_backward", "volume", "scan", "sort", "search", "philox",
 )  # fmt: skip
-MIN_PROGRAMS = 8  # precompile once the cache has this many: it takes as long as parsing the headers that often
+# precompile once the cache has this many programs: precompiling takes as long as parsing the headers this often
+MIN_PROGRAMS = 8
 _INCLUDE = "#include <rushlight/{}.h>\n"
 _failed: set[Path] = set()
 
 
 def arguments(compiler: Command, flags: tuple[str, ...], source: Path, folder: Path, digest: str) -> tuple[str, ...]:
-    """The arguments for units of `source`, a program in the cache folder; empty if precompiled headers cannot be used.
+    """Return the arguments for units of `source`, a program in the cache folder; empty if precompiled headers cannot be used.
 
     The header is precompiled when the cache has MIN_PROGRAMS programs, with temporary files in `folder`. `digest` identifies
     the headers' content.
@@ -47,7 +48,7 @@ def discard(given: tuple[str, ...]) -> None:
 
 
 def _serve(compiler: Command, source: Path) -> bool:
-    """Whether precompiled headers work: only with GCC itself (not ccache), and for programs that include them first."""
+    """Return whether precompiled headers work: only with GCC itself (not ccache), and for programs that include them first."""
     if len(compiler) > 1 or toolchain.is_clang(compiler):
         return False
     with open(source) as text:
@@ -63,6 +64,6 @@ def _make(command: list[str], made: Path, folder: Path) -> bool:
         text.write_text("".join(map(_INCLUDE.format, HEADERS)))
         toolchain.run([[*command, "-x", "c++-header", str(text), "-o", str(partial)]], "the precompiled headers", folder)
         os.replace(partial, made)
-    except (BuildError, OSError):  # programs compile without it
+    except (BuildError, OSError):  # ignored: programs compile without it
         _failed.add(made)
     return made not in _failed

@@ -18,13 +18,13 @@ _INSTRUCTION_FLAGS = frozenset(
 
 
 def machine() -> str:
-    """The operating system and the processor's family."""
+    """Return the operating system and the processor's family."""
     return f"{platform.system()} {platform.machine()}"
 
 
 @functools.cache
 def instructions() -> tuple[str, ...]:
-    """The names of this processor's instruction sets, sorted."""
+    """Return the names of this processor's instruction sets, sorted."""
     flags = _flags_of_linux()
     known = flags & _INSTRUCTION_FLAGS if platform.machine() in ("x86_64", "AMD64") else flags
     return tuple(sorted(known | set(_C.cpu_features())))

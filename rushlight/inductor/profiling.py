@@ -55,7 +55,7 @@ class _Timed:
         self._read = list(self._counters)  # as of the last reading
 
     def passed(self) -> list[tuple[list[int], int]]:
-        """For each part the nanoseconds of its kernels since the last reading, and how often it ran."""
+        """Return for each part the nanoseconds of its kernels since the last reading, and how often it ran."""
         now = list(self._counters)
         spent = [after - before for after, before in zip(now, self._read, strict=True)]
         self._read = now
@@ -87,7 +87,7 @@ class Recorder:
             return [kernel for kernels in merged.values() for kernel in kernels if kernel.calls]
 
     def kernels_of(self, number: int, part: int = 0) -> list[KernelTimes]:
-        """The kernels of a part of a graph in call order; empty if it has not run or is not measured."""
+        """Return the kernels of a part of a graph in call order; empty if it has not run or is not measured."""
         with _lock:
             _, parts = self._of_graphs.get(number, ("", []))
             return parts[part] if parts else []
@@ -102,7 +102,7 @@ class Recorder:
         observed.leave_alone(self)
 
     def entry_for(self, graph: Observed) -> int:
-        """The address to call for one run of a graph; the graph's own if no measuring program can be built."""
+        """Return the address to call for one run of a graph; the graph's own if no measuring program can be built."""
         with _lock:
             timed = self._timed_of(graph)
             return graph.library.entry if timed is None else timed.library.entry
@@ -135,7 +135,7 @@ class Recorder:
                 timed.passed()
 
     def _work_of(self, graph: Observed, sizes: Mapping[Var, int]) -> list[list[tuple[int, int]]]:
-        """For each part the bytes and operations of each kernel for these sizes."""
+        """Return for each part the bytes and operations of each kernel for these sizes."""
         key = graph.number, tuple(sizes.items())
         found = self._work.get(key)
         if found is None:
@@ -158,7 +158,7 @@ def _work_of_part(lowered: LoweredGraph, program: Program, sizes: Mapping[Var, i
 
 
 def _build(graph: Observed) -> _Timed | None:
-    """The self-measuring library of a graph: its own if that measures, else a new one; None if none can be built."""
+    """Return the self-measuring library of a graph: its own if that measures, else a new one; None if none can be built."""
     lengths = [program.times for _, program in graph.parts()]
     if graph.library.times is not None or not lengths:
         return _Timed(graph.library, lengths)

@@ -68,15 +68,15 @@ class Group:
         return {member.name for member in self.members}
 
     def reads(self) -> set[str]:
-        """The buffers outside the group that it reads."""
+        """Return the buffers outside the group that it reads."""
         return set().union(*(member.reads() for member in self.members)) - self.names
 
     def origins(self) -> tuple[str, ...]:
-        """The graph's nodes that it computes."""
+        """Return the graph's nodes that it computes."""
         return union(*map(origins_of, self.members))
 
     def lines(self) -> tuple[str, ...]:
-        """The user's lines that it comes from."""
+        """Return the user's lines that it comes from."""
         return union(*(member.lines for member in self.members))
 
     def __str__(self) -> str:
@@ -93,12 +93,12 @@ class Group:
 
 
 def row_variables(domain: tuple[Size, Size]) -> tuple[Var, Var]:
-    """The loop variables of a kernel: x counts rows, r counts columns."""
+    """Return the loop variables of a kernel: x counts rows, r counts columns."""
     return Var("x", domain[0]), Var("r", domain[1])
 
 
 def body_in_domain(member: ComputedBuffer, domain: tuple[Size, Size]) -> Value:
-    """A member's body in terms of the domain's row x and column r."""
+    """Return a member's body in terms of the domain's row x and column r."""
     loop, (x, r) = member.data, row_variables(domain)
     if isinstance(loop, Reduction):
         replacements = dict(zip(loop.variables, unflatten_index(x, loop.ranges), strict=True))
@@ -110,21 +110,21 @@ def body_in_domain(member: ComputedBuffer, domain: tuple[Size, Size]) -> Value:
 
 
 def is_row_value(member: Buffer, domain: tuple[Size, Size]) -> bool:
-    """Whether a member has one value per row rather than one per element."""
+    """Return whether a member has one value per row rather than one per element."""
     if not isinstance(member, ComputedBuffer):
         return False
     return isinstance(member.data, Reduction) or member.data.numel != product(domain)
 
 
 def element_index(domain: tuple[Size, Size]) -> Expr:
-    """The position of the element at row x and column r."""
+    """Return the position of the element at row x and column r."""
     x, r = row_variables(domain)
     return x * domain[1] + r
 
 
 def schedule(buffers: list[Buffer], outputs: set[str]) -> list[Group]:
     """Group the computed buffers; drop those that nothing needs and those without elements."""
-    computed = _needed(buffers, outputs)
+    computed = _select_needed(buffers, outputs)
     constant = constants_among(buffers) - outputs
     groups: list[Group] = []
     homes: dict[bool, dict[str, Group]] = {False: {}, True: {}}  # constant loops only fuse with each other
@@ -144,7 +144,8 @@ def schedule(buffers: list[Buffer], outputs: set[str]) -> list[Group]:
 
 
 def constants_among(buffers: list[Buffer]) -> set[str]:
-    """The loops that only depend on parameters, so that they can be folded: computed when parameters are packed."""
+    """Return the names of loops that only depend on parameters, so that they can be folded: computed when parameters are
+    packed."""
     known = {buffer.name for buffer in buffers if isinstance(buffer, ConstantBuffer)}
     found: set[str] = set()
     for buffer in buffers:
@@ -154,7 +155,7 @@ def constants_among(buffers: list[Buffer]) -> set[str]:
 
 
 def is_foldable(buffer: Buffer, is_constant: Callable[[str], bool]) -> bool:
-    """Whether a buffer is an elementwise loop over constants alone, without open sizes, and small enough to keep."""
+    """Return whether a buffer is an elementwise loop over constants alone, without open sizes, and small enough to keep."""
     if not isinstance(buffer, ComputedBuffer) or not isinstance(buffer.data, Pointwise) or not buffer.reads():
         return False
     numel = buffer.layout.numel
@@ -164,12 +165,12 @@ def is_foldable(buffer: Buffer, is_constant: Callable[[str], bool]) -> bool:
 
 
 def _names_open_sizes(value: Value) -> bool:
-    """Whether a value itself, apart from its operands, contains size symbols."""
+    """Return whether a value itself, apart from its operands, contains size symbols."""
     named = (getattr(value, name, None) for name in ("index", "size", "step", "count"))
     return any(is_symbol(variable) for size in named if isinstance(size, Expr) for variable in size.free_variables())
 
 
-def _needed(buffers: list[Buffer], outputs: set[str]) -> list[Buffer]:
+def _select_needed(buffers: list[Buffer], outputs: set[str]) -> list[Buffer]:
     wanted, kept = set(outputs), []
     for buffer in reversed(buffers):
         if isinstance(buffer, ComputedBuffer | TemplateBuffer) and buffer.name in wanted and buffer.layout.numel != 0:
@@ -189,7 +190,7 @@ def _new_group(buffer: Buffer, order: int) -> Group:
 
 
 def _fuse_into_producer(buffer: Buffer, home: dict[str, Group]) -> Group | str:
-    """Fuse `buffer` into the last group it reads from, if the accesses allow it; else return the reason against it."""
+    """Fuse `buffer` into the last group that it reads from, if the accesses allow it; else return the reason against it."""
     if is_further_result(buffer):
         (name,) = buffer.reads()
         home[name].members.append(buffer)
@@ -212,7 +213,7 @@ def _fuse_into_producer(buffer: Buffer, home: dict[str, Group]) -> Group | str:
     if is_ordered(group.members[0]):
         return f"the points of {other} act one after the other"
     if group.template is not None:
-        hindrance = _hindrance_as_epilogue(buffer, group)
+        hindrance = _reason_against_epilogue(buffer, group)
         if not hindrance and _append(buffer, group, group.domain):
             return group
         return f"{other} is a {group.template.kind}, and {hindrance or 'it reads that at other places than it calculates'}"
@@ -275,12 +276,12 @@ def _is_recurrent(buffer: Buffer) -> bool:
 
 
 def is_ordered(buffer: Buffer) -> bool:
-    """Whether a buffer is a kernel of its own, because its loop's points act one after the other."""
+    """Return whether a buffer is a kernel of its own, because its loop's points act one after the other."""
     return isinstance(buffer, ComputedBuffer) and isinstance(buffer.data, Scan | Scatter | Sort | SortedPlaces)
 
 
 def is_further_result(buffer: Buffer) -> bool:
-    """Whether a buffer is filled by the library call that fills the buffer it reads."""
+    """Return whether a buffer is filled by the library call that fills the buffer it reads."""
     return isinstance(buffer, TemplateBuffer) and buffer.kind == "further_result"
 
 
@@ -296,12 +297,12 @@ def _candidate_domains(buffer: ComputedBuffer, group: Group) -> list[tuple[Size,
 
 
 def _append(buffer: ComputedBuffer, group: Group, domain: tuple[Size, Size]) -> bool:
-    """Add `buffer` to the group under `domain` if it reads other members in step, and so does every member if the domain
-    changes."""
+    """Add `buffer` to the group under `domain` if it reads the other members only at its own element or row. If the domain
+    changes, the same must hold for every member."""
     members = [*group.members, buffer]
     changed = group.domain is None and isinstance(buffer.data, Reduction)
     for member in members if changed else [buffer]:
-        if isinstance(member, ComputedBuffer) and not _reads_in_step(member, members, domain):
+        if isinstance(member, ComputedBuffer) and not _reads_members_in_step(member, members, domain):
             return False
     group.members.append(buffer)
     if changed:
@@ -309,7 +310,7 @@ def _append(buffer: ComputedBuffer, group: Group, domain: tuple[Size, Size]) -> 
     return True
 
 
-def _reads_in_step(member: ComputedBuffer, members: list[Buffer], domain: tuple[Size, Size]) -> bool:
+def _reads_members_in_step(member: ComputedBuffer, members: list[Buffer], domain: tuple[Size, Size]) -> bool:
     rows = {other.name: is_row_value(other, domain) for other in members}
     x, _ = row_variables(domain)
     element = element_index(domain)
@@ -318,18 +319,18 @@ def _reads_in_step(member: ComputedBuffer, members: list[Buffer], domain: tuple[
             return False
         if isinstance(node, Load) and node.buffer in rows:
             expected = x if rows[node.buffer] else element
-            if node.index != expected or (is_row_value(member, domain) and not _reduces(member) and not rows[node.buffer]):
+            if node.index != expected or (is_row_value(member, domain) and not _is_reduction(member) and not rows[node.buffer]):
                 return False
     return True
 
 
-def _reduces(member: ComputedBuffer) -> bool:
+def _is_reduction(member: ComputedBuffer) -> bool:
     return isinstance(member.data, Reduction)
 
 
-def _hindrance_as_epilogue(buffer: ComputedBuffer, group: Group) -> str:
-    """The reason why a loop cannot be an epilogue of the template; empty if it can. Epilogues are elementwise and read with a
-    constant stride along the columns."""
+def _reason_against_epilogue(buffer: ComputedBuffer, group: Group) -> str:
+    """Return the reason why a loop cannot be an epilogue of the template; empty if it can. Epilogues are elementwise and read
+    with a constant stride along the columns."""
     if group.template.kind not in EPILOGUE_TEMPLATES:
         return "nothing is fused into that"
     if isinstance(buffer.data, Reduction):

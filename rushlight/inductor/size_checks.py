@@ -14,8 +14,8 @@ from rushlight.inductor.size_symbols import SizeSymbols, TensorInput
 
 
 def make_binder(symbols: SizeSymbols) -> Callable[[tuple], tuple[int, ...]]:
-    """`bind(inputs)`: checks inputs and returns the symbols' values. RuntimeError for inputs that the graph was not compiled
-    for."""
+    """Return `bind(inputs)`: checks inputs and returns the symbols' values. RuntimeError for inputs that the graph was not
+    compiled for."""
     inputs, reporter = symbols.inputs, _Reporter(symbols)
     lines = [f"if len(inputs) != {len(inputs)}:", "    raise count(inputs)"]
     lines.append(f"{', '.join(f'a{position}' for position in range(len(inputs)))}, = inputs")
@@ -37,7 +37,7 @@ def make_binder(symbols: SizeSymbols) -> Callable[[tuple], tuple[int, ...]]:
 
 
 def make_function(symbols: SizeSymbols, result: object) -> Callable[..., tuple]:
-    """A function of the symbols' values that returns `result`, nested tuples of sizes and other constants."""
+    """Return a function of the symbols' values that returns `result`, nested tuples of sizes and other constants."""
     return _function("sizes", ", ".join(symbols.names), [f"return {numbers_text(result)}"], {})
 
 
@@ -55,7 +55,7 @@ def _function(name: str, parameters: str, lines: list[str], names: dict[str, obj
 
 
 def _check_kind(position: int, given: object) -> list[str]:
-    """Statements that check an input's type, before its sizes are read."""
+    """Return statements that check an input's type, before its sizes are read."""
     if isinstance(given, TensorInput):
         impl = f"(i{position} := getattr(a{position}, '_impl', None))"
         test = f"{impl} is None or len(i{position}.sizes) != {len(given.size)}"
@@ -91,17 +91,17 @@ class _Reporter:
                 self.conditions.append(f"{symbol} < {symbol.extent}")
 
     def count(self, inputs: tuple) -> RuntimeError:
-        """The error for a wrong number of inputs."""
+        """Return the error for a wrong number of inputs."""
         return RuntimeError(f"the compiled graph takes {len(self.inputs)} inputs, got {len(inputs)}")
 
     def outside(self, number: int, values: tuple[int, ...]) -> RuntimeError:
-        """The error for sizes that violate a condition."""
+        """Return the error for sizes that violate a condition."""
         return RuntimeError(
             f"the compiled graph is for sizes with {self.conditions[number]}, got {self._values(values)}; compile it for these"
         )
 
     def wrong(self, inputs: tuple, position: int, values: tuple[int, ...]) -> RuntimeError:
-        """The error for an input of the wrong type, dtype, size or stride."""
+        """Return the error for an input of the wrong type, dtype, size or stride."""
         expected, got, where = self.inputs[position], inputs[position], self._values(values)
         if isinstance(expected, TensorInput):
             wanted = f"a {expected.dtype} CPU tensor of size {list(expected.size)} and stride {list(expected.stride)}"
@@ -114,7 +114,7 @@ class _Reporter:
         return RuntimeError(f"input {position} of the compiled graph must be {wanted}{where and f' with {where}'}, got {had}")
 
     def short(self, inputs: tuple, position: int) -> RuntimeError:
-        """The error for a storage that is too small."""
+        """Return the error for a storage that is too small."""
         impl = inputs[position]._impl
         return RuntimeError(
             f"input {position} of the compiled graph needs a storage of {bytes_needed(impl)} bytes, got {impl.storage.nbytes}"

@@ -1,4 +1,4 @@
-"""Size symbols of a graph: how their values are read at a call, and what must hold of them.
+"""Size symbols of a graph: how each call reads their values, and the conditions on them.
 
 In: the fake values of the graph's inputs. Out: `SizeSymbols`. Stage: inductor, between lowering and the calls.
 """
@@ -26,7 +26,7 @@ class TensorInput:
 
     @property
     def stepped(self) -> list[int]:
-        """The dimensions whose strides matter: those of a size other than 1."""
+        """The dimensions whose strides matter: those whose size is not 1."""
         return [dim for dim, size in enumerate(self.size) if size != 1]
 
 
@@ -56,7 +56,7 @@ class SizeSymbols:
 
     def __init__(self, values: Sequence[object] = ()):
         """Collect the symbols of fake inputs; UnsupportedSize if an input's size has symbols that no input defines."""
-        self.inputs = [_expected(value) for value in values]
+        self.inputs = [_input_spec_of(value) for value in values]
         self.places = [place for position, given in enumerate(self.inputs) for place in _places(position, given)]
         self.definitions: dict[Var, Expr] = {}
         self.relations: tuple[Relation, ...] = ()
@@ -100,8 +100,8 @@ class SizeSymbols:
         )
 
     def _solve(self, place: Place) -> None:
-        """Define the only unknown symbol in a size that is linear in it. The check of the inputs ensures that the division is
-        exact."""
+        """Define a symbol by a size that is linear in it and has no other undefined symbol. The check of the inputs ensures
+        that the division is exact."""
         unknown = symbols_of([place.expected]) - self.definitions.keys()
         if len(unknown) != 1:
             return
@@ -114,7 +114,7 @@ class SizeSymbols:
 
 
 def _places(position: int, given: TensorInput | Size) -> list[Place]:
-    """Every number of an input that a call checks."""
+    """Return every number of an input that a call checks."""
     if not isinstance(given, TensorInput):
         return [Place(Var(f"a{position}", least=None), VALUE, position, 0, given)]
     sizes = [
@@ -126,7 +126,7 @@ def _places(position: int, given: TensorInput | Size) -> list[Place]:
     return sizes + strides
 
 
-def _expected(value: object) -> TensorInput | Size:
+def _input_spec_of(value: object) -> TensorInput | Size:
     if isinstance(value, Tensor):
         return TensorInput(as_sizes(value.shape), as_sizes(value.stride()), value.dtype)
     if isinstance(value, int | SymInt) and not isinstance(value, bool):
@@ -135,7 +135,7 @@ def _expected(value: object) -> TensorInput | Size:
 
 
 def environment_of(values: Sequence[object]) -> ShapeEnv | None:
-    """The environment of the symbols in fake values; None if all sizes are known."""
+    """Return the environment of the symbols in fake values; None if all sizes are known."""
     for value in values:
         numbers = (*value.shape, *value.stride()) if isinstance(value, Tensor) else (value,)
         for number in numbers:

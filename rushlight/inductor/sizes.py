@@ -26,7 +26,7 @@ class UnsupportedSize(NotImplementedError):
 
 
 def as_size(value: int | SymInt | Expr) -> Size:
-    """An int for a constant, else an expression."""
+    """Return an int for a constant, else an expression."""
     if type(value) is int:
         return value
     expression = as_expr(value)
@@ -34,22 +34,22 @@ def as_size(value: int | SymInt | Expr) -> Size:
 
 
 def as_sizes(values: Iterable[int | SymInt | Expr]) -> tuple[Size, ...]:
-    """`as_size` of each."""
+    """Return `as_size` of each."""
     return tuple(map(as_size, values))
 
 
 def hint(value: int | SymInt) -> int:
-    """The example's value, for choices that affect only speed."""
+    """Return the example's value, for choices that affect only speed."""
     return value.hint if isinstance(value, SymInt) else value
 
 
 def product(sizes: Iterable[int | SymInt | Expr]) -> Size:
-    """The product of sizes."""
+    """Return the product of sizes."""
     return as_size(math.prod(as_sizes(sizes)))
 
 
 def quotient(dividend: Size, divisor: Size) -> Size | None:
-    """`dividend / divisor` if it provably leaves no remainder, else None."""
+    """Return `dividend / divisor` if it provably leaves no remainder, else None."""
     if isinstance(dividend, int) and isinstance(divisor, int):
         return dividend // divisor if divisor and dividend % divisor == 0 else None
     found = None if divisor == 0 else exact_quotient_of(as_expr(dividend), as_expr(divisor))
@@ -62,14 +62,14 @@ def rounded_up(size: Size, step: int) -> Size:
 
 
 def row_major(sizes: Sequence[Size]) -> tuple[Size, ...]:
-    """The strides of a contiguous tensor."""
+    """Return the strides of a contiguous tensor."""
     if all(isinstance(size, int) for size in sizes):
         return contiguous_strides(tuple(sizes))
     return as_sizes(row_major_strides(sizes))
 
 
 def stride_along(index: Expr, variable: Var) -> Size | None:
-    """The growth of an index when `variable` grows by one; None if it is not a size."""
+    """Return the growth of an index when `variable` grows by one; None if it is not a size."""
     plain = index.coefficient(variable)
     if plain is not None:
         return plain
@@ -84,7 +84,7 @@ def stride_along(index: Expr, variable: Var) -> Size | None:
 
 
 def _without(term: Expr, variable: Var) -> Size | None:
-    """The other factors of a product that contains `variable`; None unless all of them are sizes."""
+    """Return the other factors of a product that contains `variable`; None unless all of them are sizes."""
     if term is variable:
         return 1
     if type(term) is not Product:
@@ -96,27 +96,27 @@ def _without(term: Expr, variable: Var) -> Size | None:
 
 
 def is_size(expression: Expr) -> bool:
-    """Whether an expression only contains size symbols, which are constant during a call."""
+    """Return whether an expression only contains size symbols, which are constant during a call."""
     return all(is_symbol(variable) for variable in expression.free_variables())
 
 
 def is_symbol(variable: Var) -> bool:
-    """Whether a variable is a size symbol. Loop variables start at 0 and have an extent."""
+    """Return whether a variable is a size symbol. Loop variables start at 0 and have an extent."""
     return variable.extent is None or variable.least != 0
 
 
 def symbols_of(sizes: Iterable[Size]) -> set[Var]:
-    """The variables that occur in sizes."""
+    """Return the variables that occur in sizes."""
     return set().union(*(size.free_variables() for size in sizes if isinstance(size, Expr)))
 
 
 def evaluate(size: Size, values: Mapping[Var, int]) -> int:
-    """A size for these values of the symbols."""
+    """Return a size for these values of the symbols."""
     return size if isinstance(size, int) else size.evaluate(values)
 
 
 def known(value: int | SymInt, what: str) -> int:
-    """An int that code generation needs as a constant; UnsupportedSize if it is symbolic."""
+    """Return an int that code generation needs as a constant; UnsupportedSize if it is symbolic."""
     size = as_size(value)
     if not isinstance(size, int):
         raise UnsupportedSize(f"{what} must be known when the code is made, but it is {size}")

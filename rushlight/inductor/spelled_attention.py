@@ -38,15 +38,15 @@ from rushlight.inductor.scheduler import body_in_domain, element_index, row_vari
 from rushlight.inductor.sizes import Size, as_size, evaluate, row_major
 
 MAX_DEPTH = 256  # the kernel supports heads of at most this many features
-MIN_SCORES = 1 << 16  # fewer scores per head stay in the caches
+MIN_SCORES = 1 << 16  # with fewer scores per head, all scores stay in the caches
 UNWRITTEN = "<scores>"  # the buffer name of a template's own scores
-MAX_BODY, MAX_MASK = 8, 24  # loops of at most this many IR nodes are recomputed rather than read
+MAX_BODY, MAX_MASK = 8, 24  # loops of at most this many IR nodes are recomputed rather than read from memory
 
 
 @dataclass(slots=True)
 class Spelled:
-    """The buffers of spelled-out attention. `inner` are those that nothing else may read. With `empty_is_nan`, queries without
-    keys give NaN."""
+    """The buffers of attention that is spelled out in the graph. Nothing else may read the buffers `inner`. With
+    `empty_is_nan`, queries without keys give NaN."""
 
     scores: TemplateBuffer
     modified: Buffer
@@ -72,7 +72,7 @@ def fuse_attention(lowered: LoweredGraph) -> LoweredGraph:
             return buffer
         if kind == "attention":
             return (_with_calculated_mask(buffer, named) if "mask" in buffer.operands else None) or buffer
-        found = _spelled(buffer, named)
+        found = _match_attention(buffer, named)
         if found is None or wanted & found.inner:
             return buffer
         others = set().union(*(readers[name] for name in found.inner)) - found.inner
@@ -94,7 +94,7 @@ class _Rows:
         self.row, self.element = row_variables(domain)[0], element_index(domain)
 
     def body(self, name: str, kind: type, reduction: str = "") -> Value | None:
-        """The body of a loop of that kind over all scores, or None."""
+        """Return the body of a loop of that kind over all scores, or None."""
         member = self.named[name]
         loop = member.data if isinstance(member, ComputedBuffer) else None
         if type(loop) is not kind or kind is Reduction and loop.reduction_type != reduction:
@@ -104,11 +104,11 @@ class _Rows:
         return body_in_domain(member, self.domain) if fits else None
 
     def loaded(self, value: Value | None, index: Expr) -> str | None:
-        """The buffer that a value loads at that index, or None."""
+        """Return the buffer that a value loads at that index, or None."""
         return value.buffer if isinstance(value, Load) and value.index == index else None
 
     def exponentials(self, name: str) -> str | None:
-        """The buffer x if `name` = exp(x - rowmax(x)), else None."""
+        """Return the buffer x if `name` = exp(x - rowmax(x)), else None."""
         body = self.body(name, Pointwise)
         difference = body.arguments[0] if _is_call(body, "exp_nonpositive") else None
         if not _is_call(difference, "sub"):
@@ -128,7 +128,7 @@ def _is_number(value: Value, number: float) -> bool:
     return isinstance(value, Constant) and value.number == number
 
 
-def _spelled(product: TemplateBuffer, named: dict[str, Buffer]) -> Spelled | None:
+def _match_attention(product: TemplateBuffer, named: dict[str, Buffer]) -> Spelled | None:
     """Match a product of attention weights and values; None if it is not attention."""
     weights, rows, keys = product.operands["a"], product.parameters["rows_each"], product.parameters["depth"]
     whole = weights.offset == 0 and weights.strides == row_major((product.parameters["batch"], rows, keys))
@@ -163,7 +163,7 @@ def _spelled(product: TemplateBuffer, named: dict[str, Buffer]) -> Spelled | Non
 
 
 def _source_of_filled(at: _Rows, filled: str, empty: str) -> str | None:
-    """The scores from which `filled` was made by filling rows of only -inf with 0; `empty` marks these rows."""
+    """Return the scores from which `filled` was made by filling rows of only -inf with 0; `empty` marks these rows."""
     body = at.body(filled, Pointwise)
     if not _is_call(body, "where") or at.loaded(body.arguments[0], at.row) != empty or not _is_number(body.arguments[1], 0.0):
         return None
@@ -174,7 +174,7 @@ def _source_of_filled(at: _Rows, filled: str, empty: str) -> str | None:
 
 
 def _scores_of(at: _Rows, modified: str) -> TemplateBuffer | None:
-    """The batched product whose results the scores are made from elementwise; the first one, if there are several."""
+    """Return the batched product whose results the scores are made from elementwise; the first one, if there are several."""
     buffer = at.named[modified]
     if isinstance(buffer, TemplateBuffer):
         return buffer if buffer.kind == "bgemm" else None
@@ -193,14 +193,14 @@ def _scores_of(at: _Rows, modified: str) -> TemplateBuffer | None:
 
 
 def _fits(scores: TemplateBuffer, product: TemplateBuffer) -> bool:
-    """Whether the kernel supports products of these sizes."""
+    """Return whether the kernel supports products of these sizes."""
     given, wanted = scores.parameters, product.parameters
     same = all(given[name] == wanted[name] for name in ("batch", "rows_each")) and scores.columns == wanted["depth"]
     return same and given["depth"] == product.columns <= MAX_DEPTH and product.layout.dtype is scores.layout.dtype is float32
 
 
 def _template(found: Spelled, product: TemplateBuffer, named: dict[str, Buffer]) -> TemplateBuffer | None:
-    """The attention template; None if the score's function cannot be vectorized over queries."""
+    """Return the attention template; None if the score's function cannot be vectorized over queries."""
     batch, rows, keys = product.parameters["batch"], product.parameters["rows_each"], product.parameters["depth"]
     sizes = (batch, 1, rows, keys)
     variables = _variables(sizes)
@@ -225,7 +225,7 @@ def _template(found: Spelled, product: TemplateBuffer, named: dict[str, Buffer])
 
 
 def _variables(sizes: tuple[Size, ...]) -> tuple[Var, ...]:
-    """The variables of a score's function: batch, head, query and key."""
+    """Return the variables of a score's function: batch, head, query and key."""
     return tuple(Var(name, size) for name, size in zip("bhqk", sizes, strict=True))
 
 
@@ -236,7 +236,7 @@ def _runs_along_queries(score: Value, variables: tuple[Var, ...]) -> bool:
 
 
 def _score(found: Spelled, variables: tuple[Var, ...], named: dict[str, Buffer]) -> Value:
-    """The score's function in terms of batch, query and key; the raw score is a load from the first product."""
+    """Return the score's function in terms of batch, query and key; the raw score is a load from the first product."""
     batch, _, query, key = variables
     element = (batch * query.extent + query) * key.extent + key
     if found.modified is found.scores:
@@ -247,7 +247,8 @@ def _score(found: Spelled, variables: tuple[Var, ...], named: dict[str, Buffer])
 
 
 def _with_calculated_mask(attention: TemplateBuffer, named: dict[str, Buffer]) -> TemplateBuffer | None:
-    """An attention template that computes its mask; None if the mask is expensive or cannot be vectorized over queries."""
+    """Return an attention template that computes its mask; None if the mask is expensive or cannot be vectorized over
+    queries."""
     operands = dict(attention.operands)
     mask = operands.pop("mask")
     buffer = named[mask.buffer]
@@ -260,7 +261,7 @@ def _with_calculated_mask(attention: TemplateBuffer, named: dict[str, Buffer]) -
     body = substitute(loop.body, dict(zip(loop.variables, unflatten_index(place, loop.ranges), strict=True)))
     body = _with_small_bodies(body, named)
     score = Load(float32, UNWRITTEN, as_expr(0))
-    changed = _masked(score, body)
+    changed = _apply_mask(score, body)
     if loop.dtype not in (bool_, float32) or not _runs_along_queries(changed, variables):
         return None
     return replace(
@@ -270,14 +271,14 @@ def _with_calculated_mask(attention: TemplateBuffer, named: dict[str, Buffer]) -
     )  # fmt: skip
 
 
-def _masked(score: Value, mask: Value) -> Value:
+def _apply_mask(score: Value, mask: Value) -> Value:
     """Apply a mask to a score: a bool selects it, a number is added to it."""
     lowest = Constant(float32, -math.inf)
     if mask.dtype is bool_:
         return Call(float32, "where", (mask, score, lowest))
     # The mask's condition can be tested before the score is known.
     if _is_call(mask, "where") and _is_number(mask.arguments[2], -math.inf):
-        return Call(float32, "where", (mask.arguments[0], _masked(score, mask.arguments[1]), lowest))
+        return Call(float32, "where", (mask.arguments[0], _apply_mask(score, mask.arguments[1]), lowest))
     return score if _is_number(mask, 0.0) else Call(float32, "add", (score, mask))
 
 

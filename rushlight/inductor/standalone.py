@@ -65,7 +65,7 @@ class StandaloneModule:
         self.passing_bytes = passing_bytes
 
     def random_arguments(self) -> list[Tensor]:
-        """Tensors like those the graph was compiled for: normal numbers, or zeros for other dtypes."""
+        """Return tensors like those the graph was compiled for: normal numbers, or zeros for other dtypes."""
         made = []
         for argument in self.arguments:
             tensor = aten.empty_strided.default(argument.size, argument.stride, dtype=from_name(argument.dtype))

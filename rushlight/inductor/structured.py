@@ -29,7 +29,7 @@ class Scalar:
 
 
 def contiguous_strides(size: Sequence[int]) -> tuple[int, ...]:
-    """The strides of a contiguous tensor."""
+    """Return the strides of a contiguous tensor."""
     strides: list[int] = []
     step = 1
     for length in reversed(size):
@@ -64,7 +64,7 @@ class TensorOf:
 
 
 def tensor_of(kind: dtype, size: Sequence[int], strides: Sequence[int]) -> TensorOf:
-    """The type of a tensor with these strides."""
+    """Return the type of a tensor with these strides."""
     size, strides = tuple(size), tuple(strides)
     steps = zip(size, strides, contiguous_strides(size), strict=True)
     is_contiguous = 0 in size or all(length == 1 or step == usual for length, step, usual in steps)
@@ -252,7 +252,7 @@ class Branch(Statement):
         text = [f"if {self.condition}:"]
         for words, body, place in (("", self.then, 1), ("else:", self.otherwise, 2)):
             text += [words] if words else []
-            text += _indented(body)
+            text += _indent_body(body)
             text += [f"  {each[0]} = {each[place]}" for each in self.results]
         return text
 
@@ -273,19 +273,19 @@ class Repeat(Statement):
     def lines(self) -> list[str]:
         """Its text."""
         first = "".join(f", {var} = {initial}" for var, initial, _ in self.carried)
-        text = [f"loop {self.counter} < {self.limit} while {self.condition}{first}:", *_indented(self.body)]
+        text = [f"loop {self.counter} < {self.limit} while {self.condition}{first}:", *_indent_body(self.body)]
         text += [f"  {var} = {following}" for var, _, following in self.carried]
         return [*text, f"  while {self.next_condition}"]
 
 
-def _indented(body: Sequence[Statement]) -> list[str]:
+def _indent_body(body: Sequence[Statement]) -> list[str]:
     return [f"  {line}" for statement in body for line in statement.lines()]
 
 
 @dataclass
 class Region:
-    """A straight-line region in C++: its program, its constant inputs (prepared once; the program's constants come first), and
-    the names of its outputs."""
+    """A straight-line region in C++: its program, its constant inputs, and the names of its outputs. The constant inputs are
+    prepared once; the program's own constants come first among them."""
 
     lowered: Any  # the `LoweredGraph`
     program: Any  # its `codegen.program.Program`, whose text becomes part of the whole program's text
@@ -304,8 +304,8 @@ class External:
 
 @dataclass
 class StructuredProgram:
-    """Inputs, statements, outputs. `written` lists the inputs that the program mutates, each with a variable, a copy of it,
-    whose final value is written back when the program ends."""
+    """Inputs, statements, outputs. `written` lists the inputs that the program mutates, each with a variable that holds a copy
+    of it. The variable's final value is written back when the program ends."""
 
     inputs: list[Var]
     outputs: list[Operand]
@@ -319,4 +319,4 @@ class StructuredProgram:
         copies = [f"  {copy} = copy of {var}" for var, copy in self.written]
         back = [f"  {var}[...] = {copy}" for var, copy in self.written]
         end = f"  return {', '.join(map(str, self.outputs))}"
-        return "\n".join([head, *copies, *_indented(self.body), *back, end]) + "\n"
+        return "\n".join([head, *copies, *_indent_body(self.body), *back, end]) + "\n"

@@ -13,7 +13,7 @@ import rushlight._C as _C
 from rushlight.core.tensor import Tensor
 from rushlight.inductor.build import build
 from rushlight.inductor.codegen.structured import StructuredWriter
-from rushlight.inductor.external_calls import ExternalCalls, room
+from rushlight.inductor.external_calls import ExternalCalls, allocate_tensor
 from rushlight.inductor.observed import enlist
 from rushlight.inductor.structured import (
     BOOL,
@@ -36,7 +36,7 @@ _libc = ctypes.CDLL(None)
 _libc.free.argtypes = [ctypes.c_void_p]
 _CODES = {INT: "q", FLOAT: "d", BOOL: "b"}  # type codes of module array
 _LENGTH, _SAME_BITS = struct.Struct("<q"), struct.Struct("<d")
-_MAX_KEPT_ARENA = 1 << 20  # each thread keeps an arena up to this many bytes between calls
+_MAX_KEPT_ARENA = 1 << 20  # bytes; each thread keeps an arena of at most this size between calls
 
 
 class Stopped(Exception):
@@ -117,11 +117,11 @@ class StructuredCall:
                 values[place] = value._impl.data_ptr if type(kind) is TensorOf else _list_into_cell(value, kind, kept)
         try:
             self._pack(cells, 0, *values)
-        except struct.error:  # an int does not fit 64 bits
+        except struct.error:  # raised by `pack` if an int does not fit 64 bits
             raise Stopped from None
         rooms = []
         for place, kind in self._rooms:
-            made = room(kind, contiguous_strides(kind.size))
+            made = allocate_tensor(kind, contiguous_strides(kind.size))
             rooms.append(made)
             cells[place] = made._impl.data_ptr
         if self._calls is not None:
@@ -141,12 +141,12 @@ class StructuredCall:
 
 
 def _code(kind: Kind) -> str:
-    """The struct code of a cell."""
+    """Return the struct code of a cell."""
     return "d" if kind is FLOAT else "q"
 
 
 def _list_into_cell(values: Sequence, kind: ListOf, kept: list) -> int:
-    """The address of a list's length and elements. Their memory is added to `kept`, to keep it alive."""
+    """Return the address of a list's length and elements. Their memory is added to `kept`, to keep it alive."""
     element = kind.element
     if isinstance(element, Scalar):
         return _numbers_into_cell(values, element, kept)
@@ -202,7 +202,7 @@ def _tensors_from(address: int, count: int, kind: TensorOf) -> list[Tensor]:
     strides, nbytes = contiguous_strides(kind.size), kind.nbytes
     made = []
     for place in range(address, address + count * nbytes, nbytes) if nbytes else [address] * count:
-        tensor = room(kind, strides)
+        tensor = allocate_tensor(kind, strides)
         ctypes.memmove(tensor._impl.data_ptr, place, nbytes)
         made.append(tensor)
     return made

@@ -1,4 +1,5 @@
-"""Support: which nodes inductor compiles, those with a lowering that covers their arguments. The rest run as eager kernels."""
+"""Support: decides which nodes inductor compiles. A node is compiled if its operator has a lowering that covers its arguments;
+other nodes run as eager kernels."""
 
 from __future__ import annotations
 
@@ -11,19 +12,19 @@ from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.fx.node import Node
 from rushlight.inductor.lowering import LOWERINGS
-from rushlight.inductor.lowering.adaptive_pooling import WRITTEN_OUT
+from rushlight.inductor.lowering.adaptive_pooling import MAX_UNROLLED
 from rushlight.inductor.lowering.complex_numbers import COMPLEX, takes_complex_numbers, tensors_of
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.meta.adaptive_pooling import longest_window
 from rushlight.ops.registry import aten
 
-MAX_CONCATENATED = 64  # concatenations of more tensors run in eager: they are chains of nested conditions
-MAX_SORTED = 1024  # a median of more values runs in eager, which selects instead of sorting
+MAX_CONCATENATED_TENSORS = 64  # concatenations of more tensors run in eager: they are chains of nested conditions
+MAX_SORTED_VALUES = 1024  # a median of more values runs in eager, which selects instead of sorting
 MAX_DEPTH_TAPS = 8  # deeper 3-D kernels are not rewritten as 2-D convolutions
 
 
 def _argument(node: Node, name: str) -> object:
-    """The value of a node's argument, by its schema name."""
+    """Return the value of a node's argument, by its schema name."""
     op: OpOverload = node.target
     position = op._schema.positions[name]
     if position < len(node.args):
@@ -59,7 +60,7 @@ def _attention_backward(node: Node) -> bool:
 
 
 def _recurrent(node: Node) -> bool:
-    """Whether a recurrent layer, or its backward, has a nonempty input and a known hidden size."""
+    """Return whether a recurrent layer, or its backward, has a nonempty input and a known hidden size."""
     name = "weight1" if node.target is aten("mkldnn_rnn_layer") else "weight2"
     source, weight = _value(node, "input"), _value(node, name)
     return source.dtype is float32 and isinstance(weight.size(1), int) and 0 not in (source.numel(), weight.numel())
@@ -74,8 +75,8 @@ def _only_first_used(node: Node) -> bool:
 
 
 def _convolution(node: Node) -> bool:
-    """Whether a convolution is 2-D, or can be rewritten as at most MAX_DEPTH_TAPS 2-D ones, for which sizes must be known.
-    Empty tensors are not supported."""
+    """Return whether a convolution is 2-D, or can be rewritten as at most MAX_DEPTH_TAPS 2-D ones, for which sizes must be
+    known. Empty tensors are not supported."""
     source, weight = _value(node, "input"), _value(node, "weight")
     if not _small_float_result(node) or 0 in (_first(node).numel(), source.numel(), weight.numel()):
         return False
@@ -86,7 +87,7 @@ def _convolution(node: Node) -> bool:
 
 
 def _convolution_backward(node: Node) -> bool:
-    """The same conditions as `_convolution`, for the gradients."""
+    """Check the conditions of `_convolution` for a convolution's gradients."""
     grad, source, weight = (_value(node, name) for name in ("grad_output", "input", "weight"))
     if grad.dtype not in (float32, bfloat16, float16) or 0 in (grad.numel(), source.numel(), weight.numel()):
         return False
@@ -101,18 +102,18 @@ def _float_result(node: Node) -> bool:
 
 
 def _adaptive_pool(node: Node) -> bool:
-    """Whether the windows of an adaptive pool, or of its gradient, have known nonzero sizes."""
+    """Return whether the windows of an adaptive pool, or of its gradient, have known nonzero sizes."""
     tensors = [argument.meta["val"] for argument in node.args if isinstance(argument, Node)]
     sizes = [*_first(node).shape[-2:], *(size for tensor in tensors for size in tensor.shape[-2:])]
     return _first(node).dtype.is_floating_point and all(isinstance(size, int) and size > 0 for size in sizes)
 
 
 def _adaptive_max_pool(node: Node) -> bool:
-    """Also require windows small enough to unroll, if indices are used."""
+    """Check the conditions of `_adaptive_pool`. If indices are used, also require windows small enough to unroll."""
     if not _adaptive_pool(node):
         return False
     inputs, outputs = node.args[0].meta["val"].shape[-2:], _first(node).shape[-2:]
-    return _only_first_used(node) or max(map(longest_window, inputs, outputs)) <= WRITTEN_OUT
+    return _only_first_used(node) or max(map(longest_window, inputs, outputs)) <= MAX_UNROLLED
 
 
 def _embedding_backward(node: Node) -> bool:
@@ -132,7 +133,7 @@ def _scatter_reduce(node: Node) -> bool:
 
 
 def _index_put(node: Node) -> bool:
-    """Whether all indices are integers, or the only index is a mask and the value a number."""
+    """Return whether all indices are integers, or the only index is a mask and the value a number."""
     if _first(node).numel() == 0 or _value(node, "values").dtype is not _first(node).dtype:
         return False
     indices = [index.meta["val"] for index in _argument(node, "indices") if index is not None]
@@ -141,7 +142,7 @@ def _index_put(node: Node) -> bool:
     return bool(indices) and all(index.dtype in (int64, int32) for index in indices)
 
 
-def _searchsorted(node: Node) -> bool:
+def _supports_searchsorted(node: Node) -> bool:
     return _value(node, "sorted_sequence").dtype is _value(node, "self").dtype
 
 
@@ -161,7 +162,7 @@ def _as_strided(node: Node) -> bool:
 
 
 def _as_strided_scatter(node: Node) -> bool:
-    """Whether a view is of a row-major tensor, has known sizes, and provably shows no element twice."""
+    """Return whether a view is of a row-major tensor, has known sizes, and provably shows no element twice."""
     source, size, stride = _first_argument(node), _argument(node, "size"), _argument(node, "stride")
     if not all(isinstance(number, int) for number in (*size, *stride, *source.shape)) or 0 in size:
         return False
@@ -174,14 +175,14 @@ def _as_strided_scatter(node: Node) -> bool:
 
 
 def _is_written_natively(node: Node) -> bool:
-    """Whether all users are native: an eager user allocates its result itself."""
+    """Return whether all users are native: an eager user allocates its result itself."""
     return all(user.op == "call_function" and is_supported(user) for user in node.users)
 
 
 def _few_values(node: Node) -> bool:
-    """Whether sorting all values is faster than eager's selection of the middle one."""
+    """Return whether sorting all values is faster than eager's selection of the middle one."""
     count = _first_argument(node).numel()
-    return isinstance(count, int) and 0 < count <= MAX_SORTED
+    return isinstance(count, int) and 0 < count <= MAX_SORTED_VALUES
 
 
 def _non_empty_reduction(node: Node) -> bool:
@@ -189,23 +190,23 @@ def _non_empty_reduction(node: Node) -> bool:
 
 
 def _non_empty_source(node: Node) -> bool:
-    """Whether the source is nonempty or nothing is read from it."""
+    """Return whether the source is nonempty or nothing is read from it."""
     return 0 in _first(node).shape or _first_argument(node).numel() > 0
 
 
 def _integer_indices(node: Node) -> bool:
-    """Whether all indices are integers; masks make data-dependent sizes."""
+    """Return whether all indices are integers; masks make data-dependent sizes."""
     kinds = {index.meta["val"].dtype for index in node.args[1] if index is not None}
     return _non_empty_source(node) and bool(kinds) and kinds <= {int64, int32}
 
 
 def _few_tensors(node: Node) -> bool:
-    """Whether a concatenation has few enough tensors to select among by nested conditions."""
-    return len(node.args[0]) <= MAX_CONCATENATED
+    """Return whether a concatenation has few enough tensors to select among by nested conditions."""
+    return len(node.args[0]) <= MAX_CONCATENATED_TENSORS
 
 
 def _divides(node: Node) -> bool:
-    """Whether an integer quotient is not by the number 0, for which eager raises; tensors are checked in the loop."""
+    """Return whether an integer quotient is not by the number 0, for which eager raises; tensors are checked in the loop."""
     divisor = node.args[1].meta["val"] if isinstance(node.args[1], Node) else node.args[1]
     return _first(node).dtype.is_floating_point or isinstance(divisor, Tensor) or divisor != 0
 
@@ -219,7 +220,7 @@ def _product(node: Node) -> bool:
 
 
 def _matrices(node: Node) -> bool:
-    """Whether all input matrices are nonempty."""
+    """Return whether all input matrices are nonempty."""
     return all(argument.meta["val"].numel() > 0 for argument in node.all_input_nodes)
 
 
@@ -253,7 +254,7 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
     aten("scatter_add"): _scatter,
     aten("scatter_reduce.two"): _scatter_reduce,
     aten("index_put"): _index_put,
-    aten("searchsorted.Tensor"): _searchsorted,
+    aten("searchsorted.Tensor"): _supports_searchsorted,
     aten("empty_strided"): _has_no_gaps,
     aten("_cdist_forward"): _wide_float_result,
     aten("_cdist_backward"): _wide_float_result,
@@ -280,14 +281,14 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
 }
 
 
-# Operators with several valid results (vectors may have either sign), which compiled code must match with eager.
+# Operators with several valid results (singular vectors may have either sign); compiled code must give the same ones as eager.
 _AS_IN_EAGER = tuple(map(aten, ("_linalg_eigh", "_linalg_svd", "linalg_pinv.atol_rtol_tensor")))
 MAX_MATRIX_SIZE = 64  # for larger matrices LAPACK and BLAS, which work in blocks, are faster than loops over rows
 
 
 def is_better_in_eager(node: Node) -> bool:
-    """Whether an eager kernel is better: it is faster, or native code would give another result (other vectors, or a copy
-    instead of a view). Programs without eager use native code anyway."""
+    """Return whether an eager kernel is better: it is faster, or native code would give another result (other vectors, or a
+    copy instead of a view). Programs without eager use native code anyway."""
     if node.target in _AS_IN_EAGER:
         return True
     if node.target is aten("_conj"):
@@ -304,7 +305,7 @@ NOT_FOR_BOOLEANS = ("neg", "sub", "div", "remainder", "fmod", "pow")
 
 
 def is_supported(node: Node) -> bool:
-    """Whether inductor can compile a call_function node."""
+    """Return whether inductor can compile a call_function node."""
     if is_size_arithmetic(node):
         return True
     if node.target is operator.getitem:
@@ -320,14 +321,14 @@ def is_supported(node: Node) -> bool:
 
 
 def _complex(node: Node) -> bool:
-    """Whether there is a rule for complex tensors, and the tensors are nonempty with components of float or double."""
+    """Return whether there is a rule for complex tensors, and the tensors are nonempty with components of float or double."""
     tensors = tensors_of(node)
     is_plain = all(tensor.dtype in _REAL or tensor.dtype in (complex64, complex128) for tensor in tensors)
     return node.target in COMPLEX and is_plain and all(tensor.numel() > 0 for tensor in tensors)
 
 
 def is_size_arithmetic(node: Node) -> bool:
-    """Whether a node's result is a size, which symbols give without running it."""
+    """Return whether a node's result is a size, which symbols give without running it."""
     return isinstance(node.meta.get("val"), SymInt | int)
 
 
@@ -335,5 +336,5 @@ _REAL = frozenset(kind for kind in ALL if not kind.is_complex)
 
 
 def _plain_types(node: Node) -> bool:
-    """Whether generated code supports all tensors' dtypes."""
+    """Return whether generated code supports all tensors' dtypes."""
     return all(tensor.dtype in _REAL for tensor in tensors_of(node))

@@ -26,7 +26,7 @@ from rushlight.inductor.sizes import Size
 
 @dataclass(frozen=True, slots=True)
 class _Sized:
-    """Derived numbers for one choice of sizes."""
+    """The numbers derived from one choice of sizes."""
 
     sizes: tuple[int, ...]
     arena_bytes: int
@@ -52,7 +52,7 @@ class SymbolicGraph(CompiledGraph):
         self._symbols = list(symbols.definitions)
 
     def sizes(self) -> OpenSizes | None:
-        """The sizes for native calls; None if they have no native form."""
+        """Return the sizes for native calls; None if they have no native form."""
         lowered, program = self.details()
         try:
             return OpenSizes(lowered.symbols, program, self.plan, self.library)
@@ -94,7 +94,7 @@ class SymbolicGraph(CompiledGraph):
 def _make_sizing(
     symbols: SizeSymbols, program: Program, outputs: Sequence[OutputView], output_bytes: dict[str, Size]
 ) -> Callable[..., tuple]:
-    """A function of the symbols: bytes of outputs, their views, and the counts that must not become too large."""
+    """Return a function of the symbols: bytes of outputs, their views, and the counts that must not become too large."""
     views = [
         (view.size, view.stride, view.offset, view.value if isinstance(view.value, Size) else None) for view in outputs
     ]

@@ -29,7 +29,7 @@ class StorageBox:
         self.origins: tuple[str, ...] = ()
 
     def value(self, index: Index) -> Value:
-        """The element at `index` of the loop's ranges, or of the buffer."""
+        """Return the element at `index` of the loop's ranges, or of the buffer."""
         if self.buffer is not None:
             layout = self.buffer.layout
             return Load(layout.dtype, self.buffer.name, flatten_index(index, layout.stride))
@@ -55,19 +55,19 @@ class TensorBox:
         self.reindex = reindex
 
     def value(self, index: Index) -> Value:
-        """The element at `index`. An empty tensor gives a zero that is never computed."""
+        """Return the element at `index`. An empty tensor gives a zero that is never computed."""
         if 0 in self.size:
             return Constant(self.dtype, 0)
         return self.storage.value(index if self.reindex is None else self.reindex(index))
 
     def view(self, size: Sequence[int | SymInt], reindex: Callable[[Index], Index]) -> TensorBox:
-        """A view: its index maps to this box's index by `reindex`."""
+        """Return a view: its index maps to this box's index by `reindex`."""
         inner = self.reindex
         composed = reindex if inner is None else lambda index: inner(reindex(index))
         return TensorBox(self.storage, size, self.dtype, composed)
 
     def reshape(self, size: Sequence[int | SymInt]) -> TensorBox:
-        """The same elements in row-major order, with other sizes."""
+        """Return the same elements in row-major order, with other sizes."""
         have, want = as_sizes(self.size), as_sizes(size)
         return self if have == want else self.view(size, reindex_view(have, want))
 
@@ -91,5 +91,5 @@ class TensorBox:
 
 
 def loop_variables(ranges: Sequence[Size], prefix: str = "i") -> tuple[Var, ...]:
-    """One variable per range: i0, i1, ... with those extents."""
+    """Return one variable per range: i0, i1, ... with those extents."""
     return tuple(Var(f"{prefix}{position}", extent) for position, extent in enumerate(ranges))

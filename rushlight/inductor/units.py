@@ -38,7 +38,7 @@ class _Block:
 
 
 def split(source: str, most: int, path: str) -> list[str]:
-    """At most `most` translation units. Compiler messages name lines of `path`, which holds `source`."""
+    """Return at most `most` translation units. Compiler messages name lines of `path`, which holds `source`."""
     blocks = _blocks(source)
     kernels = [block for block in blocks if block.declaration]
     if most < 2 or len(kernels) < 2 or not _is_regular(blocks):
@@ -47,7 +47,7 @@ def split(source: str, most: int, path: str) -> list[str]:
     parts = _balance(kernels, others[1:], most)
     if len(parts) == 1:
         return [source]
-    return [_first(others, kernels, parts[0], path), *(_unit([others[0], *part], path) for part in parts[1:])]
+    return [_first_unit(others, kernels, parts[0], path), *(_unit([others[0], *part], path) for part in parts[1:])]
 
 
 def _blocks(source: str) -> list[_Block]:
@@ -60,15 +60,15 @@ def _blocks(source: str) -> list[_Block]:
 
 
 def _is_regular(blocks: list[_Block]) -> bool:
-    """Whether the text consists of includes, then kernels, then functions with C linkage."""
+    """Return whether the text consists of includes, then kernels, then functions with C linkage."""
     rest = [block for block in blocks[1:] if not block.declaration]
     whole = all(block.text.rstrip().endswith("}") and _KERNEL.findall(block.text)[1:] == [] for block in blocks[1:])
     return blocks[0].text.startswith("#include") and whole and all(block.text.startswith('extern "C"') for block in rest)
 
 
 def _balance(kernels: list[_Block], functions: list[_Block], most: int) -> list[list[_Block]]:
-    """Distribute kernels over the units that pay off: each, the costliest first, goes to the cheapest unit. `functions` already
-    belong to the first unit."""
+    """Distribute kernels over as many units as pay off: each kernel, the costliest first, goes to the cheapest unit.
+    `functions` already belong to the first unit."""
     own = sum(block.cost for block in functions)
     whole = own + sum(kernel.cost for kernel in kernels)
     parts: list[list[_Block]] = [[] for _ in range(min(most, 1 + int(whole / (2 * _PER_UNIT))))]
@@ -80,8 +80,8 @@ def _balance(kernels: list[_Block], functions: list[_Block], most: int) -> list[
     return [parts[0], *filter(None, parts[1:])]
 
 
-def _first(others: list[_Block], kernels: list[_Block], own: list[_Block], path: str) -> str:
-    """The unit with the entry: it declares the kernels of other units and defines its own."""
+def _first_unit(others: list[_Block], kernels: list[_Block], own: list[_Block], path: str) -> str:
+    """Return the unit with the entry: it declares the kernels of other units and defines its own."""
     declared = "\n".join(f"{_HIDDEN}{kernel.declaration};" for kernel in kernels if kernel not in own)
     return _unit([others[0], _Block(declared, 1), *own, *others[1:]], path)
 

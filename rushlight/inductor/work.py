@@ -15,7 +15,8 @@ from rushlight.inductor.sizes import evaluate
 
 
 def bytes_of(group: Group, buffers: Mapping[str, Buffer], sizes: Mapping[Var, int]) -> int:
-    """The bytes that a kernel reads and writes, each once. Of a partly read buffer, at most the number of loads counts."""
+    """Return the bytes that a kernel reads and writes, each once. A buffer that is read in part counts for at most the number
+    of its loads."""
     points = evaluate(group.numel, sizes)
     total = 0
     for name in group.reads():
@@ -28,7 +29,7 @@ def bytes_of(group: Group, buffers: Mapping[str, Buffer], sizes: Mapping[Var, in
 
 
 def _loads(group: Group, name: str) -> int:
-    """The loads of a buffer per element in a group's loops; 0 if a template reads it."""
+    """Return the number of loads of a buffer per element in a group's loops; 0 if a template reads it."""
     if group.template is not None and name in group.template.reads():
         return 0
     bodies = [member.data.body for member in group.members if isinstance(member, ComputedBuffer)]
@@ -36,7 +37,7 @@ def _loads(group: Group, name: str) -> int:
 
 
 def flops_of(group: Group, kernel: Kernel, sizes: Mapping[Var, int]) -> int:
-    """The operations of a kernel: those of its product, and one for each scalar function."""
+    """Return the operations of a kernel: those of its product, and one for each scalar function."""
     total = evaluate(kernel.work, sizes) if group.template is not None else 0
     for member in group.members:
         if isinstance(member, ComputedBuffer):

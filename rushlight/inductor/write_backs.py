@@ -1,8 +1,8 @@
 """Write-backs to mutated inputs: native code stores new values into the inputs, in place if nothing reads the old ones later.
 
 In: graphs with `copy_` to inputs just before the output, as functionalization leaves them. Out: which of these nodes native
-code covers; and, after scheduling, which values are computed in the input's memory. Other values are copied when all are
-computed. So are all values of a program that may fail, except parts that nothing reads before they are stored.
+code covers; and, after scheduling, which values are computed in the input's memory. All other values are copied to the inputs
+at the end. If a program may fail, it copies all values at the end, except partial writes to elements that nothing reads before.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class WriteBack:
 
 
 def is_write_back(node: Node) -> bool:
-    """Whether a node replaces the whole content of a dense input by a value of the same dtype and size."""
+    """Return whether a node replaces the whole content of a dense input by a value of the same dtype and size."""
     if node.target is not _COPY or node.users or len(node.args) < 2:
         return False
     target, source = node.args[:2]
@@ -52,13 +52,13 @@ def _is_dense(value: Tensor) -> bool:
 
 
 def written_in_place(groups: list[Group], writes: Iterable[WriteBack], outputs: set[str]) -> dict[str, str]:
-    """The buffers that may be computed in the memory of the inputs that they replace."""
+    """Return the buffers that may be computed in the memory of the inputs that they replace."""
 
     def is_safe(group: Group, write: WriteBack) -> bool:
         later = groups[groups.index(group) + 1 :]
         return not any(write.target in other.reads() for other in later) and _reads_before_writing(group, write)
 
-    return _placed(groups, writes, outputs, is_safe)
+    return _place_in_targets(groups, writes, outputs, is_safe)
 
 
 def changed_in_place(groups: list[Group], writes: Iterable[WriteBack], outputs: set[str]) -> dict[str, str]:
@@ -70,15 +70,15 @@ def changed_in_place(groups: list[Group], writes: Iterable[WriteBack], outputs: 
 
     def is_safe(group: Group, write: WriteBack) -> bool:
         readers = [other for other in groups if write.target in other.reads()]
-        return readers == [group] and _only_adds(group.members[0], write.target)
+        return readers == [group] and _only_stores_into(group.members[0], write.target)
 
-    return _placed(groups, writes, outputs, is_safe)
+    return _place_in_targets(groups, writes, outputs, is_safe)
 
 
-def _placed(
+def _place_in_targets(
     groups: list[Group], writes: Iterable[WriteBack], outputs: set[str], is_safe: Callable[[Group, WriteBack], bool]
 ) -> dict[str, str]:
-    """The buffers, each with one target, that may use their target's memory."""
+    """Return buffer -> the input that it replaces, for buffers that may be computed in that input's memory."""
     homes = {member.name: group for group in groups for member in group.members}
     found: dict[str, str] = {}
     for write in writes:
@@ -90,8 +90,8 @@ def _placed(
     return found
 
 
-def _only_adds(member: Buffer, target: str) -> bool:
-    """Whether a scatter stores into the content of `target` and reads nothing else of it."""
+def _only_stores_into(member: Buffer, target: str) -> bool:
+    """Return whether a scatter stores into the content of `target` and reads nothing else of it."""
     loop = member.data if isinstance(member, ComputedBuffer) else None
     if not isinstance(loop, Scatter) or loop.mode != "store":
         return False
@@ -105,7 +105,7 @@ def _only_adds(member: Buffer, target: str) -> bool:
 
 
 def _reads_before_writing(group: Group, write: WriteBack) -> bool:
-    """Whether a group reads each old element only where it writes the new one, and before writing it."""
+    """Return whether a group reads each old element only where it writes the new one, and before writing it."""
     readers = [member for member in group.members if write.target in member.reads()]
     if not readers:
         return True

@@ -15,8 +15,8 @@ from rushlight.core.thread_state import state
 def noting_writes(
     run: Callable[..., tuple], reference: Callable[..., tuple], places: Sequence[int]
 ) -> Callable[..., tuple]:
-    """Wrap `run` to bump the versions of the inputs at `places`. If one of them is read-only, `reference` runs and raises the
-    error."""
+    """Wrap `run` to increase the versions of the inputs at `places`. If one of them is read-only, run `reference` instead,
+    which raises the error."""
 
     def counted(*inputs: object) -> tuple:
         if not all(_is_writable(inputs[place]._impl) for place in places):

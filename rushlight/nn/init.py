@@ -98,7 +98,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def _fans(tensor: Tensor) -> tuple[int, int]:
-    """The number of inputs per output (fan in), and of outputs per input (fan out)."""
+    """Return the number of inputs per output (fan in), and of outputs per input (fan out)."""
     if tensor.dim() < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     field = math.prod(tensor.shape[2:])
@@ -109,7 +109,7 @@ _calculate_fan_in_and_fan_out = _fans
 
 
 def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
-    """The fan that a mode names, "fan_in" or "fan_out"; ValueError for others."""
+    """Return the fan that a mode names, "fan_in" or "fan_out"; ValueError for others."""
     mode = mode.lower()
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
@@ -195,7 +195,7 @@ def trunc_normal_(
 
 
 def _normal_share(mean: float, std: float, a: float, b: float) -> float:
-    """The probability mass of the normal distribution in [a, b]."""
+    """Return the probability mass of the normal distribution in [a, b]."""
     low, high = ((1.0 + math.erf((bound - mean) / std / math.sqrt(2.0))) / 2.0 for bound in (a, b))
     return high - low
 
@@ -244,7 +244,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
     return tensor.mul_(from_numpy(kept).to(tensor.dtype))
 
 
-def _deprecated(current: Callable) -> Callable:
+def _make_deprecated_alias(current: Callable) -> Callable:
     name = current.__name__
 
     @functools.wraps(current)
@@ -259,17 +259,17 @@ def _deprecated(current: Callable) -> Callable:
     return former
 
 
-uniform = _deprecated(uniform_)
-normal = _deprecated(normal_)
-constant = _deprecated(constant_)
-eye = _deprecated(eye_)
-dirac = _deprecated(dirac_)
-xavier_uniform = _deprecated(xavier_uniform_)
-xavier_normal = _deprecated(xavier_normal_)
-kaiming_uniform = _deprecated(kaiming_uniform_)
-kaiming_normal = _deprecated(kaiming_normal_)
-orthogonal = _deprecated(orthogonal_)
-sparse = _deprecated(sparse_)
+uniform = _make_deprecated_alias(uniform_)
+normal = _make_deprecated_alias(normal_)
+constant = _make_deprecated_alias(constant_)
+eye = _make_deprecated_alias(eye_)
+dirac = _make_deprecated_alias(dirac_)
+xavier_uniform = _make_deprecated_alias(xavier_uniform_)
+xavier_normal = _make_deprecated_alias(xavier_normal_)
+kaiming_uniform = _make_deprecated_alias(kaiming_uniform_)
+kaiming_normal = _make_deprecated_alias(kaiming_normal_)
+orthogonal = _make_deprecated_alias(orthogonal_)
+sparse = _make_deprecated_alias(sparse_)
 
 
 _no_grad_uniform_, _no_grad_normal_, _no_grad_trunc_normal_ = uniform_, normal_, trunc_normal_

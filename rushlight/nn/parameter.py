@@ -42,7 +42,7 @@ class Parameter(Tensor, metaclass=_ParameterType):
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if cls is Parameter and isinstance(data, Tensor) and sees_operators(data):
-            return _marked(data, requires_grad)
+            return _mark_as_parameter(data, requires_grad)
         made = _over_memory_of(cls, data)
         element_type = made._impl.dtype
         if requires_grad and not (element_type.is_floating_point or element_type.is_complex):
@@ -88,8 +88,8 @@ class Buffer(Tensor):
         return _rebuild_buffer, (self.data, self.persistent)
 
 
-def _marked(data: Tensor, requires_grad: bool) -> Any:
-    """A parameter of the class of `data`, which has `__torch_dispatch__` and may have no memory."""
+def _mark_as_parameter(data: Tensor, requires_grad: bool) -> Any:
+    """Return a parameter of the class of `data`, which has `__torch_dispatch__` and may have no memory."""
     made = data.detach().requires_grad_(requires_grad)
     if type(made) is not type(data):
         raise RuntimeError(

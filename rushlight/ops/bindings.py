@@ -79,7 +79,7 @@ _ALIASES = {"_segment_reduce": "segment_reduce"}
 
 
 def functions() -> dict[str, Callable]:
-    """All public operator functions by name, except those in subpackages."""
+    """Return all public operator functions by name, except those in subpackages."""
     found = {}
     for name in dir(aten):
         packet = getattr(aten, name)
@@ -91,7 +91,7 @@ def functions() -> dict[str, Callable]:
 
 
 def is_function(name: str) -> bool:
-    """Whether operator `name` is a public function. `ops.aten` has all operators, Tensor those on a tensor."""
+    """Return whether operator `name` is a public function. `ops.aten` has all operators, Tensor those on a tensor."""
     if name in functional.PUBLIC or name in _IN_PLACE_FUNCTIONS or name in _BACKWARD_FUNCTIONS:
         return True
     inner = name.endswith("_backward") or name.startswith("upsample_") or name in _NO_FUNCTION
@@ -99,7 +99,8 @@ def is_function(name: str) -> bool:
 
 
 def functions_of(package: str) -> dict[str, Callable]:
-    """The public functions of a subpackage by name: "linalg" gives those of the operators `linalg_*`, without the prefix."""
+    """Return the public functions of a subpackage by name: "linalg" gives those of the operators `linalg_*`, without the
+    prefix."""
     found = {}
     for name in dir(aten):
         packet = getattr(aten, name)
@@ -133,7 +134,7 @@ def _is_method(packet: OpOverloadPacket) -> bool:
 
 
 def make_function(packet: OpOverloadPacket) -> Callable:
-    """The public function of an operator name."""
+    """Return the public function of an operator name."""
     position = _VARIADIC.get(packet.__name__)
     named = has_named_results(packet)
     special = position is not None or named
@@ -173,7 +174,7 @@ def make_function(packet: OpOverloadPacket) -> Callable:
 
 
 def _first_operand(number: complex, other: object = None, *_: object) -> Tensor:
-    """A number as the first operand, as a tensor that takes part in type promotion like a number."""
+    """Return a number as the first operand, as a tensor that takes part in type promotion like a number."""
     if isinstance(other, Tensor):
         return as_wrapped_operand(number, other)
     return aten.full.default((), number)

@@ -32,12 +32,12 @@ def _write(part: Tensor, value: Tensor | complex) -> None:
 
 
 def polygamma(self: Tensor, n: int) -> Tensor:
-    """The n-th derivative of digamma; RuntimeError for negative n."""
+    """Return the n-th derivative of digamma; RuntimeError for negative n."""
     return aten.polygamma.default(n, self)
 
 
 def polygamma_(self: Tensor, n: int) -> Tensor:
-    """`polygamma`, written to this tensor."""
+    """Return `polygamma`, written to this tensor."""
     return aten.polygamma_.default(self, n)
 
 

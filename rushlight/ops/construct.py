@@ -71,7 +71,7 @@ def _array_of(data: object) -> np.ndarray:
 
 
 def _items(data: Any) -> list:
-    """The items of an object with sequence methods; ValueError where they can't be read."""
+    """Return the items of an object with sequence methods; ValueError where they can't be read."""
     try:
         return [data[index] for index in range(len(data))]
     except (TypeError, IndexError, KeyError):
@@ -79,7 +79,7 @@ def _items(data: Any) -> list:
 
 
 def _plain(data: object) -> object:
-    """`data` with tensors inside nested sequences converted to arrays."""
+    """Return `data` with tensors inside nested sequences converted to arrays."""
     if isinstance(data, Tensor):
         return data.numpy(force=True)
     return [_plain(item) for item in data] if isinstance(data, list | tuple) else data
@@ -106,7 +106,7 @@ def _check_lengths(data: Sequence) -> None:
         raise ValueError(f"expected numbers or sequences at dim {dim}, got both")
 
 
-def _inferred(array: np.ndarray, data: object) -> dtype:
+def _infer_dtype(array: np.ndarray, data: object) -> dtype:
     if isinstance(data, Tensor):
         return data.dtype
     if isinstance(data, np.ndarray | np.generic):
@@ -122,7 +122,7 @@ def _inferred(array: np.ndarray, data: object) -> dtype:
 
 
 def _kinds_of_elements(data: object) -> list[dtype]:
-    """The dtypes of the tensors, arrays and NumPy numbers in nested sequences, if there are any."""
+    """Return the dtypes of the tensors, arrays and NumPy numbers in nested sequences, if there are any."""
     while isinstance(data, list | tuple) and data and isinstance(data[0], list | tuple):
         data = [item for part in data for item in part]
     if not isinstance(data, list | tuple) or not any(isinstance(v, Tensor | np.ndarray | np.generic) for v in data):
@@ -139,14 +139,14 @@ def _kind_of(value: object) -> dtype:
 
 
 def requiring_gradient(made: Tensor) -> Tensor:
-    """A new tensor that requires grad; RuntimeError for a dtype that cannot."""
+    """Return a new tensor that requires grad; RuntimeError for a dtype that cannot."""
     if not (made.dtype.is_floating_point or made.dtype.is_complex):
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     return made.requires_grad_()
 
 
 def _non_defaults(**arguments: object) -> dict[str, object]:
-    """The arguments that differ from their defaults."""
+    """Return the arguments that differ from their defaults."""
     return {name: value for name, value in arguments.items() if value is not None and value is not False}
 
 
@@ -158,7 +158,7 @@ def tensor(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """A new tensor that copies `data`: a number, nested sequences, an array or a tensor.
+    """Return a new tensor that copies `data`: a number, nested sequences, an array or a tensor.
 
     The dtype is that of the data (floats take the default dtype) unless given. ValueError for ragged sequences, TypeError
     for anything that is not a number.
@@ -180,7 +180,7 @@ def tensor(
         array = _within_64_bits(array, PYTHON_TYPES.get(dtype, dtype))
     if array.dtype.kind in "OUS":
         raise TypeError(f"new(): invalid data type '{array.dtype}'; expected numbers")
-    kind = PYTHON_TYPES.get(dtype, dtype) if dtype is not None else _inferred(array, data)
+    kind = PYTHON_TYPES.get(dtype, dtype) if dtype is not None else _infer_dtype(array, data)
     if kind.category == QUANTIZED:
         raise RuntimeError(f"a tensor of dtype {kind} is made of a float32 tensor, by quantize_per_tensor or _per_channel")
     if kind.is_integral and not isinstance(data, Tensor | np.ndarray | np.generic):
@@ -205,7 +205,7 @@ def _within_64_bits(array: np.ndarray, kind: dtype | None) -> np.ndarray:
 
 
 def _copy_recorded(data: Tensor, kind: dtype | None, device: device | str | None, requires_grad: bool) -> Tensor:
-    """A copy of a tensor through operators, so that traces record it."""
+    """Return a copy of a tensor through operators, so that traces record it."""
     kind = PYTHON_TYPES.get(kind, kind) if kind is not None else data.dtype
     copied = aten.to.dtype_layout(aten.detach(data), dtype=kind, device=device or data.device, copy=True)
     made = aten.detach(copied)
@@ -226,7 +226,7 @@ def _check_range(array: np.ndarray, kind: dtype) -> None:
 
 
 def as_tensor(data: object, dtype: dtype | None = None, device: device | str | None = None) -> Tensor:
-    """`data` as a tensor, sharing memory with arrays and tensors where no conversion is needed."""
+    """Return `data` as a tensor, sharing memory with arrays and tensors where no conversion is needed."""
     if function_modes.entered and asks_modes():
         return ask(as_tensor, (data,), _non_defaults(dtype=dtype, device=device))
     device = state.default_device if device is None else device
@@ -245,7 +245,8 @@ def asarray(
     copy: bool | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """`obj` as a tensor: one that shares memory with tensors, arrays, buffers and storages, where that needs no conversion.
+    """Return `obj` as a tensor: one that shares memory with tensors, arrays, buffers and storages, where that needs no
+    conversion.
 
     `copy=True` forces new memory, `copy=False` forces sharing: ValueError where it cannot be shared.
     """
@@ -270,7 +271,7 @@ def asarray(
 
 
 def _alias(obj: object, kind: dtype | None) -> Tensor | None:
-    """A tensor over the memory of `obj`; None where there is none to share."""
+    """Return a tensor over the memory of `obj`; None where there is none to share."""
     if isinstance(obj, Tensor):
         return obj
     if isinstance(obj, np.ndarray):
@@ -287,7 +288,8 @@ def _alias(obj: object, kind: dtype | None) -> Tensor | None:
 
 
 def tensor_of_storage(storage: TypedStorage | UntypedStorage, kind: dtype | None = None) -> Tensor:
-    """A 1-D tensor of `kind`, by default the default dtype, over a storage; RuntimeError for a typed one of another dtype."""
+    """Return a 1-D tensor of `kind`, by default the default dtype, over a storage; RuntimeError for a typed one of another
+    dtype."""
     own = kind or get_default_dtype()
     if isinstance(storage, TypedStorage) and storage.dtype is not own:
         raise RuntimeError(
@@ -299,7 +301,8 @@ def tensor_of_storage(storage: TypedStorage | UntypedStorage, kind: dtype | None
 def frombuffer(
     buffer: object, *, dtype: dtype, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:
-    """A 1-D tensor over the memory of an object with the buffer protocol: `count` elements from byte `offset` on, or all.
+    """Return a 1-D tensor over the memory of an object with the buffer protocol: `count` elements from byte `offset` on, or
+    all.
 
     ValueError for an object without the protocol and where the elements are not within its memory; a warning for memory that
     must not be written to.

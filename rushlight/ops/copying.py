@@ -27,7 +27,7 @@ def _deepcopy(self: Tensor, memo: dict) -> Tensor:
         )
     if id(self) in memo:
         return memo[id(self)]
-    made = _cloned(self) if _clones_itself(type(self)) else _copied(self, memo)
+    made = _clone_subclass(self) if _clones_itself(type(self)) else _deepcopy_tensor(self, memo)
     memo[id(self)] = made
     made.requires_grad_(self.requires_grad)
     if self.grad is not None:
@@ -40,11 +40,11 @@ def _deepcopy(self: Tensor, memo: dict) -> Tensor:
 
 
 def _clones_itself(kind: type) -> bool:
-    """Whether the class defines its own copying, because its values may be in other tensors."""
+    """Return whether the class defines its own copying, because its values may be in other tensors."""
     return dispatches(kind) or kind.clone is not Tensor.clone
 
 
-def _cloned(self: Tensor) -> Tensor:
+def _clone_subclass(self: Tensor) -> Tensor:
     before, state.grad_enabled = state.grad_enabled, False
     try:
         made = self.clone()
@@ -59,7 +59,7 @@ def _cloned(self: Tensor) -> Tensor:
     return made
 
 
-def _copied(self: Tensor, memo: dict) -> Tensor:
+def _deepcopy_tensor(self: Tensor, memo: dict) -> Tensor:
     impl = self._impl
     if lazy_bits(self):
         return of_class(type(self), self.detach().clone()._impl)
@@ -121,7 +121,7 @@ def with_state(made: Any, saved: Any) -> Any:
 
 
 def is_wrapper(tensor: Tensor) -> bool:
-    """Whether a tensor has `__torch_dispatch__` and no memory of its own."""
+    """Return whether a tensor has `__torch_dispatch__` and no memory of its own."""
     return sees_operators(tensor) and tensor._impl.storage.buffer is None
 
 
@@ -132,7 +132,7 @@ def _reduce(self: Tensor, protocol: int) -> tuple:
 
 
 def _rebuild_recipe(self: Tensor) -> tuple:
-    """The function and arguments that rebuild a tensor of these values, without its class and attributes."""
+    """Return the function and arguments that rebuild a tensor of these values, without its class and attributes."""
     if is_wrapper(self):
         options = {name: getattr(self, name) for name in ("dtype", "layout", "device", "requires_grad")}
         return _rebuild_wrapper, (type(self), tuple(self.shape), self.stride(), self.storage_offset(), options)

@@ -19,7 +19,7 @@ _warned: set[str] = set()
 def as_written_today(name: str, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
     """Positional arguments and keywords for today's overloads; None for a call that was never valid."""
     plain = name.removesuffix("_")
-    given = _scaled(plain, args) if plain in _SCALED else _product(args) if plain in _PRODUCTS else None
+    given = _match_scaled_form(plain, args) if plain in _SCALED else _match_product_form(args) if plain in _PRODUCTS else None
     if given is None or given[1].keys() & kwargs.keys():
         return None
     tensors, scales = given
@@ -38,14 +38,14 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float | complex) or isinstance(value, Tensor) and not value.dim()
 
 
-def _scaled(name: str, args: tuple) -> tuple[tuple, dict] | None:
+def _match_scaled_form(name: str, args: tuple) -> tuple[tuple, dict] | None:
     count = 3 if name in ("add", "sub") else 4
     if len(args) != count or not _is_number(args[1]) or not all(isinstance(value, Tensor) for value in args[2:]):
         return None
     return (args[0], *args[2:]), {_SCALED[name]: args[1]}
 
 
-def _product(args: tuple) -> tuple[tuple, dict] | None:
+def _match_product_form(args: tuple) -> tuple[tuple, dict] | None:
     numbers = [isinstance(value, int | float | complex) for value in args]
     # Beta of the function form, or of the method form.
     if numbers in ([True, False, False, False], [False, True, False, False]):

@@ -41,7 +41,7 @@ class Kernel:
         self.linked = linked
 
     def bind(self, op: OpOverload, key_set: int) -> Callable:
-        """The function that runs this kernel with the operator's own arguments."""
+        """Return the function that runs this kernel with the operator's own arguments."""
         if self.linked:
             return self.function(op, key_set)
         if self.boxed:
@@ -127,7 +127,7 @@ class OpOverload(_C.OperatorBase):
         ]
 
     def _factory_keys(self, args: tuple, kwargs: dict) -> int:
-        """The backend that a device argument asks for, or CPU."""
+        """Return the backend that a device argument asks for, or CPU."""
         return 1 << _backend_of_factory(self, args, kwargs)
 
     def _ask_types(self, args: tuple, kwargs: dict) -> object:
@@ -139,7 +139,7 @@ class OpOverload(_C.OperatorBase):
         return self.resolve(key_set)(*args, **kwargs)
 
     def resolve(self, key_set: int) -> Callable:
-        """The function for a key set; NotImplementedError when no kernel serves it."""
+        """Return the function for a key set; NotImplementedError when no kernel serves it."""
         chain = self._chains.get(key_set)
         if chain is None:
             with _lock:
@@ -156,8 +156,8 @@ class OpOverload(_C.OperatorBase):
         return _on_one_device(found) if mixed and self._opname not in _ACROSS_DEVICES else found
 
     def choose(self, key_set: int) -> tuple[DispatchKey, Kernel, int] | None:
-        """The kernel for a key set, with the key that it is registered for and the keys that it may dispatch on to; None where
-        there is none."""
+        """Return the kernel for a key set, with the key that it is registered for and the keys that it may dispatch on to; None
+        where there is none."""
         if key_set >> DispatchKey.Profiler & 1:
             return DispatchKey.Profiler, _fallbacks[DispatchKey.Profiler][-1], key_set & ~(1 << DispatchKey.Profiler)
         for key in _BEFORE_COMPOSITES:
@@ -222,7 +222,7 @@ class OpOverload(_C.OperatorBase):
             self._chains = {}
 
     def normalize(self, args: tuple, kwargs: dict) -> list:
-        """All arguments in schema order, with defaults filled in; a number for a fixed-length list is repeated.
+        """Return all arguments in schema order, with defaults filled in; a number for a fixed-length list is repeated.
 
         TypeError when they do not fit the schema.
         """
@@ -331,7 +331,7 @@ _COPYING = frozenset(("to", "_to_copy"))
 
 
 def _allocating_operator(name: str) -> str:
-    """The operator that allocates the result of `name` in torch, as the error for an absent device names it."""
+    """Return the operator that allocates the result of `name` in torch, as the error for an absent device names it."""
     if name in ("tril_indices", "triu_indices"):
         return f"aten::{name}"
     return "aten::empty_strided" if name.endswith("_like") or name == "empty_strided" else "aten::empty.memory_format"
@@ -352,7 +352,7 @@ def define(namespace: str, declaration: str) -> OpOverload:
 
 
 def find_operator(name: str, overload: str = "") -> OpOverload:
-    """The operator `name` ("aten::add") with this overload name; RuntimeError when there is none."""
+    """Return the operator `name` ("aten::add") with this overload name; RuntimeError when there is none."""
     found = _operators.get((name, "" if overload == "default" else overload))
     if found is None:
         raise RuntimeError(f"No such operator {name}{'.' + overload if overload else ''}")
@@ -360,7 +360,7 @@ def find_operator(name: str, overload: str = "") -> OpOverload:
 
 
 def all_operators() -> list[OpOverload]:
-    """Every operator defined so far."""
+    """Return every operator defined so far."""
     return list(_operators.values())
 
 

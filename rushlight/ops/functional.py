@@ -24,13 +24,14 @@ result_type = overridable(_result_type)
 
 
 def _spread(tensors: tuple) -> tuple | list:
-    """Tensors given one by one or in one sequence, as a sequence."""
+    """Return tensors given one by one or in one sequence, as a sequence."""
     return tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
 
 
 @overridable
 def einsum(*args: str | Tensor | Sequence) -> Tensor:
-    """The sum of products that an equation names, as in `einsum("bij,bjk->bik", a, b)`; RuntimeError where it does not fit.
+    """Return the sum of products that an equation names, as in `einsum("bij,bjk->bik", a, b)`; RuntimeError where it does not
+    fit.
 
     Without an equation each operand is followed by the list of its subscripts, numbers below 52 and `...`; a last list is of
     the result's: `einsum(a, [0, 1, 2], b, [0, 2, 3], [0, 1, 3])`.
@@ -48,7 +49,7 @@ def einsum(*args: str | Tensor | Sequence) -> Tensor:
 
 
 def _equation_of(args: tuple) -> str:
-    """The equation for operands that are each followed by a list of subscripts, with an optional list for the result."""
+    """Return the equation for operands that are each followed by a list of subscripts, with an optional list for the result."""
     inputs = ",".join(map(_subscripts, args[1::2]))
     return f"{inputs}->{_subscripts(args[-1])}" if len(args) % 2 else inputs
 
@@ -65,18 +66,18 @@ def _letter(number: int) -> str:
 
 @overridable
 def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Each tensor expanded to the common shape; RuntimeError where there is none."""
+    """Return each tensor expanded to the common shape; RuntimeError where there is none."""
     return aten.broadcast_tensors.default(list(_spread(tensors)))
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
-    """The shape to which tensors of these shapes broadcast; RuntimeError where there is none."""
+    """Return the shape to which tensors of these shapes broadcast; RuntimeError where there is none."""
     return Size(_broadcast_shapes(*[(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]))
 
 
 @overridable
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Tensor | tuple[Tensor, ...]:
-    """The indices of elements that are not 0, one row each, int64; with `as_tuple`, one tensor per dimension."""
+    """Return the indices of elements that are not 0, one row each, int64; with `as_tuple`, one tensor per dimension."""
     source = input.unsqueeze(0) if as_tuple and not input.dim() else input
     found = aten.nonzero.default(source)
     if as_tuple:
@@ -85,35 +86,35 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
 
 
 def is_tensor(obj: object) -> bool:
-    """Whether `obj` is a Tensor."""
+    """Return whether `obj` is a Tensor."""
     return isinstance(obj, Tensor)
 
 
 @overridable
 def is_floating_point(input: Tensor) -> bool:
-    """Whether the dtype is a floating one."""
+    """Return whether the dtype is a floating one."""
     return input.is_floating_point()
 
 
 @overridable
 def is_complex(input: Tensor) -> bool:
-    """Whether the dtype is complex."""
+    """Return whether the dtype is complex."""
     return input.is_complex()
 
 
 @overridable
 def is_nonzero(input: Tensor) -> bool:
-    """Whether the value of a one-element tensor differs from 0; RuntimeError for more or fewer elements."""
+    """Return whether the value of a one-element tensor differs from 0; RuntimeError for more or fewer elements."""
     return bool(input)
 
 
 def is_storage(obj: object) -> bool:
-    """Whether `obj` is a storage."""
+    """Return whether `obj` is a storage."""
     return isinstance(obj, UntypedStorage | TypedStorage)
 
 
 def typename(obj: object) -> str:
-    """The name of an object's type: "torch.FloatTensor" for tensors, dotted names for others."""
+    """Return the name of an object's type: "torch.FloatTensor" for tensors, dotted names for others."""
     if isinstance(obj, Tensor):
         return obj.type()
     kind = obj if isinstance(obj, type) else type(obj)
@@ -122,7 +123,7 @@ def typename(obj: object) -> str:
 
 @overridable
 def numel(input: Tensor) -> int:
-    """The number of elements."""
+    """Return the number of elements."""
     return input.numel()
 
 

@@ -33,7 +33,7 @@ def norm(
     out: Tensor | None = None,
     dtype: dtype | None = None,
 ) -> Tensor:
-    """The p-norm over `dim` (all dimensions for None); "fro" is the 2-norm, "nuc" the sum of singular values.
+    """Return the p-norm over `dim` (all dimensions for None); "fro" is the 2-norm, "nuc" the sum of singular values.
 
     RuntimeError for integers, for other names, and for "nuc" over anything but two dimensions.
     """
@@ -50,7 +50,7 @@ def norm(
 
 @overridable
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
-    """The p-norm distance between each row of x1 (*, P, M) and each of x2 (*, R, M): (*, P, R).
+    """Return the p-norm distance between each row of x1 (*, P, M) and each of x2 (*, R, M): (*, P, R).
 
     `compute_mode` says whether Euclidean distances come from matrix products: ValueError for unknown ones.
     """
@@ -61,7 +61,8 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_fo
 
 @overridable
 def tensordot(a: Tensor, b: Tensor, dims: int | Sequence | Tensor = 2, out: Tensor | None = None) -> Tensor:
-    """The sum of products over the last `dims` dimensions of `a` and the first of `b`, or over two lists of dimensions."""
+    """Return the sum of products over the last `dims` dimensions of `a` and the first of `b`, or over two lists of
+    dimensions."""
     if isinstance(dims, Tensor):
         dims = dims.tolist() if dims.numel() > 1 else int(dims.item())
     if isinstance(dims, int):
@@ -81,33 +82,34 @@ def _spread(tensors: tuple) -> list[Tensor]:
 
 @overridable
 def block_diag(*tensors: Tensor) -> Tensor:
-    """A matrix with the given ones (numbers and vectors as single rows) along its diagonal, and 0 elsewhere."""
+    """Return a matrix with the given ones (numbers and vectors as single rows) along its diagonal, and 0 elsewhere."""
     return aten.block_diag.default(_spread(tensors))
 
 
 @overridable
 def cartesian_prod(*tensors: Tensor) -> Tensor:
-    """All rows that take one element of each vector, the last changing fastest."""
+    """Return all rows that take one element of each vector, the last changing fastest."""
     return aten.cartesian_prod.default(_spread(tensors))
 
 
 @overridable
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
-    """The product of matrices, in the order that needs least multiplications."""
+    """Return the product of matrices, in the order that needs least multiplications."""
     factors = _spread(matrices)
     return _finish("chain_matmul", out, aten.chain_matmul.default(factors), *factors)
 
 
 @overridable
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
-    """The packed LU factors of a batch of matrices (*, m, n) and the pivots (*, min(m, n)); with `get_infos`, their status."""
+    """Return the packed LU factors of a batch of matrices (*, m, n) and the pivots (*, min(m, n)); with `get_infos`, their
+    status."""
     found = aten.linalg_lu_factor_ex.default(A, pivot=pivot)
     found = tuple(found) if get_infos else tuple(found[:2])
     return found if out is None else write_out("lu", out, found, (A,))
 
 
 def _orthonormal_range(A: Tensor, size: int, iterations: int) -> Tensor:
-    """An orthonormal basis (*, m, size) that approximates the range of A, by subspace iteration on random vectors.
+    """Return an orthonormal basis (*, m, size) that approximates the range of A, by subspace iteration on random vectors.
 
     Source: N. Halko, P.-G. Martinsson and J. Tropp, "Finding structure with randomness" (2011), algorithm 4.4.
     """
@@ -137,7 +139,7 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
 
 @overridable
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Tensor, Tensor, Tensor]:
-    """The first q principal components of the columns of A (*, m, n), as (U, S, V) of `svd_lowrank`.
+    """Return the first q principal components of the columns of A (*, m, n), as (U, S, V) of `svd_lowrank`.
 
     ValueError unless 0 <= q <= min(m, n), and for negative `niter`.
     """
@@ -150,8 +152,8 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
     return svd_lowrank(A - A.mean(-2, True) if center else A, q, niter)
 
 
-def _removed(name: str, instead: str) -> Callable[..., NoReturn]:
-    """A stub for a function that torch has removed: it raises a RuntimeError that names the successor."""
+def _make_removed_stub(name: str, instead: str) -> Callable[..., NoReturn]:
+    """Return a stub for a function that torch has removed: it raises a RuntimeError that names the successor."""
 
     def removed(*args: object, **kwargs: object) -> NoReturn:
         raise RuntimeError(
@@ -163,11 +165,11 @@ def _removed(name: str, instead: str) -> Callable[..., NoReturn]:
     return removed
 
 
-eig = _removed("eig", "torch.linalg.eig")
-lstsq = _removed("lstsq", "torch.linalg.lstsq, whose arguments are in the other order,")
-matrix_rank = _removed("matrix_rank", "the `torch.linalg.matrix_rank` function")
-solve = _removed("solve", "torch.linalg.solve, whose arguments are in the other order,")
-symeig = _removed("symeig", "torch.linalg.eigh")
+eig = _make_removed_stub("eig", "torch.linalg.eig")
+lstsq = _make_removed_stub("lstsq", "torch.linalg.lstsq, whose arguments are in the other order,")
+matrix_rank = _make_removed_stub("matrix_rank", "the `torch.linalg.matrix_rank` function")
+solve = _make_removed_stub("solve", "torch.linalg.solve, whose arguments are in the other order,")
+symeig = _make_removed_stub("symeig", "torch.linalg.eigh")
 
 PUBLIC = {
     function.__name__: function

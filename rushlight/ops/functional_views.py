@@ -18,7 +18,7 @@ _NO_INDEXING = (
 
 @overridable
 def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str | None = None) -> tuple[Tensor, ...]:
-    """The coordinates of the points of a grid, from those along each axis (0- or 1-dimensional): one view per axis.
+    """Return the coordinates of the points of a grid, from those along each axis (0- or 1-dimensional): one view per axis.
 
     `indexing` "ij" (the default) orders the dimensions as the tensors are given, "xy" exchanges the first two.
     RuntimeError for tensors of more dimensions or of several dtypes.
@@ -37,17 +37,17 @@ def _of_least_rank(name: str, tensors: tuple) -> Tensor | tuple[Tensor, ...]:
 
 @overridable
 def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
-    """Each tensor as one of at least 1 dimension; a tuple where several are given."""
+    """Return each tensor as one of at least 1 dimension; a tuple where several are given."""
     return _of_least_rank("atleast_1d", tensors)
 
 
 @overridable
 def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
-    """Each tensor as one of at least 2 dimensions, the new ones first; a tuple where several are given."""
+    """Return each tensor as one of at least 2 dimensions, the new ones first; a tuple where several are given."""
     return _of_least_rank("atleast_2d", tensors)
 
 
 @overridable
 def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
-    """Each tensor as one of at least 3 dimensions: (n,) gives (1, n, 1), (m, n) gives (m, n, 1)."""
+    """Return each tensor as one of at least 3 dimensions: (n,) gives (1, n, 1), (m, n) gives (m, n, 1)."""
     return _of_least_rank("atleast_3d", tensors)

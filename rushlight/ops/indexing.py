@@ -24,7 +24,8 @@ ZERO_DIM = (
 
 
 def getitem(self: Tensor, index: object) -> Tensor:
-    """The elements at `index`: a view for ints, slices, None and Ellipsis; a copy when tensors or lists are among them."""
+    """Return the elements at `index`: a view for ints, slices, None and Ellipsis; a copy when tensors or lists are among
+    them."""
     if type(self) is not Tensor and is_overriding(type(self)):
         return call_override(getitem, [self], (self, index), {})
     kind = type(index)
@@ -49,7 +50,7 @@ _NUMBERS_AND_SLICES = {int, slice}
 
 
 def _is_plain_index(self: Tensor, index: Tensor) -> bool:
-    """Whether a tensor indexes the first dimensions of `self`, and needs no conversion."""
+    """Return whether a tensor indexes the first dimensions of `self`, and needs no conversion."""
     impl = index._impl
     if not impl.sizes or not self._impl.sizes:
         return False
@@ -57,7 +58,7 @@ def _is_plain_index(self: Tensor, index: Tensor) -> bool:
 
 
 def _basic_fast(self: Tensor, index: tuple[int | slice, ...]) -> Tensor:
-    """A fast path of `_basic` for ints and slices."""
+    """Return a fast path of `_basic` for ints and slices."""
     view, dim = self, 0
     for source_dim, item in enumerate(index):
         if type(item) is int:
@@ -94,7 +95,7 @@ def setitem(self: Tensor, index: object, value: object) -> None:
 
 
 def _array_for(value: object, kind: dtype) -> np.ndarray:
-    """A number or a sequence of them as an array of the dtype it is written to. TypeError for anything else."""
+    """Return a number or a sequence of them as an array of the dtype it is written to. TypeError for anything else."""
     if isinstance(value, bool | int | float | complex):
         return np.asarray(number(value, kind.numpy))
     given = np.asarray(value) if isinstance(value, Sequence | np.ndarray | np.generic) and not isinstance(value, str) else None
@@ -104,7 +105,7 @@ def _array_for(value: object, kind: dtype) -> np.ndarray:
 
 
 def _basic(self: Tensor, index: object) -> tuple[Tensor, dict[int, Tensor]]:
-    """The view that the basic parts of an index select, and the index tensors by dimension of that view."""
+    """Return the view that the basic parts of an index select, and the index tensors by dimension of that view."""
     items = tuple(index) if isinstance(index, tuple) or _is_nested_index(index) else (index,)
     items = _expand_ellipsis(self, items)
     view, dim, source_dim, advanced = self, 0, 0, {}
@@ -129,19 +130,20 @@ def _basic(self: Tensor, index: object) -> tuple[Tensor, dict[int, Tensor]]:
             tensor = _as_index(item)
             advanced[dim] = _known_positions(item, tensor, view.shape[dim]) if isinstance(item, list) else tensor
             dim += max(tensor.dim(), 1) if tensor.dtype in (bool_, uint8) else 1
-        source_dim += _consumed(item)
+        source_dim += _count_indexed_dims(item)
     return view, advanced
 
 
 def _known_positions(item: list, tensor: Tensor, size: int) -> Tensor:
-    """A list of booleans as the positions of the true ones, so that the result's size does not depend on tensor values."""
+    """Return a list of booleans as the positions of the true ones, so that the result's size does not depend on tensor
+    values."""
     if tensor.dtype is bool_ and tensor.dim() == 1 and len(item) == size:
         return tensor_from_array(np.flatnonzero(item))
     return tensor
 
 
 def _is_nested_index(index: object) -> bool:
-    """Whether a list acts as a tuple of indices, because it holds something other than numbers."""
+    """Return whether a list acts as a tuple of indices, because it holds something other than numbers."""
     if not isinstance(index, list):
         return False
     return any(isinstance(item, slice | Tensor | list | tuple) or item is None or item is Ellipsis for item in index)
@@ -160,21 +162,21 @@ def _is_scalar_index(item: object) -> bool:
 
 
 def _expand_ellipsis(self: Tensor, items: Sequence) -> list:
-    """The indices with each Ellipsis expanded to full slices over the dimensions left."""
-    used = sum(_consumed(item) for item in items)
+    """Return the indices with each Ellipsis expanded to full slices over the dimensions left."""
+    used = sum(_count_indexed_dims(item) for item in items)
     if used and not self.dim():
         raise IndexError(ZERO_DIM)
     if used > self.dim():
         raise IndexError(f"too many indices for tensor of dimension {self.dim()}")
     filler = [slice(None)] * (self.dim() - used)
     expanded = [part for item in items for part in (filler if item is Ellipsis else (item,))]
-    while sum(_consumed(item) for item in expanded) > self.dim() and expanded[-1] == slice(None):
+    while sum(_count_indexed_dims(item) for item in expanded) > self.dim() and expanded[-1] == slice(None):
         # A second Ellipsis beyond the last dimension expands to nothing.
         expanded.pop()
     return expanded
 
 
-def _consumed(item: object) -> int:
+def _count_indexed_dims(item: object) -> int:
     if item is None or item is Ellipsis or isinstance(item, bool | np.bool_):
         return 0
     if isinstance(item, Tensor) and item.dtype in (bool_, uint8):
@@ -197,7 +199,7 @@ def _slice(view: Tensor, dim: int, item: slice) -> Tensor:
 
 
 def _select(view: Tensor, dim: int, index: int, source_dim: int) -> Tensor:
-    """The slice at `index` along `dim` of a view, which is `source_dim` of the tensor that is indexed."""
+    """Return the slice at `index` along `dim` of a view, which is `source_dim` of the tensor that is indexed."""
     sizes = view._impl.sizes
     if not sizes:
         raise IndexError(ZERO_DIM)

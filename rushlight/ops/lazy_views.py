@@ -35,15 +35,15 @@ _neg_view(Tensor(a) self) -> Tensor(a)
 
 @explicit("_conj")
 def _conj(self):
-    return _turned(self, CONJUGATE)
+    return _flip_lazy_bit(self, CONJUGATE)
 
 
 @explicit("_neg_view")
 def _neg_view(self):
-    return _turned(self, NEGATIVE)
+    return _flip_lazy_bit(self, NEGATIVE)
 
 
-def _turned(self: Tensor, key: int) -> Tensor:
+def _flip_lazy_bit(self: Tensor, key: int) -> Tensor:
     impl = self._impl
     made = impl.alias(impl.sizes, impl.strides, impl.storage_offset)
     made.key_set = impl.key_set ^ key
@@ -51,31 +51,31 @@ def _turned(self: Tensor, key: int) -> Tensor:
 
 
 def lazy_bits(tensor: Tensor) -> int:
-    """The bits `CONJUGATE` and `NEGATIVE` that are set on a tensor."""
+    """Return the bits `CONJUGATE` and `NEGATIVE` that are set on a tensor."""
     return tensor._impl.key_set & LAZY_BITS
 
 
 def turned_over(tensor: Tensor, bits: int) -> Tensor:
-    """A view of the tensor with the lazy `bits` toggled."""
+    """Return a view of the tensor with the lazy `bits` toggled."""
     if bits & CONJUGATE:
         tensor = aten("_conj")(tensor)
     return aten("_neg_view")(tensor) if bits & NEGATIVE else tensor
 
 
 def metadata_of(tensor: Tensor) -> dict[str, bool]:
-    """The lazy bits in the form that pickles use: `{"conj": True}`, `{"neg": True}`, both or nothing."""
+    """Return the lazy bits in the form that pickles use: `{"conj": True}`, `{"neg": True}`, both or nothing."""
     bits = lazy_bits(tensor)
     return {name: True for name, bit in _NAMES.items() if bits & bit}
 
 
 def with_metadata(tensor: Tensor, metadata: Mapping[str, bool]) -> Tensor:
-    """The tensor with the lazy bits that a pickle's `metadata` sets."""
+    """Return the tensor with the lazy bits that a pickle's `metadata` sets."""
     tensor._impl.key_set |= sum(bit for name, bit in _NAMES.items() if metadata.get(name))
     return tensor
 
 
 def computed(tensor: Tensor, bits: int) -> Tensor:
-    """The conjugate and negative of a tensor according to `bits`, in new memory unless `bits` is 0."""
+    """Return the conjugate and negative of a tensor according to `bits`, in new memory unless `bits` is 0."""
     if bits & CONJUGATE:
         tensor = aten("conj_physical")(tensor)
     return aten("neg")(tensor) if bits & NEGATIVE else tensor

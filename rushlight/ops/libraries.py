@@ -37,7 +37,8 @@ def _cuda_version():
 
 
 def has_own_rules(op: OpOverload) -> bool:
-    """Whether an operator's shapes, gradients and precision are built in, so that its package's registrations are ignored."""
+    """Return whether an operator's shapes, gradients and precision are built in, so that its package's registrations are
+    ignored."""
     return op.namespace in _OWN.values()
 
 
@@ -58,7 +59,7 @@ def load_library(path: str | os.PathLike) -> None:
 
 
 def _needs_libtorch(place: str) -> bool:
-    """Whether a shared library depends on one of PyTorch's."""
+    """Return whether a shared library depends on one of PyTorch's."""
     with open(place, "rb") as file:
         content = file.read()
     return any(name in content for name in (b"libtorch", b"libc10", b"torch_cpu"))

@@ -25,7 +25,8 @@ _changed: list[str] = []  # built-in operators, and keys, whose kernels were ove
 
 
 def has_foreign_kernels() -> bool:
-    """Whether kernels of built-in operators are, or were, overridden from outside, so that their behaviour is unknown."""
+    """Return whether kernels of built-in operators are, or were, overridden from outside, so that their behaviour is
+    unknown."""
     return bool(_changed)
 
 

@@ -8,7 +8,7 @@ class LinAlgError(RuntimeError):
 
 
 def failed(name: str, position: tuple[int, ...], count: int, reason: str) -> LinAlgError:
-    """The error of operator `name` for the matrix at `position` of a batch of rank `len(position)`.
+    """Return the error of operator `name` for the matrix at `position` of a batch of rank `len(position)`.
 
     `count` is the matrix's number in the batch, row-major.
     """

@@ -28,19 +28,19 @@ _CONVERSIONS = {
 
 
 def item(self: Tensor) -> bool | int | float | complex:
-    """The value of a one-element tensor as a Python number; RuntimeError for more or fewer elements."""
+    """Return the value of a one-element tensor as a Python number; RuntimeError for more or fewer elements."""
     return aten._local_scalar_dense.default(self)
 
 
 def _single_value(self: Tensor) -> bool | int | float | complex:
-    """The value for `int()`, `float()` and `complex()`; ValueError unless there is exactly one element."""
+    """Return the value for `int()`, `float()` and `complex()`; ValueError unless there is exactly one element."""
     if self.numel() != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
     return item(self)
 
 
 def _real_number(self: Tensor, kind: str) -> bool | int | float:
-    """The value as a real number; RuntimeError if it has an imaginary part."""
+    """Return the value as a real number; RuntimeError if it has an imaginary part."""
     value = _single_value(self)
     if isinstance(value, complex):
         if value.imag:
@@ -68,8 +68,8 @@ def _iterate(self: Tensor) -> Iterator[Tensor]:
     return iter(aten.unbind(self, 0))
 
 
-def _reversed(self: Tensor) -> Tensor:
-    """A copy with the first dimension reversed, for `reversed`; a 0-dim tensor as it is."""
+def _reverse(self: Tensor) -> Tensor:
+    """Return a copy with the first dimension reversed, for `reversed`; a 0-dim tensor as it is."""
     return aten.flip.default(self, (0,)) if self._impl.sizes else self
 
 
@@ -87,7 +87,8 @@ def _wrap_array(self: Tensor, array: np.ndarray, context: object = None, return_
 
 
 def to(self: Tensor, *args: object, **kwargs: object) -> Tensor:
-    """A tensor of another dtype or device: `to(dtype)`, `to(device, dtype)`, `to(other)`; itself when nothing changes."""
+    """Return a tensor of another dtype or device: `to(dtype)`, `to(device, dtype)`, `to(other)`; itself when nothing
+    changes."""
     if type(self) is not Tensor and is_overriding(type(self)):
         return call_override(to, [self], (self, *args), kwargs)
     wanted = dict(kwargs)
@@ -105,7 +106,7 @@ def to(self: Tensor, *args: object, **kwargs: object) -> Tensor:
 
 
 def _target_of(argument: object) -> dict:
-    """The dtype, device or tensor that one positional argument of `to` stands for."""
+    """Return the dtype, device or tensor that one positional argument of `to` stands for."""
     if isinstance(argument, Tensor):
         return {"dtype": argument.dtype, "device": argument.device}
     if isinstance(argument, dtype | type):
@@ -127,7 +128,7 @@ def _converter(name: str, kind: dtype) -> Callable:
 
 
 def type_(self: Tensor, dtype: object = None) -> str | Tensor:
-    """The type's name, as "torch.FloatTensor", or the tensor converted to `dtype` (a dtype or such a name)."""
+    """Return the type's name, as "torch.FloatTensor", or the tensor converted to `dtype` (a dtype or such a name)."""
     if dtype is None:
         return f"torch.{self.dtype.scalar_name}Tensor"
     if isinstance(dtype, str):
@@ -158,14 +159,14 @@ def cpu(self: Tensor) -> Tensor:
 def new_tensor(
     self: Tensor, data: object, *, dtype: dtype | None = None, device: object = None, requires_grad: bool = False
 ) -> Tensor:
-    """A tensor that copies `data`, with this tensor's dtype and device unless others are given."""
+    """Return a tensor that copies `data`, with this tensor's dtype and device unless others are given."""
     where = self.device if device is None else device
     return tensor(data, dtype=dtype or self.dtype, device=where, requires_grad=requires_grad)
 
 
 def new(self: Tensor, *arguments: Any, size: Sequence[int] | None = None, device: object = None) -> Tensor:
-    """A tensor of this one's dtype and device: uninitialised, of the given sizes; with the elements of a sequence; or sharing
-    the memory of a tensor of the same dtype.
+    """Return a tensor of this one's dtype and device: uninitialised, of the given sizes; with the elements of a sequence; or
+    sharing the memory of a tensor of the same dtype.
 
     `new_empty` and `new_tensor` are less ambiguous. TypeError for anything else.
     """
@@ -198,7 +199,7 @@ def install() -> None:
     Tensor.mH = property(lambda self: aten.mH.default(self), doc="The last two dimensions exchanged, and conjugated.")
     Tensor.H = property(lambda self: aten.matrix_H.default(self), doc="A matrix transposed and conjugated.")
     Tensor.__bool__, Tensor.__index__, Tensor.__iter__, Tensor.__contains__ = _bool, _index, _iterate, _contains
-    Tensor.__reversed__ = _reversed
+    Tensor.__reversed__ = _reverse
     Tensor.__int__ = lambda self: int(_real_number(self, "int64_t"))
     Tensor.__float__ = lambda self: float(_real_number(self, "double"))
     Tensor.__complex__ = lambda self: complex(_single_value(self))

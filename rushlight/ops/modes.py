@@ -53,7 +53,7 @@ class SuspendModes:
 
 
 def as_torch_passes(op: OpOverload, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-    """A call in the form that torch passes to handlers: in schema order, lists as lists, without default arguments."""
+    """Return a call in the form that torch passes to handlers: in schema order, lists as lists, without default arguments."""
     arguments, positional = op._schema.arguments, op._schema.positional_count
     named = {argument.name: value for argument, value in zip(arguments, args, strict=False)} | kwargs
     given = [_as_declared(argument, named.get(argument.name, argument.default)) for argument in arguments[:positional]]
@@ -93,7 +93,7 @@ def _flat(values: tuple) -> Iterator[Any]:
 
 
 def _overriding_arguments(args: tuple, kwargs: dict) -> list[Tensor]:
-    """The arguments whose classes override operators, one per class: subclasses before their bases."""
+    """Return the arguments whose classes override operators, one per class: subclasses before their bases."""
     found: list[Tensor] = []
     for value in _flat((*args, *kwargs.values())):
         kind = type(value)

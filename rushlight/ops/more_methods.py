@@ -19,7 +19,8 @@ aten = namespaces.namespace("aten")
 
 
 def as_subclass(self: Tensor, cls: type) -> Any:
-    """An alias of this tensor as an instance of `cls`, through which gradients flow; TypeError if `cls` is no tensor class."""
+    """Return an alias of this tensor as an instance of `cls`, through which gradients flow; TypeError if `cls` is no tensor
+    class."""
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. "
@@ -30,13 +31,13 @@ def as_subclass(self: Tensor, cls: type) -> Any:
 
 def apply_(self: Tensor, callable: Callable) -> Tensor:
     """Replace each element by `callable(element)`; slow. RuntimeError if this tensor requires grad."""
-    return _filled(self, "apply_", map(callable, self.detach().flatten().tolist()))
+    return _fill_from_list(self, "apply_", map(callable, self.detach().flatten().tolist()))
 
 
 def map_(self: Tensor, tensor: Tensor, callable: Callable) -> Tensor:
     """Replace each element by `callable(own, other)`, `tensor` broadcast; slow. RuntimeError if this tensor requires grad."""
     other = tensor.detach().expand(self.shape)
-    return _filled(self, "map_", map(callable, self.detach().flatten().tolist(), other.flatten().tolist()))
+    return _fill_from_list(self, "map_", map(callable, self.detach().flatten().tolist(), other.flatten().tolist()))
 
 
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable) -> Tensor:
@@ -44,27 +45,27 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable) -> Tensor:
     if x.requires_grad or y.requires_grad:
         raise RuntimeError("Can't call map2_() on Variable that requires grad. Use var.detach().map2_() instead.")
     others = [other.expand(self.shape).flatten().tolist() for other in (x, y)]
-    return _filled(self, "map2_", map(callable, self.detach().flatten().tolist(), *others))
+    return _fill_from_list(self, "map2_", map(callable, self.detach().flatten().tolist(), *others))
 
 
-def _filled(self: Tensor, name: str, values: Any) -> Tensor:
+def _fill_from_list(self: Tensor, name: str, values: Any) -> Tensor:
     if self.requires_grad:
         raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
     return self.copy_(tensor(list(values), dtype=self.dtype).view(self.shape))
 
 
 def is_nonzero(self: Tensor) -> bool:
-    """Whether the only element is nonzero; RuntimeError if there is not exactly one."""
+    """Return whether the only element is nonzero; RuntimeError if there is not exactly one."""
     return bool(self)
 
 
 def is_same_size(self: Tensor, other: Tensor) -> bool:
-    """Whether both have the same shape."""
+    """Return whether both have the same shape."""
     return self.shape == other.shape
 
 
 def dim_order(self: Tensor, *, ambiguity_check: bool | list = False) -> tuple[int, ...]:
-    """The dimensions from the one with the largest stride to the one with the smallest.
+    """Return the dimensions from the one with the largest stride to the one with the smallest.
 
     With `ambiguity_check`, RuntimeError where the order is ambiguous: dimensions of size 1 or with equal strides. With a list
     of memory formats, an ambiguous order is allowed if the tensor is in exactly one of them. TypeError for other values.
@@ -84,7 +85,7 @@ def _has_several_orders(self: Tensor) -> bool:
 
 
 def is_pinned(self: Tensor) -> bool:
-    """Whether the memory is page-locked for a GPU: never."""
+    """Return whether the memory is page-locked for a GPU: never."""
     return False
 
 

@@ -77,24 +77,24 @@ def _in_wider(op: OpOverload, kind: dtype, args: tuple, kwargs: dict) -> Any:
             f"Promotion for Float8 Types is not supported, attempted to promote {kind.scalar_name} and "
             f"{others[0].dtype.scalar_name}"
         )
-    result = op(*_mapped(args, wide), **{name: _mapped(value, wide) for name, value in kwargs.items()})
+    result = op(*_widen_narrow(args, wide), **{name: _widen_narrow(value, wide) for name, value in kwargs.items()})
     if op.writes_self and args[0]._impl.dtype is kind:
         return aten("copy_")(args[0], result)
     stays_wide = kwargs.get("dtype") is not None or any(tensor.dim() for tensor in others)
-    return result if stays_wide else _narrowed(result, {wide: kind, **({float32: float16} if kind is complex32 else {})})
+    return result if stays_wide else _convert_results(result, {wide: kind, **({float32: float16} if kind is complex32 else {})})
 
 
-def _mapped(value: Any, wide: dtype) -> Any:
+def _widen_narrow(value: Any, wide: dtype) -> Any:
     if isinstance(value, Tensor):
         return aten("_to_copy")(value, dtype=wide) if value._impl.dtype in NARROW_TYPES else value
-    return type(value)([_mapped(item, wide) for item in value]) if type(value) in (list, tuple) else value
+    return type(value)([_widen_narrow(item, wide) for item in value]) if type(value) in (list, tuple) else value
 
 
-def _narrowed(value: Any, kinds: dict[dtype, dtype]) -> Any:
+def _convert_results(value: Any, kinds: dict[dtype, dtype]) -> Any:
     if isinstance(value, Tensor):
         kind = kinds.get(value._impl.dtype)
         return value if kind is None else aten("_to_copy")(value, dtype=kind)
-    return tuple([_narrowed(item, kinds) for item in value]) if type(value) is tuple else value
+    return tuple([_convert_results(item, kinds) for item in value]) if type(value) is tuple else value
 
 
 def _tensors(values: Any) -> list[Tensor]:

@@ -38,7 +38,8 @@ _PARAMETERS = {"threshold_backward": 1}
 
 
 def with_native(name: str, general: Callable, in_place: bool = False) -> Callable:
-    """The CPU kernel `general` of operator `name`, wrapped in a native fast path where there is one; `in_place` for `name_`."""
+    """Return the CPU kernel `general` of operator `name`, wrapped in a native fast path where there is one; `in_place` for
+    `name_`."""
     if name == "cat":
         return ConcatenateKernel(general)
     if name in _CREATIONS:
@@ -49,5 +50,5 @@ def with_native(name: str, general: Callable, in_place: bool = False) -> Callabl
 
 
 def with_native_view(name: str, general: Callable) -> Callable:
-    """The kernel `general` of view operator `name`, wrapped in a native fast path where there is one."""
+    """Return the kernel `general` of view operator `name`, wrapped in a native fast path where there is one."""
     return ViewKernel(_VIEWS[name], general) if name in _VIEWS else general

@@ -10,7 +10,7 @@ aten = namespaces.namespace("aten")
 
 
 def as_operand(value: object, beside: Tensor | complex | float | int | bool, like: Tensor | None = None) -> Tensor:
-    """A number as a 0-dim tensor of the common dtype of it and the operand `beside` it.
+    """Return a number as a 0-dim tensor of the common dtype of it and the operand `beside` it.
 
     The tensor is on the device of `like`, or of `beside`. Tensors are returned as they are. RuntimeError for a number that
     overflows the dtype; halves become infinite instead.
@@ -22,12 +22,12 @@ def as_operand(value: object, beside: Tensor | complex | float | int | bool, lik
 
 
 def as_real_operand(value: object, beside: Tensor) -> Tensor:
-    """`as_operand` for functions with floating results: an integer beside an integer tensor keeps its value."""
+    """Return `as_operand` for functions with floating results: an integer beside an integer tensor keeps its value."""
     return as_wrapped_operand(float(value) if isinstance(value, int) else value, beside)
 
 
 def as_wrapped_operand(value: object, beside: Tensor) -> Tensor:
-    """`as_operand`, but an overflowing number wraps around or becomes infinite, as in arithmetic."""
+    """Convert like `as_operand`, but an overflowing number wraps around or becomes infinite, as in arithmetic."""
     if type(value) in (int, float):
         value = wrapped(value, result_type(value, beside))
     return as_operand(value, beside)

@@ -41,8 +41,8 @@ def _binary(op: Callable) -> Callable:
     return operate
 
 
-def _reflected(name: str, op: Callable) -> Callable:
-    """The method for `other op self`. Subclasses of Tensor may override it first."""
+def _make_reflected_method(name: str, op: Callable) -> Callable:
+    """Return the method for `other op self`. Subclasses of Tensor may override it first."""
     packet = getattr(aten, op._opname)
 
     @_rename(name)
@@ -150,7 +150,7 @@ def install() -> None:
     for name in ("add", "mul", "and", "or", "xor"):
         _set_operator(f"__r{name}__", binary[name], _binary(binary[name]), _ASKED.get(name, name))
     for name in ("sub", "floordiv", "mod", "matmul", "lshift", "rshift"):
-        setattr(Tensor, f"__r{name}__", _reflected(f"__r{name}__", binary[name]))
+        setattr(Tensor, f"__r{name}__", _make_reflected_method(f"__r{name}__", binary[name]))
     for name, op in in_place.items():
         own = name in ("and", "or", "xor", "lshift", "rshift")
         _set_operator(f"__i{name}__", op, _in_place(op), None if own else f"{_ASKED.get(name, name)}_")

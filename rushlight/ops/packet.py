@@ -34,7 +34,7 @@ _SIMPLE = {
 
 
 def fits(value: object, kind: Type) -> bool:
-    """Whether `value` may be passed where a schema says `kind`."""
+    """Return whether `value` may be passed where a schema says `kind`."""
     if value is None:
         return kind.optional
     if kind.is_list:
@@ -96,7 +96,7 @@ class OpOverloadPacket(_C.PacketBase):
         # overrides.
         self._resolved_passing_over: dict[tuple, OpOverload] = {}
 
-    def _known(self, key: tuple) -> OpOverload | None:
+    def _find_resolved(self, key: tuple) -> OpOverload | None:
         return self._resolved.get(key) or self._resolved_passing_over.get(key)
 
     def _keep(self, key: tuple, op: OpOverload, args: tuple, kwargs: dict) -> None:
@@ -113,7 +113,7 @@ class OpOverloadPacket(_C.PacketBase):
         return frozenset(argument.name for op in self._overloads for argument in op._schema.arguments)
 
     def overloads(self) -> list[str]:
-        """The overload names."""
+        """Return the overload names."""
         return [op.overload for op in self._overloads]
 
     def _call_resolving(self, /, *args, **kwargs):
@@ -136,14 +136,14 @@ class OpOverloadPacket(_C.PacketBase):
         return op(*args, **{name: _as_schema_says(kwargs[name], arguments[positions[name]]) for name in kwargs})
 
     def _resolved_by_elements(self, args: tuple) -> OpOverload | None:
-        """The overload for positional arguments, cached by their types and the types of list elements.
+        """Return the overload for positional arguments, cached by their types and the types of list elements.
 
         None where the types do not decide.
         """
         key = _C.argument_types(args)
         if key is None:
             key = tuple(frozenset(map(type, v)) if isinstance(v, list | tuple) else type(v) for v in args)
-        op = self._known(key)
+        op = self._find_resolved(key)
         if op is None:
             op = self.resolve(args, {})
             if not _decided_by_types(op, args):
@@ -152,12 +152,12 @@ class OpOverloadPacket(_C.PacketBase):
         return op
 
     def _resolved_with_keywords(self, args: tuple, kwargs: dict) -> OpOverload | None:
-        """The overload for a call with keyword arguments, cached by names and types; None where these do not decide."""
+        """Return the overload for a call with keyword arguments, cached by names and types; None where these do not decide."""
         values = tuple(kwargs.values())
         key = (_C.argument_types(args), tuple(kwargs), _C.argument_types(values))
         if key[0] is None or key[2] is None:
             return None
-        op = self._known(key)
+        op = self._find_resolved(key)
         if op is None:
             op = self.resolve(args, kwargs)
             arguments, positions = op._schema.arguments, op._schema.positions
@@ -168,7 +168,7 @@ class OpOverloadPacket(_C.PacketBase):
         return op
 
     def resolve(self, args: tuple, kwargs: dict) -> OpOverload:
-        """The first overload that the arguments fit; TypeError lists the candidates when none does."""
+        """Return the first overload that the arguments fit; TypeError lists the candidates when none does."""
         for op in self._overloads:
             if _accepts(op, args, kwargs, False):
                 return op
@@ -224,7 +224,7 @@ def _decide_by_types(arguments: Iterable[Argument], values: tuple) -> bool:
 
 
 def _as_schema_says(value: object, argument: Argument) -> object:
-    """`value` with 0-dim tensors turned into numbers where the schema has a number."""
+    """Return `value` with 0-dim tensors turned into numbers where the schema has a number."""
     if argument.type.base == "Tensor":
         return value
     if isinstance(value, Tensor):
@@ -321,7 +321,7 @@ class Ops:
     """The namespaces of `rushlight.ops`: `ops.aten`, and those that libraries add."""
 
     def namespace(self, name: str) -> Namespace:
-        """The namespace `name`, created if it does not exist."""
+        """Return the namespace `name`, created if it does not exist."""
         found = self.__dict__.get(name)
         if found is None:
             found = self.__dict__[name] = Namespace(name)
@@ -341,7 +341,7 @@ namespaces = Ops()
 
 
 def find_packet(name: str) -> OpOverloadPacket:
-    """The packet `name` ("aten::add")."""
+    """Return the packet `name` ("aten::add")."""
     namespace, _, short = name.partition("::")
     return getattr(namespaces.namespace(namespace), short)
 

@@ -27,7 +27,7 @@ from rushlight.core.tensor import Tensor
 
 
 def result_type(*operands: Tensor | bool | int | float | complex) -> dtype:
-    """The common dtype of operands under torch's rules.
+    """Return the common dtype of operands under torch's rules.
 
     Tensors with dimensions decide first; 0-dim tensors, then Python numbers, only raise the category (bool, integer,
     floating, complex) when theirs is higher.
@@ -46,7 +46,7 @@ def result_type(*operands: Tensor | bool | int | float | complex) -> dtype:
 
 
 def rounded(value: float | int, kind: dtype) -> float:
-    """A number rounded to the floating dtype `kind`."""
+    """Return a number rounded to the floating dtype `kind`."""
     with np.errstate(over="ignore"):
         return float(kind.numpy.type(value))
 
@@ -61,19 +61,19 @@ _MIN_INT, _MAX_INT = -(1 << 63), (1 << 64) - 1
 
 
 def check_int(value: int) -> int:
-    """The int; OverflowError for one that no integer of 64 bits holds."""
+    """Return the int; OverflowError for one that no integer of 64 bits holds."""
     if not _MIN_INT <= value <= _MAX_INT:
         raise OverflowError("int too big to convert")
     return value
 
 
 def rounded_to_half(value: float, kind: dtype) -> float:
-    """A number that becomes a tensor of `kind`; it becomes infinite where it overflows a half."""
+    """Return a number that becomes a tensor of `kind`; it becomes infinite where it overflows a half."""
     return rounded(value, kind) if kind in HALVES and type(value) in (int, float) else value
 
 
 def wrapped(value: float, kind: dtype) -> float:
-    """The number after C conversion to `kind`: integers wrap around, floats overflow."""
+    """Return the number after C conversion to `kind`: integers wrap around, floats overflow."""
     if kind.is_integral and kind is not bool_ and isinstance(value, int):
         bits = 8 * kind.itemsize
         value = check_int(value) & ((1 << bits) - 1)
@@ -127,7 +127,7 @@ _CATEGORY_OF_NUMBER = {bool: BOOLEAN, int: INTEGRAL, float: FLOATING, complex: C
 
 
 def _of_pair(first: object, second: object) -> dtype | None:
-    """The result type in the common cases: two tensors of one dtype, or a tensor and a number that fits it."""
+    """Return the result type in the common cases: two tensors of one dtype, or a tensor and a number that fits it."""
     if isinstance(first, Tensor):
         kind = first._impl.dtype
         if isinstance(second, Tensor):
@@ -138,7 +138,7 @@ def _of_pair(first: object, second: object) -> dtype | None:
 
 
 def promote_kinds(kinds: Iterable[tuple[dtype, int]]) -> dtype:
-    """The common dtype of operands given as (dtype, DIMENSIONED | ZERO_DIM | NUMBER)."""
+    """Return the common dtype of operands given as (dtype, DIMENSIONED | ZERO_DIM | NUMBER)."""
     found: list[dtype | None] = [None, None, None]
     for kind, rank in kinds:
         present = found[rank]
@@ -157,5 +157,5 @@ def _combine(higher: dtype | None, lower: dtype | None) -> dtype:
 
 
 def float_type(kind: dtype) -> dtype:
-    """`kind`, or the default dtype where `kind` is an integer or bool: the result dtype of functions like exp."""
+    """Return `kind`, or the default dtype where `kind` is an integer or bool: the result dtype of functions like exp."""
     return get_default_dtype() if kind.is_integral else kind

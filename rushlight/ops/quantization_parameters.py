@@ -10,8 +10,8 @@ _MIN_SCALE = 6.1e-5
 
 
 def choose(low: float, high: float, smallest: int, largest: int, preserve_sparsity: bool = False) -> tuple[float, int]:
-    """The scale and the zero point with which integers from `smallest` to `largest` cover `low` to `high` and represent 0
-    exactly.
+    """Return the scale and the zero point with which integers from `smallest` to `largest` cover `low` to `high` and represent
+    0 exactly.
 
     The zero point is computed from the end of the range with the smaller error, and rounded. With `preserve_sparsity`, a range
     of both signs is made symmetric. This follows gemmlowp's reference, as fbgemm does.
@@ -25,7 +25,7 @@ def choose(low: float, high: float, smallest: int, largest: int, preserve_sparsi
     if not _is_usable(scale):
         scale = 0.1
     if scale < _MIN_SCALE:
-        low, high, scale = _widened(low, high, scale, smallest, largest)
+        low, high, scale = _widen_range(low, high, scale, smallest, largest)
     from_low, from_high = smallest - low / scale, largest - high / scale
     error_low, error_high = abs(smallest) - abs(low / scale), abs(largest) - abs(high / scale)
     initial = from_low if error_low < error_high else from_high
@@ -36,13 +36,13 @@ def choose(low: float, high: float, smallest: int, largest: int, preserve_sparsi
 
 
 def _is_usable(scale: float) -> bool:
-    """Whether a scale and its inverse are finite, nonzero float32 numbers."""
+    """Return whether a scale and its inverse are finite, nonzero float32 numbers."""
     with np.errstate(divide="ignore", over="ignore"):
         return 0 < abs(float(np.float32(scale))) and math.isfinite(float(np.float32(1) / np.float32(scale)))
 
 
-def _widened(low: float, high: float, scale: float, smallest: int, largest: int) -> tuple[float, float, float]:
-    """A range that is too narrow for its scale, widened for the smallest scale allowed."""
+def _widen_range(low: float, high: float, scale: float, smallest: int, largest: int) -> tuple[float, float, float]:
+    """Return a range that is too narrow for its scale, widened for the smallest scale allowed."""
     if low == 0:
         return low, _MIN_SCALE * (largest - smallest), _MIN_SCALE
     if high == 0:

@@ -16,7 +16,7 @@ PRIMITIVES: list[OpOverload] = []
 
 
 def aten(name: str) -> OpOverload:
-    """The aten operator "add.Tensor", or one of another namespace, "torchvision::nms"."""
+    """Return the aten operator "add.Tensor", or one of another namespace, "torchvision::nms"."""
     short, _, overload = name.partition(".")
     return find_operator(short if "::" in short else f"aten::{short}", overload)
 

@@ -13,7 +13,7 @@ _made: dict[str, type] = {}
 
 
 def has_named_results(packet: OpOverloadPacket) -> bool:
-    """Whether the public function of an operator returns a named tuple, by the texts of its schemas."""
+    """Return whether the public function of an operator returns a named tuple, by the texts of its schemas."""
     for op in packet._declared:
         _, several, results = op.declaration.rpartition("-> (")
         if several and all(" " in result.strip() for result in results.split(",")):
@@ -22,7 +22,7 @@ def has_named_results(packet: OpOverloadPacket) -> bool:
 
 
 def return_type_of(packet: OpOverloadPacket) -> type | None:
-    """The named tuple of an operator's public function; None where its results have no names."""
+    """Return the named tuple of an operator's public function; None where its results have no names."""
     found = _made.get(packet.__name__)
     if found is not None:
         return found

@@ -149,14 +149,14 @@ class FunctionSchema:
 
 
 def split_declaration(text: str) -> tuple[str, str, str]:
-    """The name, the overload, and the text from "(" on, cut out without parsing the rest."""
+    """Return the name, the overload, and the text from "(" on, cut out without parsing the rest."""
     head, opened, rest = text.partition("(")
     name, _, overload = head.strip().partition(".")
     return name, overload, opened + rest.rpartition("->")[0].rstrip()
 
 
 def in_place_declaration(text: str, overload: str | None = None) -> str:
-    """The schema text of the in-place variant `name_`; ValueError where there can be none.
+    """Return the schema text of the in-place variant `name_`; ValueError where there can be none.
 
     `overload` is the variant's overload, where ATen calls it differently.
     """
@@ -185,7 +185,7 @@ def parse_schema(text: str) -> FunctionSchema:
 
 
 def _without_strings(text: str) -> str:
-    """The text with string defaults blanked out, whose contents would confuse the parser."""
+    """Return the text with string defaults blanked out, whose contents would confuse the parser."""
     return _STRING.sub(lambda found: " " * len(found[0]), text) if '"' in text or "'" in text else text
 
 

@@ -33,11 +33,11 @@ class OperatorSignature(inspect.Signature):
     def __getattr__(self, name: str) -> Any:
         if name not in ("_parameters", "_return_annotation"):
             raise AttributeError(name)
-        super().__init__(parameters_of(self._packet), return_annotation=_returned(general_overload(self._packet)))
+        super().__init__(parameters_of(self._packet), return_annotation=_annotate_return(general_overload(self._packet)))
         return getattr(self, name)
 
     def replace(self, **changes: Any) -> inspect.Signature:
-        """The same signature with other parameters, or another annotation of the result."""
+        """Return the same signature with other parameters, or another annotation of the result."""
         plain = inspect.Signature(list(self.parameters.values()), return_annotation=self.return_annotation)
         return plain.replace(**changes)
 
@@ -45,12 +45,12 @@ class OperatorSignature(inspect.Signature):
 
 
 def general_overload(packet: OpOverloadPacket) -> OpOverload:
-    """The overload with the most arguments; the first of several."""
+    """Return the overload with the most arguments; the first of several."""
     return max(packet._declared, key=lambda op: len(op._schema.arguments))
 
 
 def parameters_of(packet: OpOverloadPacket) -> list[inspect.Parameter]:
-    """The parameters of an operator's function. Those that some overloads lack are optional."""
+    """Return the parameters of an operator's function. Those that some overloads lack are optional."""
     chosen = general_overload(packet)
     schema = chosen._schema
     made, optional = [], False
@@ -70,7 +70,7 @@ def parameters_of(packet: OpOverloadPacket) -> list[inspect.Parameter]:
 
 
 def takes_out(op: OpOverload) -> bool:
-    """Whether an operator's function accepts `out=`."""
+    """Return whether an operator's function accepts `out=`."""
     returns = op.declaration.rpartition("-> ")[2]
     return "out" not in op._schema.positions and not op.is_mutable and returns == "Tensor"
 
@@ -83,14 +83,14 @@ def _annotation(argument: Argument) -> str:
     return f"{name} | None" if kind.optional or argument.has_default and argument.default is None else name
 
 
-def _returned(op: OpOverload) -> str:
+def _annotate_return(op: OpOverload) -> str:
     returns = op._schema.returns
     kinds = [_KINDS.get(each.type.base, each.type.base) for each in returns]
     return kinds[0] if len(kinds) == 1 else f"tuple[{', '.join(kinds)}]"
 
 
 def documentation(packet: OpOverloadPacket) -> str:
-    """The docstring of an operator's function, or else its schemas."""
+    """Return the docstring of an operator's function, or else its schemas."""
     name = packet.__name__
     text = DOCSTRINGS.get(name)
     if text is not None:

@@ -73,7 +73,7 @@ def view_as_dtype(self, dtype):
         if strides[-1] != 1:
             raise RuntimeError(f"self.stride(-1) must be 1 to view {_change_of_size(kind, dtype)}, but got {strides[-1]}")
         smaller = kind.itemsize > dtype.itemsize
-        sizes, strides, offset = (_divided if smaller else _multiplied)(impl, dtype)
+        sizes, strides, offset = (_geometry_of_smaller if smaller else _geometry_of_larger)(impl, dtype)
     made = impl.alias(sizes, strides, offset)
     made.dtype = dtype
     return wrap(made)
@@ -83,15 +83,16 @@ def _change_of_size(kind: dtype, wanted: dtype) -> str:
     return f"{kind.scalar_name} as {wanted.scalar_name} (different element sizes)"
 
 
-def _divided(impl: TensorImpl, wanted: dtype) -> tuple[tuple, tuple, int]:
-    """Sizes, strides and offset when each element is split into several smaller ones."""
+def _geometry_of_smaller(impl: TensorImpl, wanted: dtype) -> tuple[tuple, tuple, int]:
+    """Return sizes, strides and offset when each element is split into several smaller ones."""
     ratio = impl.dtype.itemsize // wanted.itemsize
     strides = tuple(stride * ratio for stride in impl.strides[:-1])
     return (*impl.sizes[:-1], impl.sizes[-1] * ratio), (*strides, 1), impl.storage_offset * ratio
 
 
-def _multiplied(impl: TensorImpl, wanted: dtype) -> tuple[tuple, tuple, int]:
-    """Sizes, strides and offset when several elements are merged into a larger one; RuntimeError where they do not divide."""
+def _geometry_of_larger(impl: TensorImpl, wanted: dtype) -> tuple[tuple, tuple, int]:
+    """Return sizes, strides and offset when several elements are merged into a larger one; RuntimeError where they do not
+    divide."""
     ratio = wanted.itemsize // impl.dtype.itemsize
     facts = {"size(-1)": impl.sizes[-1], "storage_offset()": impl.storage_offset}
     facts.update({f"stride({dim})": stride for dim, stride in enumerate(impl.strides[:-1])})
@@ -136,7 +137,7 @@ def select(self, dim, index):
 
 
 def _bound(position: int | None, size: int, otherwise: int) -> int:
-    """One end of a slice, clamped to 0 <= position <= size."""
+    """Return one end of a slice, clamped to 0 <= position <= size."""
     if position is None:
         return otherwise
     position = whole_number(position)

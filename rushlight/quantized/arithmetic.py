@@ -1,7 +1,7 @@
 """Sums, products and concatenations of quantized tensors, with the result's scale and zero point given.
 
-Each operand of a sum is dequantized, and the float32 result quantized, as ATen's kernels do. A number scales the quanta
-instead: its product with a tensor has other scales and the same integers.
+Each operand of a sum is dequantized, and the float32 result quantized, as ATen's kernels do. Multiplying a tensor by a number
+changes only its scale: the result has the same integers.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ def _check_pair(qa: Tensor, qb: Tensor, name: str) -> None:
     one_scale(qa), one_scale(qb)
 
 
-def _added(qa: Tensor, qb: Tensor, scale: float, zero_point: int, relu: bool) -> Tensor:
+def _add(qa: Tensor, qb: Tensor, scale: float, zero_point: int, relu: bool) -> Tensor:
     check_zero_point(zero_point, qa.dtype, "quantize_tensor_per_tensor_affine")
-    made = _native(native.ADD, qa, qb, inverse_of(scale), zero_point, relu)
+    made = _combine_natively(native.ADD, qa, qb, inverse_of(scale), zero_point, relu)
     if made is not None:
         return make_quantized(made, qa.dtype, TensorQuantizer(float(scale), int(zero_point)))
     return requantized(values_of(qa) + values_of(qb), qa.dtype, scale, zero_point, relu)
 
 
-def _native(code: int, qa: Tensor, qb: Tensor, inverse: np.ndarray, zero_point: int, relu: bool) -> np.ndarray | None:
+def _combine_natively(code: int, qa: Tensor, qb: Tensor, inverse: np.ndarray, zero_point: int, relu: bool) -> np.ndarray | None:
     pair = one_scale(qa), one_scale(qb)
     scales, zeros = ([getattr(each, name) for each in pair] for name in ("scale", "zero_point"))
     arrays = qa._impl.array, qb._impl.array
     return native.combine(code, arrays, scales, zeros, float(inverse), int(zero_point), relu)
 
 
-def _multiplied(qa: Tensor, qb: Tensor, scale: float, zero_point: int, relu: bool) -> Tensor:
-    """The product of the integers minus their zero points, with a single multiplier, as in ATen's kernel."""
+def _multiply(qa: Tensor, qb: Tensor, scale: float, zero_point: int, relu: bool) -> Tensor:
+    """Return the product of the integers minus their zero points, with a single multiplier, as in ATen's kernel."""
     kind, pair = qa.dtype, (one_scale(qa), one_scale(qb))
     check_zero_point(zero_point, kind, "quantize_tensor_per_tensor_affine")
     quantum = np.float32(pair[0].scale * pair[1].scale * (1 / scale))
     target = TensorQuantizer(float(scale), int(zero_point))
-    made = _native(native.MULTIPLY, qa, qb, quantum, zero_point, relu)
+    made = _combine_natively(native.MULTIPLY, qa, qb, quantum, zero_point, relu)
     if made is not None:
         return make_quantized(made, kind, target)
     first, second = (each._impl.array.astype(np.int64) - held.zero_point for each, held in zip((qa, qb), pair, strict=True))
@@ -64,7 +64,7 @@ def _multiplied(qa: Tensor, qb: Tensor, scale: float, zero_point: int, relu: boo
     return make_quantized(to_integers(np.rint(products * quantum).astype(np.float64) + target.zero_point, kind), kind, target)
 
 
-def _pairs(name: str, function: Callable) -> None:
+def _define_pairs(name: str, function: Callable) -> None:
     for suffix, relu in (("", False), ("_relu", True)):
 
         def binary(qa, qb, scale, zero_point, relu=relu):
@@ -81,15 +81,15 @@ def _pairs(name: str, function: Callable) -> None:
             operator(f"quantized::{form}(Tensor qa, Tensor qb, Tensor(a!) out) -> Tensor(a!) out")(into)
 
 
-_pairs("add", _added)
-_pairs("mul", _multiplied)
+_define_pairs("add", _add)
+_define_pairs("mul", _multiply)
 
 
 # With a number
 
 
 def _add_number(qa: Tensor, b: float, relu: bool) -> Tensor:
-    """Keep the integers and shift the zero point where it can move far enough; else use a wider scale."""
+    """Keep the integers and shift the zero point, if the shifted zero point is in range; else use a wider scale."""
     held, kind = one_scale(qa), qa.dtype
     low, high = limits(kind)
     steps = round(float(b) / held.scale)
@@ -119,7 +119,7 @@ def _multiply_number(qa: Tensor, b: float, relu: bool) -> Tensor:
     return aten.relu(made) if relu else made
 
 
-def _with_numbers(name: str, function: Callable) -> None:
+def _define_with_numbers(name: str, function: Callable) -> None:
     for suffix, relu in (("", False), ("_relu", True)):
 
         def right(qa, b, relu=relu):
@@ -134,14 +134,14 @@ def _with_numbers(name: str, function: Callable) -> None:
         operator(f"quantized::{name}_scalar{suffix}.Tensor(Tensor qa, Tensor b) -> Tensor qc")(right)
 
 
-_with_numbers("add", _add_number)
-_with_numbers("mul", _multiply_number)
+_define_with_numbers("add", _add_number)
+_define_with_numbers("mul", _multiply_number)
 
 
 # Concatenation and matrix products
 
 
-def _concatenated(qx: list[Tensor], dim: int, target: TensorQuantizer, relu: bool) -> Tensor:
+def _concatenate(qx: list[Tensor], dim: int, target: TensorQuantizer, relu: bool) -> Tensor:
     kind = qx[0].dtype
     parts = []
     for each in qx:
@@ -150,12 +150,12 @@ def _concatenated(qx: list[Tensor], dim: int, target: TensorQuantizer, relu: boo
         if one_scale(each) == target and not relu:
             parts.append(each._impl.array)
         else:
-            parts.append(_rescaled(each, target, relu))
+            parts.append(_rescale(each, target, relu))
     return make_quantized(np.concatenate(parts, dim), kind, target)
 
 
-def _rescaled(source: Tensor, target: TensorQuantizer, relu: bool) -> np.ndarray:
-    """The integers of another quantizer."""
+def _rescale(source: Tensor, target: TensorQuantizer, relu: bool) -> np.ndarray:
+    """Return the integers that represent the numbers of `source` by the quantizer `target`."""
     held, integers = one_scale(source), source._impl.array
     inverse = float(inverse_of(target.scale))
     made = native.rescale(integers, held.scale, held.zero_point, inverse, target.zero_point, relu)
@@ -165,7 +165,7 @@ def _rescaled(source: Tensor, target: TensorQuantizer, relu: bool) -> np.ndarray
     return target.quantize(np.maximum(values, 0, out=values) if relu else values, source.dtype)
 
 
-def _cat_with(relu: bool) -> Callable:
+def _make_cat(relu: bool) -> Callable:
     def cat(qx, dim, scale, zero_point):
         if not qx:
             raise RuntimeError("quantized::cat: a list of at least one tensor is needed")
@@ -173,21 +173,21 @@ def _cat_with(relu: bool) -> Callable:
         target = TensorQuantizer(
             first.scale if scale is None else float(scale), first.zero_point if zero_point is None else int(zero_point)
         )
-        return _concatenated(qx, dim, target, relu)
+        return _concatenate(qx, dim, target, relu)
 
     return cat
 
 
-def _cat_into(relu: bool) -> Callable:
+def _make_cat_out(relu: bool) -> Callable:
     def cat(qx, dim, out):
-        return out.copy_(_concatenated(qx, dim, one_scale(out), relu))
+        return out.copy_(_concatenate(qx, dim, one_scale(out), relu))
 
     return cat
 
 
 for _suffix, _relu in (("", False), ("_relu", True)):
-    operator(f"quantized::cat{_suffix}(Tensor[] qx, int dim, float? scale, int? zero_point) -> Tensor")(_cat_with(_relu))
-    operator(f"quantized::cat{_suffix}_out(Tensor[] qx, int dim, Tensor(a!) out) -> Tensor(a!)")(_cat_into(_relu))
+    operator(f"quantized::cat{_suffix}(Tensor[] qx, int dim, float? scale, int? zero_point) -> Tensor")(_make_cat(_relu))
+    operator(f"quantized::cat{_suffix}_out(Tensor[] qx, int dim, Tensor(a!) out) -> Tensor(a!)")(_make_cat_out(_relu))
 
 
 @operator("quantized::matmul(Tensor qa, Tensor qb, float scale, int zero_point) -> Tensor qc")

@@ -63,13 +63,13 @@ class BlockTensor(WrappedWeight):
         return cls(tensor_from_array(made), format, tensor.dtype if tensor.dtype in (bfloat16, float16) else float32)
 
     def dequantize(self) -> Tensor:
-        """The dequantized numbers, in `dtype`."""
+        """Return the dequantized numbers, in `dtype`."""
         return own.dequantize_blocks(self.blocks, self.format).to(self.dtype)
 
     def _parts(self) -> tuple[Tensor, str, dtype]:
         return self.blocks, self.format, self.dtype
 
-    def _take(self, other: BlockTensor) -> None:
+    def _replace_content(self, other: BlockTensor) -> None:
         self.blocks, self.format = other.blocks, other.format
 
 
@@ -78,13 +78,13 @@ def rebuild_block_tensor(blocks: Tensor, format: str, dtype: dtype, is_parameter
     return rebuilt(BlockTensor, (blocks, format, dtype), is_parameter)
 
 
-class TurnedBlocks(WrappedWeight):
+class TransposedBlocks(WrappedWeight):
     """The transpose of a block-quantized matrix. Products read the blocks directly; other functions get the dequantized
     numbers."""
 
     turned: BlockTensor
 
-    def __new__(cls, turned: BlockTensor) -> TurnedBlocks:
+    def __new__(cls, turned: BlockTensor) -> TransposedBlocks:
         made = make_wrapper_subclass(cls, turned.shape[::-1], dtype=turned.dtype, device=turned.device)
         made.turned = turned
         return made
@@ -96,13 +96,13 @@ class TurnedBlocks(WrappedWeight):
         return super().__torch_dispatch__(func, types, args, kwargs) if made is None else made
 
     def dequantize(self) -> Tensor:
-        """The dequantized numbers."""
+        """Return the dequantized numbers."""
         return self.turned.dequantize().t()
 
     def _parts(self) -> tuple[BlockTensor]:
         return (self.turned,)
 
-    def _take(self, other: TurnedBlocks) -> None:
+    def _replace_content(self, other: TransposedBlocks) -> None:
         self.turned = other.turned
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
@@ -158,12 +158,12 @@ def _copy(self: BlockTensor, source: Tensor, non_blocking: bool = False) -> Bloc
 
 def _permute(self: BlockTensor, dims: Sequence[int]) -> Tensor:
     if self.dim() == 2 and [dim % 2 for dim in dims] == [1, 0]:
-        return TurnedBlocks(self)
+        return TransposedBlocks(self)
     return self.dequantize().permute(dims)
 
 
 def _mm(self: Tensor, mat2: Tensor) -> Tensor | None:
-    if not isinstance(mat2, TurnedBlocks) or isinstance(self, WrappedWeight):
+    if not isinstance(mat2, TransposedBlocks) or isinstance(self, WrappedWeight):
         return None
     return own.block_linear(self, mat2.turned.blocks, mat2.turned.format)
 
@@ -184,4 +184,4 @@ BlockTensor._operators = {
     aten.copy_.default: _copy,
 }
 BlockTensor._rebuild = staticmethod(rebuild_block_tensor)
-TurnedBlocks._operators = KEEPING
+TransposedBlocks._operators = KEEPING

@@ -21,8 +21,8 @@ from rushlight.quantized.registration import ANY_BACKEND, CPU, aten, operator
 _CLASS = "__torch__.torch.classes.quantized.Conv{}dPackedParamsBase"
 
 
-def _of_rank(x: np.ndarray, rank: int, packed: ConvPackedParams, name: str) -> np.ndarray:
-    """The input with a batch, and with the packed weight's dimensions, which a 1-D convolution lacks."""
+def _to_packed_rank(x: np.ndarray, rank: int, packed: ConvPackedParams, name: str) -> np.ndarray:
+    """Return the input with the packed weight's number of dimensions: 1-D signals get a height of 1."""
     if x.ndim != rank + 2:
         raise RuntimeError(f"quantized::{name}: Expected activation of {rank + 2} dimensions, got {x.ndim}")
     if rank < packed.rank:
@@ -34,10 +34,11 @@ def _of_rank(x: np.ndarray, rank: int, packed: ConvPackedParams, name: str) -> n
 
 
 def _sums(x: np.ndarray, zero_point: int, packed: ConvPackedParams) -> np.ndarray:
-    """The convolution of the integers minus their zero points: exact integers, rounded to float32."""
+    """Return the convolution of the integers minus their zero points: exact integers, rounded to float32."""
     values = x.astype(np.float32)
     values -= zero_point
-    # Split at the weight's input dimension: its first one for a transposed convolution, and per group for grouped ones.
+    # Split the sums at the weight's input dimension: its first one for a transposed convolution, and per group for grouped
+    # ones.
     parts = [] if packed.transpose else packed.exact_parts(reach_of(x, zero_point))
     if len(parts) == 1:
         return _convolution(values, parts[0][1], packed)
@@ -55,31 +56,31 @@ def _convolution(values: np.ndarray, weight: Tensor, packed: ConvPackedParams) -
     return made._impl.array
 
 
-def _along_channels(values: np.ndarray | None, packed: ConvPackedParams) -> np.ndarray | None:
-    """Per-channel numbers, shaped to broadcast against (batch, channels, ...)."""
+def _broadcast_over_channels(values: np.ndarray | None, packed: ConvPackedParams) -> np.ndarray | None:
+    """Return per-channel numbers, shaped to broadcast against (batch, channels, ...)."""
     return values if values is None or not values.ndim else values.reshape(1, -1, *(1,) * packed.rank)
 
 
 def _scales(packed: ConvPackedParams) -> np.ndarray:
-    """The weight's scales per output channel; a transposed convolution repeats them for each group."""
+    """Return the weight's scales per output channel; a transposed convolution repeats them for each group."""
     scales = packed.scales
-    return _along_channels(np.tile(scales, packed.groups) if packed.transpose and scales.ndim else scales, packed)
+    return _broadcast_over_channels(np.tile(scales, packed.groups) if packed.transpose and scales.ndim else scales, packed)
 
 
 def convolve(
     x: Tensor, packed: object, scale: float, zero_point: int, relu: bool, rank: int, name: str,
     accumulated: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """A quantized convolution: x (batch, channels, ...) to the same dtype; `accumulated` is added before rounding."""
+    """Return a quantized convolution: x (batch, channels, ...) to the same dtype; `accumulated` is added before rounding."""
     packed, held = unwrapped(packed, ConvPackedParams, name), one_scale(x)
     check_zero_point(zero_point, x.dtype, "quantize_tensor_per_tensor_affine")
     target = TensorQuantizer(float(scale), int(zero_point))
-    images = _of_rank(x._impl.array, rank, packed, name)
-    made = None if accumulated is not None else _native(images, held, packed, relu, target)
+    images = _to_packed_rank(x._impl.array, rank, packed, name)
+    made = None if accumulated is not None else _convolve_natively(images, held, packed, relu, target)
     if made is not None:
         return make_quantized(made[:, :, 0] if rank < packed.rank else made, x.dtype, target)
     sums = _sums(images, held.zero_point, packed)
-    scales, bias = _scales(packed), _along_channels(packed.bias_array, packed)
+    scales, bias = _scales(packed), _broadcast_over_channels(packed.bias_array, packed)
     if accumulated is not None:
         further = values_of(accumulated) / (np.float32(held.scale) * scales)
         sums = sums.astype(np.float32, copy=False) + further
@@ -87,10 +88,11 @@ def convolve(
     return make_quantized(made[:, :, 0] if rank < packed.rank else made, x.dtype, target)
 
 
-def _native(
+def _convolve_natively(
     x: np.ndarray, held: TensorQuantizer, packed: ConvPackedParams, relu: bool, target: TensorQuantizer | None = None
 ) -> np.ndarray | None:
-    """A convolution of bytes by a native kernel, to bytes of `target`, or to float32 if None; None if no kernel supports it."""
+    """Return a convolution of bytes by a native kernel, to bytes of `target`, or to float32 if None; None if no kernel supports
+    it."""
     if packed.native is None:
         return None
     sizes = sizes_after(x.shape[2:], packed.native.settings)
@@ -99,16 +101,16 @@ def _native(
 
 
 def convolve_dynamic(x: Tensor, packed: object, reduce_range: bool, rank: int, name: str) -> Tensor:
-    """A convolution of a float32 tensor, which is quantized dynamically to 8 bits."""
+    """Return a convolution of a float32 tensor, which is quantized dynamically to 8 bits."""
     packed, values = unwrapped(packed, ConvPackedParams, name), x.detach()._impl.array
     held = TensorQuantizer(*choose(*limits(values), 0, 127 if reduce_range else 255))
-    images = _of_rank(held.quantize(values, quint8), rank, packed, name)
-    made = _native(images, held, packed, False)
+    images = _to_packed_rank(held.quantize(values, quint8), rank, packed, name)
+    made = _convolve_natively(images, held, packed, False)
     if made is None:
         sums = _sums(images, held.zero_point, packed)
         made = sums.astype(np.float32, copy=False) * (np.float32(held.scale) * _scales(packed))
         if packed.bias_array is not None:
-            made += _along_channels(packed.bias_array, packed)
+            made += _broadcast_over_channels(packed.bias_array, packed)
     return tensor_from_array(made[:, :, 0] if rank < packed.rank else made, from_numpy_dtype(made.dtype))
 
 
@@ -125,7 +127,7 @@ def _define(rank: int, transposed: bool) -> None:
 
         operator(f"quantized::{full}{overload}({settings}) -> Tensor")(static)
         if overload:
-            _define_old(full, packed, rank, relu)
+            _define_deprecated(full, packed, rank, relu)
 
     def dynamic(qx, packed_weight, reduce_range=False):
         return convolve_dynamic(qx, packed_weight, reduce_range, rank, f"{name}_dynamic")
@@ -136,8 +138,8 @@ def _define(rank: int, transposed: bool) -> None:
     _define_packing(name, packed, rank, transposed)
 
 
-def _define_old(name: str, packed: str, rank: int, relu: bool) -> None:
-    """The deprecated signature, which repeats settings of the packed weight."""
+def _define_deprecated(name: str, packed: str, rank: int, relu: bool) -> None:
+    """Define the deprecated signature, which repeats settings of the packed weight."""
 
     def static(qx, weight, stride, padding, dilation, groups, output_scale, output_zero_point):
         return convolve(qx, weight, output_scale, output_zero_point, relu, rank, name)

@@ -1,4 +1,4 @@
-"""Operators that create quantized tensors, and those that take them apart."""
+"""Operators that create quantized tensors, and operators that return their integers, scales and zero points."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def quantize_per_channel(self, scales, zero_points, axis, dtype):
 
 
 def channel_quantizer(sizes: tuple[int, ...], scales: Tensor, zero_points: Tensor, axis: int) -> ChannelQuantizer:
-    """The per-channel quantizer for a tensor's sizes; RuntimeError where scales, zero points and axis do not fit."""
+    """Return the per-channel quantizer for a tensor's sizes; RuntimeError where scales, zero points and axis do not fit."""
     if scales.dim() != 1 or zero_points.dim() != 1:
         raise RuntimeError("scale and zero_point tensors must have dimension 1")
     if scales.numel() != zero_points.numel():
@@ -162,7 +162,7 @@ def empty_per_channel(
 
 
 def values_of(tensor: Tensor) -> np.ndarray:
-    """The dequantized numbers of a tensor, float32."""
+    """Return the dequantized numbers of a tensor, float32."""
     return quantizer_of(tensor).dequantize(tensor._impl.array)
 
 
@@ -231,6 +231,6 @@ def scheme_number(self):
 
 
 def scheme_of(tensor: Tensor) -> qscheme:
-    """The scheme of a quantized tensor; NotImplementedError for any other."""
+    """Return the scheme of a quantized tensor; NotImplementedError for any other."""
     aten.qscheme(tensor)
     return quantizer_of(tensor).scheme

@@ -23,15 +23,15 @@ Function = Callable[[Tensor], Tensor]
 
 
 def mapped(source: Tensor, function: Function, scale: float | None = None, zero_point: int | None = None) -> Tensor:
-    """A function of each element; the result has the given scale and zero point, by default those of `source`."""
+    """Apply a function to each element; the result has the given scale and zero point, by default those of `source`."""
     held, kind = one_scale(source), source.dtype
     target = held if scale is None else TensorQuantizer(float(scale), int(zero_point))
     check_zero_point(target.zero_point, kind, "quantize_tensor_per_tensor_affine")
-    made = by_table(source._impl.array, kind, lambda integers: _computed(integers, held, target, function, kind))
+    made = by_table(source._impl.array, kind, lambda integers: _compute_in_float(integers, held, target, function, kind))
     return make_quantized(made, kind, target)
 
 
-def _computed(
+def _compute_in_float(
     integers: np.ndarray, held: TensorQuantizer, target: TensorQuantizer, function: Function, kind: dtype
 ) -> np.ndarray:
     numbers = tensor_from_array(np.atleast_1d(held.dequantize(integers)), float32)
@@ -40,7 +40,7 @@ def _computed(
 
 
 def clipped(source: Tensor, low: float | None, high: float | None) -> Tensor:
-    """The elements clamped to bounds, which are first rounded to the tensor's quanta."""
+    """Clamp the elements to bounds, which are first quantized like the tensor."""
     held, kind = one_scale(source), source.dtype
     bounds = [None if each is None else held.quantize(np.full((), each, np.float32), kind) for each in (low, high)]
     integers = source._impl.array
@@ -49,8 +49,8 @@ def clipped(source: Tensor, low: float | None, high: float | None) -> Tensor:
     return like(source, np.clip(integers, *bounds))
 
 
-def _written(function: Callable) -> Callable:
-    """The in-place variant of a kernel."""
+def _in_place_variant(function: Callable) -> Callable:
+    """Return the in-place variant of a kernel."""
 
     def write(self, *args, **kwargs):
         result = function(self, *args, **kwargs)
@@ -104,7 +104,7 @@ def prelu(self, weight):
     return quantized_prelu(self, weight, one_scale(self).scale, one_scale(self).zero_point)
 
 
-def _onto_unit(name: str, reach: float, middle: bool) -> None:
+def _define_bounded(name: str, reach: float, middle: bool) -> None:
     """Define a function with values in [0, 1] or [-1, 1], whose result has a fixed scale that covers this range."""
     general = find(name)
 
@@ -116,12 +116,12 @@ def _onto_unit(name: str, reach: float, middle: bool) -> None:
     quantized(name)(kernel)
 
 
-_onto_unit("sigmoid", 1.0, False)
-_onto_unit("hardsigmoid", 1.0, False)
-_onto_unit("tanh", 2.0, True)
+_define_bounded("sigmoid", 1.0, False)
+_define_bounded("hardsigmoid", 1.0, False)
+_define_bounded("tanh", 2.0, True)
 
 for _name, _kernel in (("relu_", relu), ("hardtanh_", clamp), ("clamp_", clamp), ("leaky_relu_", leaky_relu)):
-    quantized(_name)(_written(_kernel))
+    quantized(_name)(_in_place_variant(_kernel))
 
 
 # quantized
@@ -129,7 +129,7 @@ for _name, _kernel in (("relu_", relu), ("hardtanh_", clamp), ("clamp_", clamp),
 
 @operator("quantized::relu6(Tensor qx, bool inplace=False) -> Tensor")
 def quantized_relu6(qx, inplace=False):
-    return _written(relu6)(qx) if inplace else relu6(qx)
+    return _in_place_variant(relu6)(qx) if inplace else relu6(qx)
 
 
 @operator("quantized::clamp(Tensor qx, Scalar? min=None, Scalar? max=None) -> Tensor qy")

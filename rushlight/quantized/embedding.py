@@ -19,7 +19,7 @@ _CLASS = "__torch__.torch.classes.quantized.EmbeddingPackedParamsBase"
 
 
 def _rows(packed: EmbeddingPackedParams, indices: np.ndarray, name: str) -> np.ndarray:
-    """The dequantized rows at indices."""
+    """Return the dequantized rows at indices."""
     table, held = packed.weight._impl.array, quantizer_of(packed.weight)
     if indices.size and not (0 <= int(indices.min()) and int(indices.max()) < len(table)):
         raise RuntimeError(f"quantized::{name}: an index is out of range: the table has {len(table)} rows")
@@ -48,7 +48,7 @@ def _define(bits: str) -> None:
         if pruned_weights or compressed_indices_mapping is not None or mode != 0:
             raise RuntimeError(f"quantized::{name}: only sums of tables that were not pruned are supported")
         packed = unwrapped(weight, EmbeddingPackedParams, name)
-        return _bags(packed, _checked_indices(indices, name), offsets, per_sample_weights, include_last_offset, name)
+        return _sum_bags(packed, _checked_indices(indices, name), offsets, per_sample_weights, include_last_offset, name)
 
     operator(f"quantized::embedding_{bits}({_CLASS} weight, Tensor indices, bool pruned_weights=False) -> Tensor", keys=(CPU,))(
         embedding
@@ -61,11 +61,11 @@ def _define(bits: str) -> None:
     )(bag)
 
 
-def _bags(
+def _sum_bags(
     packed: EmbeddingPackedParams, indices: np.ndarray, offsets: Tensor | None, weights: Tensor | None, has_last: bool,
     name: str,
 ) -> Tensor:  # fmt: skip
-    """The sums of the rows of each bag: between offsets, or per row of 2-dimensional indices."""
+    """Return the sums of the rows of each bag: between offsets, or per row of 2-dimensional indices."""
     rows = _rows(packed, indices, name)
     if weights is not None:
         rows *= weights.detach()._impl.array[..., None]

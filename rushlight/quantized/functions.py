@@ -52,54 +52,54 @@ def dequantize(tensor: Tensor | Sequence[Tensor]) -> Tensor | list[Tensor]:
 
 @overridable
 def int_repr(input: Tensor) -> Tensor:
-    """The integers of a quantized tensor: a copy of dtype uint8, int8 or int32."""
+    """Return the integers of a quantized tensor: a copy of dtype uint8, int8 or int32."""
     return aten.int_repr(input)
 
 
 @overridable
 def q_scale(input: Tensor) -> float:
-    """The scale of a quantized tensor that has one; RuntimeError for one with a scale per channel."""
+    """Return the scale of a quantized tensor that has one; RuntimeError for one with a scale per channel."""
     return aten.q_scale(input)
 
 
 @overridable
 def q_zero_point(input: Tensor) -> int:
-    """The zero point of a quantized tensor that has one; RuntimeError for one with a zero point per channel."""
+    """Return the zero point of a quantized tensor that has one; RuntimeError for one with a zero point per channel."""
     return aten.q_zero_point(input)
 
 
 @overridable
 def q_per_channel_scales(input: Tensor) -> Tensor:
-    """The scales of the channels, float64 (float32 where zero points are no integers)."""
+    """Return the scales of the channels, float64 (float32 where zero points are no integers)."""
     return aten.q_per_channel_scales(input)
 
 
 @overridable
 def q_per_channel_zero_points(input: Tensor) -> Tensor:
-    """The zero points of the channels, int64 or float32."""
+    """Return the zero points of the channels, int64 or float32."""
     return aten.q_per_channel_zero_points(input)
 
 
 @overridable
 def q_per_channel_axis(input: Tensor) -> int:
-    """The dimension along which scales differ."""
+    """Return the dimension along which scales differ."""
     return aten.q_per_channel_axis(input)
 
 
 def _make_per_tensor_quantized_tensor(input: Tensor, scale: float, zero_point: int) -> Tensor:
-    """A quantized tensor over a copy of the given integers (uint8, int8 or int32)."""
+    """Return a quantized tensor over a copy of the given integers (uint8, int8 or int32)."""
     return aten._make_per_tensor_quantized_tensor(input, scale, zero_point)
 
 
 def _make_per_channel_quantized_tensor(input: Tensor, scale: Tensor, zero_point: Tensor, axis: int) -> Tensor:
-    """A quantized tensor of given integers with a scale for each index of dimension `axis`."""
+    """Return a quantized tensor of given integers with a scale for each index of dimension `axis`."""
     return aten._make_per_channel_quantized_tensor(input, scale, zero_point, axis)
 
 
 def _empty_affine_quantized(
     size: Sequence[int], *, scale: float = 1.0, zero_point: int = 0, dtype: _Element | None = None, device: str = "cpu"
 ) -> Tensor:
-    """A quantized tensor of this size, with integers 0."""
+    """Return a quantized tensor of this size, with integers 0."""
     device_for_operator(device, "aten::_empty_affine_quantized")
     return aten._empty_affine_quantized(list(size), scale=scale, zero_point=zero_point, dtype=dtype)
 
@@ -107,7 +107,7 @@ def _empty_affine_quantized(
 def _empty_per_channel_affine_quantized(
     size: Sequence[int], *, scales: Tensor, zero_points: Tensor, axis: int, dtype: _Element | None = None, device: str = "cpu"
 ) -> Tensor:
-    """A quantized tensor of a size with a scale for each index of dimension `axis`, whose integers are 0."""
+    """Return a quantized tensor of a size with a scale for each index of dimension `axis`, whose integers are 0."""
     device_for_operator(device, "aten::_empty_per_channel_affine_quantized")
     return aten._empty_per_channel_affine_quantized(
         list(size), scales=scales, zero_points=zero_points, axis=axis, dtype=dtype

@@ -31,23 +31,23 @@ class QuantizedStorage(StorageImpl):
         self.quantizer = quantizer
 
     def reduced(self, tensor: Tensor) -> tuple:
-        """The pickle recipe of a tensor over this storage."""
-        return (_unpickled, (np.array(tensor._impl.array), tensor._impl.dtype, self.quantizer))
+        """Return the pickle recipe of a tensor over this storage."""
+        return (_unpickle, (np.array(tensor._impl.array), tensor._impl.dtype, self.quantizer))
 
     def copied(self) -> QuantizedStorage:
-        """A copy of the memory with the same quantizer."""
+        """Return a copy of the memory with the same quantizer."""
         memory = UntypedStorage.from_buffer(self.bytes())._impl
         return QuantizedStorage(memory.buffer, memory.nbytes, self.quantizer)
 
 
-def _unpickled(integers: np.ndarray, kind: dtype, quantizer: Quantizer) -> Tensor:
+def _unpickle(integers: np.ndarray, kind: dtype, quantizer: Quantizer) -> Tensor:
     ensure_operators()
     return make_quantized(integers, kind, quantizer)
 
 
 def make_quantized(integers: np.ndarray, kind: dtype, quantizer: Quantizer) -> Tensor:
-    """A quantized tensor over an array of `kind.numpy`. It shares the array if that is row-major or channels-last, else copies
-    it."""
+    """Return a quantized tensor over an array of `kind.numpy`. It shares the array if that is row-major or channels-last, else
+    copies it."""
     memory = integers.transpose(0, 2, 3, 1) if is_channels_last(integers) else integers
     if not memory.flags.c_contiguous:
         memory = integers = np.ascontiguousarray(integers)
@@ -57,36 +57,36 @@ def make_quantized(integers: np.ndarray, kind: dtype, quantizer: Quantizer) -> T
 
 
 def per_tensor(integers: np.ndarray, kind: dtype, scale: float, zero_point: int) -> Tensor:
-    """A quantized tensor of one scale and zero point over an array."""
+    """Return a quantized tensor of one scale and zero point over an array."""
     return make_quantized(integers, kind, TensorQuantizer(float(scale), int(zero_point)))
 
 
 def integers_of(tensor: Tensor) -> Tensor:
-    """The integers of a quantized tensor, as a plain tensor over the same memory."""
+    """Return the integers of a quantized tensor, as a plain tensor over the same memory."""
     impl = tensor._impl
     kind = from_numpy_dtype(impl.dtype.numpy)
     return wrap(TensorImpl(impl.storage, impl.sizes, impl.strides, impl.storage_offset, kind, CPU, CPU_KEYS))
 
 
 def of_integers(integers: Tensor, kind: dtype, quantizer: Quantizer) -> Tensor:
-    """A quantized tensor over the memory of a plain tensor of integers."""
+    """Return a quantized tensor over the memory of a plain tensor of integers."""
     impl = integers._impl
     storage = QuantizedStorage(impl.storage.buffer, impl.storage.nbytes, quantizer)
     return wrap(TensorImpl(storage, impl.sizes, impl.strides, impl.storage_offset, kind, CPU, QUANTIZED_BIT))
 
 
 def is_quantized(tensor: Tensor) -> bool:
-    """Whether a tensor is quantized."""
+    """Return whether a tensor is quantized."""
     return bool(tensor._impl.key_set & QUANTIZED_BIT)
 
 
 def quantizer_of(tensor: Tensor) -> Quantizer:
-    """The quantizer of a quantized tensor."""
+    """Return the quantizer of a quantized tensor."""
     return tensor._impl.storage.quantizer
 
 
 def one_scale(tensor: Tensor) -> TensorQuantizer:
-    """The quantizer of a tensor with one scale; RuntimeError for one with a scale per channel."""
+    """Return the quantizer of a tensor with one scale; RuntimeError for one with a scale per channel."""
     found = quantizer_of(tensor)
     if not isinstance(found, TensorQuantizer):
         raise RuntimeError(
@@ -97,5 +97,5 @@ def one_scale(tensor: Tensor) -> TensorQuantizer:
 
 
 def like(source: Tensor, integers: np.ndarray) -> Tensor:
-    """A tensor with other integers, and the dtype and quantizer of `source`."""
+    """Return a tensor with other integers, and the dtype and quantizer of `source`."""
     return make_quantized(integers, source._impl.dtype, quantizer_of(source))

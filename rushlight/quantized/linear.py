@@ -40,8 +40,8 @@ def rescaled(
 
 
 def _products(integers: np.ndarray, zero_point: int, packed: LinearPackedParams, reach: int) -> np.ndarray:
-    """The sums of products, (rows, out features): exact integers, rounded to float32. `reach` bounds the inputs' distance from
-    the zero point."""
+    """Return the sums of products, (rows, out features): exact integers, rounded to float32. `reach` bounds the inputs'
+    distance from the zero point."""
     rows = integers.reshape(-1, integers.shape[-1]).astype(np.float32)
     rows -= zero_point
     parts = packed.exact_parts(reach)
@@ -51,18 +51,18 @@ def _products(integers: np.ndarray, zero_point: int, packed: LinearPackedParams,
 
 
 def _product(rows: np.ndarray, weight: Tensor) -> np.ndarray:
-    """rows @ weight.T by the kernel of linear layers."""
+    """Compute rows @ weight.T by the kernel of linear layers."""
     return aten.linear(tensor_from_array(rows, float32), weight)._impl.array
 
 
 def reach_of(integers: np.ndarray, zero_point: int) -> int:
-    """The maximal distance of a dtype's integers from the zero point."""
+    """Return the maximal distance of a dtype's integers from the zero point."""
     info = np.iinfo(integers.dtype)
     return max(zero_point - int(info.min), int(info.max) - zero_point)
 
 
 def summed(parts: Iterator[np.ndarray]) -> np.ndarray:
-    """The sum of exact integers in float32, rounded once."""
+    """Return the sum of exact integers in float32, rounded once."""
     total = next(parts).astype(np.float64)
     for part in parts:
         total += part
@@ -80,7 +80,7 @@ def _check_input(x: Tensor, packed: object, name: str) -> LinearPackedParams:
 
 
 def unwrapped(packed: object, kind: type, name: str) -> object:
-    """Packed weights, also from inside an object of scripted code."""
+    """Return packed weights, also if they are inside an object of scripted code."""
     held = getattr(packed, "held", packed)
     if not isinstance(held, kind):
         raise RuntimeError(f"quantized::{name} takes packed weights of {kind.class_name}, got {type(held).__name__}")
@@ -88,13 +88,13 @@ def unwrapped(packed: object, kind: type, name: str) -> object:
 
 
 def linear(x: Tensor, packed: object, scale: float, zero_point: int, relu: bool, name: str) -> Tensor:
-    """A quantized linear layer: x (..., in features), quint8 or qint8, to (..., out features) of the same dtype."""
+    """Apply a quantized linear layer: x (..., in features), quint8 or qint8, to (..., out features) of the same dtype."""
     packed, held = _check_input(x, packed, name), one_scale(x)
     if packed.is_float16:
         raise RuntimeError(f"quantized::{name}: the weight is in float16; it is for linear_dynamic_fp16")
     check_zero_point(zero_point, x.dtype, "quantize_tensor_per_tensor_affine")
     target = TensorQuantizer(float(scale), int(zero_point))
-    made = _native(x._impl.array, held, packed, relu, target)
+    made = _apply_natively(x._impl.array, held, packed, relu, target)
     if made is not None:
         return make_quantized(made, x.dtype, target)
     sums = _products(x._impl.array, held.zero_point, packed, reach_of(x._impl.array, held.zero_point))
@@ -102,7 +102,7 @@ def linear(x: Tensor, packed: object, scale: float, zero_point: int, relu: bool,
     return make_quantized(made.reshape(*x.shape[:-1], made.shape[-1]), x.dtype, target)
 
 
-def _native(
+def _apply_natively(
     integers: np.ndarray, held: TensorQuantizer, packed: LinearPackedParams, relu: bool, target: TensorQuantizer | None = None
 ) -> np.ndarray | None:
     """Apply a layer to bytes by a native kernel, to bytes of `target`, or to float32 if None; None if no kernel supports it."""
@@ -115,15 +115,15 @@ def linear_dynamic(x: np.ndarray, packed: LinearPackedParams, reduce_range: bool
     """Apply a layer to a float32 array (..., in features), which is quantized dynamically to 8 bits (7 if `reduce_range`)."""
     largest = 127 if reduce_range else 255
     held = TensorQuantizer(*choose(*limits_of(x), 0, largest))
-    made = _native(held.quantize(x, quint8), held, packed, relu)
+    made = _apply_natively(held.quantize(x, quint8), held, packed, relu)
     return _dynamic_by_parts(x, packed, held, largest, relu) if made is None else made
 
 
 def _dynamic_by_parts(
     x: np.ndarray, packed: LinearPackedParams, held: TensorQuantizer, largest: int, relu: bool
 ) -> np.ndarray:  # fmt: skip
-    """The dynamic layer without a native kernel."""
-    reach = 255  # rounded up to a few values, because the weight's parts are cached per value
+    """Apply the dynamic layer without a native kernel."""
+    reach = 255  # rounded up to one of two values, because the weight's parts are cached per value
     if max(held.zero_point, largest - held.zero_point) < 128:
         reach = 128
     sums = _products(held.quantize(x, quint8), held.zero_point, packed, reach).astype(np.float32, copy=False)

@@ -24,7 +24,7 @@ def ensure_operators() -> None:
 
 
 def is_quantized_operator(name: str) -> bool:
-    """Whether `quantized::linear` or `aten::dequantize` is an operator that `ensure_operators` defines."""
+    """Return whether `quantized::linear` or `aten::dequantize` is an operator that `ensure_operators` defines."""
     namespace, _, short = name.partition("::")
     return namespace in NAMESPACES or (namespace == "aten" and short in _ATEN)
 

@@ -18,42 +18,42 @@ def _is_quantized(self: Tensor) -> bool:
 
 
 def dequantize(self: Tensor) -> Tensor:
-    """The dequantized numbers, float32; a floating tensor is converted to float32."""
+    """Return the dequantized numbers, float32; a floating tensor is converted to float32."""
     return operators.aten.dequantize(self)
 
 
 def int_repr(self: Tensor) -> Tensor:
-    """The integers of a quantized tensor: a copy of dtype uint8, int8 or int32."""
+    """Return the integers of a quantized tensor: a copy of dtype uint8, int8 or int32."""
     return operators.aten.int_repr(self)
 
 
 def q_scale(self: Tensor) -> float:
-    """The scale of a tensor that has one."""
+    """Return the scale of a tensor that has one."""
     return operators.aten.q_scale(self)
 
 
 def q_zero_point(self: Tensor) -> int:
-    """The zero point of a tensor that has one."""
+    """Return the zero point of a tensor that has one."""
     return operators.aten.q_zero_point(self)
 
 
 def q_per_channel_scales(self: Tensor) -> Tensor:
-    """The scales of the channels, float64 (float32 where zero points are no integers)."""
+    """Return the scales of the channels, float64 (float32 where zero points are no integers)."""
     return operators.aten.q_per_channel_scales(self)
 
 
 def q_per_channel_zero_points(self: Tensor) -> Tensor:
-    """The zero points of the channels, int64 or float32."""
+    """Return the zero points of the channels, int64 or float32."""
     return operators.aten.q_per_channel_zero_points(self)
 
 
 def q_per_channel_axis(self: Tensor) -> int:
-    """The dimension along which scales differ."""
+    """Return the dimension along which scales differ."""
     return operators.aten.q_per_channel_axis(self)
 
 
 def qscheme_of(self: Tensor) -> qscheme:
-    """The scheme of a quantized tensor, such as `torch.per_tensor_affine`."""
+    """Return the scheme of a quantized tensor, such as `torch.per_tensor_affine`."""
     return operators.scheme_of(self)
 
 

@@ -21,7 +21,7 @@ FLOAT = np.dtype(np.float32)
 
 
 def aligned(nbytes: int) -> np.ndarray:
-    """Uninitialised bytes, aligned to 64."""
+    """Return uninitialised bytes, aligned to 64."""
     return np.ndarray((nbytes,), np.uint8, _C.allocate(nbytes))
 
 
@@ -29,22 +29,22 @@ def aligned(nbytes: int) -> np.ndarray:
 
 
 def channels_last(x: np.ndarray) -> np.ndarray:
-    """Images (batch, channels, height, width) as a row-major array (batch, height, width, channels)."""
+    """Return images (batch, channels, height, width) as a row-major array (batch, height, width, channels)."""
     return native.contiguous(x.transpose(0, 2, 3, 1))
 
 
 def channels_first(x: np.ndarray) -> np.ndarray:
-    """The view (batch, channels, height, width) of channels-last images."""
+    """Return the view (batch, channels, height, width) of channels-last images."""
     return x.transpose(0, 3, 1, 2)
 
 
 def is_channels_last(x: np.ndarray) -> bool:
-    """Whether images are channels-last and not row-major."""
+    """Return whether images are channels-last and not row-major."""
     return x.ndim == 4 and not x.flags.c_contiguous and x.transpose(0, 2, 3, 1).flags.c_contiguous
 
 
 def elementwise(run: Callable[..., bool], kind: np.dtype, *inputs: np.ndarray) -> np.ndarray | None:
-    """The array filled by run(out, *inputs), with the layout of the first input; None if it did nothing."""
+    """Return the array filled by run(out, *inputs), with the layout of the first input; None if it did nothing."""
     if native.kernels is None:
         return None
     last = is_channels_last(inputs[0])
@@ -96,7 +96,7 @@ def layer(
 
 
 def sizes_after(sizes: Sequence[int], settings: Sequence[int]) -> list[int]:
-    """Height and width after a convolution."""
+    """Return height and width after a convolution."""
     pairs = (settings[start : start + 2] for start in range(0, 8, 2))
     return [
         (size + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1
@@ -125,8 +125,8 @@ def combine(
     code: int, pair: Sequence[np.ndarray], scales: Sequence[float], zeros: Sequence[int], inverse: float, zero_point: int,
     relu: bool,
 ) -> np.ndarray | None:  # fmt: skip
-    """The sum of two arrays of bytes dequantized, or the product of their integers; times `inverse`, rounded, plus the zero
-    point."""
+    """Dequantize two arrays of bytes and add them, or multiply their integers; multiply the result by `inverse`, round it, and
+    add the zero point."""
     first, second = pair
     if first.dtype not in BYTES or second.dtype != first.dtype or first.shape != second.shape:
         return None
@@ -137,7 +137,7 @@ def combine(
 def rescale(
     integers: np.ndarray, scale: float, zero: int, inverse: float, zero_point: int, relu: bool
 ) -> np.ndarray | None:  # fmt: skip
-    """Bytes dequantized, clamped at 0 if `relu`, and quantized again."""
+    """Dequantize bytes, clamp them at 0 if `relu`, and quantize them again."""
     if integers.dtype not in BYTES:
         return None
     numbers = (scale, zero, inverse, zero_point, int(relu))
@@ -156,7 +156,7 @@ def look_up(integers: np.ndarray, table: np.ndarray) -> np.ndarray | None:
 
 
 def limits(values: np.ndarray) -> tuple[float, float]:
-    """The minimum and maximum; zeros for an empty array."""
+    """Return the minimum and maximum; zeros for an empty array."""
     if not values.size:
         return 0.0, 0.0
     found = None if native.kernels is None else native.kernels.float_limits(values)
@@ -167,8 +167,8 @@ def limits(values: np.ndarray) -> tuple[float, float]:
 
 
 def pool(x: np.ndarray, sizes: Sequence[int], numbers: Sequence[int]) -> np.ndarray | None:
-    """Images (batch, channels, height, width) of bytes, pooled to `sizes`; the memory order is kept. `numbers` are those of
-    `pool_bytes`."""
+    """Return images (batch, channels, height, width) of bytes, pooled to `sizes`; the memory order is kept. `numbers` are those
+    of `pool_bytes`."""
     if native.kernels is None or x.ndim != 4 or x.dtype not in BYTES:
         return None
     rows = channels_last(x)

@@ -22,7 +22,7 @@ def _batch_norm(
     qx: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, var: Tensor, eps: float, scale: float,
     zero_point: int, relu: bool, ranks: tuple[int, ...], name: str,
 ) -> Tensor:  # fmt: skip
-    """Batch normalisation by stored statistics: x * factor + shift per channel."""
+    """Normalise a batch by stored statistics: x * factor + shift per channel."""
     one_scale(qx)
     if qx.dim() not in ranks:
         raise RuntimeError(f"quantized::{name}: expected an input of {' or '.join(map(str, ranks))} dimensions, got {qx.dim()}")
@@ -56,7 +56,7 @@ def quantized_batch_norm(input, weight, bias, mean, var, eps, output_scale, outp
     return _batch_norm(input, weight, bias, mean, var, eps, output_scale, output_zero_point, False, ranks, "batch_norm")
 
 
-def _finished(made: Tensor, source: Tensor, scale: float, zero_point: int) -> Tensor:
+def _quantize_result(made: Tensor, source: Tensor, scale: float, zero_point: int) -> Tensor:
     return requantized(made._impl.array, source.dtype, scale, zero_point)
 
 
@@ -75,7 +75,7 @@ def _plain(tensor: Tensor | None) -> Tensor | None:
 )
 def layer_norm(input, normalized_shape, weight, bias, eps, output_scale, output_zero_point):
     made = aten.layer_norm(_input(input), normalized_shape, _plain(weight), _plain(bias), eps)
-    return _finished(made, input, output_scale, output_zero_point)
+    return _quantize_result(made, input, output_scale, output_zero_point)
 
 
 @operator(
@@ -83,10 +83,10 @@ def layer_norm(input, normalized_shape, weight, bias, eps, output_scale, output_
 )
 def group_norm(input, num_groups, weight, bias, eps, output_scale, output_zero_point):
     made = aten.group_norm(_input(input), num_groups, _plain(weight), _plain(bias), eps)
-    return _finished(made, input, output_scale, output_zero_point)
+    return _quantize_result(made, input, output_scale, output_zero_point)
 
 
 @operator(f"quantized::instance_norm(Tensor input, Tensor? weight, Tensor? bias, float eps, {_SCALE}) -> Tensor")
 def instance_norm(input, weight, bias, eps, output_scale, output_zero_point):
     made = aten.instance_norm(_input(input), _plain(weight), _plain(bias), None, None, True, 0.0, eps, False)
-    return _finished(made, input, output_scale, output_zero_point)
+    return _quantize_result(made, input, output_scale, output_zero_point)

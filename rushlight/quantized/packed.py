@@ -1,8 +1,9 @@
 """Packed weights for the operators, and their serialized state in archives.
 
 In: a quantized weight with its bias and settings, or the state that an archive has. Out: objects with the weight's integers as
-float32, which sums products of bytes exactly, and everything needed to write them again. Each `class_name` is torch's, below
-`__torch__.torch.classes`; `state_types` are the possible types of its state in archives, newest first, as schema text.
+float32, by which sums of products of bytes are exact, and with everything needed to write the state again. Each `class_name` is
+torch's, below `__torch__.torch.classes`; `state_types` are the possible types of the state in archives, newest first, as schema
+text.
 """
 
 from __future__ import annotations
@@ -48,20 +49,20 @@ def _check_weight(weight: Tensor, dims: int, axis: int, name: str) -> None:
 
 
 class GraphConstants:
-    """Base of packed weights with tensors for captured graphs, which are created once. `derived` computes their elements, by a
-    name and numbers."""
+    """Base of packed weights. Captured graphs hold tensors derived from the weight as constants, each created once. `derived`
+    computes the elements of such a tensor from its name and numbers."""
 
     def derived(self, name: str, *numbers: float) -> np.ndarray:
-        """The elements of a tensor."""
+        """Return the elements of the derived tensor `name`."""
         raise NotImplementedError
 
     @cached_property
     def constants(self) -> dict[tuple, Tensor]:
-        """The tensors, by the arguments of `constant`."""
+        """The derived tensors so far, by the arguments of `constant`."""
         return {}
 
     def constant(self, *recipe: str | float) -> Tensor:
-        """A tensor by its name and numbers; the same object at each call."""
+        """Return the derived tensor of this name and these numbers; each call returns the same object."""
         found = self.constants.get(recipe)
         if found is None:
             made = tensor_from_array(np.array(self.derived(*recipe), order="C"))
@@ -77,7 +78,7 @@ class PackedWeight(GraphConstants):
     bias: Tensor | None
 
     def less_zero_points(self) -> np.ndarray:
-        """The weight's integers minus their zero points, float32."""
+        """Return the weight's integers minus their zero points, float32."""
         return dequantized_by_one(self.weight._impl.array, quantizer_of(self.weight))
 
     @cached_property
@@ -119,31 +120,32 @@ class PackedWeight(GraphConstants):
         return *(list(settings[start : start + 2]) for start in (2, 4, 6)), settings[8]
 
     def derived(self, name: str, *numbers: float) -> np.ndarray:
-        """The constants of a layer in captured graphs: "weight", int8 (outputs, height, width, channels / groups); the "bias"
-        and the "factor" of sums for an input scale and a result scale; "plain bias" and "scale" for float32 results."""
+        """Return the constants of a layer in captured graphs: "weight", int8 (outputs, height, width, channels / groups); the
+        "bias" and the "factor" of sums for an input scale and a result scale; "plain bias" and "scale" for float32 results."""
         if name == "weight":
             return self.rows[0].transpose(0, 2, 3, 1).astype(np.int8)
         made = self.rescaling(*numbers) if numbers else self.scaling(1.0)
         return made[0 if name.endswith("bias") else 1]
 
     def rescaling(self, input_scale: float, scale: float) -> tuple[np.ndarray, np.ndarray]:
-        """For results with a scale: the bias in quanta of the sums, and the factor of the sums; float32, one per output."""
+        """For results with a scale, return the bias in quanta of the sums, and the factor of the sums; float32, one per
+        output."""
         if self._rescaling is None or self._rescaling[0] != (input_scale, scale):
             quantum = np.float32(input_scale) * self.scales
             bias = np.float32(0) if self.bias_array is None else self.bias_array / quantum
             factors = quantum / np.float32(scale)
-            self._rescaling = (input_scale, scale), (self._for_outputs(bias), self._for_outputs(factors))
+            self._rescaling = (input_scale, scale), (self._broadcast_to_outputs(bias), self._broadcast_to_outputs(factors))
         return self._rescaling[1]
 
     _rescaling: ClassVar[tuple | None] = None  # each instance caches its last call, because scales seldom change
 
     def scaling(self, input_scale: float) -> tuple[np.ndarray, np.ndarray]:
-        """For float32 results: the bias and the factor of the sums, one per output."""
-        return self._bias_of_outputs, self._for_outputs(np.float32(input_scale) * self.scales)
+        """For float32 results, return the bias and the factor of the sums, one per output."""
+        return self._bias_of_outputs, self._broadcast_to_outputs(np.float32(input_scale) * self.scales)
 
     @cached_property
     def _bias_of_outputs(self) -> np.ndarray:
-        return self._for_outputs(np.float32(0) if self.bias_array is None else self.bias_array)
+        return self._broadcast_to_outputs(np.float32(0) if self.bias_array is None else self.bias_array)
 
     def applied(
         self, x: np.ndarray, sizes: Sequence[int], kind: np.dtype, held: TensorQuantizer, target: TensorQuantizer | None,
@@ -158,16 +160,16 @@ class PackedWeight(GraphConstants):
         numbers = self.rescaling(held.scale, target.scale)
         return layer(x, self.native, sizes, kind, *numbers, held.zero_point, target.zero_point, relu)
 
-    def _for_outputs(self, values: np.ndarray) -> np.ndarray:
+    def _broadcast_to_outputs(self, values: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(np.broadcast_to(values, (self.weight.size(0),)), np.float32)
 
     def unpack(self) -> tuple[Tensor, Tensor | None]:
-        """Weight and bias."""
+        """Return the weight and the bias."""
         return self.weight, self.bias
 
     def exact_parts(self, reach: int) -> list[tuple[slice, Tensor]]:
-        """Ranges of the weight's second dimension, and its integers there, row-major: within each range, float32 sums of
-        products with integers up to `reach` are exact."""
+        """Return ranges of the weight's second dimension, and the integers of each range, row-major. Within a range, float32
+        sums of products with integers up to `reach` are exact."""
         found = self._parts.get(reach)
         if found is None:
             ranges = self._exact_ranges(reach)
@@ -200,7 +202,7 @@ class PackedWeight(GraphConstants):
 
 
 def dequantized_by_one(integers: np.ndarray, held: object) -> np.ndarray:
-    """Integers minus their zero points, float32."""
+    """Return integers minus their zero points, float32."""
     if isinstance(held, ChannelQuantizer):
         shape = [1] * integers.ndim
         shape[held.axis] = -1
@@ -232,7 +234,8 @@ class LinearPackedParams(PackedWeight):
         return None if self.is_float16 else (self.less_zero_points()[:, :, None, None], (1, 1, 1, 1, 0, 0, 1, 1, 1))
 
     def derived(self, name: str, *numbers: float) -> np.ndarray:
-        """Also "halves", the weight rounded to float16, and "bias of halves", both float32."""
+        """Compute, besides the base class's constants, "halves", the weight rounded to float16, and "bias of halves", both
+        float32."""
         if name == "halves":
             return self.weight.detach()._impl.array
         if name == "bias of halves":
@@ -245,12 +248,12 @@ class LinearPackedParams(PackedWeight):
         return self.weight.dtype in (float16, float32)
 
     def state(self) -> tuple:
-        """The state for an archive."""
+        """Return the state for an archive."""
         return self.unpack()
 
     @classmethod
     def of_state(cls, state: object) -> LinearPackedParams:
-        """The layer from an archive's state; PackedError where it is malformed."""
+        """Return the layer from an archive's state; PackedError where it is malformed."""
         _require(isinstance(state, tuple) and len(state) == 2, "the state of a packed linear layer is a weight and a bias")
         return cls(*state)
 
@@ -300,14 +303,14 @@ class ConvPackedParams(PackedWeight):
         return self.less_zero_points(), tuple(int(each) for each in settings)
 
     def state(self) -> tuple:
-        """The state for an archive: a version, settings and weight, and the bias."""
+        """Return the state for an archive: a version, settings and weight, and the bias."""
         numbers = (*self.stride, *self.padding, *self.dilation, *self.output_padding)
         settings = np.array([self.rank, *numbers, self.groups, int(self.transpose)], np.int16)
         return ("2", [tensor_from_array(settings, int16), self.weight], [self.bias])
 
     @classmethod
     def of_state(cls, state: object) -> ConvPackedParams:
-        """The convolution from an archive's state, of any version; PackedError where it is malformed."""
+        """Return the convolution from an archive's state, of any version; PackedError where it is malformed."""
         _require(isinstance(state, tuple) and len(state) > 1, "the state of a packed convolution is a tuple")
         if isinstance(state[0], Tensor):
             return cls._of_first_version(state)
@@ -320,7 +323,8 @@ class ConvPackedParams(PackedWeight):
 
     @classmethod
     def _of_first_version(cls, state: tuple) -> ConvPackedParams:
-        """Weight, bias, and a list of tensors for stride, padding and dilation, and a tensor for groups."""
+        """Read a state of the first version: weight, bias, a list of tensors for stride, padding and dilation, and a tensor for
+        groups."""
         _require(len(state) == 6, "the state of a packed convolution of the first version has 6 parts")
         weight, bias, stride, padding, dilation, groups = state
         parts = [[number for tensor in each for number in _numbers(tensor)] for each in (stride, padding, dilation)]
@@ -366,7 +370,7 @@ class EmbeddingPackedParams(GraphConstants):
             )
 
     def derived(self, name: str) -> np.ndarray:
-        """The "table" of integers, or the "numbers" (factor and offset) of its rows, float32."""
+        """Return the "table" of integers, or the "numbers" (factor and offset) of its rows, float32."""
         if name == "table":
             return self.weight._impl.array
         held = quantizer_of(self.weight)
@@ -379,16 +383,16 @@ class EmbeddingPackedParams(GraphConstants):
         return {"quint4x2": 4, "quint2x4": 2}.get(self.weight.dtype.name, 8)
 
     def unpack(self) -> Tensor:
-        """The table."""
+        """Return the table."""
         return self.weight
 
     def state(self) -> tuple:
-        """The state for an archive."""
+        """Return the state for an archive."""
         return (1, [self.weight], [], [self.bit_rate])
 
     @classmethod
     def of_state(cls, state: object) -> EmbeddingPackedParams:
-        """The table from an archive's state; PackedError where it is malformed."""
+        """Return the table from an archive's state; PackedError where it is malformed."""
         is_known = isinstance(state, tuple) and len(state) == 4 and state[0] == 1 and len(state[1]) == 1
         _require(is_known, "the state of a packed embedding is of an unknown version")
         return cls(state[1][0])
@@ -410,14 +414,14 @@ class CellParams:
     state_types = ("(str, Tensor[], float[], int[], __torch__.torch.classes.quantized.LinearPackedParamsBase[])",)
 
     def state(self) -> tuple:
-        """The state for an archive."""
+        """Return the state for an archive."""
         is_dynamic = self.kind == "quantized_dynamic"
         biases, flags = ([self.input_bias, self.state_bias], [int(self.reduce_range)]) if is_dynamic else ([], [])
         return (self.kind, biases, [], flags, [self.input_layer, self.state_layer])
 
     @classmethod
     def of_state(cls, state: object) -> CellParams:
-        """The cell from an archive's state; PackedError where it is malformed or of an unsupported kind."""
+        """Return the cell from an archive's state; PackedError where it is malformed or of an unsupported kind."""
         _require(isinstance(state, tuple) and len(state) == 5, "the state of a cell has 5 parts")
         kind, biases, _, flags, layers = state
         _require(kind in ("quantized_dynamic", "quantized_fp16"), f"cells of kind {str(kind)[:40]!r} are not supported")

@@ -21,22 +21,22 @@ from rushlight.quantized.quantizer import to_integers
 from rushlight.quantized.registration import aten, operator, quantized
 
 
-def _numbers(source: Tensor, less: int = 0) -> Tensor:
-    """The integers as float32 numbers, minus one number."""
+def _integers_as_float(source: Tensor, less: int = 0) -> Tensor:
+    """Return the integers as float32 numbers, minus one number."""
     values = source._impl.array.astype(np.float32)
     values -= less
     return tensor_from_array(values, float32)
 
 
-def _maximum(name: str, native: Callable | None = None) -> Callable:
+def _register_maximum(name: str, native: Callable | None = None) -> Callable:
     general = find(name)
 
     def kernel(self, *args, **kwargs):
         one_scale(self)
         made = native(self, *args, **kwargs) if native else None
-        return like(
-            self, general(_numbers(self), *args, **kwargs)._impl.array.astype(self.dtype.numpy) if made is None else made
-        )
+        if made is None:
+            made = general(_integers_as_float(self), *args, **kwargs)._impl.array.astype(self.dtype.numpy)
+        return like(self, made)
 
     quantized(name)(kernel)
     return kernel
@@ -44,7 +44,7 @@ def _maximum(name: str, native: Callable | None = None) -> Callable:
 
 def _native_maximum(self: Tensor, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False) -> np.ndarray | None:
     windows = make_windows(self, kernel_size, stride, padding, dilation, ceil_mode, "max_pool2d")
-    return _pooled(self, windows, (0, 0, 0, 0))
+    return _pool_natively(self, windows, (0, 0, 0, 0))
 
 
 def _native_mean(
@@ -54,10 +54,10 @@ def _native_mean(
     if (divisor_override or 0) < 0:
         return None
     windows = make_windows(self, kernel_size, stride, padding, 1, ceil_mode, "avg_pool2d")
-    return _pooled(self, windows, (divisor_override or 0, 1, 0, int(count_include_pad)))
+    return _pool_natively(self, windows, (divisor_override or 0, 1, 0, int(count_include_pad)))
 
 
-def _pooled(self: Tensor, windows: tuple[Window, Window], settings: tuple[int, ...]) -> np.ndarray | None:
+def _pool_natively(self: Tensor, windows: tuple[Window, Window], settings: tuple[int, ...]) -> np.ndarray | None:
     geometry = (getattr(each, name) for name in ("size", "stride", "padding", "dilation") for each in windows)
     sizes = [each.outputs for each in windows]
     return pool(self._impl.array, sizes, (*geometry, *settings, one_scale(self).zero_point))
@@ -69,7 +69,7 @@ def _native_adaptive_mean(self: Tensor, output_size) -> np.ndarray | None:
 
 
 _max_pool1d, _max_pool2d, _max_pool3d = (
-    _maximum(f"max_pool{rank}d", _native_maximum if rank == 2 else None) for rank in (1, 2, 3)
+    _register_maximum(f"max_pool{rank}d", _native_maximum if rank == 2 else None) for rank in (1, 2, 3)
 )
 for _rank, _kernel in ((1, _max_pool1d), (2, _max_pool2d), (3, _max_pool3d)):
     operator(
@@ -78,7 +78,7 @@ for _rank, _kernel in ((1, _max_pool1d), (2, _max_pool2d), (3, _max_pool3d)):
     )(_kernel)
 
 
-def _averaged(name: str, native: Callable | None = None) -> None:
+def _register_average_pooling(name: str, native: Callable | None = None) -> None:
     general = find(name)
 
     def kernel(self, *args, **kwargs):
@@ -86,7 +86,7 @@ def _averaged(name: str, native: Callable | None = None) -> None:
         made = native(self, *args, **kwargs) if native else None
         if made is not None:
             return like(self, made)
-        mean = general(_numbers(self, middle), *args, **kwargs)._impl.array
+        mean = general(_integers_as_float(self, middle), *args, **kwargs)._impl.array
         return like(self, to_integers(mean + np.float32(middle), self.dtype))
 
     quantized(name)(kernel)
@@ -95,9 +95,9 @@ def _averaged(name: str, native: Callable | None = None) -> None:
 for _name in (
     "avg_pool1d", "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool3d", "upsample_bilinear2d", "upsample_bilinear2d.vec",
 ):  # fmt: skip
-    _averaged(_name)
-_averaged("avg_pool2d", _native_mean)
-_averaged("adaptive_avg_pool2d", _native_adaptive_mean)
+    _register_average_pooling(_name)
+_register_average_pooling("avg_pool2d", _native_mean)
+_register_average_pooling("adaptive_avg_pool2d", _native_adaptive_mean)
 
 
 def _define_max_pool(rank: int, kernel: Callable) -> None:
@@ -118,4 +118,4 @@ _define_max_pool(2, _max_pool2d)
 @quantized("channel_shuffle")
 def channel_shuffle(self, groups):
     one_scale(self)
-    return like(self, aten.channel_shuffle(_numbers(self), groups)._impl.array.astype(self.dtype.numpy))
+    return like(self, aten.channel_shuffle(_integers_as_float(self), groups)._impl.array.astype(self.dtype.numpy))

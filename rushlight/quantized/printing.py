@@ -10,7 +10,7 @@ from rushlight.quantized.quantizer import ChannelQuantizer, Quantizer
 
 
 def quantized_text(tensor: Tensor) -> str:
-    """The `repr` of a quantized tensor."""
+    """Return the `repr` of a quantized tensor."""
     quantizer = quantizer_of(tensor)
     return format_quantized(values_of(tensor), tensor.dtype, quantizer.scheme, _settings(quantizer))
 

@@ -26,13 +26,13 @@ _NARROW = {quint4x2: (0, 15), quint2x4: (0, 3)}
 
 
 def _is_byte(kind: dtype) -> bool:
-    """Whether a dtype uses all values of a byte."""
+    """Return whether a dtype uses all values of a byte."""
     return kind in (quint8, qint8)
 
 
 @functools.cache
 def limits(kind: dtype) -> tuple[int, int]:
-    """The smallest and the largest integer of a quantized dtype."""
+    """Return the smallest and the largest integer of a quantized dtype."""
     if kind in _NARROW:
         return _NARROW[kind]
     info = np.iinfo(kind.numpy)
@@ -58,13 +58,14 @@ def to_integers(values: np.ndarray, kind: dtype) -> np.ndarray:
 
 
 def inverse_of(scale: float | np.ndarray) -> np.ndarray:
-    """The inverse of a scale, in float32."""
+    """Return the inverse of a scale, in float32."""
     with np.errstate(divide="ignore", over="ignore"):
         return np.float32(1) / np.asarray(scale, np.float32)
 
 
 def by_table(integers: np.ndarray, kind: dtype, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """function(integers), an array of the same dtype; for arrays larger than a table of all bytes, by look-up."""
+    """Apply `function` to integers, giving the same dtype. For arrays with more elements than a byte has values, look up its
+    results in a table."""
     if kind is qint32 or integers.size <= 256:
         return function(integers)
     low, high = limits(kind)
@@ -82,7 +83,7 @@ def quantize(values: np.ndarray, scale: float | np.ndarray, zero_point: float | 
 
 
 def dequantize(integers: np.ndarray, scale: float | np.ndarray, zero_point: float | np.ndarray) -> np.ndarray:
-    """The float32 values of integers."""
+    """Return the float32 values of integers."""
     wide = np.int64 if integers.dtype == np.int32 else np.int32
     if isinstance(zero_point, np.ndarray) and zero_point.dtype.kind == "f":
         return (integers.astype(np.float32) - zero_point) * np.asarray(scale, np.float32)
@@ -100,17 +101,17 @@ class TensorQuantizer:
     scheme = per_tensor_affine
 
     def quantize(self, values: np.ndarray, kind: dtype) -> np.ndarray:
-        """float32 values as integers of a dtype."""
+        """Quantize float32 values to integers of a dtype."""
         made = native.quantize(values, float(inverse_of(self.scale)), self.zero_point, kind.numpy) if _is_byte(kind) else None
         return quantize(values, self.scale, self.zero_point, kind) if made is None else made
 
     def dequantize(self, integers: np.ndarray) -> np.ndarray:
-        """The values of integers."""
+        """Return the values of integers."""
         made = native.dequantize(integers, self.scale, self.zero_point)
         return dequantize(integers, self.scale, self.zero_point) if made is None else made
 
     def equals(self, other: Quantizer) -> bool:
-        """Whether both map equal integers to equal numbers."""
+        """Return whether both quantizers map equal integers to equal numbers."""
         return self == other
 
 
@@ -131,21 +132,21 @@ class ChannelQuantizer:
         return values.reshape((-1, *(1,) * (rank - self.axis - 1)))
 
     def quantize(self, values: np.ndarray, kind: dtype) -> np.ndarray:
-        """float32 values as integers of a dtype."""
+        """Quantize float32 values to integers of a dtype."""
         rank = values.ndim
         return quantize(values, self._along(self.scales, rank), self._along(self.zero_points, rank), kind)
 
     def dequantize(self, integers: np.ndarray) -> np.ndarray:
-        """The values of integers."""
+        """Return the values of integers."""
         rank = integers.ndim
         return dequantize(integers, self._along(self.scales, rank), self._along(self.zero_points, rank))
 
     def on_axis(self, axis: int) -> ChannelQuantizer:
-        """The same scales along another axis."""
+        """Return a quantizer with the same scales along another axis."""
         return ChannelQuantizer(self.scales, self.zero_points, axis)
 
     def equals(self, other: Quantizer) -> bool:
-        """Whether both map equal integers to equal numbers."""
+        """Return whether both quantizers map equal integers to equal numbers."""
         if not isinstance(other, ChannelQuantizer) or self.axis != other.axis:
             return False
         return np.array_equal(self.scales, other.scales) and np.array_equal(self.zero_points, other.zero_points)

@@ -33,22 +33,22 @@ def _product(x: np.ndarray, layer: LinearPackedParams, reduce_range: bool) -> np
     return linear_float16(x, layer) if layer.is_float16 else linear_dynamic(x, layer, reduce_range)
 
 
-def _of_state(state: np.ndarray, cell: CellParams) -> np.ndarray:
+def _product_with_state(state: np.ndarray, cell: CellParams) -> np.ndarray:
     return _product(state, cell.state_layer, cell.reduce_range)
 
 
 def lstm_step(products: np.ndarray, state: State, cell: CellParams) -> State:
-    """One step of an LSTM: gates in the order input, forget, cell, output."""
+    """Compute one step of an LSTM: gates in the order input, forget, cell, output."""
     hidden, memory = state
-    take, forget, new, show = np.split(_of_state(hidden, cell) + products, 4, -1)
+    take, forget, new, show = np.split(_product_with_state(hidden, cell) + products, 4, -1)
     memory = _sigmoid(forget) * memory + _sigmoid(take) * np.tanh(new)
     return _sigmoid(show) * np.tanh(memory), memory
 
 
 def gru_step(products: np.ndarray, state: State, cell: CellParams) -> State:
-    """One step of a GRU: gates in the order reset, update, new."""
+    """Compute one step of a GRU: gates in the order reset, update, new."""
     (hidden,) = state
-    given, held = np.split(products, 3, -1), np.split(_of_state(hidden, cell), 3, -1)
+    given, held = np.split(products, 3, -1), np.split(_product_with_state(hidden, cell), 3, -1)
     reset, update = _sigmoid(given[0] + held[0]), _sigmoid(given[1] + held[1])
     new = np.tanh(given[2] + held[2] * reset)
     return ((hidden - new) * update + new,)
@@ -56,13 +56,14 @@ def gru_step(products: np.ndarray, state: State, cell: CellParams) -> State:
 
 def _plain_step(activation: Callable[[np.ndarray], np.ndarray]) -> Step:
     def step(products: np.ndarray, state: State, cell: CellParams) -> State:
-        return (activation(_of_state(state[0], cell) + products),)
+        return (activation(_product_with_state(state[0], cell) + products),)
 
     return step
 
 
-def _run(x: np.ndarray, state: State, cell: CellParams, step: Step, sizes: Sequence[int], backwards: bool) -> tuple:
-    """A layer in one direction over a packed sequence: the rows of all steps; step i has `sizes[i]` rows, in decreasing order.
+def _run_direction(x: np.ndarray, state: State, cell: CellParams, step: Step, sizes: Sequence[int], backwards: bool) -> tuple:
+    """Run a layer in one direction over a packed sequence, whose rows are those of all steps; step i has `sizes[i]` rows, in
+    decreasing order.
 
     Out: the outputs, packed in the same way, and the last state of each sequence.
     """
@@ -80,17 +81,18 @@ def _run(x: np.ndarray, state: State, cell: CellParams, step: Step, sizes: Seque
     return outputs, state
 
 
-def _layers(
+def _run_layers(
     x: np.ndarray, states: State, cells: Sequence[CellParams], step: Step, sizes: Sequence[int], layers: int,
     directions: int, dropout: float,
 ) -> tuple[np.ndarray, State]:  # fmt: skip
-    """All layers, with dropout between them: the last one's outputs, and the states (layers * directions, batch, hidden)."""
+    """Run all layers, with dropout between them; return the last layer's outputs, and the states (layers * directions, batch,
+    hidden)."""
     finals: list[State] = []
     for layer in range(layers):
         outputs = []
         for direction in range(directions):
             place = layer * directions + direction
-            output, final = _run(x, tuple(each[place] for each in states), cells[place], step, sizes, direction == 1)
+            output, final = _run_direction(x, tuple(each[place] for each in states), cells[place], step, sizes, direction == 1)
             outputs.append(output)
             finals.append(final)
         x = np.concatenate(outputs, -1) if directions > 1 else outputs[0]
@@ -99,7 +101,7 @@ def _layers(
     return x, tuple(np.stack(each) for each in zip(*finals, strict=True))
 
 
-def _checked(x: Tensor, states: Sequence[Tensor], params: Sequence, layers: int, directions: int, name: str) -> tuple:
+def _check_arguments(x: Tensor, states: Sequence[Tensor], params: Sequence, layers: int, directions: int, name: str) -> tuple:
     cells = [unwrapped(each, CellParams, name) for each in params]
     if len(cells) != layers * directions:
         raise RuntimeError(
@@ -119,7 +121,7 @@ def _over_sequence(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Run over an input (time, batch, features), or (batch, time, features) if `batch_first`."""
     directions = 2 if bidirectional else 1
-    x, arrays, cells = _checked(input, states, params, layers, directions, name)
+    x, arrays, cells = _check_arguments(input, states, params, layers, directions, name)
     if x.ndim != 3:
         raise RuntimeError(f"{name}: expected an input of 3 dimensions, got {x.ndim}")
     x = x.swapaxes(0, 1) if batch_first else x
@@ -129,7 +131,7 @@ def _over_sequence(
     if time == 0:
         raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
     rows = np.ascontiguousarray(x).reshape(time * batch, x.shape[2])
-    outputs, finals = _layers(rows, arrays, cells, step, [batch] * time, layers, directions, dropout)
+    outputs, finals = _run_layers(rows, arrays, cells, step, [batch] * time, layers, directions, dropout)
     outputs = outputs.reshape(time, batch, outputs.shape[-1])
     return _tensors(outputs.swapaxes(0, 1) if batch_first else outputs, *finals)
 
@@ -140,12 +142,12 @@ def _over_packed(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Run over the data of a packed sequence."""
     directions = 2 if bidirectional else 1
-    x, arrays, cells = _checked(data, states, params, layers, directions, name)
+    x, arrays, cells = _check_arguments(data, states, params, layers, directions, name)
     sizes = [int(each) for each in batch_sizes.tolist()]
     is_falling = all(first >= second > 0 for first, second in zip(sizes, sizes[1:], strict=False))
     if not sizes or not is_falling or sum(sizes) != len(x) or sizes[0] > arrays[0].shape[1]:
         raise RuntimeError(f"{name}: batch sizes must fall, and their sum be the {len(x)} rows of the data; got {sizes[:10]}")
-    outputs, finals = _layers(x, arrays, cells, step, sizes, layers, directions, dropout)
+    outputs, finals = _run_layers(x, arrays, cells, step, sizes, layers, directions, dropout)
     return _tensors(outputs, *finals)
 
 

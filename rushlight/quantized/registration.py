@@ -48,9 +48,9 @@ def operator(*declarations: str, keys: tuple[DispatchKey, ...] = (QUANTIZED,)) -
     return decorate
 
 
-def _refusing(op: OpOverload, below: int) -> Callable:
-    """The fallback for an operator without a quantized kernel: it raises, because the operator must not see only the
-    integers."""
+def _make_refusal(op: OpOverload, below: int) -> Callable:
+    """Return the fallback for an operator without a quantized kernel: it raises, because the operator's plain kernel would read
+    the integers as numbers."""
 
     def refuse(*args: object, **kwargs: object) -> None:
         raise NotImplementedError(
@@ -61,4 +61,4 @@ def _refusing(op: OpOverload, below: int) -> Callable:
     return refuse
 
 
-register_fallback(QUANTIZED, Kernel(_refusing, linked=True))
+register_fallback(QUANTIZED, Kernel(_make_refusal, linked=True))

@@ -25,25 +25,25 @@ class ScriptObject:
         kind = CLASSES.get(state[1].removeprefix(PREFIX))
         if kind is None:
             raise PackedError(f"{state[1][:80]!r} is no class of packed weights")
-        self.held = kind.of_state(_unwrapped(state[0]))
+        self.held = kind.of_state(_unwrap_script_objects(state[0]))
 
     def __getstate__(self) -> tuple:
         return written_state(self.held)
 
 
-def _unwrapped(value: Any) -> Any:
+def _unwrap_script_objects(value: Any) -> Any:
     if isinstance(value, tuple):
-        return tuple(map(_unwrapped, value))
+        return tuple(map(_unwrap_script_objects, value))
     if isinstance(value, list):
-        return list(map(_unwrapped, value))
+        return list(map(_unwrap_script_objects, value))
     return value.held if isinstance(value, ScriptObject) else value
 
 
 def written_state(packed: Any) -> tuple:
-    """The serialized form of packed weights: their state and the name of their class."""
+    """Return the serialized form of packed weights: their state and the name of their class."""
     return packed.state(), PREFIX + packed.class_name
 
 
 def is_packed(value: Any) -> bool:
-    """Whether a value is packed weights."""
+    """Return whether a value is packed weights."""
     return CLASSES.get(getattr(type(value), "class_name", None)) is type(value)

@@ -27,7 +27,7 @@ from rushlight.quantized.registration import aten, quantized
 
 
 def moved(integers: Tensor, source: Tensor) -> Tensor:
-    """A tensor with moved integers and the quantizer of `source`."""
+    """Return a tensor with rearranged integers and the quantizer of `source`."""
     return of_integers(integers, source.dtype, quantizer_of(source))
 
 
@@ -136,11 +136,11 @@ def cat(tensors, dim=0):
     if not all(is_quantized(each) and each.dtype is first.dtype for each in tensors):
         raise RuntimeError(f"cat: all tensors must be quantized with dtype {first.dtype}, that of the first")
     held = one_scale(first)
-    parts = [integers_of(each) if one_scale(each) == held else _requantized(each, first) for each in tensors]
+    parts = [integers_of(each) if one_scale(each) == held else _requantize_like(each, first) for each in tensors]
     return moved(aten.cat(parts, dim), first)
 
 
-def _requantized(tensor: Tensor, target: Tensor) -> Tensor:
+def _requantize_like(tensor: Tensor, target: Tensor) -> Tensor:
     return tensor_from_array(one_scale(target).quantize(values_of(tensor), target.dtype))
 
 
@@ -158,7 +158,7 @@ def min_(self, *args, **kwargs):
 
 
 def _check_one_scale(self: Tensor) -> Tensor:
-    """The tensor itself, after a check that it has one scale: then its integers are ordered as its values."""
+    """Check that the tensor has one scale, so that its integers are ordered like its values; return the tensor."""
     one_scale(self)
     return self
 
@@ -188,13 +188,13 @@ def _register_comparison(name: str) -> None:
     general: Callable = find(name)
 
     def kernel(self, other):
-        pair = (_dequantized(each) for each in (self, other))
+        pair = (_dequantize_if_quantized(each) for each in (self, other))
         return general(*pair)
 
     quantized(name)(kernel)
 
 
-def _dequantized(value: object) -> object:
+def _dequantize_if_quantized(value: object) -> object:
     return value.dequantize() if isinstance(value, Tensor) and is_quantized(value) else value
 
 

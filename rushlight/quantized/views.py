@@ -66,11 +66,11 @@ def reshaped(self: Tensor, held: ChannelQuantizer, view: Tensor, *args: object) 
 def selected(self: Tensor, held: ChannelQuantizer, view: Tensor, dim: int, index: int) -> Quantizer:
     dim = dim % self.dim()
     if dim == held.axis:
-        return _only(held, index)
+        return _quantizer_of_index(held, index)
     return held.on_axis(held.axis - (dim < held.axis))
 
 
-def _only(held: ChannelQuantizer, index: int) -> Quantizer:
+def _quantizer_of_index(held: ChannelQuantizer, index: int) -> Quantizer:
     if held.zero_points.dtype.kind == "f":
         return ChannelQuantizer(held.scales[index].reshape(1), held.zero_points[index].reshape(1), 0)
     return TensorQuantizer(float(held.scales[index]), int(held.zero_points[index]))

@@ -62,13 +62,13 @@ class IntegerWeight(WrappedWeight):
         return cls(integers, scale.reshape(-1).to(target), kind)
 
     def dequantize(self) -> Tensor:
-        """The dequantized numbers, in `dtype`."""
+        """Return the dequantized numbers, in `dtype`."""
         return (self.integers.to(float32) * self.scales.to(float32).reshape(-1, 1)).to(self.dtype)
 
     def _parts(self) -> tuple[Tensor, Tensor, str]:
         return self.integers, self.scales, self.kind
 
-    def _take(self, other: IntegerWeight) -> None:
+    def _replace_content(self, other: IntegerWeight) -> None:
         self.integers, self.scales, self.kind = other._parts()
 
 

@@ -16,15 +16,15 @@ from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
-_PRINTED = 1000  # larger tensors are printed without elements
+_PRINTED = 1000  # larger tensors are printed without their elements
 
 
 class WrappedWeight(Tensor):
-    """Base of such tensors. Captured graphs hold them as constants.
+    """Base of low-bit weight tensors. Captured graphs hold them as constants.
 
-    Subclasses define `__new__`, `dequantize`, `_parts` and `_take`, and fill two tables: `_functions`, by public function, and
-    `_operators`, by operators that keep the tensor's form. `_rebuild` makes a saved one from its parts and whether it is a
-    parameter.
+    Subclasses define `__new__`, `dequantize`, `_parts` and `_replace_content`, and fill two tables. `_functions` maps public
+    functions, and `_operators` maps operators that keep the tensor's form, to implementations. `_rebuild` makes a saved tensor
+    from its parts and whether it is a parameter.
     """
 
     __constant_of_graphs__ = True
@@ -37,15 +37,15 @@ class WrappedWeight(Tensor):
         pass
 
     def dequantize(self) -> Tensor:
-        """The dequantized numbers, in `dtype`."""
+        """Return the dequantized numbers, in `dtype`."""
         raise NotImplementedError
 
     def _parts(self) -> tuple:
-        """The arguments that make an equal tensor; tensors among them are attributes."""
+        """Return the arguments that make an equal tensor; tensors among them are attributes."""
         raise NotImplementedError
 
-    def _take(self, other: Any) -> None:
-        """Take over the content of another tensor of the class."""
+    def _replace_content(self, other: Any) -> None:
+        """Replace the content by that of another tensor of the class."""
         raise NotImplementedError
 
     @property
@@ -62,14 +62,14 @@ class WrappedWeight(Tensor):
                 "`dequantize()` gives a plain tensor"
             )
         Tensor.data.__set__(self, value)
-        self._take(value)
+        self._replace_content(value)
 
     def tolist(self) -> list:
-        """The dequantized numbers as Python numbers."""
+        """Return the dequantized numbers as Python numbers."""
         return self.dequantize().tolist()
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
-        """The dequantized numbers in a new array."""
+        """Return the dequantized numbers in a new array."""
         return self.dequantize().numpy(force=force)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -86,11 +86,11 @@ class WrappedWeight(Tensor):
         return self
 
     def is_shared(self) -> bool:
-        """Whether all its parts are in shared memory."""
+        """Return whether all its parts are in shared memory."""
         return all(part.is_shared() for part in self._parts() if isinstance(part, Tensor))
 
     def __setitem__(self, *_: Any) -> None:
-        raise RuntimeError(_refusal("__setitem__", type(self)))
+        raise RuntimeError(_write_error_text("__setitem__", type(self)))
 
     @classmethod
     def __torch_function__(cls, func: Callable, types: Sequence[type], args: tuple = (), kwargs: dict | None = None) -> Any:
@@ -107,7 +107,7 @@ class WrappedWeight(Tensor):
             if own is not None:
                 return own(*args, **(kwargs or {}))
             if func.is_mutable:
-                raise RuntimeError(_refusal(func._schema.name, cls))
+                raise RuntimeError(_write_error_text(func._schema.name, cls))
         return func(*tree_map(dense, args), **tree_map(dense, kwargs or {}))
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
@@ -120,7 +120,7 @@ class WrappedWeight(Tensor):
 
     def __deepcopy__(self, memo: dict) -> Any:
         if id(self) not in memo:
-            memo[id(self)] = rebuilt(type(self), _copied(self._parts()), hasattr(self, "_is_param"))
+            memo[id(self)] = rebuilt(type(self), _clone_tensors(self._parts()), hasattr(self, "_is_param"))
         return memo[id(self)]
 
 
@@ -132,11 +132,11 @@ def rebuilt(kind: type, parts: Sequence[Any], is_parameter: bool) -> Any:
     return made
 
 
-def _copied(parts: Sequence[Any]) -> list:
+def _clone_tensors(parts: Sequence[Any]) -> list:
     return [part.clone() if isinstance(part, Tensor) else part for part in parts]
 
 
-def _refusal(name: str, kind: type) -> str:
+def _write_error_text(name: str, kind: type) -> str:
     return (
         f"{name}: a {kind.__name__} is not written to in parts; `copy_` puts other numbers in its place, and `dequantize()` "
         "gives a plain tensor"
@@ -148,7 +148,7 @@ def _same(self: WrappedWeight) -> WrappedWeight:
 
 
 def _clone(self: WrappedWeight, *, memory_format: Any = None) -> WrappedWeight:
-    return type(self)(*_copied(self._parts()))
+    return type(self)(*_clone_tensors(self._parts()))
 
 
 def _empty(self: WrappedWeight, *, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
@@ -165,5 +165,5 @@ KEEPING: dict[Any, Callable] = {
 
 
 def dense(value: Any) -> Any:
-    """A plain tensor for a wrapped one; other values unchanged."""
+    """Return a plain tensor for a wrapped one; other values unchanged."""
     return value.dequantize() if isinstance(value, WrappedWeight) else value

@@ -12,7 +12,7 @@ import pytest
 import rushlight as torch
 from rushlight import nn
 from rushlight.commands import main
-from rushlight.deploy.binding import Model, _tensor
+from rushlight.deploy.binding import Model, _array_to_tensor
 from tests.deploy.built import close
 
 
@@ -129,9 +129,9 @@ def test_what_is_no_pt2_package(tmp_path):
 
 def test_arrays_that_cannot_cross():
     with pytest.raises(TypeError, match="arrays are of float32"):
-        _tensor(np.zeros(3, np.uint32), [])
+        _array_to_tensor(np.zeros(3, np.uint32), [])
     with pytest.raises(ValueError, match="at most 8 dimensions, got 9"):
-        _tensor(np.zeros((1,) * 9, np.float32), [])
+        _array_to_tensor(np.zeros((1,) * 9, np.float32), [])
 
 
 def test_a_handle_without_its_library():

@@ -68,7 +68,7 @@ def test_a_corrupted_entry_is_timed_again(timings, tmp_path, content):
 
 def test_without_a_cache_folder_the_choice_is_made_each_time(timings, monkeypatch, tmp_path):
     layer, x = _product()
-    monkeypatch.setattr(autotune, "_place", lambda *arguments: None)
+    monkeypatch.setattr(autotune, "_winner_path", lambda *arguments: None)
     for _ in range(2):
         _run(layer, x)
     assert len(timings) == 2 and not list(tmp_path.glob("*.choice"))

@@ -78,7 +78,7 @@ def fuse_convtranspose_bn(is_qat: bool, convt: Module, bn: Module) -> Module:
 
 
 def _sequential(kind: type) -> Callable:
-    """A function that puts two layers in a sequence of class `kind`, in training and otherwise."""
+    """Return a function that puts two layers in a sequence of class `kind`, in training and otherwise."""
 
     def fuse(is_qat: bool, first: Module, second: Module) -> Module:
         return kind(first, second)
@@ -111,7 +111,7 @@ def get_fuser_method(op_list: tuple[type, ...], additional_fuser_method_mapping:
 
 
 def _patterns(pattern: Any) -> list:
-    """A pattern, and its variants in which parts are any node."""
+    """Return a pattern, and its variants in which parts are any node."""
     if not isinstance(pattern, tuple | list):
         return [pattern, MatchAllNode]
     found: list[tuple] = [()]

@@ -199,7 +199,7 @@ def qconfig_equals(q1: QConfigAny, q2: QConfigAny) -> bool:
 
 
 def _activation_is_memoryless(qconfig: QConfig) -> bool:
-    """Whether the observer of activations forgets earlier tensors."""
+    """Return whether the observer of activations forgets earlier tensors."""
     found = qconfig.activation()
     if isinstance(found, FakeQuantizeBase) and hasattr(found, "activation_post_process"):
         found = found.activation_post_process
@@ -207,7 +207,7 @@ def _activation_is_memoryless(qconfig: QConfig) -> bool:
 
 
 def _is_reuse_input_qconfig(qconfig: QConfigAny) -> bool:
-    """Whether results keep the scale of the operator's input."""
+    """Return whether results keep the scale of the operator's input."""
     return (
         qconfig is not None
         and isinstance(qconfig.activation(), ReuseInputObserver)

@@ -37,7 +37,7 @@ def fuse_fx(
     return made
 
 
-def _prepared(model: Module, qconfig_mapping: Any, example_inputs: Any, custom: Any, is_qat: bool) -> GraphModule:
+def _prepare_model(model: Module, qconfig_mapping: Any, example_inputs: Any, custom: Any, is_qat: bool) -> GraphModule:
     if not isinstance(example_inputs, tuple | list):
         raise TypeError(f"example_inputs is a tuple of the model's arguments, got {type(example_inputs).__name__}")
     mapping = QConfigMapping.from_dict(qconfig_mapping) if isinstance(qconfig_mapping, dict) else qconfig_mapping
@@ -66,7 +66,7 @@ def prepare_fx(
     _refuse(_equalization_config=_equalization_config, backend_config=backend_config)
     if model.training:
         raise AssertionError("prepare_fx works on models in evaluation mode: call model.eval()")
-    return _prepared(model, qconfig_mapping, example_inputs, prepare_custom_config, False)
+    return _prepare_model(model, qconfig_mapping, example_inputs, prepare_custom_config, False)
 
 
 def prepare_qat_fx(
@@ -80,7 +80,7 @@ def prepare_qat_fx(
     _refuse(backend_config=backend_config)
     if not model.training:
         raise AssertionError("prepare_qat_fx works on models in training mode: call model.train()")
-    return _prepared(model, qconfig_mapping, example_inputs, prepare_custom_config, True)
+    return _prepare_model(model, qconfig_mapping, example_inputs, prepare_custom_config, True)
 
 
 def convert_fx(

@@ -63,29 +63,29 @@ def getattr_from_fqn(obj: Any, fqn: str) -> Any:
 # Configurations
 
 
-def _made(constructor: Callable | None) -> Any:
+def _make_observer(constructor: Callable | None) -> Any:
     return None if constructor is None else constructor()
 
 
 def activation_dtype(qconfig: Any) -> dtype:
     """The dtype of activations under a configuration."""
-    return _made(qconfig.activation).dtype
+    return _make_observer(qconfig.activation).dtype
 
 
 def weight_dtype(qconfig: Any) -> dtype:
     """The dtype of weights under a configuration."""
-    return _made(qconfig.weight).dtype
+    return _make_observer(qconfig.weight).dtype
 
 
 def activation_is_statically_quantized(qconfig: Any) -> bool:
     """Whether activations are quantized with observed scales."""
-    found = _made(qconfig.activation)
+    found = _make_observer(qconfig.activation)
     return found.dtype in (quint8, qint8, qint32, uint8, int8, int16, int32) and not getattr(found, "is_dynamic", False)
 
 
 def activation_is_dynamically_quantized(qconfig: Any) -> bool:
     """Whether the scales of activations are computed at run time."""
-    return bool(getattr(_made(qconfig.activation), "is_dynamic", False))
+    return bool(getattr(_make_observer(qconfig.activation), "is_dynamic", False))
 
 
 def activation_is_int8_quantized(qconfig: Any) -> bool:

@@ -37,7 +37,7 @@ derivative(
 
 
 def _first_wins(self, other, compare):
-    """A mask of where the first operand is the result: it compares so, or the other one is NaN."""
+    """Return a mask of where the first operand is the result: it compares so, or the other one is NaN."""
     return compare(self, other) | aten.isnan(other)
 
 

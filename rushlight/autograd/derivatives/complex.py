@@ -27,7 +27,7 @@ def real_part(value: Tensor) -> Tensor:
 
 
 def _sgn(grad, self, result):
-    """The component of the gradient perpendicular to the number, divided by the number's length."""
+    """Return the component of the gradient perpendicular to the number, divided by the number's length."""
     if not self.dtype.is_complex:
         return aten.zeros_like(grad)
     across = grad - real_part(conjugate(result) * grad) * result

@@ -17,7 +17,7 @@ def _conjugate(value: Tensor) -> Tensor:
 
 
 def _next(value: Tensor, axis: int, step: int) -> Tensor:
-    """`value` shifted towards the front of `axis` by `step`, with zeros shifted in."""
+    """Return `value` shifted towards the front of `axis` by `step`, with zeros shifted in."""
     size = value.size(axis)
     count = min(step, size)
     return pad_dim(value.narrow(axis, count, size - count), axis, 0, count)

@@ -13,7 +13,7 @@ aten = namespaces.namespace("aten")
 
 
 def _r2c(grad, self_sizes, dim, normalization, onesided):
-    """The frequencies that a one-sided transform leaves out have gradient 0."""
+    """Return the gradient with 0 for the frequencies that a one-sided transform leaves out."""
     axis = wrap_dim(dim[-1], len(self_sizes))
     if onesided:
         grad = pad_dim(grad, axis, 0, self_sizes[axis] - grad.size(axis))
@@ -21,7 +21,8 @@ def _r2c(grad, self_sizes, dim, normalization, onesided):
 
 
 def _double_mirrored(grad: Tensor, spectrum: Tensor, axis: int) -> Tensor:
-    """`spectrum` with each frequency doubled that also stands for its mirror image, which a one-sided transform omits."""
+    """Return `spectrum` with each frequency doubled that also stands for its mirror image, which a one-sided transform
+    omits."""
     mirrored = grad.size(axis) - spectrum.size(axis)
     position = aten.arange(spectrum.size(axis), device=grad.device)
     weight = 1 + ((position >= 1) & (position <= mirrored)).to(grad.dtype)

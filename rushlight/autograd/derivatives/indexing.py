@@ -33,12 +33,12 @@ derivative(
 )
 
 
-def _overwritten(grad, indices, accumulate):
+def _zero_overwritten(grad, indices, accumulate):
     return grad if accumulate else aten.index_put(grad, indices, grad.new_zeros(()))
 
 
 for _name in ("index_put", "index_put_"):
-    derivative(_name, self=_overwritten, values=lambda grad, indices: aten.index.Tensor(grad, indices))
+    derivative(_name, self=_zero_overwritten, values=lambda grad, indices: aten.index.Tensor(grad, indices))
 
 
 
@@ -74,7 +74,7 @@ def _embedding(grad, weight_sizes, indices, padding_idx, scale_grad_by_freq, spa
 
 
 def _embedding_rows(grad, weight_sizes, indices, padding_idx, scale_grad_by_freq):
-    """The gradient of the weight as a sparse tensor with one row per index."""
+    """Return the gradient of the weight as a sparse tensor with one row per index."""
     if scale_grad_by_freq:
         raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
     flat, rows = indices.reshape((-1,)), grad.reshape((-1, weight_sizes[1]))

@@ -35,7 +35,7 @@ derivative("linalg_cholesky_ex", self=_cholesky, non_differentiable_outputs=(1,)
 
 
 def _lu_square(slope_lower: Tensor, slope_upper: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
-    """The gradient of LU for square factors: L^-H (tril(L^H gL, -1) + triu(gU U^H)) U^-H."""
+    """Return the gradient of LU for square factors: L^-H (tril(L^H gL, -1) + triu(gU U^H)) U^-H."""
     inner = (adjoint(lower) @ slope_lower).tril(-1) + (slope_upper @ adjoint(upper)).triu()
     inner = left_divide(adjoint(lower), inner, upper=True, unitriangular=True)
     return right_divide(inner, adjoint(upper), upper=False)
@@ -127,7 +127,7 @@ derivative("geqrf", self=_no_geqrf)
 
 
 def _reflector(input: Tensor, index: int) -> Tensor:
-    """The vector of reflector `index` as a column: zeros, a one, and the elements below the diagonal."""
+    """Return the vector of reflector `index` as a column: zeros, a one, and the elements below the diagonal."""
     below = input[..., index + 1 :, index : index + 1]
     one = aten.ones((*input.shape[:-2], 1, 1), dtype=input.dtype, device=input.device)
     return aten.constant_pad_nd(aten.cat([one, below], -2), [0, 0, index, 0])

@@ -75,7 +75,7 @@ derivative("linalg_pinv.atol_rtol_tensor", self=_pseudo_inverse)
 
 
 def _least_squares(grads, self, b, result0, needs):
-    """The solution is pinv(A) B; the residual is |AX - B|^2, whose slope in X is 0."""
+    """Differentiate the solution pinv(A) B and the residual. The residual is |AX - B|^2, whose slope in X is 0."""
     slope, slope_residual = grads[0], grads[1]
     vector = b.dim() == 1 or (b.dim() == self.dim() - 1 and b.shape == self.shape[:-1])
     if vector:
@@ -135,7 +135,7 @@ derivative("linalg_slogdet", A=_log_determinant)
 
 
 def _matrix_exp(grad, self):
-    """The upper right block of exp([[A^H, g], [0, A^H]])."""
+    """Return the upper right block of exp([[A^H, g], [0, A^H]])."""
     transposed, size = adjoint(self), self.size(-1)
     above, below = aten.cat([transposed, grad], -1), aten.cat([aten.zeros_like(grad), transposed], -1)
     return aten.linalg_matrix_exp(aten.cat([above, below], -2))[..., :size, size:]

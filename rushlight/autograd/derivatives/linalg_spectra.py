@@ -21,7 +21,7 @@ from rushlight.core.tensor import Tensor
 
 
 def _gaps(values: Tensor) -> Tensor:
-    """The matrix of v_j - v_i, with 1 on the diagonal."""
+    """Return the matrix of v_j - v_i, with 1 on the diagonal."""
     differences = values.unsqueeze(-2) - values.unsqueeze(-1)
     return differences + identity_like(differences)
 
@@ -126,7 +126,7 @@ def _svd_with_vectors(slope_u, slope, slope_vh, u, values, vh):
 
 
 def _phase_gradient(inner_u, inner_v, values):
-    """The part of the gradient along U's phases. RuntimeError where the loss depends on phases that U and V share."""
+    """Return the part of the gradient along U's phases. RuntimeError where the loss depends on phases that U and V share."""
     zero = aten.zeros_like(values)
     turn_u = zero if inner_u is None else aten.imag(diagonal(inner_u))
     turn_v = zero if inner_v is None else aten.imag(diagonal(inner_v))

@@ -11,7 +11,7 @@ aten = namespaces.namespace("aten")
 
 
 def _median(grad, self, result):
-    """The gradient, shared equally among all elements equal to the result."""
+    """Return the gradient, shared equally among all elements equal to the result."""
     chosen = (self == result).logical_or(aten.isnan.default(result).logical_and(aten.isnan.default(self)))
     return grad / chosen.sum() * chosen.to(grad.dtype)
 

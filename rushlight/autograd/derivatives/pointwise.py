@@ -64,7 +64,7 @@ _TANH_SCALE, _TANH_CUBIC = math.sqrt(2 / math.pi), 0.044715
 
 
 def _gelu_curvature(self: Tensor, approximate: str) -> Tensor:
-    """The second derivative of gelu."""
+    """Return the second derivative of gelu."""
     if approximate == "none":
         return (-0.5 * self * self).exp() * (2 - self * self) / math.sqrt(2 * math.pi)
     square = self * self
@@ -116,7 +116,7 @@ def _power_base(grad, self, exponent):
 
 
 def _logarithm(number: complex | float | int, like: Tensor) -> complex | float:
-    """The logarithm of a nonzero number: complex for complex tensors, else NaN for negative numbers."""
+    """Return the logarithm of a nonzero number: complex for complex tensors, else NaN for negative numbers."""
     if like.dtype.is_complex:
         return cmath.log(number)
     return math.log(number) if number > 0 else math.nan
@@ -138,7 +138,7 @@ derivative("pow.Scalar", exponent=_power_exponent)
 
 
 def _split_at_ties(grad, mine, others, loses):
-    """The gradient where `mine` wins, half of it at a tie, and 0 where it `loses`."""
+    """Return the gradient where `mine` wins, half of it at a tie, and 0 where it `loses`."""
     return aten.where.self(loses, 0, aten.where.self(mine == others, grad / 2, grad))
 
 

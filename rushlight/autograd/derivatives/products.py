@@ -11,34 +11,35 @@ from rushlight.ops.packet import namespaces
 aten = namespaces.namespace("aten")
 
 
-def _transposed(matrix: Tensor) -> Tensor:
-    """The matrix, or each of a batch, transposed and conjugated."""
+def _conjugate_transpose(matrix: Tensor) -> Tensor:
+    """Return the matrix, or each of a batch, transposed and conjugated."""
     return conjugate(matrix.permute((1, 0) if matrix.dim() == 2 else (0, 2, 1)))
 
 
 def _to_second(grad: Tensor, first: Tensor, geometry: tuple) -> Tensor:
-    """The gradient of the second factor. It gets column-major strides where the factor has them, as in a linear layer."""
+    """Return the gradient of the second factor. It gets column-major strides where the factor has them, as in a linear
+    layer."""
     (rows, columns), strides = geometry[0], geometry[1]
     if tuple(strides) == (1, rows) and columns > 1:
         return aten.mm(grad.permute((1, 0)), conjugate(first)).permute((1, 0))
-    return aten.mm(_transposed(first), grad)
+    return aten.mm(_conjugate_transpose(first), grad)
 
 
 derivative(
     "mm",
-    self=lambda grad, mat2: aten.mm(grad, _transposed(mat2)),
+    self=lambda grad, mat2: aten.mm(grad, _conjugate_transpose(mat2)),
     mat2=lambda grad, self, mat2_geometry: _to_second(grad, self, mat2_geometry),
 )
 derivative(
     "addmm",
     self=lambda grad, beta: times(grad, conjugate(beta)),
-    mat1=lambda grad, mat2, alpha: times(aten.mm(grad, _transposed(mat2)), conjugate(alpha)),
+    mat1=lambda grad, mat2, alpha: times(aten.mm(grad, _conjugate_transpose(mat2)), conjugate(alpha)),
     mat2=lambda grad, mat1, mat2_geometry, alpha: times(_to_second(grad, mat1, mat2_geometry), conjugate(alpha)),
 )
 derivative(
     "bmm",
-    self=lambda grad, mat2: aten.bmm(grad, _transposed(mat2)),
-    mat2=lambda grad, self: aten.bmm(_transposed(self), grad),
+    self=lambda grad, mat2: aten.bmm(grad, _conjugate_transpose(mat2)),
+    mat2=lambda grad, self: aten.bmm(_conjugate_transpose(self), grad),
 )
 
 

@@ -21,15 +21,15 @@ def _layer(
     has_biases, bidirectional, batch_first, train, result0, result1, result2, result3,
 ):  # fmt: skip
     if state.grad_enabled:
-        return _recorded(grads, (input, weight0, weight1, weight2, weight3, hx_, cx_), bool(reverse), mode)
+        return _differentiable_gradients(grads, (input, weight0, weight1, weight2, weight3, hx_, cx_), bool(reverse), mode)
     return aten.mkldnn_rnn_layer_backward.default(
         input, weight0, weight1, weight2, weight3, hx_, cx_, result0, result1, result2, grads[0], grads[1], grads[2], reverse,
         mode, hidden_size, num_layers, has_biases, train, bidirectional, batch_sizes, batch_first, result3,
     )  # fmt: skip
 
 
-def _recorded(grads: tuple, inputs: tuple[Tensor, ...], reverse: bool, mode: int) -> tuple[Tensor | None, ...]:
-    """Gradients with history, for double backward."""
+def _differentiable_gradients(grads: tuple, inputs: tuple[Tensor, ...], reverse: bool, mode: int) -> tuple[Tensor | None, ...]:
+    """Return gradients with history, for double backward."""
     leaves = [aten.alias.default(value) for value in inputs]  # one input may depend on another; the alias stops gradients there
     data, *weights, hidden, cell = leaves
     initial = (hidden, cell) if mode == LSTM_MODE else (hidden,)

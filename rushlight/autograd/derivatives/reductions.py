@@ -22,8 +22,8 @@ def _sum(grad, self_sizes, dim, keepdim):
 derivative("sum.dim_IntList", self=_sum)
 
 
-def _shifted(value: Tensor, axis: int, step: int) -> Tensor:
-    """`value` shifted along `axis` by `step`, with ones shifted in."""
+def _shift_with_ones(value: Tensor, axis: int, step: int) -> Tensor:
+    """Return `value` shifted along `axis` by `step`, with ones shifted in."""
     size = value.size(axis)
     count = min(abs(step), size)
     kept = value.narrow(axis, 0 if step > 0 else count, size - count)
@@ -32,10 +32,10 @@ def _shifted(value: Tensor, axis: int, step: int) -> Tensor:
 
 def product_before(value: Tensor, axis: int, direction: int) -> Tensor:
     """For each position, the product of all values before it (direction 1) or after it (-1), in log2(size) steps."""
-    product = _shifted(value, axis, direction)
+    product = _shift_with_ones(value, axis, direction)
     step = 1
     while step < value.size(axis):
-        product = product * _shifted(product, axis, direction * step)
+        product = product * _shift_with_ones(product, axis, direction * step)
         step *= 2
     return product
 
@@ -53,7 +53,7 @@ derivative("prod.dim_int", self=_prod)
 
 
 def _extremum(grad, self, result, dim, keepdim):
-    """The gradient, shared equally among all elements equal to the result. NaN counts as equal to NaN."""
+    """Return the gradient, shared equally among all elements equal to the result. NaN counts as equal to NaN."""
     axes = reduced_dims(self.dim(), dim)
     extreme = restore_dims(result, axes, keepdim)
     chosen = (self == extreme).logical_or((self != self).logical_and(extreme != extreme)).to(grad.dtype)

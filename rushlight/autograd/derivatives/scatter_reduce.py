@@ -11,7 +11,7 @@ aten = namespaces.namespace("aten")
 
 
 def _scatter_reduce(grad, self, dim, index, src, reduce, include_self, result):
-    """The gradients of `self` and `src`."""
+    """Return the gradients of `self` and `src`."""
     rule = {"sum": _sum, "mean": _mean, "prod": _product}.get(reduce, _extremum)
     to_self, to_src = rule(grad, self, dim, index, src, include_self, result)
     if not include_self:
@@ -49,7 +49,7 @@ def _product(grad, self, dim, index, src, include_self, result):
 
 
 def _extremum(grad, self, dim, index, src, include_self, result):
-    """The gradient, shared equally among all elements equal to the result."""
+    """Return the gradient, shared equally among all elements equal to the result."""
     from_self = (self == result).to(grad.dtype)
     from_src = (src == scattered_from(result, src.shape, dim, index)).to(grad.dtype)
     start = from_self if include_self else aten.zeros_like(from_self)

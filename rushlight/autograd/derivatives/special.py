@@ -21,7 +21,7 @@ derivative("polygamma", self=lambda grad, n, self: grad * aten.polygamma(n + 1, 
 
 
 def _slope_of_gamma(self, other):
-    """The derivative of the lower regularised gamma function by its upper bound."""
+    """Return the derivative of the lower regularised gamma function by its upper bound."""
     return ((self - 1) * other.log() - other - aten.lgamma(self)).exp()
 
 

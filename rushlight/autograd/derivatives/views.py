@@ -65,15 +65,15 @@ def as_strided_gradient(grad: Tensor, own: tuple, view: tuple) -> Tensor:
     first = min(own[2], view[2])
     extent = max(storage_extent(*own), storage_extent(*view)) - first
     positions = aten.arange(extent, device=grad.device)
-    storage = _summed(grad, aten.as_strided(positions, view[0], view[1], view[2] - first), extent)
+    storage = _sum_by_position(grad, aten.as_strided(positions, view[0], view[1], view[2] - first), extent)
     if may_overlap(*own[:2]):
         named = aten.as_strided(positions, own[0], own[1], own[2] - first)
         ones = aten.ones(own[0], dtype=grad.dtype.to_real(), device=grad.device)
-        storage = storage / _summed(ones, named, extent).clamp(min=1)
+        storage = storage / _sum_by_position(ones, named, extent).clamp(min=1)
     return aten.as_strided(storage, own[0], own[1], own[2] - first)
 
 
-def _summed(values: Tensor, positions: Tensor, extent: int) -> Tensor:
+def _sum_by_position(values: Tensor, positions: Tensor, extent: int) -> Tensor:
     return values.new_zeros((extent,)).scatter_add(0, positions.reshape((-1,)), values.reshape((-1,)))
 
 

@@ -1,5 +1,4 @@
-"""The direct form of a scripted method: its program translated statement by statement, with values that are dynamic at run
-time.
+"""The direct form of a scripted method: its program is translated statement by statement, and values may vary between runs.
 
 In: a jit graph and an example of its arguments. Out: a C++ function. Straight-line pieces of tensor operators become graphs,
 with dynamic sizes wherever runs may differ. Numbers become C++ numbers. Strings, lists, dicts, tuples and objects become values

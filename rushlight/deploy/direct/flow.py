@@ -1,7 +1,7 @@
 """Branches and loops as C++ statements.
 
-In: `prim::If` and `prim::Loop`. Out: statements. Results of branches and loop-carried values become variables, unless all paths
-agree on a known value. A loop's body is rewritten until the kinds of its carried values reach a fixed point.
+In: `prim::If` and `prim::Loop`. Out: statements. Results of branches and loop-carried values become C++ variables, unless all
+paths give the same known value. A loop's body is rewritten until the kinds of its carried values reach a fixed point.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class NotYet(Unsupported):
 
 
 class Flow(Statements):
-    """Writes control flow. `ended`: the current block ends by raising. `unfinished`: a part was skipped until a later round
-    knows more."""
+    """Writes control flow. `ended` says that the current block ends by raising. `unfinished` says that a part was skipped,
+    which a later round of the analysis will write."""
 
     ended = False
     unfinished = False
@@ -48,7 +48,7 @@ class Flow(Statements):
         self.flush()
 
     def _write_inner_block(self, block: Block) -> tuple[list[str], list[Operand] | None]:
-        """The statements of a block, and its results; None if it always raises."""
+        """Return the statements of a block, and its results; None if it always raises."""
         outer, self.lines = self.lines, []
         try:
             self.block(block)
@@ -62,7 +62,7 @@ class Flow(Statements):
     # Branches
 
     def write_if(self, node: Node) -> None:
-        """`prim::If`: only one branch if the condition is known."""
+        """Write `prim::If`: only one branch if the condition is known."""
         self.flush()
         condition = self.operand(node.input())
         if condition.is_known:
@@ -73,14 +73,14 @@ class Flow(Statements):
         results = [each for _, each in parts if each is not None]
         variables: list[str | None] = []
         for place, value in enumerate(node.outputs):
-            self.values[value], variable = self._merged(value, [each[place] for each in results])
+            self.values[value], variable = self._merge_branch_results(value, [each[place] for each in results])
             variables.append(variable)
             if variable is not None:
                 self.emit(f"{representation(value.type)} {variable}{{}};", f"(void){variable};")
         for lines, found in parts:
             if found is not None:
                 self._assign(node.outputs, variables, found, lines)
-        self.emit(f"if ({test}) {{", *_indented(parts[0][0]), "} else {", *_indented(parts[1][0]), "}")
+        self.emit(f"if ({test}) {{", *_indent(parts[0][0]), "} else {", *_indent(parts[1][0]), "}")
         self.ended = not results
 
     def _write_taken(self, node: Node, block: Block) -> None:
@@ -92,13 +92,13 @@ class Flow(Statements):
 
     @staticmethod
     def _as_type(found: Operand, kind: types.Type) -> Operand:
-        """An operand cast to another type with the same C++ representation."""
+        """Return an operand cast to another type with the same C++ representation."""
         if found.is_known or found.text is None or representation(found.type) != representation(kind):
             return found
         return Operand(kind, found.kind, found.text, found.value, found.list, found.path)
 
-    def _merged(self, value: Value, options: list[Operand]) -> tuple[Operand, str | None]:
-        """The merged result of branches, and the variable that holds it, if it needs one."""
+    def _merge_branch_results(self, value: Value, options: list[Operand]) -> tuple[Operand, str | None]:
+        """Return the merged result of branches, and the variable that holds it, if it needs one."""
         if not options:
             return Operand(value.type, value=None), None
         first = options[0]
@@ -113,7 +113,7 @@ class Flow(Statements):
             if not _is_undefined(each):
                 kind = each.kind if kind is None else self.plan.join(kind, each.kind, value)
         variable = self.name()
-        made = Operand(value.type, self.settled(value, kind), variable)
+        made = Operand(value.type, self.kind_or_default(value, kind), variable)
         return made, variable
 
     def _assign(self, values, variables: list[str | None], found: list[Operand], lines: list[str]) -> None:
@@ -126,7 +126,7 @@ class Flow(Statements):
     # Loops
 
     def write_loop(self, node: Node) -> None:
-        """`prim::Loop`."""
+        """Write `prim::Loop`."""
         self.flush()
         block = node.blocks[0]
         initial = [self.operand(value) for value in node.inputs[2:]]
@@ -134,7 +134,7 @@ class Flow(Statements):
             raise Unsupported("a loop that carries a module")
         carried = block.inputs[1:]
         if node not in self.plan.kinds:
-            self._widen(node, initial)
+            self._simulate_iterations(node, initial)
         for value, each in zip(carried, initial, strict=True):
             self.plan.note((value, "carried"), each.kind)
         limit, condition = self.operand(node.input(0)), self.operand(node.input(1))
@@ -146,13 +146,13 @@ class Flow(Statements):
                 return
         raise Unsupported("a loop whose sizes never settle")
 
-    def _widen(self, node: Node, initial: list[Operand]) -> None:
+    def _simulate_iterations(self, node: Node, initial: list[Operand]) -> None:
         """Simulate the first iterations, so that sizes that change between iterations get consistent examples."""
         self.plan.kinds[node] = Kind()
         carried, found = node.blocks[0].inputs[1:], [each.kind for each in initial]
         rows = [found]
         for _ in range(_SIMULATED_ITERATIONS):
-            results = self._simulate_round(node, initial, found)
+            results = self._simulate_iteration(node, initial, found)
             if results is None:
                 break
             found = [each.kind for each in results]
@@ -171,17 +171,17 @@ class Flow(Statements):
         if kind.size in self.plan.hints and last.size is not None:
             self.plan.hints[kind.size] = max(self.plan.hint(last.size), 2)
 
-    def _simulate_round(self, node: Node, initial: list[Operand], kinds: list[Kind]) -> list[Operand] | None:
-        """The results of a simulated round; None if it raises."""
+    def _simulate_iteration(self, node: Node, initial: list[Operand], kinds: list[Kind]) -> list[Operand] | None:
+        """Return the results of a simulated iteration; None if it raises."""
         block, outer, values = node.blocks[0], self.lines, dict(self.values)
         self.lines = []
-        self._enter(block, initial, kinds)
+        self._bind_inputs(block, initial, kinds)
         _, found = self._write_inner_block(block)
         results = None if found is None else found[1:]
         self.lines, self.values = outer, values
         return results
 
-    def _enter(self, block: Block, initial: list[Operand], kinds: list[Kind]) -> list[str]:
+    def _bind_inputs(self, block: Block, initial: list[Operand], kinds: list[Kind]) -> list[str]:
         """Bind the values of a body to variables, and return their names."""
         counter = block.inputs[0]
         size = self.plan.symbol((counter, "round"), None, (0, 1))
@@ -189,19 +189,19 @@ class Flow(Statements):
         self.values[counter] = Operand(types.INT, Kind(size=size), names[0])
         for value, kind, first, name in zip(block.inputs[1:], kinds, initial, names[1:], strict=True):
             fixed = first.is_known and value not in self.plan.open
-            kept = first if fixed else Operand(value.type, self.settled(value, kind), name)
+            kept = first if fixed else Operand(value.type, self.kind_or_default(value, kind), name)
             self.values[value] = kept
         return names
 
     def _is_changed(self, value: Value, name: str, after: Operand) -> bool:
-        """Whether the next round changes a loop-carried variable."""
+        """Return whether the next iteration may change a loop-carried variable."""
         return self.values[value].text == name and after is not self.values[value] and not _is_undefined(after)
 
     def _write_round(self, node: Node, initial: list[Operand], kinds: list[Kind], limit: str, first: str) -> bool:
-        """Write the loop, and return whether this is final: values stay known only while no round changes them."""
+        """Write the loop. Return whether this text is final: a value stays known only if no iteration changes it."""
         block, count = node.blocks[0], len(self.lines)
         carried = block.inputs[1:]
-        names = self._enter(block, initial, kinds)
+        names = self._bind_inputs(block, initial, kinds)
         for value, name, start in zip(carried, names[1:], initial, strict=True):
             if self.values[value].text == name:
                 text = f" = {self.spelled(start, value.type)}" if not _is_undefined(start) else "{}"
@@ -233,14 +233,14 @@ class Flow(Statements):
             return False
         self.emit(f"bool {again} = {first};", f"const int64_t limit_{again} = {limit};")
         self.emit(
-            f"for (int64_t {names[0]} = 0; {again} && {names[0]} < limit_{again}; ++{names[0]}) {{", *_indented(inner), "}"
+            f"for (int64_t {names[0]} = 0; {again} && {names[0]} < limit_{again}; ++{names[0]}) {{", *_indent(inner), "}"
         )
         for value, inside in zip(node.outputs, carried, strict=True):
             self.values[value] = self.values[inside]
         return True
 
 
-def _indented(lines: list[str]) -> list[str]:
+def _indent(lines: list[str]) -> list[str]:
     return [f"  {line}" for line in lines]
 
 
@@ -256,7 +256,7 @@ UNDEFINED = _Undefined()
 
 
 def _same_known(one: Operand, other: Operand) -> bool:
-    """Whether two operands are known to be the same plain value."""
+    """Return whether two operands are known to be the same plain value."""
     if one.value is MISSING or other.value is MISSING or type(one.value) is not type(other.value):
         return False
     if isinstance(one.value, bool | int | str) or one.value is None:

@@ -28,7 +28,7 @@ _CODES = {types.INT: "INT", types.FLOAT: "FLOAT", types.BOOL: "BOOL", types.STRI
 
 
 class DirectForm:
-    """An analyzed program. `names` maps the open dimensions of the arguments' tensors, in order of tensors, to the user's
+    """An analyzed program. `names` maps the open dimensions of the arguments' tensors, numbered in order, to the user's
     names."""
 
     def __init__(
@@ -73,7 +73,7 @@ class DirectForm:
             if kind is None:
                 program.values[value] = program.constant(argument, value.type)
             else:
-                program.values[value] = Operand(value.type, program.settled(value, kind), f"x{number}")
+                program.values[value] = Operand(value.type, program.kind_or_default(value, kind), f"x{number}")
         program.block(self.graph.block)
         if program.ended:
             raise Unsupported("it raises an exception, whatever is given")
@@ -88,17 +88,18 @@ class DirectForm:
         if isinstance(argument, Tensor):
             opened = self.dims.get(place, {})
             sizes = [
-                self._open(program, opened[dim], size) if dim in opened else size for dim, size in enumerate(argument.shape)
+                self._make_symbol(program, opened[dim], size) if dim in opened else size
+                for dim, size in enumerate(argument.shape)
             ]
             return program.kind_of(argument, kind, number, sizes), place + count
         return program.kind_of(argument, kind, number), place + count
 
-    def _open(self, program: Program, name: str, size: int) -> Size:
+    def _make_symbol(self, program: Program, name: str, size: int) -> Size:
         least = self.bounds.get(name, (0, None))[0]
         return program.plan.symbol(name, size, [value for value in (0, 1) if value >= (least or 0)])
 
     def fits(self, arguments: Sequence[object]) -> bool:
-        """Whether the form supports a call."""
+        """Return whether the form supports a call."""
         place = 0
         for number, (given, own) in enumerate(zip(arguments, self.arguments, strict=True)):
             if number < self.first:
@@ -129,15 +130,15 @@ class DirectForm:
         try:
             results = self._run(program)
             kept = self._store_attributes(program, states)
-            parts, called = self._flattened(program, results)
-            found = self._deliver(program, parts, called)
+            parts, called = self._flatten_results(program, results)
+            found = self._write_results(program, parts, called)
         except Unsupported as error:
             raise NotExportable(f"{method} cannot be exported: {error}") from error
         checks: list[str] = []
         self._check_arguments(program, names, checks)
         lines = ["(void)inputs, (void)outputs;", *checks, "tensors run(self);"]
-        lines += self._taken(program, names)
-        lines += self._union_checks(program, names)
+        lines += self._declare_arguments(program, names)
+        lines += self._check_unions(program, names)
         lines += [self._state_line(states, attribute) for attribute in program.attributes.values()]
         lines += ['if (run.status) return run.at("");', *program.lines, *kept, "return ok;"]
         body = "\n".join(f"  {line}" for line in lines)
@@ -146,7 +147,7 @@ class DirectForm:
         model.forms.append(f"int {function}(model_handle& self, const value* inputs, value* outputs) {{\n{body}\n}}")
         return found
 
-    def _taken(self, program: Program, names: Sequence[str]) -> list[str]:
+    def _declare_arguments(self, program: Program, names: Sequence[str]) -> list[str]:
         lines = []
         for number in range(self.first, len(names)):
             value = self.graph.inputs[number]
@@ -154,7 +155,8 @@ class DirectForm:
             if operand.text is None:
                 continue
             kind = representation(operand.type)
-            lines += [f"const {kind} x{number} = {_read(f'inputs[{number - self.first}]', kind)};", f"(void)x{number};"]
+            argument = _convert_argument(f"inputs[{number - self.first}]", kind)
+            lines += [f"const {kind} x{number} = {argument};", f"(void)x{number};"]
         for number in range(len(names), len(self.arguments)):
             operand = program.values[self.graph.inputs[number]]
             if operand.text is not None:
@@ -162,8 +164,8 @@ class DirectForm:
                 lines.append(f"const {representation(operand.type)} x{number} = {program.spelled(value, operand.type)};")
         return lines
 
-    def _union_checks(self, program: Program, names: Sequence[str]) -> list[str]:
-        """Statements that check arguments whose type is a union."""
+    def _check_unions(self, program: Program, names: Sequence[str]) -> list[str]:
+        """Return statements that check arguments whose type is a union."""
         lines = []
         for number in range(self.first, len(names)):
             kind = self.graph.inputs[number].type
@@ -175,11 +177,11 @@ class DirectForm:
     @staticmethod
     def _state_line(states: States, attribute) -> str:
         kind = representation(attribute.type)
-        return f"{kind} {attribute.variable} = {_read(f'self.states[{states.number(attribute.path)}].now', kind)};"
+        return f"{kind} {attribute.variable} = {_convert_argument(f'self.states[{states.number(attribute.path)}].now', kind)};"
 
     @staticmethod
     def _store_attributes(program: Program, states: States) -> list[str]:
-        """Statements that store changed attributes after a run. All values are computed before any is stored."""
+        """Return statements that store changed attributes after a run. All values are computed before any is stored."""
         made, kept = [], []
         for attribute in program.attributes.values():
             if attribute.is_assigned:
@@ -198,8 +200,8 @@ class DirectForm:
 
     # Results
 
-    def _flattened(self, program: Program, results: list[Operand]) -> tuple[list[Operand], list[str]]:
-        """The results, with the elements of a tuple as separate results."""
+    def _flatten_results(self, program: Program, results: list[Operand]) -> tuple[list[Operand], list[str]]:
+        """Return the results, with the elements of a tuple as separate results."""
         if len(results) != 1 or not isinstance(results[0].type, types.TupleType):
             return results, ["result"] if len(results) == 1 else [f"result_{number}" for number in range(len(results))]
         (result,) = results
@@ -217,7 +219,7 @@ class DirectForm:
         return made, names
 
     @staticmethod
-    def _deliver(program: Program, parts: Sequence[Operand], names: Sequence[str]) -> list[Parameter]:
+    def _write_results(program: Program, parts: Sequence[Operand], names: Sequence[str]) -> list[Parameter]:
         found = []
         texts = [program.boxed(each) for each in parts]
         for number, (name, text, part) in enumerate(zip(names, texts, parts, strict=True)):
@@ -229,7 +231,7 @@ class DirectForm:
         return found
 
 
-def _read(value: str, kind: str) -> str:
+def _convert_argument(value: str, kind: str) -> str:
     """Convert a value of the C interface to a C++ type."""
     numbers = {"int64_t": f"{value}.as.integer", "double": f"{value}.as.real", "bool": f"{value}.as.integer != 0"}
     return numbers.get(kind, f"run.taken_from({value})")
@@ -265,7 +267,7 @@ def _refuse_objects(kind: types.Type) -> None:
 
 
 def _checks(pointer: str, name: str, kind: types.Type, known: Kind, depth: int) -> list[str]:
-    """Statements that check a caller's value: its kind, recursively, and the dtype, rank and known sizes of tensors."""
+    """Return statements that check a caller's value: its kind, recursively, and the dtype, rank and known sizes of tensors."""
     if isinstance(kind, types.OptionalType):
         inner = _checks(pointer, name, kind.element, known, depth)
         return [f"if ({pointer}.kind != RL_CONSTANT(NONE)) {{", *(f"  {line}" for line in inner), "}"]
@@ -284,7 +286,7 @@ def _checks(pointer: str, name: str, kind: types.Type, known: Kind, depth: int) 
             lines.append(f"if ({' || '.join(tests)}) return self.wrong_sizes(*{tensor}, {name}, {shown});")
         return ["{", *(f"  {line}" for line in lines), "}"]
     if isinstance(kind, types.UnionType) and not holds_tensors(kind) and depth == 0:
-        return []  # checked as a whole elsewhere
+        return []  # the caller's checks cover it as a whole
     if kind in _CODES:
         return [f"if (!self.has_kind({pointer}, {name}, RL_CONSTANT({_CODES[kind]}), -1)) return unfit;"]
     if isinstance(kind, types.TupleType):
@@ -319,12 +321,12 @@ def _tensors_in(value: object) -> int:
 
 
 def _can_cross_interface(value: object) -> bool:
-    """Whether C callers can pass this kind of value."""
+    """Return whether C callers can pass this kind of value."""
     return isinstance(value, Tensor | bool | int | float | str | list | tuple | dict)
 
 
 def _same_inside(given: object, own: object) -> bool:
-    """Whether the tensors in a container have dtypes and shapes that occur in another."""
+    """Return whether the tensors in a container have dtypes and shapes that occur in another."""
 
     def kinds(value: object) -> set:
         if isinstance(value, Tensor):

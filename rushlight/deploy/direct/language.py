@@ -44,11 +44,11 @@ class Language(Typed):
 
     def write_language(self, node: Node) -> None:
         """Write a node that involves no tensors."""
-        if self._folded(node):
+        if self._fold_constant(node):
             return
         first = node.input().type if node.inputs else None
         first = first.element if isinstance(first, types.OptionalType) else first
-        if node.kind in ("aten::__getitem__", "aten::len") and self._on_known_items(node):
+        if node.kind in ("aten::__getitem__", "aten::len") and self._fold_on_known_items(node):
             return
         if node.kind in tables.COMPARING:
             self._refuse_comparison(node)
@@ -56,7 +56,7 @@ class Language(Typed):
         if special is not None and special(self, node):
             return
         if first is types.STRING and node.kind in tables.STRINGS:
-            self._from_table(node, tables.STRINGS[node.kind])
+            self._write_from_table(node, tables.STRINGS[node.kind])
         elif isinstance(first, types.ListType) and node.kind in tables.LISTS:
             self._container(node, tables.LISTS[node.kind])
         elif isinstance(first, types.DictType) and node.kind in tables.DICTS:
@@ -72,8 +72,8 @@ class Language(Typed):
             if any(holds_tensors(part) for part in parts):
                 raise Unsupported(f"{node.kind} of a {value.type}, whose items are compared")
 
-    def _folded(self, node: Node) -> bool:
-        """Constant-fold an operator; False where it must run later, also where it fails now."""
+    def _fold_constant(self, node: Node) -> bool:
+        """Constant-fold an operator. Return False if it must run later, which includes operators that raise an error now."""
         if len(node.outputs) != 1 or not node.inputs or not all(self.operand(value).is_known for value in node.inputs):
             return False
         found = operator_of(node) if "::" in node.kind else None
@@ -83,14 +83,14 @@ class Language(Typed):
             return False
         try:
             result = found.function(*[self.operand(value).value for value in node.inputs])
-        except Exception:  # an operator's error is raised at run time
+        except Exception:  # the error is raised at run time
             return False
         if not isinstance(result, bool | int | float | str | list | tuple) and result is not None:
             return False
         self.set_known(node.output, result)
         return True
 
-    def _on_known_items(self, node: Node) -> bool:
+    def _fold_on_known_items(self, node: Node) -> bool:
         items = self.operand(node.input()).list
         if items is None or isinstance(node.input().type, types.DictType):
             return False
@@ -106,7 +106,7 @@ class Language(Typed):
     # Tables
 
     def _call(self, node: Node, row: str) -> tuple[str, bool]:
-        """The C++ text of a table row's call, and whether it may fail."""
+        """Return the C++ text of a table row's call, and whether it may fail."""
 
         def text(found: re.Match) -> str:
             value = node.input(int(found[1]))
@@ -115,7 +115,7 @@ class Language(Typed):
         fails = row.endswith("!")
         return re.sub(r"\{(\d)(?::(\w+))?\}", text, row.removesuffix("!")), fails
 
-    def _from_table(self, node: Node, row: str, kind: Kind | None = None) -> None:
+    def _write_from_table(self, node: Node, row: str, kind: Kind | None = None) -> None:
         text, fails = self._call(node, row)
         if len(node.outputs) > 1:
             self._bind_parts(node, text)
@@ -145,14 +145,14 @@ class Language(Typed):
         """Write an operator on a list or dict, and record its effect on the items."""
         kind = self._container_kind(node)
         if node.kind in ("aten::append", "aten::add_", "aten::_set_item", "aten::setdefault", "aten::mul_") and node.outputs:
-            if node.kind != "aten::setdefault":  # it returns the container itself
+            if node.kind != "aten::setdefault":  # setdefault returns the container itself
                 text, fails = self._call(node, row)
                 self.emit(f"{text};")
                 self.values[node.output] = self.operand(node.input())
                 if fails:
                     self.check(node)
                 return
-        self._from_table(node, row, kind)
+        self._write_from_table(node, row, kind)
 
     def _container_kind(self, node: Node) -> Kind | None:
         own = self.operand(node.input()).kind
@@ -184,7 +184,7 @@ class Language(Typed):
 
     @staticmethod
     def item_of(kind: Kind) -> Kind:
-        """The kind of a container's items."""
+        """Return the kind of a container's items."""
         found = None if kind.items is None else kind.items.root().kind
         return PLAIN if found is None else found
 
@@ -197,7 +197,7 @@ class Language(Typed):
             self.check(node)
             return
         if node.kind in tables.NUMBERS:
-            self._from_table(node, tables.NUMBERS[node.kind])
+            self._write_from_table(node, tables.NUMBERS[node.kind])
             return
         kinds = [_SCALARS.get(each.type) for each in operands]
         op = SCALAR_OPERATORS.get(node.kind)
@@ -222,10 +222,10 @@ class Language(Typed):
             self.check(node)
         if _SCALARS.get(result.type) != result_kind(op, variables):
             raise Unsupported(f"{node.kind} with a result of type {result.type}")
-        self.bind(result, value, self._sized(node, result, op, operands))
+        self.bind(result, value, self._size_of_result(node, result, op, operands))
 
-    def _sized(self, node: Node, result: Value, op: str, operands: Sequence[Operand]) -> Kind | None:
-        """The size expression of an int."""
+    def _size_of_result(self, node: Node, result: Value, op: str, operands: Sequence[Operand]) -> Kind | None:
+        """Return the kind of an int result with its size expression; None if it has none."""
         sizes = [each.kind.size for each in operands]
         known = _SIZED.get(op)
         if result.type is not types.INT or known is None or len(sizes) != 2 or None in sizes:
@@ -252,7 +252,8 @@ class Language(Typed):
 
     @staticmethod
     def _is_only_read(node: Node) -> bool:
-        """Whether a new list is only read, so that nothing can tell it from another with the same items."""
+        """Return whether a new list is only read, so that the program can't distinguish it from another list with the same
+        items."""
         return all(use.user.kind.startswith(("aten::", "prim::ListUnpack", "prim::Print")) for use in node.output.uses)
 
     def _construct_tuple(self, node: Node) -> bool:
@@ -321,12 +322,12 @@ class Language(Typed):
         self.check(node)
         return True
 
-    def _uninitialized(self, node: Node) -> bool:
+    def _bind_uninitialized(self, node: Node) -> bool:
         self.values[node.output] = Operand(node.output.type, PLAIN, value=UNDEFINED)
         return True
 
-    def _extreme(self, node: Node) -> bool:
-        """The lesser or greater of two lists."""
+    def _min_or_max_of_lists(self, node: Node) -> bool:
+        """Compare two lists, and bind the lesser or greater one."""
         if node.input_count != 2 or not isinstance(node.input().type, types.ListType):
             return False
         one, other = (self.boxed(self.operand(value)) for value in node.inputs)
@@ -393,8 +394,8 @@ class Language(Typed):
         self.bind(node.output, f"{'!' * (node.kind == 'aten::ne')}equal({', '.join(texts)})")
         return True
 
-    def _manage(self, node: Node) -> bool:
-        """Managers of the grad mode, which have no effect here."""
+    def _skip_grad_mode(self, node: Node) -> bool:
+        """Ignore managers of the grad mode, which have no effect here."""
         kind = node.input().type
         if node.kind != "aten::set_grad_enabled" and str(getattr(kind, "name", "")).rpartition(".")[2] not in _GRAD_MODES:
             raise Unsupported(f"{node.kind} on {kind}")
@@ -432,11 +433,11 @@ SPECIAL = {
     "aten::__isnot__": Language._same,
     "prim::isinstance": Language._is_instance,
     "prim::RaiseException": Language._raise,
-    "prim::Uninitialized": Language._uninitialized,
+    "prim::Uninitialized": Language._bind_uninitialized,
     "aten::format": Language._format,
     "aten::percentFormat": Language._percent,
-    "prim::min": Language._extreme,
-    "prim::max": Language._extreme,
+    "prim::min": Language._min_or_max_of_lists,
+    "prim::max": Language._min_or_max_of_lists,
     "prim::Print": Language._print,
     "aten::str": Language._text,
     "aten::strip": Language._strip,
@@ -455,9 +456,9 @@ SPECIAL = {
     "prim::EnumName": Language._member,
     "prim::EnumValue": Language._member,
     "aten::_unwrap_optional": Language._unwrap,
-    "prim::Enter": Language._manage,
-    "prim::Exit": Language._manage,
-    "aten::set_grad_enabled": Language._manage,
+    "prim::Enter": Language._skip_grad_mode,
+    "prim::Exit": Language._skip_grad_mode,
+    "aten::set_grad_enabled": Language._skip_grad_mode,
     "aten::warn": Language._warn,
     "aten::divmod": Language._divmod,
     "aten::is_grad_enabled": Language._grad_mode,

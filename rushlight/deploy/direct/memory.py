@@ -21,13 +21,13 @@ def drop_assignments_of_themselves(graph: Graph) -> None:
     for node in graph.find_all_nodes("prim::SetAttr"):
         by_name.setdefault((node.input().type, node["name"]), []).append(node)
     for nodes in by_name.values():
-        if all(map(_puts_back, nodes)):
+        if all(map(_stores_same_tensor, nodes)):
             for node in nodes:
                 node.destroy()
 
 
-def _puts_back(node: Node) -> bool:
-    """Whether an assignment stores the attribute's own tensor back, as in-place `self.count += 1` does."""
+def _stores_same_tensor(node: Node) -> bool:
+    """Return whether an assignment stores the attribute's own tensor back, as in-place `self.count += 1` does."""
     value = node.input(1).node
     while value.kind.startswith("aten::") and value.kind.endswith("_") and isinstance(value.input().type, TensorType):
         value = value.input().node
@@ -35,8 +35,8 @@ def _puts_back(node: Node) -> bool:
 
 
 def aliases_of(graph: Graph, owner: ScriptObject | None) -> AliasDb:
-    """The alias analysis of a graph. Attributes that the graph assigns, and tensors that are also in a list or dict, may alias
-    anything that an object holds; other tensors are distinct as in the example."""
+    """Return the alias analysis of a graph. Attributes that the graph assigns, and tensors that are also in a list or dict, may
+    alias anything that an object holds; other tensors alias each other only if they do so in the example."""
     objects = {} if owner is None else known_objects(graph, {graph.inputs[0]: owner})
     read = [node for node in graph.find_all_nodes("prim::GetAttr") if node.input() in objects]
     assigned = {(node.input().type, node["name"]) for node in graph.find_all_nodes("prim::SetAttr")}

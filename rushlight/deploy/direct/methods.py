@@ -40,7 +40,7 @@ def _resolve_managers(graph: Graph) -> None:
     for node in (*graph.find_all_nodes("prim::Enter"), *graph.find_all_nodes("prim::Exit")):
         kind, is_enter = node.input().type, node.kind == "prim::Enter"
         method = kind.find_method("__enter__" if is_enter else "__exit__") if isinstance(kind, types.ClassType) else None
-        if method is None or kind.name.startswith("__torch__.torch."):  # the grad modes, which have no effect here
+        if method is None or kind.name.startswith("__torch__.torch."):  # the grad modes have no effect here
             continue
         with graph.inserting(before=node):
             rest = [] if is_enter else [graph.insert("prim::Constant").output.set_type(types.NONE) for _ in range(3)]
@@ -50,7 +50,7 @@ def _resolve_managers(graph: Graph) -> None:
 
 
 def _objects(graph: Graph, owner: ScriptObject | None) -> dict[Value, ScriptObject]:
-    """The object of the module that each value is, where that is known."""
+    """Return value -> object, for the values known to be objects of the module."""
     found: dict[Value, ScriptObject] = {} if owner is None else {graph.inputs[0]: owner}
     for node in graph.all_nodes():
         if node.kind == "prim::GetAttr" and node.input() in found:
@@ -61,7 +61,7 @@ def _objects(graph: Graph, owner: ScriptObject | None) -> dict[Value, ScriptObje
 
 
 def _resolve(graph: Graph, node: Node, objects: dict[Value, ScriptObject]) -> bool:
-    """Inline one call; False if it stays."""
+    """Inline one call. Return False if the call stays."""
     called = node.input()
     if called in objects:
         replace_call(node, objects[called].type.find_method(node["name"]).graph)
@@ -70,7 +70,7 @@ def _resolve(graph: Graph, node: Node, objects: dict[Value, ScriptObject]) -> bo
     if not choices:
         return False
     with graph.inserting(before=node):
-        chosen = _chain(graph, node, choices)
+        chosen = _write_choices(graph, node, choices)
     for old, new in zip(node.outputs, chosen.outputs, strict=True):
         old.replace_all_uses_with(new)
     node.destroy()
@@ -110,8 +110,8 @@ def _class_choice(graph: Graph, called: Value, kind: types.ClassType) -> Choice:
     return test, lambda: graph.insert("prim::unchecked_cast", [called]).output.set_type(kind), kind
 
 
-def _chain(graph: Graph, node: Node, choices: Sequence[Choice]) -> Node:
-    """The branch for the first choice, with those for the others nested in its else block."""
+def _write_choices(graph: Graph, node: Node, choices: Sequence[Choice]) -> Node:
+    """Write a branch for the first choice, and the branches for other choices nested in its else block."""
     test, make, kind = choices[0]
     branch = graph.insert("prim::If", [test()], len(node.outputs))
     branch.source_range = node.source_range
@@ -124,15 +124,15 @@ def _chain(graph: Graph, node: Node, choices: Sequence[Choice]) -> Node:
         first.add_output(value)
     with graph.inserting(at_end_of=other):
         if len(choices) > 1:
-            results: Sequence[Value] = _chain(graph, node, choices[1:]).outputs
+            results: Sequence[Value] = _write_choices(graph, node, choices[1:]).outputs
         else:
-            results = _raised(graph, node, other)
+            results = _insert_raise(graph, node, other)
     for value in results:
         other.add_output(value)
     return branch
 
 
-def _raised(graph: Graph, node: Node, block: Block) -> list[Value]:
+def _insert_raise(graph: Graph, node: Node, block: Block) -> list[Value]:
     """Raise as for a key that no module has; returns placeholders for the results."""
     texts = [f"nothing has this method {node['name']!r}: the index or key is out of range", "IndexError"]
     message = [graph.insert("prim::Constant").set("value", text).output.set_type(types.STRING) for text in texts]

@@ -27,14 +27,14 @@ from rushlight.jit.types import kinds as types
 from rushlight.ops.registry import aten
 
 _NUMBERS = {types.FLOAT: float64, types.BOOL: bool_, types.INT: int64}
-_MAX_VARIANTS = 17  # the maximum of graphs per piece, including the general one
+_MAX_VARIANTS = 17  # maximal number of graphs per piece, including the general one
 Key = Value | tuple[Value, int]
 """A result of a piece: a value, or an item of one that is a list."""
 
 
 @dataclass(eq=False)
 class Given:
-    """An input of a piece. `as_tensor`: a number passed as a 0-dim tensor; otherwise an int is passed as a size."""
+    """An input of a piece. With `as_tensor`, a number is passed as a 0-dim tensor; without it, an int is passed as a size."""
 
     operand: Operand
     as_tensor: bool = False
@@ -46,7 +46,7 @@ class Given:
 
 
 class Sizes:
-    """The symbols of one capture for the sizes of a plan. `fixed` are the sizes specialised in this capture."""
+    """Maps a plan's sizes to symbols of one capture. `fixed` are the sizes that are constants in this capture."""
 
     def __init__(self, plan: Plan, fixed: Mapping[Size, int]):
         self.plan, self.fixed = plan, fixed
@@ -55,7 +55,7 @@ class Sizes:
         self._back: dict[Var, Size] = {}
 
     def open(self, size: Size, least: int | None = 0) -> SymInt | int:
-        """The capture's symbol for a size of the plan."""
+        """Return the capture's symbol for a size of the plan."""
         if isinstance(size, int):
             return size
         if size in self.fixed:
@@ -67,7 +67,7 @@ class Sizes:
         return self._symbols[size]
 
     def excluded(self) -> dict[Size, set[int]]:
-        """The values 0 and 1 that the captured graph's guards exclude, by size."""
+        """Return the values 0 and 1 that the captured graph's guards exclude, by size."""
         found: dict[Size, set[int]] = {}
         for guard in self.environment.relations():
             free = guard.relation.expression.free_variables()
@@ -78,8 +78,8 @@ class Sizes:
         return found
 
     def implied(self, fixed: Mapping[Size, int]) -> dict[Size, int]:
-        """The fixed sizes, plus sizes that follow from them, because the graph was captured with sizes that are expressions of
-        others."""
+        """Return the fixed sizes, plus sizes that follow from them, because the graph was captured with sizes that are
+        expressions of others."""
         values = {symbol: fixed[size] for symbol, size in self._back.items() if size in fixed}
         found = dict(fixed)
         for symbol, expression in self.environment.replacements.items():
@@ -88,7 +88,7 @@ class Sizes:
         return found
 
     def back(self, size: SymInt | int) -> Size:
-        """The plan's size for a size of the capture."""
+        """Return the plan's size for a size of the capture."""
         if type(size) is not SymInt:
             return size
         expression = self.environment.simplify(size.expr)
@@ -97,7 +97,7 @@ class Sizes:
 
 
 def strides_of(sizes: Sequence[SymInt | int]) -> tuple[SymInt | int, ...]:
-    """The strides of a contiguous tensor."""
+    """Return the strides of a contiguous tensor."""
     strides: list[SymInt | int] = []
     step: SymInt | int = 1
     for size in reversed(sizes):
@@ -107,7 +107,7 @@ def strides_of(sizes: Sequence[SymInt | int]) -> tuple[SymInt | int, ...]:
 
 
 def example_of(given: Given, sizes: Sizes) -> tuple[object, object]:
-    """An example of an input, and its open sizes."""
+    """Return an example of an input, and its open sizes."""
     operand = given.operand
     if operand.kind.shape is not None and isinstance(operand.type, types.TensorType | types.OptionalType):
         opened = tuple(map(sizes.open, operand.kind.shape.sizes))
@@ -122,8 +122,8 @@ def example_of(given: Given, sizes: Sizes) -> tuple[object, object]:
 
 
 def kinds_of(node: Node, arguments: Sequence[object], plan: Plan) -> list[object]:
-    """The results of a node for these operands: a Kind or a list of Kinds for each, or a known value. `arguments` have the form
-    that the operator takes, with a `Given` for values known only at run time."""
+    """Return a Kind, a list of Kinds or a known value for each result of a node. `arguments` have the form that the operator
+    takes, with a `Given` for each value known only at run time."""
     sizes = Sizes(plan, {})
     inputs: dict[object, Given] = {}
     collect(arguments, inputs)
@@ -152,13 +152,13 @@ def collect(argument: object, inputs: dict[object, Given]) -> None:
 
 
 def argument_of(argument: object, given: Mapping[object, object], values: Mapping[Value, object]) -> object:
-    """An argument in the form that an operator takes."""
+    """Return an argument in the form that an operator takes."""
     if isinstance(argument, list):
         return [argument_of(each, given, values) for each in argument]
     if isinstance(argument, Given):
         found = given[argument.key]
         return Number(found) if argument.as_tensor else found
-    return _at(values, argument.key) if isinstance(argument, Made) else argument
+    return _at(values, argument.key) if isinstance(argument, ComputedInside) else argument
 
 
 def _kind_of(value: object, sizes: Sizes) -> object:
@@ -174,14 +174,14 @@ def _kind_of(value: object, sizes: Sizes) -> object:
 
 @dataclass(eq=False)
 class Piece:
-    """Nodes that run together, their inputs, and known facts about others."""
+    """Nodes that run together, their inputs, and the known facts about values from outside."""
 
     nodes: list[Node]
     inputs: dict[object, Given]
     arguments: dict[Node, list[object]]
 
     def captured(self, wanted: Sequence[Key], plan: Plan, fixed: Mapping[Size, int]) -> tuple[GraphModule, Sizes]:
-        """The piece as a graph, and its sizes. `fixed` are the sizes to specialise."""
+        """Return the piece as a graph, and its sizes. `fixed` are the sizes to specialise."""
         sizes = Sizes(plan, fixed)
         examples = [example_of(given, sizes) for given in self.inputs.values()]
         places = list(self.inputs)
@@ -207,8 +207,8 @@ class Piece:
 
 
 def variants(general: Sizes) -> Iterator[dict[Size, int]]:
-    """The sizes of specialised graphs: values 0 and 1 that may occur and that the general graph excludes, singly and
-    combined."""
+    """Yield the fixed sizes of each specialised graph: the values 0 and 1 that may occur and that the general graph excludes,
+    singly and combined."""
     rows, plan = [], general.plan
     for size, values in general.excluded().items():
         possible = values & {0, 1} & (plan.small[size] if isinstance(size, Var) else {0, 1})
@@ -219,8 +219,8 @@ def variants(general: Sizes) -> Iterator[dict[Size, int]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
-    """An argument that the piece itself computes."""
+class ComputedInside:
+    """Stands for an argument that the piece itself computes."""
 
     key: Key
 

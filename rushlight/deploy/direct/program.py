@@ -1,6 +1,7 @@
-"""Translate a jit graph to C++ statements: dispatches nodes to the parts of the writer, and manages attributes of objects.
+"""Translate a jit graph to C++ statements: dispatch nodes to the parts of the writer, and manage attributes of objects.
 
-In: an inlined graph, the objects among an example's arguments. Out: statements, once the analysis has reached its fixed point.
+In: an inlined graph, and the objects among an example's arguments. Out: statements, once the analysis has reached its fixed
+point.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _OF_TENSORS_TOO = frozenset(f"aten::{name}" for name in ("sum", "sort", "eq", "n
 
 @dataclass(eq=False)
 class Attribute:
-    """An attribute that a run may change: its place, and the C++ variable that holds it."""
+    """An attribute that a run may change: its path, and the C++ variable that holds it."""
 
     path: tuple[str, ...]
     type: types.Type
@@ -48,7 +49,7 @@ class Program(Tensors):
         self.changed = self.assigned | _changed_contents(graph, aliases)
 
     def has_writers(self, value: Value) -> bool:
-        """Whether the program may write to a value. Items of a list or dict count as other values."""
+        """Return whether the program may write to a value. Items of a list or dict count as separate values."""
         return not value.is_constant and is_changed(value, self.aliases)
 
     def node(self, node: Node) -> None:
@@ -134,11 +135,11 @@ class Program(Tensors):
             self.plan.note((id(owner), name), item.kind)
             self.emit(f"{attribute.variable} = {self.spelled(item, attribute.type)};")
             return
-        self.plan.note((given.type, name), self._declared(given.type, name, item))
+        self.plan.note((given.type, name), self._kind_of_attribute(given.type, name, item))
         self.emit(f"{self.boxed(given)}.as.list->items[{list(given.type.attributes).index(name)}] = {self.boxed(item)};")
 
-    def _declared(self, owner: types.ClassType, name: str, item: Operand) -> Kind:
-        """The kind of a value stored in an attribute, with ints as symbols, because they differ between objects."""
+    def _kind_of_attribute(self, owner: types.ClassType, name: str, item: Operand) -> Kind:
+        """Return the kind of a value stored in an attribute, with ints as symbols, because they differ between objects."""
         kind = owner.attributes[name].type
         return item.kind if item.kind != PLAIN else kind_of_type(kind, self.plan, (owner, name))
 
@@ -154,8 +155,8 @@ class Program(Tensors):
         return found
 
     def kind_of(self, value: object, declared: types.Type, key: object, sizes: Sequence | None = None) -> Kind:
-        """The kind of an argument or attribute, with numbers as symbols, because they may differ in another run. `sizes` are a
-        tensor's."""
+        """Return the kind of an argument or attribute, with numbers as symbols, because they may differ in another run. `sizes`
+        are a tensor's."""
         if isinstance(value, Tensor):
             impl = value._impl
             if impl.device.type != "cpu":
@@ -176,7 +177,7 @@ class Program(Tensors):
 
 
 def is_changed(value: Value, aliases: AliasDb) -> bool:
-    """Whether a program may write to a value: to a tensor's memory, or to a container's items."""
+    """Return whether a program may write to a value: to a tensor's memory, or to a container's items."""
     writers = aliases.writers_of(value)
     if not isinstance(value.type, types.ListType | types.DictType):
         return bool(writers)
@@ -186,7 +187,7 @@ def is_changed(value: Value, aliases: AliasDb) -> bool:
 
 
 def _changed_contents(graph: Graph, aliases: AliasDb) -> set[tuple[types.Type, str]]:
-    """The attributes whose contents a graph changes, by class and name."""
+    """Return the attributes whose contents a graph changes, by class and name."""
     kinds = types.TensorType | types.ListType | types.DictType
     return {
         (node.input().type, node["name"]) for node in graph.find_all_nodes("prim::GetAttr")

@@ -38,7 +38,7 @@ class Statements:
         self.lines += lines
 
     def name(self, word: str = "v") -> str:
-        """A fresh C++ name."""
+        """Return a fresh C++ name."""
         return f"{word}{next(self.numbers)}"
 
     def check(self, node: Node) -> None:
@@ -46,19 +46,19 @@ class Statements:
         self.emit(f"if (run.status) return run.at({c_string(line_of(node))});")
 
     def class_number(self, kind: types.Type) -> int:
-        """The number that identifies a class at run time."""
+        """Return the number that identifies a class at run time."""
         return self.classes.setdefault(kind, len(self.classes) + 1)
 
     # Operands
 
     def operand(self, value: Value) -> Operand:
-        """The operand of a graph value."""
+        """Return the operand of a graph value."""
         if value.is_constant and value not in self.values:
             self.values[value] = self.constant(value.constant(), value.type)
         return self.values[value]
 
     def constant(self, value: object, kind: types.Type) -> Operand:
-        """A known value as an operand."""
+        """Return a known value as an operand."""
         if isinstance(value, Tensor):
             impl = value._impl
             if impl.device.type != "cpu":
@@ -82,26 +82,26 @@ class Statements:
         return Operand(kind, PLAIN, value=value)
 
     def list_kind(self, items: Sequence[Operand], key: object) -> Kind:
-        """The kind of a list of operands."""
+        """Return the kind of a list of operands."""
         cell = self.plan.cell(key)
         for item in items:
             self.plan.put(cell, item.kind, key)
         return Kind(items=cell)
 
     def known_list_kind(self, items: Sequence[Operand], key: object) -> Kind:
-        """The kind of a list whose items stay known. Its tensors may differ in rank, such as a layer's weights."""
+        """Return the kind of a list whose items stay known. Its tensors may differ in rank, such as a layer's weights."""
         shapes = [each.kind.shape for each in items]
         are_alike = len({shape and (shape.dtype, len(shape.sizes)) for shape in shapes}) <= 1
         return self.list_kind(items, key) if are_alike else PLAIN
 
     def known(self, value: Value) -> object:
-        """The value itself if it is known now; else MISSING."""
+        """Return the value itself if it is known at export; else MISSING."""
         return self.operand(value).value
 
     # Spelling
 
     def boxed(self, operand: Operand) -> str:
-        """An operand converted to an `any`."""
+        """Return an operand converted to an `any`."""
         if operand.text is not None:
             return operand.text if representation(operand.type) == "any" else f"any_of({operand.text})"
         if operand.list is not None:
@@ -132,7 +132,7 @@ class Statements:
 
     @staticmethod
     def member_number(kind: types.Type, value: object) -> int | None:
-        """The number of a value among its enumeration's members."""
+        """Return the number of a value among its enumeration's members."""
         if not isinstance(kind, types.EnumType) or isinstance(value, ScriptObject):
             return None
         return next((place for place, (name, _) in enumerate(kind.members) if name == getattr(value, "name", None)), None)
@@ -155,7 +155,7 @@ class Statements:
         return self.new_items(kind, parts)
 
     def new_items(self, kind: str, parts: Sequence[str], number: int = 0) -> str:
-        """A new list, tuple or object of these values."""
+        """Return a new list, tuple or object of these values."""
         made = self.name("items")
         if parts:
             self.emit(f"const any parts_of_{made}[] = {{{', '.join(parts)}}};")
@@ -166,7 +166,7 @@ class Statements:
         return made
 
     def spelled(self, operand: Operand, wanted: types.Type) -> str:
-        """An operand converted to the C++ representation of a type."""
+        """Return an operand converted to the C++ representation of a type."""
         target = representation(wanted)
         if target == "any":
             return self.boxed(operand)
@@ -188,14 +188,14 @@ class Statements:
     def bind(self, value: Value, text: str, kind: Kind | None = None) -> Operand:
         """Bind a value to a new variable."""
         variable = self.name()
-        kind = self.settled(value, kind)
+        kind = self.kind_or_default(value, kind)
         self.emit(f"const {representation(value.type)} {variable} = {text};")
         self.emit(f"(void){variable};")
         made = self.values[value] = Operand(value.type, kind, variable)
         return made
 
-    def settled(self, value: Value, kind: Kind | None) -> Kind:
-        """A kind, or by default that of the type; ints get symbols."""
+    def kind_or_default(self, value: Value, kind: Kind | None) -> Kind:
+        """Return the kind, or the kind of the type for None; ints get symbols."""
         if kind is None:
             return kind_of_type(value.type, self.plan, value)
         if kind.size is None and value.type in (types.INT, types.NUMBER):
@@ -208,12 +208,12 @@ class Statements:
 
 
 def _key_of(value: object) -> Hashable:
-    """A key for a constant that is the same in every round of the analysis."""
+    """Return a key for a constant that is the same in every round of the analysis."""
     if isinstance(value, list | tuple):
         return (type(value).__name__, *map(_key_of, value))
     return id(value._impl) if isinstance(value, Tensor) else repr(value)
 
 
 def dtype_named(value: object):
-    """The dtype with this number in the jit."""
+    """Return the dtype that the jit represents by this number."""
     return dtype_of_number(value)

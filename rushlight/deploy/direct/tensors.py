@@ -15,7 +15,7 @@ from rushlight.compiler.scripted.typed import takes_number
 from rushlight.core.dtype import bool_, get_default_dtype, int64
 from rushlight.core.tensor_impl import DataDependentError
 from rushlight.deploy.direct.language import Language
-from rushlight.deploy.direct.pieces import Given, Key, Made, Piece, Sizes, collect, kinds_of, variants
+from rushlight.deploy.direct.pieces import ComputedInside, Given, Key, Piece, Sizes, collect, kinds_of, variants
 from rushlight.deploy.direct.statements import dtype_named
 from rushlight.deploy.direct.values import MISSING, Kind, Operand, Shape, line_of, size_of, unboxed
 from rushlight.deploy.graph_form import graph_form
@@ -60,7 +60,7 @@ class Tensors(Language):
         self.pending: list[Node] = []
         self.arguments: dict[Node, list[object]] = {}
         self.made: dict[Operand, Key] = {}
-        self.model: Model | None = None  # the model that receives pieces as graphs, once the program is written
+        self.model: Model | None = None  # the model that gets the pieces as graphs; None during the analysis
 
     def drop_piece(self) -> None:
         """Discard the open piece."""
@@ -76,7 +76,7 @@ class Tensors(Language):
         if kind in _PASSED:
             self.values[node.output] = self.operand(node.input())
         elif kind in READS or kind == "aten::ScalarImplicit":
-            self._read(node)
+            self._emit_item(node)
         elif self._query(node):
             return
         elif kind in ("aten::cat", "aten::stack", "aten::concat") and self._concatenate(node):
@@ -92,10 +92,11 @@ class Tensors(Language):
         elif kind in _VIEWS and self._must_be_view(node):
             self._view(node)
         else:
-            self._into_piece(node)
+            self._add_to_piece(node)
 
     def settle(self, *values: Value) -> list[Operand]:
-        """The operands of values for use in statements; first writes the open piece if it computes any of them."""
+        """Return the operands of values for use in statements. If the open piece computes one of them, write the piece
+        first."""
         operands = [self.operand(value) for value in values]
         if any(self._is_pending(each) for each in operands):
             self.flush()
@@ -170,7 +171,7 @@ class Tensors(Language):
 
     # Elements
 
-    def _read(self, node: Node) -> None:
+    def _emit_item(self, node: Node) -> None:
         (given,) = self.settle(node.input())
         kind = node.output.type
         word = {types.INT: "integer_in", types.FLOAT: "real_in_item", types.BOOL: "truth_in"}.get(kind, "item")
@@ -215,7 +216,8 @@ class Tensors(Language):
         self.check(node)
 
     def _data_dependent(self, node: Node) -> bool:
-        """Operators whose result size depends on elements: `x[mask]`, `masked_select`, `nonzero`. False for other indices."""
+        """Write an operator whose result size depends on elements: `x[mask]`, `masked_select` or `nonzero`. Return False for
+        other indices."""
         given = self.operand(node.input())
         if given.kind.shape is None:
             return False
@@ -242,7 +244,8 @@ class Tensors(Language):
     # Views and writes
 
     def _must_be_view(self, node: Node) -> bool:
-        """Whether a node must be a real view, because something writes to it or its position is known only at run time."""
+        """Return whether a node must be a real view, because something writes to it, or because its position is known only at
+        run time."""
         if any(self.has_writers(value) for value in node.outputs):
             return True
         if node.kind in _ALWAYS:
@@ -267,7 +270,7 @@ class Tensors(Language):
         if shape is None:
             raise Unsupported(f"{node.kind} of a tensor of unknown dtype")
         if node.kind in _ALWAYS:
-            return self._moved(node, shape)
+            return self._kind_of_run_time_part(node, shape)
         if node.kind in _PARTS:
             return self._parts_of(node, shape)
         found = self._kinds(node, self._operator_arguments(node))[0]
@@ -275,8 +278,8 @@ class Tensors(Language):
             raise Unsupported(f"{node.kind} with a result that is no tensor")
         return found
 
-    def _moved(self, node: Node, shape: Shape) -> Kind:
-        """The kind of a part at a position known only at run time."""
+    def _kind_of_run_time_part(self, node: Node, shape: Shape) -> Kind:
+        """Return the kind of a part at a position known only at run time."""
         dim = self.known(node.input(1))
         if dim is MISSING or not -len(shape.sizes) <= dim < len(shape.sizes):
             raise Unsupported(f"{node.kind} along a dimension that only a run knows")
@@ -293,7 +296,7 @@ class Tensors(Language):
         return Kind(Shape(shape.dtype, tuple(rest)))
 
     def _slice_length(self, node: Node, size: object) -> object:
-        """The length of a slice, where it is the same for every run."""
+        """Return the length of a slice if it is the same in every run, else None."""
         start, end, step = (self.operand(value) for value in node.inputs[2:])
         if all(each.is_known for each in (start, end, step)) and isinstance(size, int):
             return len(range(size)[start.value : end.value : step.value])
@@ -321,7 +324,7 @@ class Tensors(Language):
         return operator is not None and any(argument.is_write for argument in operator.schema.arguments)
 
     def _write(self, node: Node) -> None:
-        """An in-place operator: a piece computes the result, which is then copied into the memory."""
+        """Write an in-place operator: a piece computes the result, which is then copied into the memory."""
         if not isinstance(node.input().type, types.TensorType):
             raise Unsupported(f"{node.kind}, which writes to what is no tensor")
         (target,) = self.settle(node.input())
@@ -329,7 +332,7 @@ class Tensors(Language):
         if target.is_known:
             raise Unsupported(f"{node.kind}, which writes to a constant")
         self.flush()
-        self._into_piece(node)
+        self._add_to_piece(node)
         made = self.operand(node.output)
         made.text = made.text or self.name("t")
         self.flush(wanted=[made])
@@ -338,7 +341,7 @@ class Tensors(Language):
         self.values[node.output] = target
 
     def _concatenate(self, node: Node) -> bool:
-        """`cat` or `stack` of a list whose length is known only at run time."""
+        """Write `cat` or `stack` of a list whose length is known only at run time."""
         given = self.operand(node.input())
         if given.list is not None:
             return False
@@ -363,7 +366,7 @@ class Tensors(Language):
 
     # Pieces
 
-    def _into_piece(self, node: Node) -> None:
+    def _add_to_piece(self, node: Node) -> None:
         """Add an operator to the open piece."""
         operator = operator_of(node) if node.kind.startswith("aten::") else None
         if operator is not None and operator.has_side_effects:
@@ -393,12 +396,13 @@ class Tensors(Language):
         return made
 
     def _operator_arguments(self, node: Node) -> list[object]:
-        """A node's arguments in the form of its operator: known, given at run time, or computed by the piece."""
+        """Return a node's arguments in the form of its operator: known values, values given at run time, and values that the
+        piece computes."""
         return [self._argument(node, place, self.operand(value)) for place, value in enumerate(node.inputs)]
 
     def _argument(self, node: Node, place: int, operand: Operand) -> object:
         if operand in self.made:
-            return Made(self.made[operand])
+            return ComputedInside(self.made[operand])
         if operand.list is not None and not operand.is_known:
             return [self._argument(node, place, each) for each in operand.list]
         if operand.is_known:
@@ -419,7 +423,7 @@ class Tensors(Language):
         def given(argument: object) -> object:
             if isinstance(argument, list):
                 return [given(each) for each in argument]
-            return Given(operands[argument.key]) if isinstance(argument, Made) else argument
+            return Given(operands[argument.key]) if isinstance(argument, ComputedInside) else argument
 
         try:
             return kinds_of(node, [given(each) for each in arguments], self.plan)
@@ -469,7 +473,7 @@ class Tensors(Language):
             try:
                 with self.model.whole():
                     text, seeds, _ = self._graph(piece, wanted, fixed, called) if fixed else general
-            except MAY_FAIL:  # this size may be impossible
+            except MAY_FAIL:  # this size may be impossible, so specialising for it may fail
                 continue
             places = [place for place, each in conditions.items() if not _is_fixed(each, fixed)]
             texts = [f"&{values}[{place}]" for place in places] + [f"&seed_{number}" for number in range(seeds)]
@@ -522,23 +526,23 @@ class Tensors(Language):
 
 
 def _is_fixed(given: Given, fixed: dict) -> bool:
-    """Whether one of a piece's graphs knows a number, so that it is no input of it."""
+    """Return whether a graph of the piece treats this number as a constant, so that the number is no input of the graph."""
     return given.operand.kind.shape is None and not given.as_tensor and given.operand.kind.size in fixed
 
 
 def _is_used(key: Key, inside: set[Node]) -> bool:
     if isinstance(key, Value):
-        return any(_leaves(use.user, inside) for use in key.uses)
+        return any(_is_outside(use.user, inside) for use in key.uses)
     value, place = key
     unpacked = [use.user.outputs[place] for use in value.uses if use.user.kind == "prim::ListUnpack"]
     others = [use for use in value.uses if use.user.kind != "prim::ListUnpack"]
-    return any(_leaves(use.user, inside) for use in others) or any(
-        _leaves(use.user, inside) for each in unpacked for use in each.uses
+    return any(_is_outside(use.user, inside) for use in others) or any(
+        _is_outside(use.user, inside) for each in unpacked for use in each.uses
     )
 
 
-def _leaves(user: Node, inside: set[Node]) -> bool:
-    """Whether a value's user is outside of the piece; a list that only the piece reads is inside."""
+def _is_outside(user: Node, inside: set[Node]) -> bool:
+    """Return whether a value's user is outside of the piece. A list that only the piece reads counts as inside."""
     if user in inside:
         return False
     return user.kind != "prim::ListConstruct" or any(use.user not in inside for use in user.output.uses)

@@ -22,7 +22,7 @@ class Text(Flow):
     def _format(self, node: Node) -> bool:
         form, *values = (self.operand(value) for value in node.inputs)
         self._refuse_tensors(values, node)
-        text, count = self._listed([self.boxed(each) for each in values])
+        text, count = self._emit_array([self.boxed(each) for each in values])
         self.bind(node.output, f"run.format({self.boxed(form)}, {text}, {count})")
         self.check(node)
         return True
@@ -34,7 +34,7 @@ class Text(Flow):
             whole = self.boxed(values[0])
             text, count = f"{whole}.as.list->items", len(values[0].type.elements)
         else:
-            text, count = self._listed([self.boxed(each) for each in values])
+            text, count = self._emit_array([self.boxed(each) for each in values])
         self.bind(node.output, f"run.percent({self.boxed(form)}, {text}, {count})")
         self.check(node)
         return True
@@ -42,12 +42,12 @@ class Text(Flow):
     def _print(self, node: Node) -> bool:
         values = [self.operand(value) for value in node.inputs]
         self._refuse_tensors(values, node)
-        text, count = self._listed([self.boxed(each) for each in values])
+        text, count = self._emit_array([self.boxed(each) for each in values])
         self.emit(f"run.print({text}, {count});")
         self.check(node)
         return True
 
-    def _listed(self, parts: Sequence[str]) -> tuple[str, int]:
+    def _emit_array(self, parts: Sequence[str]) -> tuple[str, int]:
         if not parts:
             return "nullptr", 0
         name = self.name("given")
@@ -100,7 +100,7 @@ class Text(Flow):
         return True
 
     def _warn(self, node: Node) -> bool:
-        """Warnings go to standard error."""
+        """Write warnings to standard error."""
         text = self.boxed(self.operand(node.input()))
         said = self.name("said")
         self.emit(f"const any {said} = {text};", "if (run.status) return run.status;")
@@ -108,7 +108,7 @@ class Text(Flow):
         return True
 
     def _within(self, node: Node, bounds: Sequence[Operand]) -> bool:
-        """A search in a part of a string; an end of -1 means the string's end."""
+        """Write a search in a part of a string; an end of -1 means the string's end."""
         first, last = (self.spelled(each, types.INT) for each in bounds)
         given, part = self.boxed(self.operand(node.input())), self.name("part")
         self.emit(f"const int64_t first_{part} = {first}, last_{part} = {last};")

@@ -51,7 +51,7 @@ class Typed(Text):
         return True
 
     def type_test(self, kind: types.Type, name: str) -> str:
-        """A C++ test of whether a value has a type."""
+        """Return a C++ test of whether a value has a type."""
         simple = {types.INT: "INT", types.FLOAT: "FLOAT", types.BOOL: "BOOL", types.STRING: "STRING", types.NONE: "NONE",
                   types.ANY_LIST: "LIST", types.ANY_TUPLE: "TUPLE"}  # fmt: skip
         if kind is types.ANY:

@@ -18,7 +18,7 @@ from rushlight.jit.ir.graph import Node, Value
 from rushlight.jit.types import kinds as types
 
 MISSING = object()
-_GUESS = 3  # the example of an int that is known only at run time
+_EXAMPLE_INT = 3  # the example value of an int that is known only at run time
 
 
 @dataclass(frozen=True)
@@ -31,21 +31,22 @@ class Shape:
 
 @dataclass(eq=False)
 class Cell:
-    """The common kind of all items of a list, of a dict's values, or of an attribute in all objects of a class. Cells of lists
-    that turn out to be one are unified: `merged` leads to the representative."""
+    """The common kind of all items of a list, of a dict's values, or of an attribute in all objects of a class. If two cells
+    turn out to describe the same list, they are unified: one of them is then the representative, to which `merged` of the other
+    leads."""
 
     kind: Kind | None = None
     merged: Cell | None = None
 
     def root(self) -> Cell:
-        """The representative of the unified cells."""
+        """Return the representative of the unified cells."""
         return self if self.merged is None else self.merged.root()
 
 
 @dataclass(frozen=True)
 class Kind:
-    """The abstract value of a program value, as alternatives: a tensor of a shape, a list or dict with items, a tuple of parts,
-    an int with an expression. A field that is None excludes that alternative."""
+    """The abstract value of a program value. It has a field for each alternative: a tensor of a shape, a list or dict with
+    items, a tuple of parts, an int with an expression. A field that is None excludes that alternative."""
 
     shape: Shape | None = None
     items: Cell | None = None
@@ -58,8 +59,8 @@ PLAIN = Kind()
 
 @dataclass(eq=False)
 class Operand:
-    """A value in use. `text` is a C++ variable or expression; `value` is set if it is known now; `list` holds the operands of a
-    list or tuple of known length that nothing else can change; `path` is the path of an object in the module."""
+    """A value in use. `text` is a C++ variable or expression; `value` is set if the value is known at export; `list` holds the
+    operands of a list or tuple of known length that nothing else can change; `path` is the path of an object in the module."""
 
     type: types.Type
     kind: Kind = PLAIN
@@ -70,7 +71,7 @@ class Operand:
 
     @property
     def is_known(self) -> bool:
-        """Whether the value itself is known now."""
+        """Whether the value is known at export."""
         return self.value is not MISSING
 
 
@@ -89,12 +90,12 @@ class Plan:
     # Sizes
 
     def symbol(self, key: Hashable, hint: int | None, small: Sequence[int] = ()) -> Var:
-        """The symbol of a size that arises at a place. Hints are at least 2, because 0 and 1 are special; `small` lists those
-        of 0 and 1 that may occur."""
+        """Return the symbol of a size that arises at the place `key`. Hints are at least 2, because 0 and 1 are special;
+        `small` lists which of 0 and 1 may occur."""
         found = self.symbols.get(key)
         if found is None:
             found = self.symbols[key] = Var(f"d{len(self.symbols)}", None, None)
-            self.hints[found] = max(_GUESS if hint is None else hint, 2)
+            self.hints[found] = max(_EXAMPLE_INT if hint is None else hint, 2)
             self.small[found] = set()
             self.grew = True
         if not self.small[found].issuperset(small):
@@ -103,11 +104,11 @@ class Plan:
         return found
 
     def hint(self, size: Size) -> int:
-        """The value of a size in the example."""
+        """Return the value of a size in the example."""
         return size if isinstance(size, int) else size.evaluate(self.hints)
 
     def may_be(self, size: Size) -> set[int]:
-        """The subset of {0, 1} that a size may equal."""
+        """Return the subset of {0, 1} that a size may equal."""
         if isinstance(size, int):
             return {size} & {0, 1}
         return set(self.small.get(size, ()))
@@ -115,7 +116,7 @@ class Plan:
     # Joins
 
     def cell(self, key: Hashable) -> Cell:
-        """The cell of a container created at a place."""
+        """Return the cell of a container created at a place."""
         return self.cells.setdefault(key, Cell()).root()
 
     def put(self, cell: Cell, kind: Kind, key: Hashable) -> None:
@@ -138,7 +139,7 @@ class Plan:
         return one
 
     def join(self, old: Kind, new: Kind, key: Hashable) -> Kind:
-        """The join of two kinds. `key` names the place where they meet."""
+        """Return the join of two kinds. `key` names the place where they meet."""
         if old == new:
             return old
         shape = old.shape or new.shape
@@ -172,7 +173,7 @@ class Plan:
         return self.symbol(key, self.hint(new), [*self.may_be(old), *self.may_be(new)])
 
     def note(self, key: Hashable, kind: Kind) -> Kind:
-        """Add a possible value to a place; returns the join of all that may be there."""
+        """Add a possible value to a place; return the join of all values that may be there."""
         before = self.kinds.get(key)
         joined = kind if before is None else self.join(before, kind, key)
         if joined != before:
@@ -182,17 +183,17 @@ class Plan:
 
 
 def plain_size(size: Size) -> Size:
-    """A constant size as an int."""
+    """Return a constant size as an int."""
     return size.value if isinstance(size, Const) else size
 
 
 def size_of(expression: Expr | int) -> Size:
-    """The size that an expression evaluates to, as an int if it is constant."""
+    """Return the size that an expression evaluates to, as an int if it is constant."""
     return expression if isinstance(expression, int) else plain_size(expression)
 
 
 def kind_of_type(kind: types.Type, plan: Plan, key: Hashable) -> Kind:
-    """The kind of a value of a type without tensors, or with items that are not known yet."""
+    """Return the kind of a value of a type without tensors, or with items that are not known yet."""
     if isinstance(kind, types.OptionalType):
         return kind_of_type(kind.element, plan, key)
     if kind in (types.INT, types.NUMBER):
@@ -209,7 +210,7 @@ def kind_of_type(kind: types.Type, plan: Plan, key: Hashable) -> Kind:
 
 
 def holds_tensors(kind: types.Type) -> bool:
-    """Whether values of a type may contain tensors."""
+    """Return whether values of a type may contain tensors."""
     if isinstance(kind, types.TensorType) or kind is types.ANY:
         return True
     return (
@@ -220,22 +221,22 @@ def holds_tensors(kind: types.Type) -> bool:
 
 
 def representation(kind: types.Type) -> str:
-    """The C++ type of a value."""
+    """Return the C++ type of a value."""
     return {types.INT: "int64_t", types.FLOAT: "double", types.BOOL: "bool"}.get(kind, "any")
 
 
 def unboxed(text: str, kind: types.Type) -> str:
-    """An `any` converted to the C++ number of a type; unchanged for other types."""
+    """Return an `any` converted to the C++ number of a type; unchanged for other types."""
     forms = {"int64_t": f"({text}).as.integer", "double": f"real_in({text})", "bool": f"(({text}).as.integer != 0)"}
     return forms.get(representation(kind), text)
 
 
 def line_of(node: Node) -> str:
-    """The user's source line of a node: `file.py:3`."""
+    """Return the user's source line of a node: `file.py:3`."""
     place = node.source_range.file_line_column() if node.source_range is not None else None
     return "" if place is None else f"{place[0].rpartition('/')[2]}:{place[1]}"
 
 
 def with_size(kind: Kind, size: Size) -> Kind:
-    """A kind whose int is known."""
+    """Return a kind whose int is known."""
     return replace(kind, size=size)

@@ -17,7 +17,7 @@ from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.constant import ConstantValue, raised
 from rushlight.dynamo.values.sequences import SequenceValue
 from rushlight.func import captured, transforms
-from rushlight.func.vmap import batch_size, dims_of, spread_dims, vmap
+from rushlight.func.vmap import batch_size, dims_of, expand_dims_tree, vmap
 
 if TYPE_CHECKING:
     from rushlight.dynamo.subgraphs import Tree
@@ -110,7 +110,7 @@ def _out_dims(function: Value, out_dims: Any, result: Tree) -> tuple:
     leaves, spec = tree_flatten(result.skeleton)
     if not isinstance(result.skeleton, tuple) and isinstance(out_dims, tuple) and len(out_dims) == 1:
         out_dims = out_dims[0]
-    found = spread_dims(out_dims, spec)
+    found = expand_dims_tree(out_dims, spec)
     if found is None or not all(isinstance(leaf, Tensor) for leaf in leaves):
         raise GraphBreak(f"vmap of {function}, whose result does not fit out_dims, or holds other values than tensors")
     return tuple(found)

@@ -1,6 +1,5 @@
 """split_const_subgraphs: fold constants, that is, compute the values that depend on a module's parameters alone once.
 
-
 In: a module. Out: a `FoldedGraphModule`, whose graph reads these values as attributes, and a module that computes them at the
 first call.
 """
@@ -27,7 +26,6 @@ _ATTRIBUTE = "_FX_CONST_FOLDED_ATTRS"
 
 class FoldedGraphModule(GraphModule):
     """A GraphModule that reads values which `const_subgraph_module` computes once from its parameters.
-
 
     Args:
         const_subgraph: the graph of these values; None if there are none.
@@ -57,11 +55,11 @@ class FoldedGraphModule(GraphModule):
             return
         values = self.const_subgraph_module()
         if isinstance(values, tuple):
-            setattr(self, self.fx_const_folded_attrs_name, ParameterList([self._held(value) for value in values]))
+            setattr(self, self.fx_const_folded_attrs_name, ParameterList([self._to_parameter(value) for value in values]))
         else:
-            setattr(self, self.fx_const_folded_attrs_name, self._held(values))
+            setattr(self, self.fx_const_folded_attrs_name, self._to_parameter(values))
 
-    def _held(self, value: Any) -> Any:
+    def _to_parameter(self, value: Any) -> Any:
         if not isinstance(value, Tensor):
             return value
         value = value.detach().to(self.device_for_folded_attrs).requires_grad_(value.requires_grad)
@@ -72,7 +70,6 @@ def split_const_subgraphs(
     module: Module, skip_folding_node_fn: Callable[[Node], bool] | None = None, device_for_folded_attrs: str | device = "cpu"
 ) -> FoldedGraphModule:
     """Fold the part of a module that depends on none of its inputs.
-
 
     Args:
         module: a GraphModule, or a module that can be traced.
@@ -133,6 +130,6 @@ def _graph_of(constants: dict[Node, None], folded: list[Node]) -> Graph:
 
 
 def _no_values(count: int) -> Module | Parameter:
-    """The placeholder in an attribute until its values are computed."""
+    """Return the placeholder in an attribute until its values are computed."""
     empty = [Parameter(Tensor(), requires_grad=False) for _ in range(count)]
     return empty[0] if count == 1 else ParameterList(empty)

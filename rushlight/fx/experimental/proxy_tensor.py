@@ -23,7 +23,6 @@ def make_fx(
 ) -> Callable[..., GraphModule]:  # fmt: skip
     """Return a function that, called like `f`, returns the GraphModule of aten operators that `f` runs.
 
-
     `decomposition_table` has functions by operator, which are traced in the operator's place. Inputs are named after the
     parameters of `f`. `tracing_mode` is "real" or "fake" (here both trace on fake tensors), or "symbolic", which leaves sizes
     symbolic. NotImplementedError for `pre_dispatch`; the other options have no effect.

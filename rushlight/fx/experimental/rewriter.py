@@ -65,15 +65,15 @@ class RewritingTracer(Tracer):
 
     def trace(self, root: Module | Callable, concrete_args: dict[str, Any] | None = None) -> Graph:
         """Trace like `Tracer.trace`."""
-        return super().trace(_rewritten(root), concrete_args)
+        return super().trace(_rewrite(root), concrete_args)
 
 
-def _rewritten(root: Module | Callable) -> Module | Callable:
+def _rewrite(root: Module | Callable) -> Module | Callable:
     if not isinstance(root, Module):
         return AST_Rewriter().rewrite(root)
     made = _shallow(root)
     for name, child in root._modules.items():
-        made._modules[name] = None if child is None else _rewritten(child)
+        made._modules[name] = None if child is None else _rewrite(child)
     return made
 
 

@@ -1,6 +1,5 @@
 """Questions about symbolic sizes: whether a condition on them is known, whether an integer is fixed, which symbols it has.
 
-
 In: numbers, truth values, tensors, or `SymInt` and `SymBool` of a capture. Out: plain answers. The `guard_*` functions return
 the example's answer, which becomes a guard; the others never add a guard.
 """
@@ -29,23 +28,23 @@ def _is_open(value: object) -> bool:
     return type(value) in (SymInt, SymBool)
 
 
-def _known(value: object) -> bool | None:
+def _prove_condition(value: object) -> bool | None:
     """Return the truth of a condition if it is the same for all sizes that the guards admit."""
     if type(value) is SymBool:
         return value.environment.prove(value.relation)
     if type(value) is SymInt:
-        return _known(value != 0)
+        return _prove_condition(value != 0)
     return bool(value)
 
 
 def statically_known_true(x: bool | SymBool) -> bool:
     """Return whether `x` holds for all sizes that the guards admit. Adds no guard."""
-    return _known(x) is True
+    return _prove_condition(x) is True
 
 
 def statically_known_false(x: bool | SymBool) -> bool:
     """Return whether `x` fails for all sizes that the guards admit. Adds no guard."""
-    return _known(x) is False
+    return _prove_condition(x) is False
 
 
 def guard_or_false(a: bool | SymBool) -> bool:
@@ -92,7 +91,6 @@ def guard_scalar(a: Any) -> Any:
 def optimization_hint(a: Any, fallback: int | None = None) -> Any:
     """Return the example's value of a symbolic integer, without a guard; any other value unchanged.
 
-
     `fallback` is for integers without an example; there are none here.
     """
     return a.hint if type(a) is SymInt else a
@@ -117,7 +115,7 @@ def is_concrete_int(a: int) -> bool:
 def is_concrete_bool(a: bool | SymBool) -> bool:
     """Return whether a condition is known already. Adds no guard; AssertionError for other types."""
     _expect(a, bool)
-    return _known(a) is not None
+    return _prove_condition(a) is not None
 
 
 def is_concrete_float(a: float) -> bool:
@@ -214,7 +212,7 @@ def sym_or(x: bool | SymBool, *others: bool | SymBool) -> bool | SymBool:
 
 
 def _combine(conditions: tuple, decides: bool) -> bool | SymBool:
-    known = list(map(_known, conditions))
+    known = list(map(_prove_condition, conditions))
     if decides in known:
         return decides
     unknown = [condition for condition, answer in zip(conditions, known, strict=True) if answer is None]

@@ -19,7 +19,6 @@ __all__ = ["FakeTensorProp"]
 class FakeTensorProp(Interpreter):
     """`FakeTensorProp(gm).propagate(*inputs)` sets `meta["val"]` of all nodes, and `meta["tensor_meta"]` for tensors.
 
-
     `mode` is the FakeTensorMode to run under; the default is a new one.
     """
 

@@ -24,7 +24,6 @@ class OperatorSupportBase(abc.ABC):
 class OperatorSupport(OperatorSupportBase):
     """Supports the targets in `support_dict`, if the inputs have the listed dtypes.
 
-
     The keys are names in the form of `get_node_target`. A value is None for any dtypes, or a pair: for each positional input
     the allowed dtypes, and for each keyword input.
     """

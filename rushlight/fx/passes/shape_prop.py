@@ -58,7 +58,6 @@ def _quantization(tensor: Tensor) -> dict[str, Any]:
 class ShapeProp(Interpreter):
     """`ShapeProp(gm).propagate(*inputs)` runs `gm` and sets the nodes' `meta["tensor_meta"]` and `meta["type"]`.
 
-
     With `fake_mode`, a FakeTensorMode, only shapes are computed.
     """
 

@@ -58,7 +58,6 @@ def split_by_support(graph_module: GraphModule, is_supported: Predicate) -> Grap
 def plan_segments(graph: Graph, is_supported: Predicate) -> list[Segment]:
     """Return an order of the nodes, cut into the fewest supported segments.
 
-
     Taking all runnable nodes of one kind before turning to the other kind is optimal, up to the choice of the kind to
     begin with; both are tried.
     """

@@ -1,6 +1,5 @@
 """split_module: cut a graph into submodules, chosen by a callback, that are called one after another.
 
-
 In: a GraphModule and a function from node to the number of its partition. Out: a GraphModule that calls `submod_0`,
 `submod_1`, ... and holds the placeholders, the attributes and the output.
 """
@@ -49,7 +48,6 @@ def split_module(
 ) -> GraphModule:  # fmt: skip
     """Split `m` into submodules: `split_callback(node)` returns the partition number of each node.
 
-
     Args:
         root_m: the module that `m` was traced from, whose submodules and attributes the parts share.
         qualname_map: filled with the old dotted name of each module that moved, by its new one.
@@ -97,7 +95,7 @@ class _Splitter:
 
     def split(self, keeps_order: bool, names: dict[str, str]) -> GraphModule:
         self._connect()
-        ordered = self._ordered(keeps_order)
+        ordered = self._sort_topologically(keeps_order)
         for partition in ordered:
             self._fill(partition, names)
         outer, owned = Graph(), {}
@@ -137,7 +135,7 @@ class _Splitter:
                     user.dependencies[maker.name] = None
                     maker.dependents[user.name] = None
 
-    def _ordered(self, keeps_order: bool) -> list[Partition]:
+    def _sort_topologically(self, keeps_order: bool) -> list[Partition]:
         """Return the partitions, each after those that it depends on."""
         waiting = {name: len(partition.dependencies) for name, partition in self.partitions.items()}
         ready = [name for name, count in waiting.items() if not count]

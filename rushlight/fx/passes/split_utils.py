@@ -38,7 +38,6 @@ def split_by_tags(
 ) -> GraphModule | tuple[GraphModule, dict[str, str]]:  # fmt: skip
     """Split `gm` into submodules named by `node.tag` of their nodes, which is one of `tags`.
 
-
     With `return_fqn_mapping`, also return the old dotted name of each module that moved, by the new one.
     """
     names: dict[str, str] = {}

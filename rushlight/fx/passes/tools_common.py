@@ -59,7 +59,6 @@ def legalize_graph(gm: GraphModule) -> GraphModule:
 def inputs_first(nodes: Sequence[Node], rank: Callable[[Node], int]) -> list[Node]:
     """Sort nodes topologically by those of their inputs that are among them; nodes in cycles are left out.
 
-
     Of several nodes whose inputs are ready, the one of lowest `rank` comes first. `rank` is called at that moment; ranks
     differ.
     """

@@ -18,31 +18,31 @@ _FIELDS = {"in": "from", "out": "to"}
 
 
 def merge(loops: Sequence[list[str]], kinds: Mapping[str, str], taken: int) -> tuple[list[str], list[str]]:
-    """The declarations of new tables (`taken` exist already), and lines that do the work of `loops` in order.
+    """Return the declarations of new tables (`taken` tables exist already), and lines that do the work of `loops` in order.
 
     `kinds` maps pointer names to types.
     """
     tables: list[str] = []
     lines: list[str] = []
-    for _, run in itertools.groupby(("\n".join(loop) for loop in loops), lambda text: _form(text, kinds)):
+    for _, run in itertools.groupby(("\n".join(loop) for loop in loops), lambda text: _replace_varying_parts(text, kinds)):
         texts = list(run)
         if len(texts) < MIN_LOOPS:
             lines += [line for text in texts for line in text.split("\n")]
             continue
         name = f"parts{taken + len(tables)}"
-        table, body = _over_table(texts, kinds, name)
+        table, body = _loop_over_table(texts, kinds, name)
         tables.append(table)
         lines += [f"for (const auto part : {name}) {{", *(f"  {line}" for line in body.split("\n")), "}"]
     return tables, lines
 
 
-def _form(text: str, kinds: Mapping[str, str]) -> str:
-    """A loop's text with placeholders for pointers and numbers."""
+def _replace_varying_parts(text: str, kinds: Mapping[str, str]) -> str:
+    """Return a loop's text with placeholders for pointers and numbers."""
     return _TOKEN.sub(lambda found: f"{{{kinds.get(found[0], 'long')}}}", text)
 
 
-def _over_table(texts: Sequence[str], kinds: Mapping[str, str], name: str) -> tuple[str, str]:
-    """The table's declaration, and the text of a loop that reads the varying parts from it."""
+def _loop_over_table(texts: Sequence[str], kinds: Mapping[str, str], name: str) -> tuple[str, str]:
+    """Return the table's declaration, and the text of a loop that reads the varying parts from it."""
     columns = list(zip(*(_TOKEN.findall(text) for text in texts), strict=True))
     fields: dict[tuple[str, ...], str] = {}
     members = []

@@ -55,7 +55,7 @@ class AttentionWriter:
         ]
 
     def _strides(self, name: str) -> str:
-        """An operand's strides as a rl::head_strides; trailing ones may be missing."""
+        """Return an operand's strides as a rl::head_strides; trailing ones may be missing."""
         return f"{{{texts(*self.template.operands[name].strides)}}}"
 
     def _options(self) -> str:
@@ -81,11 +81,11 @@ class AttentionWriter:
 
 
     def _score_function(self, score: Pointwise) -> str:
-        """The C++ functions for a score: the score's function, an early test whether it is not -inf, and one that packs
-        values."""
+        """Return the C++ functions for a score: the score's function, an early test whether the score is not -inf, and a
+        function that packs values."""
         self.note_status(score.body)
         place = "auto lane, " + ", ".join(f"[[maybe_unused]] long {variable}" for variable in score.variables)
-        seen = _seen(score.body, self.template.parameters["scores"])
+        seen = _visibility_condition(score.body, self.template.parameters["scores"])
         packed = _read_along_keys(score, self.template.parameters["scores"])
         seen = None if seen is None or any(node in packed for node in walk(seen)) else seen
         functions = [
@@ -121,7 +121,7 @@ class AttentionWriter:
 
 
 def _read_along_keys(score: Pointwise, scores: str) -> dict[Load, int]:
-    """The loads of a score's function that are not contiguous along queries, numbered."""
+    """Return the loads of a score's function that are not contiguous along queries, numbered."""
     *_, query, key = score.variables
     loads = [node for node in walk(score.body) if isinstance(node, Load) and node.buffer != scores]
     found = [
@@ -132,8 +132,8 @@ def _read_along_keys(score: Pointwise, scores: str) -> dict[Load, int]:
     return {load: number for number, load in enumerate(found)}
 
 
-def _seen(body: Value, scores: str) -> Value | None:
-    """The condition under which a score's function is not -inf, if it does not depend on the score; else None."""
+def _visibility_condition(body: Value, scores: str) -> Value | None:
+    """Return the condition under which a score is not -inf; None if the condition depends on the score itself."""
     if not isinstance(body, Call) or body.name != "where":
         return None
     condition, chosen, other = body.arguments
@@ -146,5 +146,5 @@ def _seen(body: Value, scores: str) -> Value | None:
 
 
 def _row_strides(rows: Size, heads: Size, depth: int) -> str:
-    """The strides of a [B, H, L, D] tensor with memory order [B, L, H, D]."""
+    """Return the strides of a [B, H, L, D] tensor with memory order [B, L, H, D]."""
     return f"{{{texts(as_size(rows * heads * depth), depth, as_size(heads * depth), 1)}}}"

@@ -1,4 +1,4 @@
-"""Column reductions, such as `x.sum(0)`: results are contiguous in memory, and each vector lane accumulates its own.
+"""Column reductions, such as `x.sum(0)`: results are contiguous in memory, and each vector lane accumulates its own result.
 
 In: a group in which every member has one value per row of its domain. Out: a kernel over runs of results, which walks down the
 reduced dimension for each vector of them. It reads contiguous memory, where `LoopKernel` would read with a stride.
@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 from rushlight.core.algebra import Expr, Var, unflatten_index
 from rushlight.core.dtype import float32
 from rushlight.inductor.codegen.expressions import StatementWriter, looked_up, needs_scalar
-from rushlight.inductor.codegen.kernels import ACCUMULATORS, OPERATIONS, Kernel, KernelWriter, assign_passes, indented
+from rushlight.inductor.codegen.kernels import (
+    ACCUMULATORS,
+    OPERATIONS_PER_ELEMENT,
+    Kernel,
+    KernelWriter,
+    assign_passes,
+    indented,
+)
 from rushlight.inductor.codegen.types import compute_type, literal, size_operand, size_text
 from rushlight.inductor.ir import Buffer, Load, Reduction, Value, substitute, walk
 from rushlight.inductor.scheduler import Group, is_row_value
@@ -21,19 +28,20 @@ from rushlight.inductor.sizes import Size, as_size, evaluate, quotient, rounded_
 BLOCK = 64  # results per block of a thread
 MIN_WIDTH = 16  # fewer contiguous results do not fill a vector
 PART = 128  # long sums are split into parts of this many values, for accuracy
-ROWS_TOGETHER, VECTORS_TOGETHER = 4, 2  # tile size if the loop resembles a matrix product
-VECTORS_OF_A_ROW = 4  # vectors computed together otherwise, so that whole cache lines are read
-MAX_TILE_STEPS = 24  # larger bodies compute one vector at a time, to limit registers
+ROWS_TOGETHER, VECTORS_TOGETHER = 4, 2  # tile size for loops that resemble a matrix product
+VECTORS_PER_ROW = 4  # vectors computed together in other loops, so that whole cache lines are read
+MAX_TILE_STEPS = 24  # for larger bodies, one vector is computed at a time, to limit registers
 
 
 def column_variables(group: Group, width: Size) -> tuple[Var, Var, Var]:
-    """x counts runs of results, c the results in a run, r the values that each combines."""
+    """Return the variables x, which counts runs of results; c, which counts results in a run; and r, which counts the values
+    combined in a result."""
     rows, values = group.domain
     return Var("x", quotient(rows, width)), Var("c", width), Var("r", values)
 
 
 def run_of_results(group: Group, hints: Mapping[Var, int]) -> Size:
-    """The number of contiguous results; 0 if the group is better computed row by row."""
+    """Return the number of contiguous results; 0 if the group is better computed row by row."""
     if group.domain is None or not all(is_row_value(member, group.domain) for member in group.members):
         return 0
     reductions = [member.data for member in group.members if isinstance(member.data, Reduction)]
@@ -45,16 +53,16 @@ def run_of_results(group: Group, hints: Mapping[Var, int]) -> Size:
     bodies = [_body(member, group, width) for member in group.members]
     if any(needs_scalar(body, c) for body in bodies):
         return 0
-    steps = [step for body in bodies for step in _steps(body, c, r)]
+    steps = [step for body in bodies for step in _strides_of_loads(body, c, r)]
     along = sum(across == 1 and down != 0 for across, down in steps)
     rows = sum(down == 1 for _, down in steps)
     jumps_along, jumps_down = (sum(step[way] not in (0, 1) for step in steps) for way in (0, 1))
     return width if along > rows or (along == rows and jumps_along < jumps_down) else 0
 
 
-def _steps(body: Value, *variables: Var) -> list[tuple[Size | None, ...]]:
-    """Each load's strides along some variables; None for a divided index, or one looked up at positions that depend on the
-    variable."""
+def _strides_of_loads(body: Value, *variables: Var) -> list[tuple[Size | None, ...]]:
+    """Return each load's strides along some variables. A stride is None if the index is divided, or contains a position read
+    from memory that depends on the variable."""
     positions = {variable: looked_up(body, variable) for variable in variables}
 
     def step(index: Expr, variable: Var) -> Size | None:
@@ -66,7 +74,7 @@ def _steps(body: Value, *variables: Var) -> list[tuple[Size | None, ...]]:
 
 
 def _body(member: Buffer, group: Group, width: Size) -> Value:
-    """A member's body in terms of x, c and r."""
+    """Return a member's body in terms of x, c and r."""
     (x, c, r), loop = column_variables(group, width), member.data
     replacements = dict(zip(loop.variables, unflatten_index(x * width + c, loop.ranges), strict=True))
     if isinstance(loop, Reduction):
@@ -98,7 +106,7 @@ class ColumnKernel(KernelWriter):
             self.note_status(body)
 
     def write(self) -> Kernel:
-        """The kernel."""
+        """Return the kernel."""
         runs, blocks = self.x.extent, quotient(rounded_up(self.width, BLOCK), BLOCK)
         rows, vectors = self._tile(runs)
         parts = quotient(rounded_up(runs, rows), rows)
@@ -108,20 +116,20 @@ class ColumnKernel(KernelWriter):
             f"for (const long block : rl::shared({size_text(as_size(parts * blocks))})) {{",
             f"  [[maybe_unused]] const long x = {place}, first = {block};",
             f"  const long count = first + {BLOCK}L < {width} ? {BLOCK}L : {width} - first;",
-            *indented(self._in_tiles(rows, vectors) if vectors > 1 else self._one_by_one("count", "first + i")),
+            *indented(self._compute_in_tiles(rows, vectors) if vectors > 1 else self._compute_by_vectors("count", "first + i")),
             "}",
         ]
-        self.kernel.work = as_size(self.group.numel * (OPERATIONS * len(self.group.members)))
+        self.kernel.work = as_size(self.group.numel * (OPERATIONS_PER_ELEMENT * len(self.group.members)))
         return self.kernel
 
-    def _one_by_one(self, count: str, column: str) -> list[str]:
-        """One vector of results after the other."""
+    def _compute_by_vectors(self, count: str, column: str) -> list[str]:
+        """Compute one vector of results after the other."""
         results = _Results(self.x, self.c, "", self.bodies)
         head = [f"rl::for_each({count}, [&](auto lane, long i) {{", f"  const long c = {column};"]
-        return [*head, *indented(self._passes([results])), "});"]
+        return [*head, *indented(self._write_passes([results])), "});"]
 
     def _tile(self, runs: Size) -> tuple[int, int]:
-        """The number of rows and vectors of results computed together."""
+        """Return the number of rows and vectors of results computed together."""
         loads = [node.index for body in self.bodies.values() for node in walk(body) if isinstance(node, Load)]
         if sum(1 for body in self.bodies.values() for _ in walk(body)) > MAX_TILE_STEPS:
             return 1, 1
@@ -129,11 +137,11 @@ class ColumnKernel(KernelWriter):
         shared = any(index.contains(self.r) and not index.contains(self.c) for index in loads)
         if shared and not (isinstance(runs, int) and runs < ROWS_TOGETHER):
             return ROWS_TOGETHER, VECTORS_TOGETHER
-        return 1, 1 if isinstance(self.width, int) and self.width < BLOCK else VECTORS_OF_A_ROW
+        return 1, 1 if isinstance(self.width, int) and self.width < BLOCK else VECTORS_PER_ROW
 
-    def _in_tiles(self, rows: int, vectors: int) -> list[str]:
-        """Tiles of several rows and vectors, which share loads, and the remaining columns. Rows past the end repeat the last
-        one."""
+    def _compute_in_tiles(self, rows: int, vectors: int) -> list[str]:
+        """Compute tiles of several rows and vectors, which share loads, and then the remaining columns. Rows past the end
+        repeat the last row."""
         tile = []
         for number in range(rows * vectors):
             x = Var(f"x{number // vectors}", self.x.extent) if rows > 1 else self.x
@@ -143,7 +151,7 @@ class ColumnKernel(KernelWriter):
         last = size_text(as_size(self.x.extent - 1))
         starts = ", ".join(f"x{row} = x + {row} < {last} ? x + {row} : {last}" for row in range(rows))
         columns = ", ".join(f"c{number} = first + done + {number} * rl::lanes" for number in range(vectors))
-        rest = self._one_by_one("count - done", "first + done + i")
+        rest = self._compute_by_vectors("count - done", "first + done + i")
         each_row = [f"for (long row = x; row <= x{rows - 1}; ++row) {{", "  const long x = row;", *indented(rest), "}"]
         return [
             *([f"const long {starts};"] if rows > 1 else []),
@@ -151,12 +159,12 @@ class ColumnKernel(KernelWriter):
             f"for (; done + {vectors} * rl::lanes <= count; done += {vectors} * rl::lanes) {{",
             "  const rl::vector_lane lane;",
             f"  const long {columns};",
-            *indented(self._passes(tile)),
+            *indented(self._write_passes(tile)),
             "}",
             *(each_row if rows > 1 else rest),
         ]
 
-    def _passes(self, parts: list[_Results]) -> list[str]:
+    def _write_passes(self, parts: list[_Results]) -> list[str]:
         _, after = assign_passes(self.group.members, lambda member: True)
         lines: list[str] = []
         for number in range(-1, max(after.values()) + 1):
@@ -165,11 +173,11 @@ class ColumnKernel(KernelWriter):
             lines += self._reduce(reductions, parts) if reductions else []
             for member in members:
                 if member not in reductions:
-                    lines += [line for results in parts for line in self._row_value(member, results)]
+                    lines += [line for results in parts for line in self._write_row_value(member, results)]
         return lines
 
     def _reduce(self, members: list[Buffer], parts: list[_Results]) -> list[str]:
-        """One walk down the reduced dimension, for all reductions that can share it."""
+        """Write one loop along the reduced dimension, for all reductions that can share it."""
         lines, inner, after, finish = [], [], [], []
         for results in parts:
             writer = self._writer("tmp", results)
@@ -183,10 +191,10 @@ class ColumnKernel(KernelWriter):
                 after += [f"{name}.end_part();"] if in_parts else []
                 finish.append((member, f"{name}.finish()", results))
             inner += writer.lines
-        lines += _walk(size_text(self.r.extent), inner, after)
+        lines += _reduction_loop(size_text(self.r.extent), inner, after)
         return [*lines, *(line for each in finish for line in self._finish(*each))]
 
-    def _row_value(self, member: Buffer, results: _Results) -> list[str]:
+    def _write_row_value(self, member: Buffer, results: _Results) -> list[str]:
         writer = self._writer(f"value{results.suffix}_{len(results.known)}_", results)
         result = writer.write(results.bodies[member.name])
         return [*writer.lines, *self._finish(member, result, results)]
@@ -206,8 +214,8 @@ class ColumnKernel(KernelWriter):
         return writer
 
 
-def _walk(count: str, inner: list[str], after: list[str]) -> list[str]:
-    """The loop down the reduced dimension, with statements after each part of it."""
+def _reduction_loop(count: str, inner: list[str], after: list[str]) -> list[str]:
+    """Return the loop down the reduced dimension, with statements after each part of it."""
     if not after:
         return [f"for (long r = 0; r < {count}; ++r) {{", *indented(inner), "}"]
     return [

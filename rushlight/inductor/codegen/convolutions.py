@@ -71,7 +71,8 @@ class ConvolutionWriter:
             name, weight, parameters["depth"], channels, parameters["packed_once"], "rl::pack_volume_gradient", shape
         )
         lines = self.pack(operand)
-        steps = as_size(math.prod(parameters["shape"][6::5]))  # only one tap in this many reads an element
+        # stride[0] * stride[1] * stride[2]: each input element is read by one tap in this many
+        steps = as_size(math.prod(parameters["shape"][6::5]))
         call = f"rl::volume_input_gradient({self.pointer_to(source)}, panels"
         return [*lines, *self._over_volumes(call, "rl::volume_input_scratch_bytes", steps)]
 
@@ -124,7 +125,7 @@ class ConvolutionWriter:
         taps = as_size(shape[5] * shape[6])
         arguments = f"{texts(shape[-1], read, given, taps)}, {'true' if forward else 'false'}"
         name = f"groups_{weight.buffer}_{weight.offset}_{'forward' if forward else 'backward'}"
-        lanes, constant = 3 * max(read, given) * shape[-1], parameters["packed_once"]  # an upper bound, including idle lanes
+        lanes, constant = 3 * max(read, given) * shape[-1], parameters["packed_once"]  # an upper bound, including unused lanes
         operand = PackedOperand(name, weight, parameters["depth"], lanes, constant, "rl::pack_groups", arguments)
         # Blocks of channels that fill whole vectors start at multiples of a vector.
         known = template.columns if read <= given and WIDEST_PANEL % given == 0 else 1
@@ -153,7 +154,7 @@ class ConvolutionWriter:
         shape = texts(*sizes)
         self.scratch = (f"scratch_{template.name}", f"{scratch_bytes}(rl::conv_shape{{{shape}}}, {THREADS})")
         scratch = self.extra("char*", "scratch", self.scratch[0])
-        # Only one tap in stride[0] * stride[1] reads a pixel of the input.
+        # With a stride, each input pixel is read by only one tap in stride[0] * stride[1].
         steps = sizes[7] * sizes[8] if template.kind in ("convolution_input", "depthwise_input", "grouped_input") else 1
         self.kernel.work = as_size(template.rows * template.columns * template.parameters["depth"] * 2 // steps)
         return [
@@ -164,7 +165,7 @@ class ConvolutionWriter:
 
 
 def _filter_sizes(weight: Operand, outputs: Size, channels: Size, taps: Size, order: str) -> str:
-    """The arguments of rl::pack_filter. Channels-last filters exchange taps and channels."""
+    """Return the arguments of rl::pack_filter. Channels-last filters exchange taps and channels."""
     if weight.strides[1] == 1:
         channels, taps = taps, channels
         order = "channels_outside" if order == "taps_outside" else "taps_outside"
@@ -172,11 +173,11 @@ def _filter_sizes(weight: Operand, outputs: Size, channels: Size, taps: Size, or
 
 
 def volume_shape(shape: tuple) -> str:
-    """An rl::volume_shape: four counts, and five numbers for each axis."""
+    """Return an rl::volume_shape: four counts, and five numbers for each axis."""
     axes = ", ".join(f"{{{texts(*shape[first : first + 5])}}}" for first in (4, 9, 14))
     return f"rl::volume_shape{{{texts(*shape[:4])}, {axes}}}"
 
 
 def image_strides(operand: Operand) -> str:
-    """An image's strides as a C++ value."""
+    """Return an image's strides as a C++ value."""
     return f"rl::image_strides{{{texts(*operand.strides)}}}"

@@ -28,19 +28,20 @@ INFIX = {"add": "+", "sub": "-", "mul": "*"}
 
 
 def needs_scalar(body: Value, column: Var) -> bool:
-    """Whether a body cannot be vectorized along `column`: a load without a constant stride, or a mask that varies."""
+    """Return whether a body cannot be vectorized along `column`, because of a load without a constant stride or a mask that
+    varies along it."""
     return needs_branches(body, column) or any(
         isinstance(node, Load) and stride_along(node.index, column) is None for node in walk(body)
     )
 
 
 def needs_branches(body: Value, column: Var) -> bool:
-    """Whether a body needs element-by-element branches, for reasons other than loads without a stride."""
+    """Return whether a body needs element-by-element branches, for reasons other than loads without a stride."""
     places = looked_up(body, column)
     for node in walk(body):
         if isinstance(node, IndexValue) and (stride_along(node.index, column) is None or _contains(node.index, places)):
             return True
-        if isinstance(node, Load) and _contains(node.index, places) and _collected(node.index, places, column) is None:
+        if isinstance(node, Load) and _contains(node.index, places) and _split_linear_index(node.index, places, column) is None:
             return True
         if isinstance(node, Masked) and depends_on(node.mask, column):
             return True
@@ -50,7 +51,7 @@ def needs_branches(body: Value, column: Var) -> bool:
 
 
 def looked_up(body: Value, column: Var) -> set[Var]:
-    """The variables bound to positions that are read from memory and vary along `column`."""
+    """Return the variables bound to positions that are read from memory and vary along `column`."""
     reads = [node for node in walk(body) if isinstance(node, Indirect)]
     found: set[Var] = set()
     while True:
@@ -68,7 +69,7 @@ def _contains(index: Expr, variables: set[Var]) -> bool:
     return any(index.contains(variable) for variable in variables)
 
 
-def _collected(index: Expr, variables: set[Var], column: Var) -> tuple[Expr, Size, dict[Var, Size]] | None:
+def _split_linear_index(index: Expr, variables: set[Var], column: Var) -> tuple[Expr, Size, dict[Var, Size]] | None:
     """Split an index into a first position, a stride along `column`, and a stride along each variable; None if it is not
     linear."""
     own = [variable for variable in variables if index.contains(variable)]
@@ -81,7 +82,7 @@ def _collected(index: Expr, variables: set[Var], column: Var) -> tuple[Expr, Siz
 
 
 def depends_on(value: Value, column: Var) -> bool:
-    """Whether a value varies along `column`."""
+    """Return whether a value varies along `column`."""
     return any(isinstance(node, Load | IndexValue) and node.index.contains(column) for node in walk(value))
 
 
@@ -89,8 +90,8 @@ class StatementWriter:
     """Writes values as `const auto tmpN = ...;` lines. Each text is written once per scope.
 
     `local` maps buffers to names of available elements (`value` in an epilogue, a temporary), and `row_values` to names of
-    scalars for the whole row. Names start with `prefix`. `stream(seed, offset)` names a stream of random words. With `places`,
-    vectors gather the elements of loads that have no stride.
+    scalars for the whole row. Names start with `prefix`. `stream(seed, offset)` names a stream of random words. If `places` is
+    true, vectors gather the elements of loads that have no stride.
     """
 
     def __init__(self, column: Var, pointer: Callable[[str], str], element_type: Callable[[str], dtype],
@@ -105,7 +106,7 @@ class StatementWriter:
         self.local: dict[str, str] = {}
         self.row_values: dict[str, str] = {}
         self.places = False
-        self.looked_up: set[Var] = set()  # positions that differ between lanes
+        self.looked_up: set[Var] = set()  # variables of positions that differ between lanes
         self._texts: dict[str, str] = {}
         self._nodes: dict[tuple[int, str], str] = {}
         self._kept: list[Value] = []
@@ -153,7 +154,7 @@ class StatementWriter:
         if isinstance(value, Indirect):
             return self._indirect(value)
         if isinstance(value, Masked):
-            return self._masked(value)
+            return self._emit_masked(value)
         if isinstance(value, Search):
             return self._search(value)
         return self._call(value)
@@ -173,9 +174,9 @@ class StatementWriter:
         if local is not None:
             return local
         if self.lane != SCALAR and _contains(value.index, self.looked_up):
-            found = _collected(value.index, self.looked_up, self.column)
-            if found is not None:  # without strides the lanes are scalars
-                return self._collect(value.buffer, *found)
+            found = _split_linear_index(value.index, self.looked_up, self.column)
+            if found is not None:  # without strides, lanes are scalars, so the element can be used directly
+                return self._gather(value.buffer, *found)
         stride = stride_along(value.index, self.column)
         at = f"{self.pointer(value.buffer)} + {to_cpp(value.index)}"
         if stride == 0:
@@ -216,10 +217,10 @@ class StatementWriter:
             self.looked_up.add(place)
         else:
             place = Var(self.bind(f"rl::checked_index<{wrap}>({self._scalar(value.index)}, {size})"), value.size)
-        # A body merged from several elements binds one variable to several positions.
+        # A body merged from several elements may bind one variable to several positions.
         return self.write(substitute(value.body, {value.variable: place}))
 
-    def _collect(self, buffer: str, first: Expr, stride: Size, steps: dict[Var, Size]) -> str:
+    def _gather(self, buffer: str, first: Expr, stride: Size, steps: dict[Var, Size]) -> str:
         """Gather elements at positions that differ between lanes."""
         places = [str(place) if step == 1 else f"{place} * (int64_t){size_operand(step)}" for place, step in steps.items()]
         if stride != 0:
@@ -232,7 +233,7 @@ class StatementWriter:
         side = "true" if value.right else "false"
         return self.bind(f"rl::search<{side}>({self.lane}, {row}, {sizes}, {self.write(value.value)}, status)")
 
-    def _masked(self, value: Masked) -> str:
+    def _emit_masked(self, value: Masked) -> str:
         mask = self._scalar(value.mask)
         name = self._fresh_name()
         self.lines.append(f"{self._indent}auto {name} = {self.lane}.broadcast({literal(0, value.dtype)});")
@@ -250,7 +251,7 @@ class StatementWriter:
         self._texts, self._nodes, self._indent = texts, nodes, indent
 
     def _is_uniform(self, value: Value) -> bool:
-        """Whether a value made of numbers and positions is the same in all lanes, so that a scalar suffices."""
+        """Return whether a value made of numbers and positions is the same in all lanes, so that a scalar suffices."""
         if isinstance(value, Constant):
             return True
         if isinstance(value, IndexValue):

@@ -16,7 +16,7 @@ MIN_NUMBER = 16  # smaller numbers stay constants, because loops unroll by them
 
 _NUMBER = re.compile(r"(?<![\w.\[])(\d+)(L|\.0f)\b")  # a size, or a whole floating-point number such as a mean's count
 _DIVIDING = (" / ", " % ")
-_STAYING = re.compile(r"(?:^|\W)(?:x|o|block|first) ..$")  # dividends that are constant along a row
+_ROW_CONSTANT_DIVIDEND = re.compile(r"(?:^|\W)(?:x|o|block|first) ..$")  # a dividend that is constant along a row
 _FIRST_LINE = re.compile(r"\) \{\n")
 
 
@@ -29,11 +29,13 @@ class Member:
 
 
 def share(texts: Iterable[str]) -> tuple[list[str], dict[str, Member]]:
-    """The functions' texts, and text -> member."""
+    """Return the functions' texts, and text -> member."""
     families: dict[str, dict[str, list[str]]] = {}
     for text in texts:
         numbers: list[str] = []
-        common = _NUMBER.sub(lambda found, to=numbers: _take(found, to) if _may_differ(found) else found[0], text)
+        common = _NUMBER.sub(
+            lambda found, to=numbers: _replace_number(found, to) if _can_become_argument(found) else found[0], text
+        )
         families.setdefault(common, {})[text] = numbers
     functions, members = [], {}
     for number, family in enumerate(families.values()):
@@ -46,25 +48,25 @@ def share(texts: Iterable[str]) -> tuple[list[str], dict[str, Member]]:
     return functions, members
 
 
-def _may_differ(found: re.Match) -> bool:
-    """Whether a number may become an argument."""
+def _can_become_argument(found: re.Match) -> bool:
+    """Return whether a number may become an argument of the function."""
     before = found.string[max(0, found.start() - 9) : found.start()]
-    return int(found[1]) >= MIN_NUMBER and not (before.endswith(_DIVIDING) and not _STAYING.search(before))
+    return int(found[1]) >= MIN_NUMBER and not (before.endswith(_DIVIDING) and not _ROW_CONSTANT_DIVIDEND.search(before))
 
 
-def _take(found: re.Match, numbers: list[str]) -> str:
+def _replace_number(found: re.Match, numbers: list[str]) -> str:
     """Record a number and return its placeholder in the family's common text."""
     numbers.append(found[0])
     return "{size}" if found[2] == "L" else "{count}"
 
 
 def _with_parameters(text: str, columns: list[tuple[str, ...]], differing: list[tuple[str, ...]]) -> str:
-    """A member's text with parameters in place of the numbers that differ."""
+    """Return a member's text with parameters in place of the numbers that differ."""
     names, kinds = {}, []
     for column in differing:
         kind, prefix = ("long", "size") if column[0].endswith("L") else ("float", "count")
         names[column] = f"{prefix}{sum(name.startswith(prefix) for name in names.values())}"
         kinds.append(f"{kind} {names[column]}")
     following = iter(columns)
-    body = _NUMBER.sub(lambda found: names.get(next(following), found[0]) if _may_differ(found) else found[0], text)
+    body = _NUMBER.sub(lambda found: names.get(next(following), found[0]) if _can_become_argument(found) else found[0], text)
     return _FIRST_LINE.sub(lambda _: f", {', '.join(kinds)}) {{\n", body, count=1)

@@ -39,9 +39,9 @@ ACCUMULATORS = {
     "argmax": "rl::argmax", "argmin": "rl::argmin",
 }  # fmt: skip
 STACK_BYTES = 1 << 18  # bytes of row buffers on each thread's stack; further row buffers go to the arena
-OPERATIONS = 8  # an element of a loop counts as this many floating-point operations
+OPERATIONS_PER_ELEMENT = 8  # floating-point operations that an element of a loop counts as, in estimates of work
 MANY_ROWS = 64  # enough rows to keep all threads busy
-MIN_STEPS_PER_LOOKUP = 2  # gathers pay off only with at least this many operations for each
+MIN_STEPS_PER_LOOKUP = 2  # gathers pay off only if a loop has at least this many operations for each
 CHUNK = 4096  # elements of a flat loop per work item
 LINE = 16  # floats per cache line
 MIN_PREFETCHED_ROW = 1024  # bytes; the hardware prefetches shorter rows well enough
@@ -66,7 +66,7 @@ class Kernel:
     header: str = ""
 
     def text(self, name: str) -> str:
-        """The function's definition."""
+        """Return the function's definition."""
         parameters = [f"{kind} {parameter}" for kind, parameter in self.parameters]
         if self.uses_status:
             parameters.append("int* status")
@@ -91,11 +91,11 @@ class KernelWriter:
         self._names: dict[tuple[str, bool], str] = {}
 
     def element_type(self, name: str) -> dtype:
-        """The dtype of a buffer's elements; complex numbers are stored as two reals."""
+        """Return the dtype of a buffer's elements; complex numbers are stored as two reals."""
         return self.buffers[name].layout.dtype.to_real()
 
     def pointer(self, name: str, write: bool = False) -> str:
-        """The parameter for reading or writing a buffer."""
+        """Return the parameter for reading or writing a buffer."""
         written = self._names.get((name, True))
         if written is not None:
             return written
@@ -110,23 +110,24 @@ class KernelWriter:
         return found
 
     def stores_past_caches(self, name: str, domain: tuple[Size, Size]) -> bool:
-        """Whether a member with contiguous rows is written by non-temporal stores, because it exceeds the caches."""
+        """Return whether a member's rows are contiguous and exceed the caches, so that they are written by non-temporal
+        stores."""
         rows, columns = domain
         whole_lines = isinstance(rows, int) and isinstance(columns, int) and columns % LINE == 0
         return whole_lines and self.element_type(name) is float32 and 4 * rows * columns >= costs.core().stays
 
     def store(self, name: str, domain: tuple[Size, Size], value: str) -> str:
-        """The statement that stores an element of a member."""
+        """Return the statement that stores an element of a member."""
         method = "stream" if self.stores_past_caches(name, domain) else "store"
         return f"lane.{method}({self.pointer(name, True)} + {to_cpp(element_index(domain))}, {value});"
 
     def stream(self, seed: Load, offset: int) -> str:
-        """The name of a stream of random words."""
+        """Return the name of a stream of random words."""
         key = f"*({self.pointer(seed.buffer)} + {to_cpp(seed.index)}), {offset}"
         return self.kernel.streams.setdefault(key, f"stream{len(self.kernel.streams)}")
 
     def note_status(self, body: Value) -> None:
-        """Record whether a body may report an index error, and the header it needs."""
+        """Record whether a body may report an index error, and the header that this needs."""
         for node in walk(body):
             if may_report(node):
                 self.kernel.uses_status = True
@@ -135,7 +136,7 @@ class KernelWriter:
 
 
 def assign_passes(members: list[Buffer], is_row: Callable[[Buffer], bool]) -> tuple[dict[str, int], dict[str, int]]:
-    """The pass that computes each member; for row values, the pass after which they are known."""
+    """Return the pass that computes each member, and for row values the pass after which they are known."""
     passes: dict[str, int] = {}
     after: dict[str, int] = {}
     for member in members:
@@ -153,7 +154,7 @@ def assign_passes(members: list[Buffer], is_row: Callable[[Buffer], bool]) -> tu
 
 
 class LoopKernel(KernelWriter):
-    """Writes a group of loops: rows in parallel, each in passes over its columns."""
+    """Writes a group of loops: threads share the rows, and each row is computed in passes over its columns."""
 
     def __init__(self, group: Group, buffers: dict[str, Buffer]):
         super().__init__(group, buffers)
@@ -177,10 +178,10 @@ class LoopKernel(KernelWriter):
         return not self.flat and self.group.domain is not None and is_row_value(member, self.domain)
 
     def write(self) -> Kernel:
-        """The kernel."""
+        """Return the kernel."""
         rows = self._all_rows()
         self.kernel.body = [*self.tables, *rows]
-        self.kernel.work = as_size(self.group.numel * (OPERATIONS * len(self.group.members)))
+        self.kernel.work = as_size(self.group.numel * (OPERATIONS_PER_ELEMENT * len(self.group.members)))
         return self.kernel
 
     def _all_rows(self) -> list[str]:
@@ -190,20 +191,20 @@ class LoopKernel(KernelWriter):
         scratch = self._scratch_rows()
         scalars: dict[str, str] = {}
         last = max([*self.passes.values(), *self.after.values()], default=0)
-        lines = self._row_values(-1, scalars)
+        lines = self._write_row_values(-1, scalars)
         for number in range(last + 1):
             lines += self._pass(number, scalars, scratch)
-            lines += self._row_values(number, scalars)
-        return [*([self._columns_of_chunk()] if self.flat else []), *self._declare_rows(scratch), *lines]
+            lines += self._write_row_values(number, scalars)
+        return [*([self._declare_columns_of_chunk()] if self.flat else []), *self._declare_rows(scratch), *lines]
 
-    def _columns_of_chunk(self) -> str:
+    def _declare_columns_of_chunk(self) -> str:
         chunks, numel = self.domain[0], self.group.numel
         rest = numel - CHUNK * (chunks - 1) if isinstance(numel, int) else numel - self.x * CHUNK
         return f"const long columns = x + 1 < {size_text(chunks)} ? {CHUNK}L : {size_text(rest)};"
 
     def _declare_rows(self, scratch: dict[str, str]) -> list[str]:
-        """Declare a thread's row buffers: in a result's memory, on the stack if the length is known, or in the thread's scratch
-        memory."""
+        """Declare a thread's row buffers: in a result's memory; on the stack if the row length is known; else in the thread's
+        scratch memory."""
         columns, lines, nbytes = self.domain[1], [], 0
         for name, row in scratch.items():
             kind = compute_type(self.element_type(name))
@@ -214,7 +215,7 @@ class LoopKernel(KernelWriter):
                 lines.append(f"alignas(64) {kind} {row}[{columns}L];")
             else:
                 lines.append(f"{kind}* {row} = ({kind}*)(rows + {size_operand(nbytes)});")
-                nbytes = nbytes + rounded_up(as_size(columns * _row_item(self.element_type(name))), ALIGNMENT)
+                nbytes = nbytes + rounded_up(as_size(columns * _row_item_bytes(self.element_type(name))), ALIGNMENT)
         if nbytes == 0:
             return lines
         self.scratch = (f"rows_{self.group.members[0].name}", size_text(nbytes))
@@ -223,34 +224,34 @@ class LoopKernel(KernelWriter):
         return [f"char* rows = scratch + rl::thread_index() * {size_operand(nbytes)};", *lines]
 
     def _scratch_rows(self) -> dict[str, str]:
-        """Row buffers for members that a later pass reads and that are not stored anyway. Members beyond STACK_BYTES are
-        stored."""
+        """Return the row buffers for members that a later pass reads and that are not stored anyway. Members are stored if the
+        row buffers would exceed STACK_BYTES."""
         needed: dict[str, str] = {}
         free = STACK_BYTES
         for member in self.group.members:
-            number = self._number(member)
+            number = self._pass_of(member)
             for name in member.reads():
                 if name in self.passes and name not in self.stored and name not in needed and self.passes[name] < number:
-                    host = self._host(name)
+                    host = self._find_host_row(name)
                     if host is not None:
                         self.hosts[name] = host
                     elif isinstance(self.domain[1], int):
-                        free -= self.domain[1] * _row_item(self.element_type(name))
+                        free -= self.domain[1] * _row_item_bytes(self.element_type(name))
                     if host is None and free < 0:
                         self.stored = self.stored | {name}
                     else:
                         needed[name] = f"row{len(needed)}"
         return needed
 
-    def _number(self, member: ComputedBuffer) -> int:
-        """The pass that computes a member, or after which it is known."""
+    def _pass_of(self, member: ComputedBuffer) -> int:
+        """Return the pass that computes a member, or after which its row value is known."""
         return self.passes.get(member.name, self.after.get(member.name, 0))
 
-    def _host(self, name: str) -> str | None:
-        """A result whose row can hold the values of `name` until it overwrites them: it depends on nothing else that varies
-        along the row, and no other reader comes after it."""
+    def _find_host_row(self, name: str) -> str | None:
+        """Return a result whose row can hold the values of `name` until the result overwrites them: it depends on nothing else
+        that varies along the row, and nothing reads `name` after it."""
         readers = [member for member in self.group.members if name in member.reads()]
-        last = max(map(self._number, readers))
+        last = max(map(self._pass_of, readers))
         kind = compute_type(self.element_type(name))
         for member in readers:
             others = [other for other in member.reads() if other != name and other not in self.after]
@@ -261,17 +262,18 @@ class LoopKernel(KernelWriter):
         return None
 
     def stores_past_caches(self, name: str, domain: tuple[Size, Size]) -> bool:
-        """As in the base class, but not for results whose rows hold other values first, because those rows are in the cache."""
+        """Decide as in the base class, but never for results whose rows hold other values first, because those rows are in the
+        cache."""
         return name not in self.hosts.values() and super().stores_past_caches(name, domain)
 
     def _keeps_rows_on_stack(self, name: str) -> bool:
-        """Whether row buffers should stay on the stack rather than in a result's memory, so that the result can use
+        """Return whether row buffers should stay on the stack rather than in a result's memory, so that the result can use
         non-temporal stores."""
         columns = self.domain[1]
-        fits = isinstance(columns, int) and columns * _row_item(float32) <= STACK_BYTES // 4
+        fits = isinstance(columns, int) and columns * _row_item_bytes(float32) <= STACK_BYTES // 4
         return fits and self.stores_past_caches(name, self.domain)
 
-    def _in_pass(self, number: int) -> list[ComputedBuffer]:
+    def _members_of_pass(self, number: int) -> list[ComputedBuffer]:
         found = []
         for member in self.group.members:
             if self.passes.get(member.name) == number:
@@ -281,7 +283,7 @@ class LoopKernel(KernelWriter):
         return found
 
     def _pass(self, number: int, scalars: dict[str, str], scratch: dict[str, str]) -> list[str]:
-        members = self._in_pass(number)
+        members = self._members_of_pass(number)
         if not members:
             return []
         lines, accumulators = [], {}
@@ -294,7 +296,7 @@ class LoopKernel(KernelWriter):
             writer = self._writer(column)
             writer.row_values, writer.places = scalars, places
             for member, body in zip(members, bodies, strict=True):
-                self._element(member, body, writer, accumulators, scratch)
+                self._write_element(member, body, writer, accumulators, scratch)
             return writer.lines
 
         loops = self._loops(number, [self.bodies[member.name] for member in members], lines, statements)
@@ -308,7 +310,7 @@ class LoopKernel(KernelWriter):
         return lines
 
     def _loops(self, number: int, bodies: Sequence[Value], lines: list[str], statements: Callable) -> list[list[str]]:
-        """The loops of a pass in order. Declarations before them are appended to `lines`."""
+        """Return the loops of a pass in order. Declarations before them are appended to `lines`."""
         runs = None if self.flat or cuts_of(bodies, self.r) is not None else runs_of(bodies, self.r)
         if runs is not None:
             head = f"for (long run = 0; run < {runs.count}L; ++run) rl::for_each({runs.length}L, [&](auto lane, long place) {{"
@@ -316,20 +318,20 @@ class LoopKernel(KernelWriter):
             return [[head, *indented([column, *statements(runs.bodies, runs.place)]), "});"]]
         loops = []
         for first, end, settled in self._segments(number, bodies, lines):
-            places = _is_worth_places(settled, self.r)
+            places = _is_worth_gathering(settled, self.r)
             scalar = not places and (any(needs_scalar(body, self.r) for body in settled) or _is_lookup(settled, self.r))
             head, tail = _loop(scalar, first, end)
-            ahead = [] if scalar or number != 1 else self._reads_ahead()
+            ahead = [] if scalar or number != 1 else self._prefetch_next_row()
             loops.append([head, *indented([*ahead, *statements(settled, self.r, places)]), tail])
         return loops
 
-    def _reads_ahead(self) -> list[str]:
+    def _prefetch_next_row(self) -> list[str]:
         """Prefetch the next row in the second pass over a row, because memory would otherwise be idle."""
         rows, columns = self.domain
         if self.flat or not isinstance(rows, int) or not isinstance(columns, int):
             return []
         own, loads = {member.name for member in self.group.members}, {}
-        for node in (node for member in self._in_pass(0) for node in walk(self.bodies[member.name])):
+        for node in (node for member in self._members_of_pass(0) for node in walk(self.bodies[member.name])):
             if not isinstance(node, Load) or node.buffer in own or not node.index.free_variables() <= {self.x, self.r}:
                 continue
             step, nbytes = stride_along(node.index, self.x), columns * self.element_type(node.buffer).itemsize
@@ -343,7 +345,7 @@ class LoopKernel(KernelWriter):
         ]
 
     def _segments(self, number: int, bodies: Sequence[Value], lines: list[str]) -> list[tuple[str, str, Sequence[Value]]]:
-        """The segments of a pass, from a first column to an end, with the bodies there. Declarations are appended to
+        """Return the segments of a pass, from a first column to an end, with the bodies there. Declarations are appended to
         `lines`."""
         count = "columns" if self.flat else size_text(self.domain[1])
         cuts = cuts_of(bodies, self.r)
@@ -362,7 +364,7 @@ class LoopKernel(KernelWriter):
     def _writer(self, column: Var) -> StatementWriter:
         return StatementWriter(column, self.pointer, self.element_type, self.stream)
 
-    def _element(self, member, body: Value, writer: StatementWriter, accumulators: dict, scratch: dict[str, str]) -> None:
+    def _write_element(self, member, body: Value, writer: StatementWriter, accumulators: dict, scratch: dict[str, str]) -> None:
         self.note_status(body)
         for node in walk(body):
             if isinstance(node, Load) and node.buffer in scratch and node.buffer not in writer.local:
@@ -378,8 +380,8 @@ class LoopKernel(KernelWriter):
             writer.lines.append(f"lane.store({scratch[member.name]} + r, {result});")
         writer.local[member.name] = result
 
-    def _row_values(self, number: int, scalars: dict[str, str]) -> list[str]:
-        """Members with one value per row that are known after pass `number`, except its reductions."""
+    def _write_row_values(self, number: int, scalars: dict[str, str]) -> list[str]:
+        """Compute the members with one value per row that are known after pass `number`, except its reductions."""
         lines: list[str] = []
         for member in self.group.members:
             if self.after.get(member.name) != number or isinstance(member.data, Reduction):
@@ -400,7 +402,7 @@ class LoopKernel(KernelWriter):
 
 
 def for_rows(rows: Size, lines: list[str]) -> list[str]:
-    """The lines for each row x; threads share the rows."""
+    """Wrap lines that compute row x in a loop over rows, which threads share."""
     if rows == 1:
         one = "for ([[maybe_unused]] const long only : rl::shared(1L)) {"
         return [one, "  [[maybe_unused]] constexpr long x = 0;", *indented(lines), "}"]
@@ -408,7 +410,7 @@ def for_rows(rows: Size, lines: list[str]) -> list[str]:
 
 
 def _loop(scalar: bool, first: str, end: str) -> tuple[str, str]:
-    """The head and tail of a loop over columns, vectorized or scalar."""
+    """Return the head and tail of a loop over columns, vectorized or scalar."""
     if scalar:
         return f"for (long r = {first.removesuffix('L')}; r < {end}; ++r) {{ const rl::scalar_lane lane;", "}"
     if first == "0L":
@@ -416,15 +418,16 @@ def _loop(scalar: bool, first: str, end: str) -> tuple[str, str]:
     return f"rl::for_each({end} - {first}, [&](auto lane, long column) {{ const long r = {first} + column;", "});"
 
 
-def _is_worth_places(bodies: Sequence[Value], column: Var) -> bool:
-    """Whether gathers make vectorization worthwhile: only loads prevent it, and the loop computes something."""
+def _is_worth_gathering(bodies: Sequence[Value], column: Var) -> bool:
+    """Return whether vectorization by gathers is worthwhile: only loads prevent plain vectors, and the loop computes
+    something."""
     if any(needs_branches(body, column) for body in bodies) or not any(needs_scalar(body, column) for body in bodies):
         return False
     return any(isinstance(node, Call) and node.name != "cast" for body in bodies for node in walk(body))
 
 
 def _is_lookup(bodies: Sequence[Value], column: Var) -> bool:
-    """Whether a loop does little besides lookups, for which a scalar loop is as fast."""
+    """Return whether a loop does little besides lookups, for which a scalar loop is as fast."""
     if not any(looked_up(body, column) for body in bodies):
         return False
     nodes = {id(node): node for body in bodies for node in walk(body)}.values()
@@ -432,7 +435,7 @@ def _is_lookup(bodies: Sequence[Value], column: Var) -> bool:
     return sum(isinstance(node, Call) and node.name != "cast" for node in nodes) < MIN_STEPS_PER_LOOKUP * reads
 
 
-def _row_item(kind: dtype) -> int:
+def _row_item_bytes(kind: dtype) -> int:
     return max(4, kind.itemsize)
 
 
@@ -451,24 +454,24 @@ def indented(lines: list[str], levels: int = 1) -> list[str]:
 
 
 def choose_domain(group: Group) -> tuple[Size, Size]:
-    """The rows and columns of a group of elementwise loops. Columns are the most trailing dimensions along which all loads have
-    a stride."""
+    """Return the rows and columns of a group of elementwise loops. Columns are the most trailing dimensions along which all
+    loads have a stride."""
     widest = max(group.members, key=lambda member: len(member.data.ranges))
     ranges = widest.data.ranges
     candidates = [(product(ranges[:start]), product(ranges[start:])) for start in range(len(ranges))] or [(1, 1)]
     for domain in candidates:
         _, r = row_variables(domain)
         bodies = [body_in_domain(member, domain) for member in group.members]
-        if not any(needs_scalar(body, r) for body in bodies) or (_is_shared(domain) and _is_even_in_segments(bodies, r)):
+        if not any(needs_scalar(body, r) for body in bodies) or (_is_shared(domain) and _can_vectorize_segments(bodies, r)):
             return domain
     return candidates[-1]
 
 
 def _is_shared(domain: tuple[Size, Size]) -> bool:
-    """Whether a domain has enough rows for all threads, or a single row, which is split into chunks."""
+    """Return whether a domain has enough rows for all threads, or a single row, which is split into chunks."""
     return domain[0] == 1 or not _is_at_most(domain[0], MANY_ROWS - 1)
 
 
-def _is_even_in_segments(bodies: list[Value], column: Var) -> bool:
+def _can_vectorize_segments(bodies: list[Value], column: Var) -> bool:
     cuts = cuts_of(bodies, column)
     return cuts is not None and not any(needs_scalar(body, column) for segment in cuts.bodies for body in segment)

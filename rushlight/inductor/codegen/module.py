@@ -43,7 +43,7 @@ if __name__ == "__main__":
 
 
 def module_text(lowered: LoweredGraph, program: Program) -> str:
-    """The file's text."""
+    """Return the file's text."""
     hints, buffers = lowered.symbols.hints, {buffer.name: buffer for buffer in lowered.buffers}
 
     def known(sizes: tuple[Size, ...]) -> tuple[int, ...]:
@@ -64,22 +64,22 @@ def module_text(lowered: LoweredGraph, program: Program) -> str:
     own = [view for view in lowered.outputs if view.buffer in program.outputs]
     return _TEXT.format(
         source=_literal(program.source),
-        arguments=_listed([argument(buffer) for buffer in [*lowered.inputs, *program.constants]]),
+        arguments=_list_literal([argument(buffer) for buffer in [*lowered.inputs, *program.constants]]),
         constants=len(program.constants),
         kept=[*map(nbytes, program.folded), *(evaluate(operand.nbytes, hints) for operand in program.packed)],
         passing_bytes=program.passing_bytes,
         outputs=[nbytes(buffers[name]) for name in program.outputs],
-        results=_listed([result(view) for view in own]),
+        results=_list_literal([result(view) for view in own]),
         sizes=list(hints.values()),
     )
 
 
 def _literal(source: str) -> str:
-    """The C++ text as a readable literal, if Python's grammar allows it."""
+    """Return the C++ text as a readable literal, if Python's grammar allows it."""
     if "'''" in source or source.endswith("\\"):
         return repr(source)
     return f"r'''\n{source}'''.lstrip()"
 
 
-def _listed(items: list[str]) -> str:
+def _list_literal(items: list[str]) -> str:
     return "".join(f"\n        {item}," for item in items) + ("\n    " if items else "")

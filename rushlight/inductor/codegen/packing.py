@@ -12,8 +12,8 @@ from rushlight.inductor.sizes import Size, as_size, rounded_up
 
 PADDING = 64  # at most this many columns are added to fill the last panel
 WIDEST_PANEL = 32  # columns of an AVX-512 panel; other panel widths divide it
-OWN_PANELS = "<own panels>"  # stands for the memory in which threads pack panels of constants during a run
-THREADS = "{threads}"  # stands for the number of threads in shared scratch sizes
+OWN_PANELS = "<own panels>"  # replaced by the memory in which threads pack panels of constants during a run
+THREADS = "{threads}"  # replaced by the number of threads in sizes of shared scratch memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +46,20 @@ class PackedOperand:
 
     @property
     def nbytes(self) -> Size:
-        """The memory of the panels, at most."""
+        """An upper bound of the panels' bytes."""
         return as_size(self.stored.itemsize * self.depth * (self.columns + PADDING))
 
     @property
-    def nbytes_beside(self) -> Size:
-        """That memory, rounded up to the alignment of the next operand."""
+    def aligned_nbytes(self) -> Size:
+        """`nbytes` rounded up to the alignment of the next operand."""
         return rounded_up(self.nbytes, ALIGNMENT)
 
     def nbytes_in_run(self, threads: int) -> Size:
-        """The memory for packing it during a run."""
+        """Return the bytes needed to pack the operand during a run."""
         return as_size(self.stored.itemsize * self.depth * WIDEST_PANEL * threads) if self.by_panels else self.nbytes
 
     def call(self, source: str, target: str) -> str:
-        """The packing statement."""
+        """Return the statement that packs the operand."""
         return f"{self.function}({source}, {self.arguments}, {target});"
 
 

@@ -39,16 +39,16 @@ from rushlight.inductor.write_backs import changed_in_place, written_in_place
 # A barrier between kernels costs about a microsecond, so kernels must have at least this many operations on average.
 PARALLEL_WORK = 200_000
 
-MAX_OPTIMIZED_LINES = 200  # longer entries compile without optimization, because compile time matters more there
+MAX_OPTIMIZED_LINES = 200  # entries with more lines compile without optimization, because compile time matters more there
 
-PANELS = "<panels>"  # the slot of memory for packing during a run
+PANELS = "<panels>"  # the slot of the memory for packing during a run
 
-# Variable names of the functions with C linkage.
+# Variable names that the functions with C linkage use themselves.
 _OWN_NAMES = {"buffers", "panels", "own_panels", "status", "status_value", "at", "clock", "runs", "member"}
 
 HEADERS = ("vec", "elementwise", "math", "reduce", "parallel", "checks")
 
-# Included only for templates that need them: a program with only loops compiles in half the time.
+# Headers included only for templates that need them: a program with only loops then compiles in half the time.
 TEMPLATE_HEADERS = {
     "gemm": "gemm", "bgemm": "gemm", "word_gemm": "word_gemm", "attention": "attention", "convolution": "conv",
     "attention_backward": "attention_backward", "direct_convolution": "image", "winograd": "winograd",
@@ -101,7 +101,7 @@ class Program:
         if self.threads is None:
             return 0
         alone = [operand.nbytes_in_run(self.threads) for operand in self.packed]
-        together = sum(operand.nbytes_beside for operand in self.packed if operand.name in self.places)
+        together = sum(operand.aligned_nbytes for operand in self.packed if operand.name in self.places)
         return self.passing_bytes + max([*alone, together])
 
     @property
@@ -130,19 +130,19 @@ class ProgramWriter:
         self.passing: dict[str, tuple[str, Kernel]] = {}
 
     def write(self) -> Program:
-        """The program."""
+        """Return the program."""
         own_outputs = [name for name in self.outputs if name not in self.external]
         written = {write.buffer for write in self.lowered.writes}
         groups = schedule(self.lowered.buffers, set(own_outputs) | written)
         self.in_place = changed_in_place(groups, self.lowered.writes, set(own_outputs))
-        self._name([(group, self._kernel(group)) for group in groups])
+        self._assign_functions([(group, self._write_kernel(group)) for group in groups])
         if not any(kernel.uses_status for _, _, kernel in self.calls):  # a program that may fail must not change its inputs
             self.in_place |= written_in_place(groups, self.lowered.writes, set(own_outputs))
         lifetimes = self._lifetimes(groups, set(own_outputs) | set(self.in_place), written)
         arena = plan_slots(lifetimes, self.symbols.hints) if self.symbols else plan(lifetimes)
         constants = self._used_constants()
         packed = [operand for operand in self.packed.values() if operand.constant]
-        self.passing = self._only_packed()
+        self.passing = self._find_only_packed()
         made = [member for group in groups if group.constant for member in group.members if member.name in group.stored]
         folded = [member for member in made if member.name not in self.passing]
         passing = [member for member in made if member.name in self.passing]
@@ -159,8 +159,8 @@ class ProgramWriter:
         program.timed_source = partial(self._source, program, timed=True)
         return program
 
-    def _only_packed(self) -> dict[str, tuple[str, Kernel]]:
-        """Result name -> call, for loops over constants whose result is only packed."""
+    def _find_only_packed(self) -> dict[str, tuple[str, Kernel]]:
+        """Return result name -> call, for loops over constants whose result is only read by packing."""
         sources = {operand.source.buffer for operand in self.packed.values() if operand.constant}
         uses = Counter(name for _, _, kernel in self.calls for name in kernel.arguments)
         return {
@@ -168,7 +168,7 @@ class ProgramWriter:
             for name in group.stored if name in sources and uses[name] == 1
         }  # fmt: skip
 
-    def _kernel(self, group: Group) -> Kernel:
+    def _write_kernel(self, group: Group) -> Kernel:
         if group.template is not None:
             writer = TemplateKernel(group, self.buffers)
             kernel = writer.write()
@@ -183,15 +183,15 @@ class ProgramWriter:
         return kernel
 
     def _note_packed(self, kernel: Kernel, operands: list[PackedOperand]) -> None:
-        """Record a kernel's packed operands. If a kernel reads several, each gets its own place in the memory for packing
-        during a run; other operands reuse the same place."""
+        """Record a kernel's packed operands. Operands of one kernel get separate parts of the memory for packing during a run;
+        operands of different kernels reuse the same part."""
         for asked in operands:
             operand = self._with_own_name(asked)
             names = {asked.name: operand.name, asked.unpacked: operand.unpacked}
             kernel.arguments = [names.get(argument, argument) for argument in kernel.arguments]
             self.packed[operand.name] = operand
             if len(operands) > 1 and operand.constant and operand.name not in self.places:
-                self.places[operand.name] = sum(self.packed[name].nbytes_beside for name in self.places)
+                self.places[operand.name] = sum(self.packed[name].aligned_nbytes for name in self.places)
 
     def _with_own_name(self, operand: PackedOperand) -> PackedOperand:
         """Give an operand a unique name: parts of one matrix may start at the same address but are packed separately."""
@@ -201,8 +201,8 @@ class ProgramWriter:
             found = replace(operand, name=f"{operand.name}_{number}")
         return found
 
-    def _name(self, kernels: list[tuple[Group, Kernel]]) -> None:
-        """Assign functions to kernels: kernels that are equal or differ only in numbers share one."""
+    def _assign_functions(self, kernels: list[tuple[Group, Kernel]]) -> None:
+        """Write one function for all kernels that are equal or differ only in numbers, and assign it to them."""
         texts = [kernel.text("@") for _, kernel in kernels]
         functions, members = share(texts)
         self.functions = {f"kernel_{number}": function for number, function in enumerate(functions)}
@@ -224,12 +224,12 @@ class ProgramWriter:
         return TurningKernel(group, self.buffers, turning) if turning else LoopKernel(group, self.buffers)
 
     def _symbols_in(self, lines: list[str]) -> list[str]:
-        """The size symbols in C++ text."""
+        """Return the size symbols in C++ text."""
         words = set(re.findall(r"\w+", "\n".join(lines))) if self.symbols else ()
         return [name for name in self.symbols.names if name in words]
 
     def _lifetimes(self, groups: list[Group], elsewhere: set[str], written: set[str]) -> list[Lifetime]:
-        """The lifetimes of buffers in the arena. Write-back values live until the end."""
+        """Return the lifetimes of buffers in the arena. Values that are written back to inputs live until the end."""
         last = {name: group.order for group in groups for name in group.reads()} | dict.fromkeys(written, len(groups))
         blocks = []
         for group in groups:
@@ -265,34 +265,34 @@ class ProgramWriter:
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def _comments(self, name: str) -> list[str]:
-        """The operators and the user's lines of a function's first use."""
+        """Return comments with the operators and the user's source lines of a function's first use."""
         group = next(group for group, called, _ in self.calls if called == name)
         return [", ".join(group.origins()), *group.lines()]
 
     def _fold(self, program: Program) -> str:
         declared: list[str] = []
-        names = self._kept([*program.constants, *program.folded], declared)
+        names = self._declare_constants([*program.constants, *program.folded], declared)
         return self._function("fold", declared, [line for call in self._calls(names, constant=True) for line in call])
 
     def _pack(self, program: Program) -> str:
         declared: list[str] = []
-        names = self._kept([*program.constants, *program.folded, *program.packed], declared)
-        names |= self._passing(program, f"buffers[{program.kept - 1}]", declared)
+        names = self._declare_constants([*program.constants, *program.folded, *program.packed], declared)
+        names |= self._declare_passing(program, f"buffers[{program.kept - 1}]", declared)
         return self._function("pack", declared, [line for operand in program.packed for line in self._packing(operand, names)])
 
-    def _passing(self, program: Program, address: str, lines: list[str]) -> dict[str, str]:
-        """Declare values that are computed only for packing: they all are at the start of slot `panels`."""
+    def _declare_passing(self, program: Program, address: str, lines: list[str]) -> dict[str, str]:
+        """Declare values that are computed only to be packed: they all start at the beginning of slot `panels`."""
         return {buffer.name: self._declare(buffer.name, address, lines) for buffer in program.passing}
 
-    def _kept(self, kept: list[Buffer | PackedOperand], lines: list[str]) -> dict[str, str]:
+    def _declare_constants(self, kept: list[Buffer | PackedOperand], lines: list[str]) -> dict[str, str]:
         """Declare constants, and folded and packed ones."""
         return {item.name: self._declare(item.name, f"buffers[{index}]", lines) for index, item in enumerate(kept)}
 
     def _function(self, name: str, declared: list[str], calls: list[str]) -> str:
-        """A function that folds or packs constants; empty if there is nothing to do."""
+        """Return a function that folds or packs constants; empty if there is nothing to do."""
         if not calls:
             return ""
-        body = "\n".join(f"  {line}" for line in [*self._region(declared + calls), "return 0;"])
+        body = "\n".join(f"  {line}" for line in [*self._run_in_all_threads(declared + calls), "return 0;"])
         return f'extern "C" RL_CALLS int rushlight_{name}(void** buffers{self.parameter}) {{\n{body}\n}}'
 
     def _entry(self, program: Program, timed: bool) -> str:
@@ -311,7 +311,7 @@ class ProgramWriter:
         if any(operand.by_panels for operand in program.packed):
             pointers.append(f"void* own_panels = {place};")
             names[OWN_PANELS] = "own_panels"
-        names |= self._passing(program, "panels", pointers)
+        names |= self._declare_passing(program, "panels", pointers)
         names |= {operand.unpacked: self._source_of(operand, names) for operand in program.packed}
         arena = f"((char*)buffers[{len(program.slots)}])"
         lines += self._read_symbols(f"(buffers + {len(program.slots) + 1})")
@@ -344,7 +344,7 @@ class ProgramWriter:
         return f'extern "C" long rushlight_arena_bytes({self.parameter[2:]}) {{ return {total}; }}'
 
     def _place_slots(self, plan: SlotPlan, arena: str, names: dict[str, str], lines: list[str], pointers: list[str]) -> str:
-        """`_place` for offsets that depend on size symbols."""
+        """Return `_place` for offsets that depend on size symbols."""
         slots = [list(map(size_text, slot.sizes)) for slot in plan.slots]
         scratch = self._scratch_sizes()
         slots += [scratch] if scratch else []
@@ -359,8 +359,8 @@ class ProgramWriter:
         return _placing_functions(slots, self.symbols.names, self.parameter)
 
     def _scratch_sizes(self) -> list[str]:
-        """The scratch bytes of each kernel for all threads. One scratch memory serves all, because kernels run one after the
-        other."""
+        """Return the scratch bytes of each kernel for all threads. All kernels use the same scratch memory, because they run
+        one after the other."""
         sizes, threads = dict.fromkeys(self.scratch.values()), "(long)threads" if self.threads is None else f"{self.threads}L"
         shared = [size.replace(THREADS, threads) for size in sizes if THREADS in size]
         return [*shared, *(f"{threads} * ({size})" for size in sizes if THREADS not in size)]
@@ -380,9 +380,9 @@ class ProgramWriter:
         if self.threads == 1 or (isinstance(work, int) and work < enough):
             return calls
         condition = "" if isinstance(work, int) else f" if ({size_text(work)} >= {enough}L)"
-        return self._region(calls, condition)
+        return self._run_in_all_threads(calls, condition)
 
-    def _region(self, lines: list[str], condition: str = "") -> list[str]:
+    def _run_in_all_threads(self, lines: list[str], condition: str = "") -> list[str]:
         """Run lines in all threads."""
         if self.threads is None:
             count = f"{condition.removeprefix(' if ')} ? threads : 1" if condition else "threads"
@@ -398,19 +398,20 @@ class ProgramWriter:
 
     def _declare(self, name: str, address: str, lines: list[str]) -> str:
         kind = self.packed[name].element if name in self.packed else c_type(self.buffers[name].layout.dtype)
-        called = self._called(name)
+        called = self._choose_name(name)
         lines.append(f"{kind}* {called} = ({kind}*){address};")
         return called
 
-    def _called(self, name: str) -> str:
-        """A buffer's C++ name: its graph name, unless that has another meaning in the text; users may choose such names."""
+    def _choose_name(self, name: str) -> str:
+        """Choose a buffer's C++ name: its name in the graph, unless the text uses that for something else. Users may choose
+        such names."""
         taken, called = {*self.symbols.names, *self.functions, *_OWN_NAMES}, name
         while called in taken or called in CPP_WORDS or called != name and called in self.buffers:
             called += "_"
         return called
 
     def _write_backs(self, names: dict[str, str]) -> list[str]:
-        """Copies to inputs whose new values were computed elsewhere."""
+        """Return copies to inputs whose new values were computed elsewhere."""
         copies = []
         for write in self.lowered.writes:
             if write.buffer not in self.in_place:
@@ -419,8 +420,8 @@ class ProgramWriter:
         return ["if (*status == 0) {", *(f"  {copy}" for copy in copies), "}"] if copies else []
 
     def _calls(self, names: dict[str, str], constant: bool = False) -> list[list[str]]:
-        """The calls of kernels that run each time, or of those that fold constants; each comes after the packing of its
-        operands during a run."""
+        """Return the calls of the kernels that run each time, or of the kernels that fold constants. Each call comes after the
+        packing of its operands during a run."""
         calls = []
         for group, name, kernel in self.calls:
             if group.constant is not constant or group.stored & self.passing.keys():
@@ -435,20 +436,21 @@ class ProgramWriter:
         return calls
 
     def _packing(self, operand: PackedOperand, names: dict[str, str]) -> list[str]:
-        """The statements that pack a constant, after the loop that computes it, if there is one."""
-        return [*self._making(operand, names), operand.call(self._source_of(operand, names), names[operand.name])]
+        """Return the statements that pack a constant, after the loop that computes it, if there is one."""
+        packing = operand.call(self._source_of(operand, names), names[operand.name])
+        return [*self._compute_before_packing(operand, names), packing]
 
     def _packing_in_run(self, operand: PackedOperand, names: dict[str, str]) -> list[str]:
-        """The statements before a kernel that pack its operand during a run; a kernel with `by_panels` packs itself."""
-        return self._making(operand, names) if operand.by_panels else self._packing(operand, names)
+        """Return the statements before a kernel that pack its operand during a run; a kernel with `by_panels` packs itself."""
+        return self._compute_before_packing(operand, names) if operand.by_panels else self._packing(operand, names)
 
-    def _making(self, operand: PackedOperand, names: dict[str, str]) -> list[str]:
-        """The loop that computes the value to pack, if there is one."""
+    def _compute_before_packing(self, operand: PackedOperand, names: dict[str, str]) -> list[str]:
+        """Return the loop that computes the value to pack, if there is one."""
         source = operand.source.buffer
         return [_call(*self.passing[source], names)] if source in self.passing else []
 
     def _source_of(self, operand: PackedOperand, names: dict[str, str]) -> str:
-        """The address of the first element to pack."""
+        """Return the address of the first element to pack."""
         offset = operand.source.offset
         return f"{names[operand.source.buffer]} + {offset}L" if offset else names[operand.source.buffer]
 
@@ -463,7 +465,7 @@ def _address(pointer: str, offset: int) -> str:
 
 
 def _call(name: str, kernel: Kernel, names: dict[str, str]) -> str:
-    """The call of a kernel."""
+    """Return the call of a kernel."""
     arguments = [names[argument] for argument in kernel.arguments]
     if kernel.uses_status:
         arguments.append("status")
@@ -471,7 +473,8 @@ def _call(name: str, kernel: Kernel, names: dict[str, str]) -> str:
 
 
 def _placing_functions(slots: list[list[str]], symbols: list[str], parameter: str) -> str:
-    """C++ functions for the slots' offsets: a slot is as long as its largest size; the end of the last one is the total."""
+    """Return C++ functions for the slots' offsets. A slot is as long as its largest block; the end of the last slot is the
+    total size."""
     lines = ["long end = 0, bytes = 0;"]
     for number, (first, *others) in enumerate(slots):
         lines += [f"at[{number}] = end;", f"bytes = {first};"]

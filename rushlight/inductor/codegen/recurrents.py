@@ -26,7 +26,7 @@ class RecurrentWriter:
         self, kind: str, function: str, layers: dict[str, str], pack: Callable[[TemplateBuffer], tuple[str, list[str]]],
         fields: Callable[[TemplateBuffer, str], list[str]],
     ) -> list[str]:  # fmt: skip
-        """One call for all layers of the group, which run at the same time."""
+        """Return one call for all layers of the group, which run at the same time."""
         packing, passes = [], []
         for member in self.group.members:
             panels, lines = pack(member)
@@ -36,7 +36,7 @@ class RecurrentWriter:
         return [*packing, f"const rl::{kind} passes[] = {{", *passes, "};", call]
 
     def _gate_panels(self, member: TemplateBuffer) -> tuple[str, list[str]]:
-        """The parameter of the packed recurrent weights, and the statements that pack weights that are not constant."""
+        """Return the parameter of the packed recurrent weights, and the statements that pack weights that are not constant."""
         weight, hidden, gates = member.operands["weight"], member.parameters["hidden"], member.parameters["gates"]
         strides = "_".join(map(str, weight.strides))
         columns = gates * -(-hidden // WIDEST_PANEL) * WIDEST_PANEL
@@ -46,26 +46,26 @@ class RecurrentWriter:
         return self.take_packed(operand, member.name)
 
     def _panels_back(self, member: TemplateBuffer) -> tuple[str, list[str]]:
-        """The parameter and packing statements of the backward's weights."""
+        """Return the parameter and packing statements of the backward's weights."""
         weight, hidden = member.operands["weight"], member.parameters["hidden"]
         depth = member.parameters["gates"] * hidden
         arguments = texts(*weight.strides, depth, hidden)
         return self.take_packed(PackedOperand("", weight, depth, hidden, False, "rl::pack_b", arguments), member.name)
 
     def _begin_pass(self, member: TemplateBuffer) -> list[str]:
-        """The first fields of a pass."""
+        """Return the first fields of a pass."""
         parameters = member.parameters
         steps, batch, hidden = (parameters[size] for size in ("steps", "batch", "hidden"))
         self.kernel.work = as_size(self.kernel.work + 2 * parameters["gates"] * steps * batch * hidden * hidden)
         return [texts(steps, batch, hidden), "true" if parameters["reverse"] else "false"]
 
-    def _given(self, member: TemplateBuffer, *names: str) -> list[str]:
-        """The addresses of operands; null if there is none."""
+    def _operand_pointers(self, member: TemplateBuffer, *names: str) -> list[str]:
+        """Return the addresses of operands; null for operands that the template lacks."""
         operands = member.operands
         return [self.pointer_to(operands[name]) if name in operands else "nullptr" for name in names]
 
     def _pass_back(self, member: TemplateBuffer, panels: str) -> list[str]:
-        """The fields of a rl::recurrent_back_pass."""
+        """Return the fields of a rl::recurrent_back_pass."""
         parameters, out = member.parameters, self.pointer(member.name, write=True)
         steps, batch, hidden, gates = (parameters[size] for size in ("steps", "batch", "hidden", "gates"))
         into, cells = as_size(steps * batch * hidden * gates), as_size(batch * hidden)
@@ -73,17 +73,17 @@ class RecurrentWriter:
         to_state = as_size((1 + parameters["apart"]) * into)
         carried = f"{out} + {size_text(as_size(to_state + cells))}" if parameters["carries"] else "nullptr"
         return [
-            *self._begin_pass(member), *self._given(member, "grad_output", "grad_state", "grad_cell"), panels,
-            *self._given(member, "state", "cell", "output", "workspace"), out, into_hidden,
+            *self._begin_pass(member), *self._operand_pointers(member, "grad_output", "grad_state", "grad_cell"), panels,
+            *self._operand_pointers(member, "state", "cell", "output", "workspace"), out, into_hidden,
             f"{out} + {size_text(to_state)}", carried,
         ]  # fmt: skip
 
     def _recurrent_pass(self, member: TemplateBuffer, panels: str) -> list[str]:
-        """The fields of a rl::recurrent_pass."""
+        """Return the fields of a rl::recurrent_pass."""
         parameters = member.parameters
         steps, batch, hidden = (parameters[size] for size in ("steps", "batch", "hidden"))
         outputs, cells = as_size(steps * batch * hidden), as_size(batch * hidden)
-        begin, (gates, *given) = self._begin_pass(member), self._given(member, "gates", "state", "cell", "bias")
+        begin, (gates, *given) = self._begin_pass(member), self._operand_pointers(member, "gates", "state", "cell", "bias")
         out, has_cell = self.pointer(member.name, write=True), "cell" in member.operands
         workspace = as_size(outputs + cells) if has_cell else outputs
         return [

@@ -1,4 +1,4 @@
-"""Loops over columns as loops over runs of columns, along each of which all loads have a stride.
+"""Split loops over columns into loops over runs of columns, along each of which all loads have a stride.
 
 In: the bodies of one pass over columns. Out: the length of a run, and the bodies in terms of a run and a place in it. A
 reduction's columns merge several dimensions, and loads of slices or per-channel values only have a stride along the last one.
@@ -38,7 +38,7 @@ class Runs:
 
 
 def runs_of(bodies: Sequence[Value], column: Var) -> Runs | None:
-    """The longest runs that can be vectorized, if all columns together cannot; None if there are none."""
+    """Return the longest runs that can be vectorized, if all columns together cannot; None if there are no such runs."""
     columns = column.extent
     if not isinstance(columns, int) or not any(needs_scalar(body, column) for body in bodies):
         return None
@@ -56,7 +56,7 @@ def runs_of(bodies: Sequence[Value], column: Var) -> Runs | None:
 
 
 def _divisors(index: object, column: Var) -> Iterator[int]:
-    """The numbers by which an index divides expressions of the column."""
+    """Yield the numbers by which an index divides expressions of the column."""
     if isinstance(index, Expr):
         for part in index.parts():
             if isinstance(part, FloorDiv | Mod) and part.contains(column) and isinstance(part.divisor, Const):

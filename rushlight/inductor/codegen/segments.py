@@ -17,7 +17,7 @@ from rushlight.inductor.ir import Call, Constant, IndexValue, Indirect, Masked, 
 from rushlight.inductor.lowering.builder import call, masked
 from rushlight.inductor.sizes import Size, as_size, stride_along
 
-MAX_STEPS = 1024  # bounds the code size: IR nodes in the bodies of all segments together
+MAX_STEPS = 1024  # limits the code size: IR nodes in the bodies of all segments together
 LESS = {"lt": True, "ge": False}
 
 
@@ -31,14 +31,15 @@ class Cuts:
 
 
 def cuts_of(bodies: Sequence[Value], column: Var) -> Cuts | None:
-    """The cuts after which no segment has masks that vary along its columns; None if there are no such masks or cuts."""
+    """Return the cuts after which no segment has masks that vary along its columns; None if there are no such masks, or no such
+    cuts."""
     if not any(needs_branches(body, column) for body in bodies):
         return None
-    found = {_cut(node, column) for body in bodies for node in walk(body)} - {None}
-    places = _in_order(found) if found and not _depend_on_data(found, bodies) else None
+    found = {_column_of_change(node, column) for body in bodies for node in walk(body)} - {None}
+    places = _sort_positions(found) if found and not _depend_on_data(found, bodies) else None
     if places is None or (len(places) + 1) * len(bodies) > MAX_STEPS:
         return None
-    settled = [_Settled(places, number, column) for number in range(len(places) + 1)]
+    settled = [_SegmentSimplifier(places, number, column) for number in range(len(places) + 1)]
     made = tuple(tuple(map(each.of, bodies)) for each in settled)
     every = [body for segment in made for body in segment]
     if any(needs_branches(body, column) for body in every) or sum(1 for body in every for _ in walk(body)) > MAX_STEPS:
@@ -47,13 +48,13 @@ def cuts_of(bodies: Sequence[Value], column: Var) -> Cuts | None:
 
 
 def _depend_on_data(places: set[Size], bodies: Sequence[Value]) -> bool:
-    """Whether places depend on an index read from memory."""
+    """Return whether the positions of cuts depend on an index read from memory."""
     read = [node.variable for body in bodies for node in walk(body) if isinstance(node, Indirect)]
     return any(isinstance(place, Expr) and place.contains(variable) for place in places for variable in read)
 
 
-def _cut(node: Value, column: Var) -> Size | None:
-    """The first column after which a comparison has its other value, if it changes once."""
+def _column_of_change(node: Value, column: Var) -> Size | None:
+    """Return the first column at which a comparison changes its value; None if it may change more than once."""
     if not isinstance(node, Call) or node.name not in LESS:
         return None
     if not all(isinstance(argument, IndexValue | Constant) and argument.dtype is int64 for argument in node.arguments):
@@ -67,7 +68,7 @@ def _cut(node: Value, column: Var) -> Size | None:
 
 
 def _crossing(index: Expr, bound: Expr, column: Var) -> Size | None:
-    """The first column where `index` reaches `bound`, for indices that grow by one per column or per run of columns."""
+    """Return the first column where `index` reaches `bound`, for indices that grow by one per column or per run of columns."""
     if stride_along(index, column) == 1:
         return as_size(bound - index.substitute({column: 0}))
     inside = [(term, scale) for term, scale in linear_form(index)[0] if term.contains(column)]
@@ -79,8 +80,8 @@ def _crossing(index: Expr, bound: Expr, column: Var) -> Size | None:
     return as_size((bound - (index - quotient)) * quotient.divisor - quotient.dividend.substitute({column: 0}))
 
 
-def _in_order(places: set[Size]) -> tuple[Size, ...] | None:
-    """Sort the places, if their order is known."""
+def _sort_positions(places: set[Size]) -> tuple[Size, ...] | None:
+    """Return the positions sorted; None if their order is not known."""
     first = next(iter(places))
     distances = {place: as_size(as_expr(place) - as_expr(first)) for place in places}
     if not all(isinstance(distance, int) for distance in distances.values()):
@@ -88,7 +89,7 @@ def _in_order(places: set[Size]) -> tuple[Size, ...] | None:
     return tuple(sorted(places, key=distances.__getitem__))
 
 
-class _Settled:
+class _SegmentSimplifier:
     """Simplifies bodies for one segment."""
 
     def __init__(self, places: tuple[Size, ...], number: int, column: Var):
@@ -98,7 +99,7 @@ class _Settled:
         self._made: dict[int, Value] = {}
 
     def of(self, value: Value) -> Value:
-        """The value with the segment's known comparisons folded; shared nodes stay shared."""
+        """Return the value with the comparisons folded that are known in this segment; shared nodes stay shared."""
         found = self._made.get(id(value))
         if found is None:
             found = self._made[id(value)] = self._make(value)
@@ -106,7 +107,7 @@ class _Settled:
 
     def _make(self, value: Value) -> Value:
         if isinstance(value, Call):
-            place = _cut(value, self.column)
+            place = _column_of_change(value, self.column)
             if place is not None:
                 before = self.number <= self.places.index(place)
                 return Constant(bool_, before is LESS[value.name])

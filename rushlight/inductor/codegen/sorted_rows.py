@@ -10,7 +10,7 @@ from rushlight.core.algebra import Var, to_cpp, unflatten_index
 from rushlight.core.dtype import int64
 from rushlight.core.storage import ALIGNMENT
 from rushlight.inductor.codegen.expressions import StatementWriter, needs_scalar
-from rushlight.inductor.codegen.kernels import OPERATIONS, Kernel, KernelWriter, for_rows, indented
+from rushlight.inductor.codegen.kernels import OPERATIONS_PER_ELEMENT, Kernel, KernelWriter, for_rows, indented
 from rushlight.inductor.codegen.types import c_type, size_operand, size_text
 from rushlight.inductor.ir import Buffer, Load, Value, substitute
 from rushlight.inductor.ordered_loops import Sort
@@ -33,16 +33,16 @@ class SortKernel(KernelWriter):
         self.type = c_type(loop.dtype)
 
     def write(self) -> Kernel:
-        """The kernel."""
+        """Return the kernel."""
         kernel, rows = self.kernel, self.x.extent
         kernel.header, kernel.uses_status = "sort", True
-        kernel.work = as_size(self.loop.numel * (2 * OPERATIONS))
+        kernel.work = as_size(self.loop.numel * (2 * OPERATIONS_PER_ELEMENT))
         lines = [*self._row(), *self._sort()]
         kernel.body = for_rows(rows, lines)
         return kernel
 
     def _row(self) -> list[str]:
-        """The row, in place or computed, and the scratch memory for sorting."""
+        """Return the row, in place or computed, and the scratch memory for sorting."""
         count, body = self.r.extent, self.body
         needed = f"rl::sort_scratch_bytes<{self.type}>({size_text(count)}, {size_text(self.loop.kept)})"
         lies = isinstance(body, Load) and stride_along(body.index, self.r) == 1
@@ -55,9 +55,9 @@ class SortKernel(KernelWriter):
         if lies:
             first = body.index.substitute({self.r: 0})
             return [*lines, f"const {self.type}* row = {self.pointer(body.buffer)} + {to_cpp(first)};"]
-        return [*lines, f"{self.type}* row = ({self.type}*)own;", f"own += {size_operand(nbytes)};", *self._calculate()]
+        return [*lines, f"{self.type}* row = ({self.type}*)own;", f"own += {size_operand(nbytes)};", *self._compute_row()]
 
-    def _calculate(self) -> list[str]:
+    def _compute_row(self) -> list[str]:
         scalar = needs_scalar(self.body, self.r)
         writer = StatementWriter(self.r, self.pointer, self.element_type, self.stream)
         value, count = writer.write(self.body), size_text(self.r.extent)
@@ -76,7 +76,7 @@ class SortKernel(KernelWriter):
         return [f"rl::sort_row<{descending}>(row, {sizes}, {values}, {places}, own, status);"]
 
     def _results(self, member: Buffer, kind: str) -> str:
-        """The address of a row of results."""
+        """Return the address of a row of results."""
         if member.name not in self.stored:
             return f"({kind}*)nullptr"
         return f"{self.pointer(member.name, True)} + {to_cpp(as_size(self.x * self.loop.kept))}"

@@ -56,10 +56,10 @@ class StructuredWriter(ListWriter, MemoryWriter):
         self.parameter, self.threads = (", int threads", ", threads") if is_kept else ("", "")
 
     def write(self) -> str:
-        """The translation unit."""
+        """Return the translation unit."""
         regions = [self._region(number, region) for number, region in enumerate(self.program.regions)]
         inputs = list(self._inputs())
-        kept, prepared = self._kept(), self._prepare()
+        kept, prepared = self._declare_constants(), self._prepare()
         if self.is_kept:
             first = ["char* const kept = (char*)buffers[2];", "(void)kept; (void)threads;", *kept]
         else:
@@ -71,14 +71,14 @@ class StructuredWriter(ListWriter, MemoryWriter):
         total = f"{self.arena}L + rl::largest(0L{''.join(f', {each}' for each in scratch)})"
         size = f'extern "C" long rushlight_arena_bytes({self.parameter[2:]}) {{ return {total}; }}'
         parts = [self._includes(), *self._times(), *regions, size, entry]
-        return "\n\n".join([*parts, *(self._preparing(kept, prepared) if self.is_kept else [])]) + "\n"
+        return "\n\n".join([*parts, *(self._prepare_functions(kept, prepared) if self.is_kept else [])]) + "\n"
 
     def _function(self, head: str, lines: Sequence[str]) -> str:
         text = "\n".join(f"  {line}" for line in lines)
         return f'extern "C" {head}{self.parameter}) {{\n{text}\n}}'
 
-    def _preparing(self, kept: list[str], prepared: list[str]) -> Iterator[str]:
-        """The functions for a caller that keeps prepared constants."""
+    def _prepare_functions(self, kept: list[str], prepared: list[str]) -> Iterator[str]:
+        """Yield the functions for a caller that keeps prepared constants."""
         yield f'extern "C" long rushlight_kept_bytes() {{ return {self.kept_bytes}L; }}'
         lines = ["int64_t* cells = (int64_t*)buffers[0];", "char* const kept = (char*)buffers[1];", "(void)cells; (void)kept;"]
         constant = {var for region in self.program.regions for var in region.constants}
@@ -102,7 +102,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
             yield times_declaration(sum(region.program.times for region in self.program.regions))
 
     def _region(self, number: int, region: Region) -> str:
-        """A region's functions in a namespace."""
+        """Return a region's functions in a namespace."""
         lines = [line for line in self._source_of(region).splitlines() if not line.startswith("#include")]
         text = "\n".join(lines).strip("\n")
         if self.is_timed:
@@ -144,7 +144,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
         else:
             yield f"const {SCALARS[var.kind.name]} {var} = {cell}{' != 0' if var.kind == BOOL else ''};"
 
-    def _kept(self) -> list[str]:
+    def _declare_constants(self) -> list[str]:
         """Declare the addresses of regions' constant inputs, and of the folded and packed ones."""
         lines = []
         for number, region in enumerate(self.program.regions):
@@ -157,7 +157,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
         return lines
 
     def _allocate_kept(self, nbytes: int) -> str:
-        """The address of memory for a folded or packed constant input."""
+        """Return the address of memory for a folded or packed constant input."""
         if not self.is_kept:
             return self._allocate(nbytes)
         offset = self.kept_bytes
@@ -181,7 +181,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
         return lines
 
     def _outputs(self) -> Iterator[str]:
-        yield from self._apart()
+        yield from self._check_outputs_share_no_memory()
         first = len(self.program.inputs)
         for number, operand in enumerate(self.program.outputs):
             cell = f"cells[{first + number}]"
@@ -190,7 +190,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
                 yield f"{cell} = 0;"
             elif isinstance(kind, TensorOf):
                 yield f"if ({operand}) {{"
-                yield from self._copied(f"(({declared(kind)}){cell})", TensorOf(kind.dtype, kind.size), str(operand), kind)
+                yield from self._copy_tensor(f"(({declared(kind)}){cell})", TensorOf(kind.dtype, kind.size), str(operand), kind)
                 yield "}"
             elif isinstance(kind, ListOf):
                 depth, element = _nesting(kind)
@@ -205,9 +205,9 @@ class StructuredWriter(ListWriter, MemoryWriter):
             yield f"memcpy({var}, {copy}, {var.kind.nbytes}L);"
         yield "return 0;"
 
-    def _apart(self) -> Iterator[str]:
-        """Give up if an output shares memory with an input or another output, because outputs are copies. If the caller keeps
-        memory, it wants copies of inputs, so only outputs are compared."""
+    def _check_outputs_share_no_memory(self) -> Iterator[str]:
+        """Give up if an output shares memory with an input or another output, because outputs must be copies. A caller that
+        keeps memory wants copies of inputs anyway, so then only outputs are compared."""
         tensors = [each for each in self.program.outputs if isinstance(each, Var) and isinstance(each.kind, TensorOf)]
         old = [var for var in self.program.inputs if isinstance(var.kind, TensorOf) and not self.is_kept]
         for position, output in enumerate(tensors):
@@ -225,7 +225,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
         for statement in statements:
             yield from _WRITERS[type(statement)](self, statement)
 
-    def _indented(self, statements: Sequence[Statement]) -> Iterator[str]:
+    def _indent_block(self, statements: Sequence[Statement]) -> Iterator[str]:
         return (f"  {line}" for line in self._block(statements))
 
     def _compute(self, statement: Compute) -> Iterator[str]:
@@ -245,10 +245,10 @@ class StructuredWriter(ListWriter, MemoryWriter):
         for var, _, _ in statement.results:
             yield f"{declared(var.kind)} {var}{' = nullptr' if isinstance(var.kind, TensorOf | ListOf) else ' = 0'};"
         yield f"if ({self._text(statement.condition)}) {{"
-        yield from self._indented(statement.then)
+        yield from self._indent_block(statement.then)
         yield from (f"  {line}" for line in self._assignments([(var, then) for var, then, _ in statement.results]))
         yield "} else {"
-        yield from self._indented(statement.otherwise)
+        yield from self._indent_block(statement.otherwise)
         yield from (f"  {line}" for line in self._assignments([(var, other) for var, _, other in statement.results]))
         yield "}"
 
@@ -265,30 +265,30 @@ class StructuredWriter(ListWriter, MemoryWriter):
         yield f"for (int64_t {round_} = 0; {round_} < {self._text(statement.limit)} && {going}; ++{round_}) {{"
         yield f"  const int64_t {statement.counter} = {round_};"
         yield f"  (void){statement.counter};"
-        yield from self._indented(statement.body)
+        yield from self._indent_block(statement.body)
         yield f"  {going} = {self._text(statement.next_condition)};"
         yield from (f"  {line}" for line in self._carry(statement))
         yield "}"
 
     def _carry(self, statement: Repeat) -> Iterator[str]:
-        """Assign all loop-carried variables at once. Tensors are copied, because the next round overwrites their memory, unless
-        they are in memory from before the loop. Lists are not copied."""
+        """Assign all loop-carried variables at once. Tensors are copied, because the next round overwrites their memory, except
+        tensors whose memory is older than the loop. Lists are not copied."""
         changed = [(var, following) for var, _, following in statement.carried if var is not following]
         copied = [(var, following) for var, following in changed if self._is_copied(var, statement)]
-        fresh = _made_by_runs(statement.body)
+        fresh = _tensors_made_by_regions(statement.body)
         names = []
         for var, following in changed:
             if not self._is_copied(var, statement):
                 names.append((var, self._temporary("next")))
                 yield f"{declared(var.kind)} const {names[-1][1]} = {self._text(following, var.kind)};"
-        yield from self._carry_copies(copied, fresh)
+        yield from self._copy_carried(copied, fresh)
         for var, name in names:
             yield f"{var} = {name};"
 
     def _is_copied(self, var: Var, statement: Repeat) -> bool:
         return isinstance(var.kind, TensorOf) and var not in statement.pointers
 
-    def _carry_copies(self, pairs: list[tuple[Var, Operand]], fresh: set[Var]) -> Iterator[str]:
+    def _copy_carried(self, pairs: list[tuple[Var, Operand]], fresh: set[Var]) -> Iterator[str]:
         places = {var: self._allocate(var.kind.nbytes) for var, _ in pairs}
         sources = {}
         for var, following in pairs:
@@ -298,38 +298,39 @@ class StructuredWriter(ListWriter, MemoryWriter):
                 held = self._temporary("held")
                 yield f"char* const {held} = {following} ? {staged} : nullptr;"
                 yield f"if ({held}) {{"
-                yield from self._copied(staged, whole, str(following), following.kind)
+                yield from self._copy_tensor(staged, whole, str(following), following.kind)
                 yield "}"
                 sources[var] = (held, whole)
         for var, following in pairs:
             source, kind = sources[var]
             if following in fresh:
-                yield from self._copied(places[var], var.kind, source, kind)
+                yield from self._copy_tensor(places[var], var.kind, source, kind)
                 yield f"{var} = ({declared(var.kind)}){places[var]};"
             elif isinstance(following, Null):
                 yield f"{var} = nullptr;"
             else:
                 yield f"if ({source}) {{"
-                yield from self._copied(places[var], var.kind, source, kind)
+                yield from self._copy_tensor(places[var], var.kind, source, kind)
                 yield f"  {var} = ({declared(var.kind)}){places[var]};"
                 yield f"}} else {var} = nullptr;"
 
 
 _WRITERS = {
-    Compute: StructuredWriter._compute, Run: StructuredWriter._run, View: StructuredWriter._view, Read: StructuredWriter._read,
-    Call: StructuredWriter._call, Write: StructuredWriter._write, Copy: StructuredWriter._copy, Stop: StructuredWriter._stop,
+    Compute: StructuredWriter._compute, Run: StructuredWriter._run, View: StructuredWriter._view,
+    Read: StructuredWriter._emit_read, Call: StructuredWriter._call, Write: StructuredWriter._write,
+    Copy: StructuredWriter._copy, Stop: StructuredWriter._stop,
     Branch: StructuredWriter._branch, Repeat: StructuredWriter._repeat,
 }  # fmt: skip
 
 
 def _nesting(kind: ListOf) -> tuple[int, Kind]:
-    """The nesting depth of lists in a list, and the type of innermost elements."""
+    """Return the nesting depth of lists in a list, and the type of innermost elements."""
     depth, element = 0, kind.element
     while isinstance(element, ListOf):
         depth, element = depth + 1, element.element
     return depth, element
 
 
-def _made_by_runs(body: Sequence[Statement]) -> set[Var]:
-    """The tensors that regions directly in a loop's body write anew in each round."""
+def _tensors_made_by_regions(body: Sequence[Statement]) -> set[Var]:
+    """Return the tensors that regions directly in a loop's body write anew in each round."""
     return {var for statement in body if isinstance(statement, Run) for var in statement.outputs}

@@ -27,18 +27,18 @@ class ListWriter(Parts):
 
     def _store(self, place: str, element: Kind, item: Operand) -> Iterator[str]:
         if isinstance(element, TensorOf):
-            yield from self._copied(place, element, self._text(item), item.kind)
+            yield from self._copy_tensor(place, element, self._text(item), item.kind)
         else:
             yield f"*({declared(element)}*){place} = {self._text(item, element)};"
 
     def _at(self, values: Var, index: Operand) -> tuple[list[str], str]:
-        """The lines that find an element, and its address."""
+        """Return the lines that find an element, and its address."""
         at = self._temporary("at")
         found = f"rl::program::position({self._text(index)}, {values}->length)"
         lines = [f"const int64_t {at} = {found};", f"if ({at} < 0) return 1;"]
         return lines, f"({values}->data + {at} * {width_of(values.kind.element)}L)"
 
-    def _taken(self, target: Var, place: str) -> Iterator[str]:
+    def _read_element(self, target: Var, place: str) -> Iterator[str]:
         """Read an element. Tensors are copied, because the list may move or change."""
         kind = declared(target.kind)
         if isinstance(target.kind, TensorOf):
@@ -51,10 +51,10 @@ class ListWriter(Parts):
     def _getitem(self, statement: Compute) -> Iterator[str]:
         lines, place = self._at(*statement.operands)
         yield from lines
-        yield from self._taken(statement.target, place)
+        yield from self._read_element(statement.target, place)
 
     def _peek(self, statement: Compute) -> Iterator[str]:
-        """A tensor in a list that never changes, without a copy."""
+        """Read a tensor in a list that never changes, without a copy."""
         lines, place = self._at(*statement.operands)
         yield from lines
         kind = declared(statement.target.kind)
@@ -84,25 +84,25 @@ class ListWriter(Parts):
         lines, place = self._at(values, index)
         yield from lines
         if statement.target is not None:
-            yield from self._taken(statement.target, place)
+            yield from self._read_element(statement.target, place)
         yield f"rl::program::close({values}, {place});"
 
-    def _made(self, statement: Compute) -> Iterator[str]:
-        """A runtime function that makes a list from lists and numbers."""
+    def _make_list(self, statement: Compute) -> Iterator[str]:
+        """Call a runtime function that makes a list from lists and numbers."""
         operands = ", ".join(map(self._text, statement.operands))
         yield f"rl::program::list* {statement.target} = rl::program::{_MAKERS[statement.op]}(memory, {operands});"
         yield f"if (!{statement.target}) return 1;"
 
-    def _changed(self, statement: Compute) -> Iterator[str]:
-        """A runtime function that changes a list; the program stops if it fails."""
+    def _change_list(self, statement: Compute) -> Iterator[str]:
+        """Call a runtime function that changes a list; the program stops if the function fails."""
         values, *others = statement.operands
         element = values.kind.element
         name = f"{statement.op}<{declared(element)}>" if statement.op in ("sort", "remove") else statement.op
         texts = [str(values), *(self._text(each, element if statement.op == "remove" else None) for each in others)]
         yield f"if (!rl::program::{name}({', '.join(texts)})) return 1;"
 
-    def _searched(self, statement: Compute) -> Iterator[str]:
-        """Count, find or test for a number in a list."""
+    def _search_list(self, statement: Compute) -> Iterator[str]:
+        """Call a runtime function that counts, finds or tests for a number in a list."""
         values, item = statement.operands
         kind = SCALARS[values.kind.element.name]
         found = f"rl::program::{statement.op}<{kind}>({values}, {self._text(item, values.kind.element)})"
@@ -110,15 +110,15 @@ class ListWriter(Parts):
         if statement.op == "index":
             yield f"if ({statement.target} < 0) return 1;"
 
-    def _reduced(self, statement: Compute) -> Iterator[str]:
-        """The sum, minimum or maximum of a list; the program stops if there is no minimum."""
+    def _reduce_list(self, statement: Compute) -> Iterator[str]:
+        """Compute the sum, minimum or maximum of a list; the program stops if an empty list has none."""
         values = statement.operands[0]
         kind = SCALARS[values.kind.element.name]
         if statement.op != "sum_of":
             yield f"if (!rl::program::is_ordered<{kind}>({values})) return 1;"
         yield f"{self._target(statement.target)} = rl::program::{statement.op}<{kind}>({values});"
 
-    def _compared(self, statement: Compute) -> Iterator[str]:
+    def _compare_lists(self, statement: Compute) -> Iterator[str]:
         first, second = statement.operands
         yield f"{self._target(statement.target)} = rl::program::equal<{SCALARS[first.kind.element.name]}>({first}, {second});"
 
@@ -126,7 +126,7 @@ class ListWriter(Parts):
         """Stop unless a condition holds."""
         yield f"if (!{self._text(statement.operands[0])}) return 1;"
 
-    def _stacked(self, statement: Compute) -> Iterator[str]:
+    def _stack_numbers(self, statement: Compute) -> Iterator[str]:
         target, (values, count) = statement.target, statement.operands
         yield f"if ({values}->length != {self._text(count)}) return 1;"
         place = self._allocate(target.kind.nbytes)
@@ -138,10 +138,10 @@ _MAKERS = {"repeat": "repeat", "concat": "joined", "slice": "slice", "duplicate"
 LISTS = {
     "list": ListWriter._list, "append": ListWriter._append, "getitem": ListWriter._getitem, "peek": ListWriter._peek,
     "setitem": ListWriter._setitem, "len": ListWriter._length, "pop": ListWriter._pop, "delete": ListWriter._pop,
-    "stacked": ListWriter._stacked, "clear": ListWriter._clear, "insert": ListWriter._insert,
-    **dict.fromkeys(_MAKERS, ListWriter._made),
-    **dict.fromkeys(("extend", "reverse", "sort", "remove"), ListWriter._changed),
-    **dict.fromkeys(("contains", "index", "count"), ListWriter._searched),
-    **dict.fromkeys(("sum_of", "least_of", "most_of"), ListWriter._reduced),
-    "equal": ListWriter._compared, "check": ListWriter._check,
+    "stacked": ListWriter._stack_numbers, "clear": ListWriter._clear, "insert": ListWriter._insert,
+    **dict.fromkeys(_MAKERS, ListWriter._make_list),
+    **dict.fromkeys(("extend", "reverse", "sort", "remove"), ListWriter._change_list),
+    **dict.fromkeys(("contains", "index", "count"), ListWriter._search_list),
+    **dict.fromkeys(("sum_of", "least_of", "most_of"), ListWriter._reduce_list),
+    "equal": ListWriter._compare_lists, "check": ListWriter._check,
 }  # fmt: skip

@@ -25,19 +25,19 @@ class MemoryWriter(Parts):
             places.append(f"{at} * {term.stride}L")
         yield f"{declared(target.kind)} {target} = {statement.source} + ({' + '.join(places)});"
 
-    def _read(self, statement: Read) -> Iterator[str]:
+    def _emit_read(self, statement: Read) -> Iterator[str]:
         target = statement.target
         yield f"{self._target(target)} = ({SCALARS[target.kind.name]})*{statement.source};"
 
     def _copy(self, statement: Copy) -> Iterator[str]:
         target, place = statement.target, self._allocate(statement.target.kind.nbytes)
         yield f"{declared(target.kind)} {target} = ({declared(target.kind)}){place};"
-        yield from self._copied(str(target), target.kind, str(statement.source), statement.source.kind)
+        yield from self._copy_tensor(str(target), target.kind, str(statement.source), statement.source.kind)
 
     def _write(self, statement: Write) -> Iterator[str]:
         target, source = statement.target, statement.source
         if isinstance(source.kind, TensorOf):
-            yield from self._copied(str(target), target.kind, str(source), source.kind)
+            yield from self._copy_tensor(str(target), target.kind, str(source), source.kind)
             return
         kind, text, number = c_type(target.kind.dtype), self._text(source), self._temporary("number")
         if target.kind.dtype is bool_:
@@ -55,7 +55,7 @@ class MemoryWriter(Parts):
             yield f"*{target} = {number};"
         else:
             every = TensorOf(target.kind.dtype, target.kind.size, (0,) * len(target.kind.size))
-            yield from self._copied(str(target), target.kind, f"&{number}", every)
+            yield from self._copy_tensor(str(target), target.kind, f"&{number}", every)
 
     def _call(self, statement: Call) -> Iterator[str]:
         """Pass tensors by address; results go to the arena. The callee knows dtypes and sizes."""
@@ -96,6 +96,6 @@ class MemoryWriter(Parts):
 
 
 def _bytes_of(groups: Sequence, name: str) -> int:
-    """The size of an output; no group writes an empty one."""
+    """Return the size of an output; no group writes an empty one."""
     members: list[Buffer] = [member for group in groups for member in group.members if member.name == name]
     return int(members[0].layout.numel * members[0].layout.dtype.itemsize) if members else 0

@@ -26,14 +26,14 @@ SCALARS = {"int": "int64_t", "float": "double", "bool": "bool"}
 
 
 def declared(kind: Kind) -> str:
-    """The C++ type of a variable."""
+    """Return the C++ type of a variable."""
     if isinstance(kind, TensorOf):
         return f"{c_type(kind.dtype)}*"
     return "rl::program::list*" if isinstance(kind, ListOf) else SCALARS[kind.name]
 
 
 def width_of(element: Kind) -> int:
-    """The size of a list's element in bytes."""
+    """Return the size of a list's element in bytes."""
     return element.nbytes if isinstance(element, TensorOf) else 1 if element == BOOL else 8
 
 
@@ -48,7 +48,7 @@ class Parts:
         self.temporaries = 0
 
     def _allocate(self, nbytes: int) -> str:
-        """The address of a new part of the arena."""
+        """Return the address of a new part of the arena."""
         offset = self.arena
         self.arena += aligned(nbytes)
         return f"(arena + {offset}L)"
@@ -61,7 +61,7 @@ class Parts:
         return f"{declared(var.kind)} {var}" if isinstance(var.kind, TensorOf | ListOf) else f"const {declared(var.kind)} {var}"
 
     def _text(self, operand: Operand, wanted: Kind | None = None) -> str:
-        """An operand as text; numbers are converted to the wanted type."""
+        """Return an operand as text; numbers are converted to the wanted type."""
         if isinstance(operand, Null):
             return "0" if isinstance(operand.kind, Scalar) else "nullptr"
         if isinstance(operand, Literal):
@@ -72,8 +72,8 @@ class Parts:
         needs_cast = isinstance(wanted, Scalar) and isinstance(operand.kind, Scalar) and operand.kind != wanted
         return f"({SCALARS[wanted.name]}){operand}" if needs_cast else str(operand)
 
-    def _copied(self, place: str, to: TensorOf, source: str, kind: TensorOf) -> Iterator[str]:
-        """Copy a tensor from `source` to `place`; both have the same dtype and size, and may be strided."""
+    def _copy_tensor(self, place: str, to: TensorOf, source: str, kind: TensorOf) -> Iterator[str]:
+        """Copy a tensor from address `source` to address `place`. Both have the same dtype and size, and may be strided."""
         if to.strides is None and kind.strides is None:
             yield f"memmove({place}, {source}, {to.nbytes}L);"
             return

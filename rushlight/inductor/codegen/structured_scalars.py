@@ -48,8 +48,8 @@ OPERATIONS: dict[str, tuple[str, str | None, Scalar | None]] = {
 
 
 def spelled(op: str, operands: Sequence[Operand], text: Callable[[Operand, Scalar | None], str]) -> tuple[str, str | None]:
-    """An operation as C++, and the condition that stops the program, if there is one. `text` converts an operand to the wanted
-    type; None keeps its own."""
+    """Return an operation as C++, and the condition that stops the program, if there is one. `text(operand, kind)` returns an
+    operand as C++ of type `kind`, or of its own type for None."""
     template, stops, _ = OPERATIONS[op]
     kinds = {operand.kind for operand in operands}
     wanted = None if len(kinds) < 2 else FLOAT if FLOAT in kinds else INT if INT in kinds else None
@@ -59,7 +59,8 @@ def spelled(op: str, operands: Sequence[Operand], text: Callable[[Operand, Scala
 
 
 def result_kind(op: str, operands: Sequence[Operand]) -> Scalar:
-    """The type of an operation's result: fixed by the operation, else float if an operand is one, else the operands' type."""
+    """Return the type of an operation's result: fixed by the operation, else float if an operand is one, else the operands'
+    type."""
     fixed = OPERATIONS[op][2]
     if fixed is not None:
         return fixed

@@ -19,8 +19,9 @@ from rushlight.inductor.ir import Buffer, Operand, TemplateBuffer
 from rushlight.inductor.scheduler import Group, body_in_domain, row_variables
 from rushlight.inductor.sizes import Size, as_size, rounded_up
 
-MAX_COLUMN_EXTRA = 16  # bytes per column for the sums after a panel of bytes and for rounding up its depth, at most
-MAX_CACHED_ELEMENTS = 1 << 20  # elements of a product's rows that stay in L2 caches; measured on one kind of processor
+MAX_COLUMN_EXTRA = 16  # upper bound of bytes per column for the sums that follow a panel of bytes and for rounding up its depth
+# a product's rows with at most this many elements stay in L2 caches; measured on one kind of processor
+MAX_CACHED_ELEMENTS = 1 << 20
 
 
 class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, LibraryCallWriter, KernelWriter):
@@ -33,12 +34,12 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
         self.packed: list[PackedOperand] = []
 
     def write(self) -> Kernel:
-        """The kernel."""
+        """Return the kernel."""
         self.kernel.body = getattr(self, f"_{self.template.kind}")()
         return self.kernel
 
     def pointer_to(self, operand: Operand) -> str:
-        """The address of an operand's first element."""
+        """Return the address of an operand's first element."""
         pointer = self.pointer(operand.buffer)
         return f"{pointer} + {size_text(operand.offset)}" if operand.offset != 0 else pointer
 
@@ -78,7 +79,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
         return lines
 
     def _word_gemm(self) -> list[str]:
-        """A product of bytes (with stores as its epilogue) or of bfloat16."""
+        """Write a product of bytes (with stores as its epilogue) or of bfloat16."""
         template = self.template
         a, b = template.operands["a"], template.operands["b"]
         depth, constant = template.parameters["depth"], template.parameters["packed_once"]
@@ -99,7 +100,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
         return [*lines, call, "    [&](auto lane, long x, long r, auto value) {", *stores, "});"]
 
     def _block_gemm(self) -> list[str]:
-        """A product with block-quantized weights; the other factor's rows are quantized to bytes first."""
+        """Return a product with block-quantized weights; the other factor's rows are quantized to bytes first."""
         template = self.template
         a, b, depth = template.operands["a"], template.operands["b"], template.parameters["depth"]
         arguments, held = texts(*a.strides, depth, template.rows), as_size(depth + depth // 4)  # includes scales and sums
@@ -152,7 +153,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
         return self.take_packed(operand, self.template.name)[1]
 
     def take_packed(self, operand: PackedOperand, reader: str) -> tuple[str, list[str]]:
-        """The parameter of a packed operand, and the statements that pack it if it is not constant."""
+        """Return the parameter of a packed operand, and the statements that pack it if it is not constant."""
         parameter = f"panels{len(self.packed) or ''}"
         if operand.constant:
             self.packed.append(operand)
@@ -162,13 +163,13 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
         return parameter, [operand.call(source, self.extra(f"{operand.element}*", parameter, self.packed[-1].name))]
 
     def _own_panels(self, operand: PackedOperand) -> str:
-        """A constant's panels and its unpacked source: in runs without panels, threads pack from the source."""
+        """Return a constant's panels and its unpacked source: in runs without panels, threads pack from the source."""
         source = self.extra(f"const {operand.element}*", "unpacked", operand.unpacked)
         own = self.extra("void*", "own", OWN_PANELS)
         return f"panels, {source}, {texts(*operand.source.strides)}, {own}"
 
     def _gemm_by_panels(self) -> list[str]:
-        """A product whose threads pack each panel just before using it."""
+        """Return a product whose threads pack each panel just before using it."""
         template, depth = self.template, self.template.parameters["depth"]
         a, b = template.operands["a"], template.operands["b"]
         self.kernel.work = as_size(template.rows * template.columns * depth * 2)
@@ -181,7 +182,8 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
         ]
 
     def _gemm_turned(self) -> list[str]:
-        """A product computed as its transpose: it packs the rows, because there are more columns."""
+        """Return a product computed as its transpose: the rows are packed instead of the columns, because there are more
+        columns."""
         template, depth = self.template, self.template.parameters["depth"]
         a, b = template.operands["a"], template.operands["b"]
         arguments = texts(*reversed(a.strides), depth, template.rows)
@@ -210,7 +212,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
         return self.extra("char*", "scratch", self.scratch[0])
 
     def results(self, columns: Size, end: str, element: str = "float") -> list[str]:
-        """The last lines of a call: the epilogue for results (`columns` is their width if known), and `end`.
+        """Return the last lines of a call: the epilogue for results (`columns` is their width if known), and `end`.
 
         The functor captures by value, so that captured values stay in registers, except that random streams have state.
         """
@@ -224,7 +226,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
         ]
 
     def epilogue(self) -> list[str]:
-        """The statements for each tile of results: the fused loops' bodies, and stores of needed values."""
+        """Return the statements for each tile of results: the fused loops' bodies, and stores of needed values."""
         writer = StatementWriter(self.r, self.pointer, self.element_type, self.stream)
         writer.local[self.template.name] = "value"
         if self.template.name in self.stored:
@@ -238,5 +240,5 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
 
 
 def _stays_in_cache(rows: Size, depth: Size) -> bool:
-    """Whether a product's rows stay in the L2 caches while they pass over panels."""
+    """Return whether a product's rows stay in the L2 caches while they pass over panels."""
     return isinstance(rows, int) and isinstance(depth, int) and rows * depth <= MAX_CACHED_ELEMENTS

@@ -26,8 +26,8 @@ ROW_PADDING = 16  # floats between transposed rows: unpadded rows of power-of-tw
 
 @dataclass(frozen=True)
 class TurnedRows:
-    """The domain's rows as `outer` times `width`, and for each transposed load, keyed by buffer and index in x and r, its
-    stride from column to column."""
+    """The domain's rows split into `outer` times `width`, and for each transposed load its stride from column to column, keyed
+    by the buffer and the index in terms of x and r."""
 
     outer: int
     width: int
@@ -35,23 +35,23 @@ class TurnedRows:
 
 
 def turned_rows_of(group: Group, buffers: Mapping[str, Buffer]) -> TurnedRows | None:
-    """The split of a group whose rows should be transposed; None for other groups."""
+    """Split the rows of a group whose rows should be transposed; None for other groups."""
     if group.domain is None or not all(isinstance(size, int) for size in group.domain) or group.domain[1] < MIN_COLUMNS:
         return None
     nodes = [node for member in group.members for node in walk(body_in_domain(member, group.domain))]
     if not all(isinstance(node, Load | Constant | IndexValue | Call) for node in nodes):
-        return None  # a masked load may be out of bounds
+        return None  # a masked load may be out of bounds, so it can't be moved into a block
     loads = [node for node in nodes if isinstance(node, Load) and buffers[node.buffer].layout.dtype is float32]
     ranges = next((member.data.ranges for member in group.members if isinstance(member.data, Reduction)), ())
     for first in range(len(ranges)):
         width = product(ranges[first:])
-        steps = _steps(loads, group.domain, width) if width >= ROWS else {}
+        steps = _column_strides(loads, group.domain, width) if width >= ROWS else {}
         if steps and len(steps) * _block_bytes(group.domain[1]) <= BLOCK_BYTES:
             return TurnedRows(group.domain[0] // width, width, steps)
     return None
 
 
-def _steps(loads: list[Load], domain: tuple[int, int], width: int) -> dict[tuple[str, Expr], int]:
+def _column_strides(loads: list[Load], domain: tuple[int, int], width: int) -> dict[tuple[str, Expr], int]:
     (x, r), c = row_variables(domain), Var("c", width)
     row = {x: Var("o", domain[0] // width) * width + c}
     found = {}
@@ -63,13 +63,13 @@ def _steps(loads: list[Load], domain: tuple[int, int], width: int) -> dict[tuple
     return found
 
 
-def _distance(columns: int) -> int:
-    """The distance of two transposed rows in floats."""
+def _padded_length(columns: int) -> int:
+    """Return the distance of two transposed rows in floats."""
     return rounded_up(columns, ROWS) + ROW_PADDING
 
 
 def _block_bytes(columns: int) -> int:
-    return ROWS * _distance(columns) * float32.itemsize
+    return ROWS * _padded_length(columns) * float32.itemsize
 
 
 class TurnedRowsKernel(LoopKernel):
@@ -82,12 +82,12 @@ class TurnedRowsKernel(LoopKernel):
 
     def _writer(self, column: Var) -> StatementWriter:
         writer = _TurnedWriter(column, self.pointer, self.element_type, self.stream)
-        writer.turned = {read: f"{name} + (x - first) * {_distance(self.domain[1])}L" for read, name in self.names.items()}
+        writer.turned = {read: f"{name} + (x - first) * {_padded_length(self.domain[1])}L" for read, name in self.names.items()}
         return writer
 
     def _all_rows(self) -> list[str]:
         width, columns, row = self.turned.width, self.domain[1], self._row()
-        distance = _distance(columns)
+        distance = _padded_length(columns)
         start = {self.x: as_expr(Var("first", self.domain[0])), self.r: 0}
         copies = []
         for (buffer, index), name in self.names.items():

@@ -1,4 +1,4 @@
-"""Transposing elementwise loops between two memory orders, for example from channels-last to row-major.
+"""Elementwise loops that transpose: they read one memory order and write another, for example channels-last to row-major.
 
 In: a group whose results are contiguous along columns, and some of whose loads are contiguous along rows. Out: a kernel that
 transposes blocks of these loads in registers and the L1 cache; `LoopKernel` would load their elements one by one.
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from rushlight.core.algebra import Var, as_expr, to_cpp
 from rushlight.core.dtype import bfloat16, float16, float32
 from rushlight.inductor.codegen.expressions import StatementWriter, needs_scalar
-from rushlight.inductor.codegen.kernels import OPERATIONS, Kernel, KernelWriter, choose_domain, indented
+from rushlight.inductor.codegen.kernels import OPERATIONS_PER_ELEMENT, Kernel, KernelWriter, choose_domain, indented
 from rushlight.inductor.ir import Buffer, Call, Constant, IndexValue, Load, Pointwise, Value, substitute, walk
 from rushlight.inductor.scheduler import Group, body_in_domain, row_variables
 from rushlight.inductor.sizes import as_size, product, stride_along
 
 LINE = 64  # bytes per cache line: a block has enough rows to use whole lines
-BLOCK = 4096  # elements of a block
-MAX_TRANSPOSED = 4  # the blocks of more transposed loads would not fit into the L1 cache
+BLOCK = 4096  # elements of a transposed block
+MAX_TRANSPOSED = 4  # the blocks of more loads would not fit into the L1 cache together
 TRANSPOSABLE = (float32, bfloat16, float16)  # only loads of these dtypes are transposed; kernels compute them in float32
 
 
@@ -37,7 +37,7 @@ class Turning:
         return Var("o", self.outer), Var("c", self.width), Var("r", self.columns)
 
     def turned(self, element_type) -> list[Load]:
-        """The loads with unit stride along c and another stride along r, each once."""
+        """Return the loads with unit stride along c and another stride along r, each once."""
         _, c, r = self.variables
         found = {}
         for node in (node for body in self.bodies for node in walk(body)):
@@ -48,13 +48,13 @@ class Turning:
 
 
 def turning_of(group: Group, buffers: dict[str, Buffer]) -> Turning | None:
-    """The split of a group whose loads should be transposed; None for other groups."""
+    """Split the rows of a group whose loads should be transposed; None for other groups."""
     loops = [member.data for member in group.members]
     if group.domain is not None or not all(isinstance(loop, Pointwise) and loop.numel == group.numel for loop in loops):
         return None
     plain = (Load, Constant, IndexValue, Call)
     if not all(isinstance(node, plain) for loop in loops for node in walk(loop.body)):
-        return None  # a masked load may be out of bounds
+        return None  # a masked load may be out of bounds, so it can't be moved into a block
     domain = choose_domain(group)
     narrowest = LINE // float32.itemsize
     if not isinstance(group.numel, int) or domain[0] < narrowest or domain[1] < narrowest:
@@ -65,7 +65,7 @@ def turning_of(group: Group, buffers: dict[str, Buffer]) -> Turning | None:
     ranges = max((loop.ranges for loop in loops), key=len)
     start = next(start for start in range(len(ranges) + 1) if product(ranges[start:]) == domain[1])
     for first in range(start):
-        made = _cut(domain, product(ranges[first:start]), bodies)
+        made = _split_rows(domain, product(ranges[first:start]), bodies)
         turned = made.turned(lambda name: buffers[name].layout.dtype)
         local = {member.name for member in group.members}
         if 0 < len(turned) <= MAX_TRANSPOSED and made.width >= narrowest and not any(load.buffer in local for load in turned):
@@ -73,7 +73,7 @@ def turning_of(group: Group, buffers: dict[str, Buffer]) -> Turning | None:
     return None
 
 
-def _cut(domain: tuple[int, int], width: int, bodies: list[Value]) -> Turning:
+def _split_rows(domain: tuple[int, int], width: int, bodies: list[Value]) -> Turning:
     x, _ = row_variables(domain)
     outer = domain[0] // width
     o, c = Var("o", outer), Var("c", width)
@@ -88,7 +88,7 @@ class TurningKernel(KernelWriter):
         self.turning = turning
 
     def write(self) -> Kernel:
-        """The kernel."""
+        """Return the kernel."""
         turning, (_, c, r) = self.turning, self.turning.variables
         turned = turning.turned(self.element_type)
         names = {(load.buffer, to_cpp(load.index)): f"turned{number}" for number, load in enumerate(turned)}
@@ -111,16 +111,16 @@ class TurningKernel(KernelWriter):
             "  for (long c = first; c < first + rows; ++c) {",
             "    rl::for_each(count, [&](auto lane, long i) {",
             "      [[maybe_unused]] const long r = start + i;",
-            *indented(self._elements(names, wide), 3),
+            *indented(self._write_elements(names, wide), 3),
             "    });",
             "  }",
             "}",
         ]
         self.kernel.header = "pack"
-        self.kernel.work = as_size(self.group.numel * (OPERATIONS * len(self.group.members)))
+        self.kernel.work = as_size(self.group.numel * (OPERATIONS_PER_ELEMENT * len(self.group.members)))
         return self.kernel
 
-    def _elements(self, names: dict[tuple[str, str], str], wide: int) -> list[str]:
+    def _write_elements(self, names: dict[tuple[str, str], str], wide: int) -> list[str]:
         turning, (o, c, r) = self.turning, self.turning.variables
         writer = _TurnedWriter(r, self.pointer, self.element_type, self.stream)
         writer.turned, writer.wide = names, wide

@@ -27,27 +27,27 @@ CPP_WORDS = frozenset(
 
 
 def c_type(kind: dtype) -> str:
-    """The type of an element in memory."""
+    """Return the type of an element in memory."""
     return C_TYPES[kind.name]
 
 
 def compute_type(kind: dtype) -> str:
-    """The type in which values of `kind` are computed."""
+    """Return the type in which values of `kind` are computed."""
     return "float" if kind.name in ("float16", "bfloat16") else C_TYPES[kind.name]
 
 
 def size_text(size: Size) -> str:
-    """A size as a C++ expression; its symbols are variables."""
+    """Return a size as a C++ expression; its symbols are variables."""
     return f"{size}L" if isinstance(size, int) else to_cpp(size)
 
 
 def size_operand(size: Size) -> str:
-    """A size as an operand of `*`, `/` or `%`."""
+    """Return a size as an operand of `*`, `/` or `%`."""
     return size_text(size) if isinstance(size, int | Var) else f"({to_cpp(size)})"
 
 
 def literal(number: bool | int | float, kind: dtype) -> str:
-    """A number as a C++ constant of the compute type."""
+    """Return a number as a C++ constant of the compute type."""
     target = compute_type(kind)
     if target == "bool":
         return "true" if number else "false"
@@ -65,7 +65,7 @@ def literal(number: bool | int | float, kind: dtype) -> str:
 
 
 def float_literal(number: float, suffix: str) -> str:
-    """A finite float with all digits; beyond float's range it becomes infinite, as a conversion would."""
+    """Return a finite float with all digits; beyond float's range it becomes infinite, as a conversion would."""
     if suffix and abs(number) > 3.4028235677973366e38:
         return f"{'-' if number < 0 else ''}__builtin_inff()"
     return f"{number!r}{suffix}"

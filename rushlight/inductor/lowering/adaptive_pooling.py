@@ -19,43 +19,43 @@ from rushlight.inductor.lowering.scatters import scatter_add
 from rushlight.inductor.tensor_box import TensorBox
 from rushlight.ops.meta.adaptive_pooling import longest_window
 
-WRITTEN_OUT = 16  # windows of at most this many elements along a dimension are unrolled
+MAX_UNROLLED = 16  # windows of at most this many elements along a dimension are unrolled
 ROWS, COLUMNS = -2, -1
 
 Index = Sequence[Expr]
 
 
-def _span(position: Expr, inputs: int, outputs: int) -> tuple[Expr, Expr]:
-    """The start and end of an output's window."""
+def _window_bounds(position: Expr, inputs: int, outputs: int) -> tuple[Expr, Expr]:
+    """Return the start and end of an output's window."""
     return position * inputs // outputs, ((position + 1) * inputs + outputs - 1) // outputs
 
 
-def _replaced(index: Index, dim: int, position: Expr) -> list[Expr]:
-    """An index with another position in `dim`, which is negative."""
+def _replace_position(index: Index, dim: int, position: Expr) -> list[Expr]:
+    """Replace the position in dimension `dim`, which is negative, of an index."""
     at = list(index)
     at[dim] = position
     return at
 
 
-def _combined(graph: GraphBuilder, source: TensorBox, dim: int, outputs: int, combine: str) -> TensorBox:
-    """`combine` ("add" or "maximum") over the windows along one dimension."""
+def _combine_windows(graph: GraphBuilder, source: TensorBox, dim: int, outputs: int, combine: str) -> TensorBox:
+    """Reduce by `combine` ("add" or "maximum") over the windows along one dimension."""
     inputs, kind = source.size[dim], source.dtype
     if inputs == outputs:
         return source
     graph.realize(source)
     longest, even = longest_window(inputs, outputs), inputs % outputs == 0
-    size = _replaced(source.size, dim, outputs)
+    size = _replace_position(source.size, dim, outputs)
 
     def last(index: Index) -> Value:
-        """The last element of a window of the maximal length."""
-        start, end = _span(index[dim], inputs, outputs)
+        """Return the last element of a window of the maximal length."""
+        start, end = _window_bounds(index[dim], inputs, outputs)
         if even or combine == "maximum":
-            return source.value(_replaced(index, dim, end - 1))
+            return source.value(_replace_position(index, dim, end - 1))
         inside = call("ge", bool_, index_value(end - start - longest), Constant(int64, 0))
-        return masked(kind, inside, source.value(_replaced(index, dim, start + longest - 1)), Constant(kind, 0.0))
+        return masked(kind, inside, source.value(_replace_position(index, dim, start + longest - 1)), Constant(kind, 0.0))
 
     def element(index: Index, tap: Expr | int) -> Value:
-        return source.value(_replaced(index, dim, index[dim] * inputs // outputs + tap))
+        return source.value(_replace_position(index, dim, index[dim] * inputs // outputs + tap))
 
     def written_out(index: Index) -> Value:
         result = last(index)
@@ -63,7 +63,7 @@ def _combined(graph: GraphBuilder, source: TensorBox, dim: int, outputs: int, co
             result = call(combine, kind, result, element(index, tap))
         return result
 
-    if type(longest) is int and longest <= WRITTEN_OUT:
+    if type(longest) is int and longest <= MAX_UNROLLED:
         return graph.realize(graph.pointwise(size, kind, written_out))
     elements = graph.pointwise((*size, longest - 1), kind, lambda index: element(index[:-1], index[-1]))
     rest = reduce_box(graph, elements, (len(size),), REDUCTIONS[combine], kind, False)
@@ -71,10 +71,10 @@ def _combined(graph: GraphBuilder, source: TensorBox, dim: int, outputs: int, co
 
 
 def _elements(index: Index, sizes: tuple, pooled: tuple) -> Value:
-    """The number of elements in the window at `index`."""
+    """Return the number of elements in the window at `index`."""
     lengths = []
     for dim in (ROWS, COLUMNS):
-        start, end = _span(index[dim], sizes[dim], pooled[dim])
+        start, end = _window_bounds(index[dim], sizes[dim], pooled[dim])
         lengths.append(index_value(end - start))
     return call("mul", int64, *lengths)
 
@@ -84,7 +84,7 @@ def adaptive_avg_pool2d(graph, self, output_size):
     pooled = (*self.size[:-2], *output_size)
     total = in_full_precision(graph, self)
     for dim in (ROWS, COLUMNS):
-        total = _combined(graph, total, dim, pooled[dim], "add")
+        total = _combine_windows(graph, total, dim, pooled[dim], "add")
 
     def inner(index: Index) -> Value:
         return call("div", total.dtype, total.value(index), cast(_elements(index, self.size, pooled), total.dtype))
@@ -94,7 +94,7 @@ def adaptive_avg_pool2d(graph, self, output_size):
 
 @lowering("_adaptive_avg_pool2d_backward")
 def adaptive_avg_pool2d_backward(graph, grad_output, self):
-    """The windows that contain an element are those of an adaptive pool in the other direction."""
+    """Sum over windows: those that contain an input element are the windows of an adaptive pool in the other direction."""
     grad = in_full_precision(graph, grad_output)
 
     def share(index: Index) -> Value:
@@ -102,7 +102,7 @@ def adaptive_avg_pool2d_backward(graph, grad_output, self):
 
     shares = graph.pointwise(grad.size, grad.dtype, share)
     for dim in (COLUMNS, ROWS):
-        shares = _combined(graph, shares, dim, self.size[dim], "add")
+        shares = _combine_windows(graph, shares, dim, self.size[dim], "add")
     return graph.pointwise(self.size, self.dtype, shares.value)
 
 
@@ -111,19 +111,19 @@ def adaptive_avg_pool2d_backward(graph, grad_output, self):
 
 @lowering("adaptive_max_pool2d")
 def adaptive_max_pool2d(graph, self, output_size):
-    largest = _combined(graph, graph.realize(self), ROWS, output_size[ROWS], "maximum")
-    values = _combined(graph, largest, COLUMNS, output_size[COLUMNS], "maximum")
-    return values, _places(graph, self, largest, output_size)
+    largest = _combine_windows(graph, graph.realize(self), ROWS, output_size[ROWS], "maximum")
+    values = _combine_windows(graph, largest, COLUMNS, output_size[COLUMNS], "maximum")
+    return values, _indices_of_largest(graph, self, largest, output_size)
 
 
 def _taps(position: Expr, inputs: int, outputs: int) -> list[Expr]:
-    """The positions in a window of maximal length; shorter windows repeat their last one."""
-    start, end = _span(position, inputs, outputs)
+    """Return the positions in a window of maximal length; shorter windows repeat their last one."""
+    start, end = _window_bounds(position, inputs, outputs)
     return [*(start + tap for tap in range(longest_window(inputs, outputs) - 1)), end - 1]
 
 
-def _places(graph: GraphBuilder, self: TensorBox, largest: TensorBox, output_size: Sequence[int]) -> TensorBox:
-    """The index in its plane of each window's largest element: the first one, or the last NaN.
+def _indices_of_largest(graph: GraphBuilder, self: TensorBox, largest: TensorBox, output_size: Sequence[int]) -> TensorBox:
+    """Compute the index in its plane of each window's largest element: the first one, or the last NaN.
 
     `largest` holds the largest elements of each window's columns.
     """
@@ -131,11 +131,11 @@ def _places(graph: GraphBuilder, self: TensorBox, largest: TensorBox, output_siz
 
     def row_in_column(index: Index) -> Value:
         (best, place), *rest = (
-            (self.value(_replaced(index, ROWS, row)), _integer(row)) for row in _taps(index[ROWS], height, high)
+            (self.value(_replace_position(index, ROWS, row)), _integer(row)) for row in _taps(index[ROWS], height, high)
         )
         for value, row in rest:
             wins = call("logical_or", bool_, call("gt", bool_, value, best), call("isnan", bool_, value))
-            best, place = _chosen(wins, (value, row), (best, place))
+            best, place = _select_pairs(wins, (value, row), (best, place))
         return place
 
     rows = graph.realize(graph.pointwise(largest.size, int32, row_in_column))
@@ -143,10 +143,10 @@ def _places(graph: GraphBuilder, self: TensorBox, largest: TensorBox, output_siz
     def inner(index: Index) -> Value:
         best = None
         for column in _taps(index[COLUMNS], width, wide):
-            at = _replaced(index, COLUMNS, column)
+            at = _replace_position(index, COLUMNS, column)
             place = call("add", int32, call("mul", int32, rows.value(at), Constant(int32, width)), _integer(column))
             candidate = largest.value(at), place
-            best = candidate if best is None else _chosen(_comes_before(candidate, best), candidate, best)
+            best = candidate if best is None else _select_pairs(_comes_before(candidate, best), candidate, best)
         return cast(best[1], int64)
 
     return graph.pointwise((*largest.size[:-1], wide), int64, inner)
@@ -156,12 +156,12 @@ def _integer(position: Expr) -> Value:
     return cast(index_value(position), int32)
 
 
-def _chosen(wins: Value, *pairs: tuple[Value, Value]) -> tuple[Value, ...]:
+def _select_pairs(wins: Value, *pairs: tuple[Value, Value]) -> tuple[Value, ...]:
     return tuple(call("where", new.dtype, wins, new, old) for new, old in zip(*pairs, strict=True))
 
 
 def _comes_before(candidate: tuple[Value, Value], best: tuple[Value, Value]) -> Value:
-    """Whether a value replaces the best one so far, which comes from columns further left."""
+    """Return whether a value replaces the best one so far, which comes from columns further left."""
     (value, place), (largest, best_place) = candidate, best
     earlier = call("logical_and", bool_, call("eq", bool_, value, largest), call("lt", bool_, place, best_place))
     number = call("logical_not", bool_, call("isnan", bool_, largest))

@@ -1,4 +1,5 @@
-"""Lowering of arithmetic on the parts of real numbers, and of functions of two angles or sides."""
+"""Lowering of arithmetic on real numbers: sign, angle, shifts, extrema, and functions of two numbers such as atan2 and
+hypot."""
 
 from __future__ import annotations
 

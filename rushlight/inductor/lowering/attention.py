@@ -24,7 +24,7 @@ def _heads(graph: GraphBuilder, box: TensorBox) -> Operand:
 
 
 def _mask(graph: GraphBuilder, mask: TensorBox, wide: tuple[Size, ...]) -> Operand:
-    """The mask as it is in memory, with stride 0 where it is broadcast."""
+    """Return the mask as it is in memory, with stride 0 where it is broadcast."""
     lead = (1,) * (4 - len(mask.size)) + mask.size
     graph.realize(mask)
     small = graph.operand(mask, lead) or graph.operand(graph.copy(mask), lead)
@@ -40,7 +40,7 @@ def _heads_outside(box: TensorBox) -> TensorBox:
 
 def _parameters(query: TensorBox, key: TensorBox, is_causal: bool, scale: float | None) -> dict[str, object]:
     batch, heads, rows, depth = query.size
-    depth = int(depth)  # the kernel is compiled for one depth
+    depth = int(depth)  # the kernel is compiled for one constant depth
     return {
         "batch": batch, "heads": heads, "rows_each": rows, "keys": key.size[2], "depth": depth, "causal": bool(is_causal),
         "scale": default_scale(depth) if scale is None else scale,
@@ -54,7 +54,7 @@ def attention(graph, query, key, value, dropout_p=0.0, is_causal=False, *, attn_
     operands = {"q": _heads(graph, query), "k": _heads(graph, key), "v": _heads(graph, value)}
     if attn_mask is not None:
         operands["mask"] = _mask(graph, attn_mask, (batch, heads, rows, key.size[2]))
-    if 1 not in graph.items_used:  # the log-sum-exp
+    if 1 not in graph.items_used:  # the log-sum-exp is not used
         made = graph.template(
             "attention", (batch, rows, heads, depth), float32, batch * rows, heads * depth, operands, **parameters
         )

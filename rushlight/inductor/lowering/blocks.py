@@ -14,7 +14,7 @@ from rushlight.inductor.tensor_box import TensorBox
 
 
 def _rows(graph, blocks: TensorBox) -> Operand:
-    """An operand whose rows of bytes are contiguous."""
+    """Return an operand whose rows of bytes are contiguous."""
     return graph.strided_operand(blocks, blocks.size, unit_dim=1)
 
 

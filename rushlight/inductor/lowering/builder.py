@@ -41,7 +41,7 @@ IDENTITIES = {"sum": 0, "prod": 1, "any": False, "all": True, "max": -math.inf, 
 
 
 def call(name: str, kind: dtype, *arguments: Value) -> Value:
-    """A scalar function with a result of type `kind`. Comparisons that follow from index ranges are folded."""
+    """Return a scalar function with a result of type `kind`. Comparisons that follow from index ranges are folded."""
     if name in _COMPARISONS and isinstance(arguments[0], IndexValue) and isinstance(arguments[1], Constant):
         truth = _COMPARISONS[name](*bounds(arguments[0].index), arguments[1].number)
         return Call(kind, name, arguments) if truth is None else Constant(bool_, truth)
@@ -56,7 +56,7 @@ def call(name: str, kind: dtype, *arguments: Value) -> Value:
 
 
 def _is_less(low: int | None, high: int | None, number: int) -> bool | None:
-    """Whether all of a range is below a number (True) or none of it (False); None if it depends."""
+    """Return True if all numbers of a range are below `number`, False if none is, None otherwise."""
     if high is not None and high < number:
         return True
     return False if low is not None and low >= number else None
@@ -71,14 +71,14 @@ _COMPARISONS = {"lt": _is_less, "ge": _is_not_less}
 
 
 def masked(kind: dtype, mask: Value, body: Value, other: Value) -> Value:
-    """`body` where the mask holds, else `other`; only the selected one is read."""
+    """Return `body` where the mask holds, else `other`; only the selected one is read."""
     if isinstance(mask, Constant):
         return body if mask.number else other
     return Masked(kind, mask, body, other)
 
 
 def cast(value: Value, kind: dtype) -> Value:
-    """`value` converted to `kind`; constants are folded."""
+    """Return `value` converted to `kind`; constants are folded."""
     if value.dtype is kind:
         return value
     if isinstance(value, Constant):
@@ -87,7 +87,7 @@ def cast(value: Value, kind: dtype) -> Value:
 
 
 def number_value(number: bool | int | float | SymInt | Expr, kind: dtype) -> Value:
-    """A number, which may be a symbolic size, as a value of type `kind`."""
+    """Return a number, which may be a symbolic size, as a value of type `kind`."""
     if isinstance(number, SymInt | Expr):
         number = as_size(number)
         if isinstance(number, Expr):
@@ -96,7 +96,7 @@ def number_value(number: bool | int | float | SymInt | Expr, kind: dtype) -> Val
 
 
 def convert_number(number: bool | int | float, kind: dtype) -> bool | int | float:
-    """A Python number as one of type `kind`."""
+    """Return a Python number as one of type `kind`."""
     if kind is bool_:
         return bool(number)
     return int(number) if kind.is_integral else float(number)
@@ -112,7 +112,7 @@ class GraphBuilder:
         self.origin = ""
         self.lines: tuple[str, ...] = ()
         self.consumers = 0  # number of users of the node being lowered
-        self.items_used: frozenset[int] = frozenset()  # indices of its results that are used, if it has several
+        self.items_used: frozenset[int] = frozenset()  # indices of the used results, if the node has several results
         self.scaled_forms: dict[TensorBox, Callable[[TensorBox], TensorBox]] = {}
         self._fixed: dict[str, bool] = {}
         self._taken = frozenset(taken)
@@ -132,11 +132,12 @@ class GraphBuilder:
         return next(name for number in self._numbers if (name := f"buf{number}") not in self._taken)
 
     def indirect_variable(self, size: int | SymInt) -> Var:
-        """A variable for an index that is read from memory."""
+        """Return a variable for an index that is read from memory."""
         return Var(f"indirect{next(self._indirect)}", as_size(size))
 
     def realize(self, box: TensorBox, row_major: bool = False) -> TensorBox:
-        """Compute a box's storage into a buffer if it is not one yet, in the order of what it reads or in row-major order."""
+        """Compute a box's storage into a buffer, if it is a loop, in the memory order of what the loop reads or in row-major
+        order."""
         if box.is_realized:
             return box
         if not row_major and box.reindex is not None and len(box.size) == IMAGE_RANK != len(box.storage.data.ranges):
@@ -150,7 +151,8 @@ class GraphBuilder:
         return box
 
     def _make_image(self, box: TensorBox) -> None:
-        """Move a view of a loop of another rank to a loop over images, if those are channels-last in memory."""
+        """If a box of images views a loop of another rank, replace it by a loop over images, if these are channels-last in
+        memory."""
         made = self.pointwise(box.size, box.dtype, box.value)
         if made.is_realized or in_memory_order(made.storage.data, self.by_name)[0] is not made.storage.data:
             box.storage, box.reindex = made.storage, None
@@ -158,7 +160,7 @@ class GraphBuilder:
     # Loops
 
     def pointwise(self, size: Sequence[int | SymInt], kind: dtype, inner: Callable[[tuple[Var, ...]], Value]) -> TensorBox:
-        """A box whose element at `index` is `inner(index)`."""
+        """Return a box whose element at `index` is `inner(index)`."""
         ranges = as_sizes(size)
         variables = loop_variables(ranges)
         loop = Pointwise(kind, ranges, variables, cast(inner(variables), kind), self.origin)
@@ -168,7 +170,7 @@ class GraphBuilder:
         return box
 
     def reduction(self, box: TensorBox, dims: Sequence[int], kind: str, dtype: dtype, keepdim: bool) -> TensorBox:
-        """`kind` ("sum", "max", ...) over the dimensions `dims` of a box."""
+        """Return `kind` ("sum", "max", ...) over the dimensions `dims` of a box."""
         kept = [dim for dim in range(len(box.size)) if dim not in dims]
         ranges, reduced = [box.size[dim] for dim in kept], [box.size[dim] for dim in dims]
         if 0 in reduced:
@@ -191,7 +193,7 @@ class GraphBuilder:
     # Elementwise calculation over boxes and numbers
 
     def load(self, operand: TensorBox | bool | int | float | SymInt, index: Sequence[Expr], size: tuple, kind: dtype) -> Value:
-        """An operand's element at `index` of the broadcast shape `size`, as type `kind`."""
+        """Return an operand's element at `index` of the broadcast shape `size`, as type `kind`."""
         if not isinstance(operand, TensorBox):
             return number_value(operand, kind)
         extra = len(size) - len(operand.size)
@@ -208,7 +210,7 @@ class GraphBuilder:
         return operand
 
     def elementwise(self, name: str, compute: dtype, result: dtype, *operands: object) -> TensorBox:
-        """The scalar function `name` over operands broadcast together, computed in `compute`."""
+        """Return the scalar function `name` over operands broadcast together, computed in `compute`."""
         size = broadcast_shapes(*[operand.size for operand in operands if isinstance(operand, TensorBox)])
         for operand in operands:
             self.prepare(operand, size)
@@ -217,7 +219,7 @@ class GraphBuilder:
         )
 
     def promote(self, *operands: object) -> dtype:
-        """The dtype in which an operator computes over boxes and numbers."""
+        """Return the dtype in which an operator computes over boxes and numbers."""
         kinds = []
         for operand in operands:
             if isinstance(operand, TensorBox):
@@ -229,7 +231,7 @@ class GraphBuilder:
     # Operands of templates
 
     def operand(self, box: TensorBox, sizes: Sequence[int | SymInt]) -> Operand | None:
-        """The box, reshaped to `sizes`, as a strided view of its buffer; None if strides cannot describe it."""
+        """Return the box, reshaped to `sizes`, as a strided view of its buffer; None if strides cannot describe it."""
         box = self.realize(box).reshape(sizes)
         variables = loop_variables(as_sizes(sizes), "v")
         load = box.value(variables)
@@ -242,30 +244,30 @@ class GraphBuilder:
         return Operand(load.buffer, as_size(rest), tuple(strides)) if is_size(rest) else None
 
     def row_major_operand(self, box: TensorBox) -> Operand | None:
-        """`operand` of a box that is dense and row-major in memory; None for any other."""
+        """Return `operand` of a box that is dense and row-major in memory; None for any other."""
         found, size = self.operand(box, box.size), as_sizes(box.size)
         return found if found is not None and same_strides(size, found.strides, row_major(size)) else None
 
     def strided_operand(self, box: TensorBox, sizes: Sequence[int | SymInt], unit_dim: int | None = None) -> Operand:
-        """`operand`; copies if the box has no strides, or not stride 1 in `unit_dim`."""
+        """Return `operand`; copies if the box has no strides, or not stride 1 in `unit_dim`."""
         found = self.operand(box, sizes)
         if found is None or (unit_dim is not None and as_size(sizes[unit_dim]) not in (0, 1) and found.strides[unit_dim] != 1):
             found = self.operand(self.copy(box.reshape(sizes)), sizes)
         return found
 
     def copy(self, box: TensorBox, row_major: bool = True) -> TensorBox:
-        """A realized copy, in row-major order or in the order of what it reads."""
+        """Return a realized copy, in row-major order or in the order of what it reads."""
         return self.realize(self.pointwise(box.size, box.dtype, box.value), row_major)
 
     def is_constant(self, box: TensorBox) -> bool:
-        """Whether a box is computed from parameters alone."""
+        """Return whether a box is computed from parameters alone."""
         if box.is_realized:
             return self.is_constant_buffer(box.storage.buffer.name)
         reads = {node.buffer for node in walk(box.storage.data.body) if isinstance(node, Load)}
         return bool(reads) and all(map(self.is_constant_buffer, reads))
 
     def is_constant_buffer(self, name: str) -> bool:
-        """Whether a buffer is a parameter or will be folded."""
+        """Return whether a buffer is a parameter or will be folded."""
         found = self._fixed.get(name)
         if found is None:
             buffer = self.by_name[name]
@@ -274,12 +276,12 @@ class GraphBuilder:
         return found
 
     def is_folded(self, name: str) -> bool:
-        """Whether a buffer is folded: computed once from parameters into the program's own memory."""
+        """Return whether a buffer is folded: computed once from parameters into the program's own memory."""
         return self.is_constant_buffer(name) and not isinstance(self.by_name[name], ConstantBuffer)
 
     def template(self, kind: str, layout_size: Sequence[int | SymInt], result: dtype, rows: int | SymInt,
                  columns: int | SymInt, operands: dict[str, Operand], **parameters: object) -> TensorBox:  # fmt: skip
-        """The box of a template's results."""
+        """Return the box of a template's results."""
         layout = contiguous_layout(result, as_sizes(layout_size))
         parameters = {name: as_parameter(value) for name, value in parameters.items()}
         buffer = TemplateBuffer(
@@ -290,19 +292,19 @@ class GraphBuilder:
 
 
 def same_strides(size: Sequence[Size], have: Sequence[Size], want: Sequence[Size]) -> bool:
-    """Whether strides provably address the same elements; strides of dimensions with one element do not matter."""
+    """Return whether strides provably address the same elements; strides of dimensions with one element do not matter."""
     return all(extent in (0, 1) or a == b for extent, a, b in zip(size, have, want, strict=True))
 
 
 def as_parameter(value: object) -> object:
-    """A template's parameter with symbolic sizes as expressions."""
+    """Return a template's parameter with symbolic sizes as expressions."""
     if isinstance(value, tuple):
         return tuple(map(as_parameter, value))
     return as_size(value) if isinstance(value, SymInt) else value
 
 
 def _repeats(size: Sequence[int | SymInt], wide: Sequence[int | SymInt]) -> bool:
-    """Whether broadcasting reads elements more than once (for the example's sizes)."""
+    """Return whether broadcasting reads elements more than once (for the example's sizes)."""
     return math.prod(map(hint, size)) < math.prod(map(hint, wide))
 
 
@@ -311,6 +313,6 @@ def _is_work(body: Value) -> bool:
 
 
 def index_value(expression: Expr | SymInt | int, kind: dtype = int64) -> IndexValue:
-    """An index expression as a value."""
+    """Return an index expression as a value."""
     return IndexValue(kind, as_expr(expression))
 

@@ -12,7 +12,7 @@ from rushlight.inductor.lowering.library_calls import Function, in_one_piece, li
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.tensor_box import TensorBox
 
-MAX_ROW = 1 << 16  # bytes; the kernel's positions in a row have 16 bits
+MAX_ROW = 1 << 16  # bytes; positions in a row have 16 bits in the kernel
 _AS_THEY_ARE = ((1, 1), (0, 0), (1, 1), 1)
 
 
@@ -22,7 +22,7 @@ def byte_layer(graph, input, weight, zero_point, stride, padding, dilation, grou
 
 
 def is_layer_of_bytes(graph, weight: Operand, depth: int | SymInt) -> bool:
-    """Whether a constant matrix (depth, outputs) is the transpose of a row-major one."""
+    """Return whether a constant matrix (depth, outputs) is the transpose of a row-major one."""
     is_known = isinstance(depth, int) and depth < MAX_ROW
     return is_known and graph.is_constant_buffer(weight.buffer) and tuple(weight.strides) == (1, depth)
 

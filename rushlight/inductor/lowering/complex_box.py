@@ -45,14 +45,14 @@ class ComplexBox:
 
 
 def of_pairs(pairs: TensorBox) -> ComplexBox:
-    """The complex tensor with parts along the last dimension of a box."""
+    """Return the complex tensor with parts along the last dimension of a box."""
     size = pairs.size[:-1]
     real, imag = (pairs.view(size, lambda index, part=part: [*index, as_expr(part)]) for part in range(PARTS))
     return ComplexBox(real, imag, pairs)
 
 
 def pairs_of(graph: GraphBuilder, box: ComplexBox) -> TensorBox:
-    """A box with the parts along its last dimension."""
+    """Return a box with the parts along its last dimension."""
     if box.pairs is not None:
         return box.pairs
     kind = box.real.dtype
@@ -86,7 +86,7 @@ def into_memory(graph: GraphBuilder, box: ComplexBox, order: Sequence[int]) -> s
 
 
 def complex_operand(graph: GraphBuilder, box: ComplexBox, stride: Sequence[Size]) -> Operand | None:
-    """The tensor as an operand in complex memory with these strides; None if it is not in such memory."""
+    """Return the tensor as an operand in complex memory with these strides; None if it is not in such memory."""
     if not box.is_realized:
         return None
     real, imag = graph.operand(box.real, box.size), graph.operand(box.imag, box.size)

@@ -33,12 +33,12 @@ OF_PARTS = (
 
 
 def takes_complex_numbers(node: Node) -> bool:
-    """Whether an operator has complex operands or results, so that its rule is in `COMPLEX`."""
+    """Return whether an operator has complex operands or results, so that its rule is in `COMPLEX`."""
     return any(tensor.dtype.is_complex for tensor in tensors_of(node))
 
 
 def tensors_of(node: Node) -> list[Tensor]:
-    """The fake tensors among a node's arguments and results."""
+    """Return the fake tensors among a node's arguments and results."""
     values = [argument.meta.get("val") for argument in node.all_input_nodes] + [node.meta.get("val")]
     items = (item for value in values for item in (value if isinstance(value, tuple | list) else (value,)))
     return [item for item in items if isinstance(item, Tensor)]
@@ -72,7 +72,7 @@ for _name in OF_PARTS:
 
 
 def result_type(graph: GraphBuilder, *operands: object) -> dtype:
-    """The real dtype of the parts of an operator's result."""
+    """Return the real dtype of the parts of an operator's result."""
     stand_ins = []
     for operand in operands:
         if isinstance(operand, ComplexBox):
@@ -110,13 +110,13 @@ def conj(graph, self):
 @complex_rule("cat")
 def cat(graph, tensors, dim=0):
     boxes = _both(graph, *tensors)
-    sized = [_expanded(graph, box) for box in boxes]
+    sized = [_expand_imaginary(graph, box) for box in boxes]
     rule = LOWERINGS[aten("cat")]
     return ComplexBox(rule(graph, [box.real for box in sized], dim), rule(graph, [box.imag for box in sized], dim))
 
 
-def _expanded(graph: GraphBuilder, box: ComplexBox) -> ComplexBox:
-    """Expand the imaginary part to the box's sizes: that of a converted real tensor is a single number."""
+def _expand_imaginary(graph: GraphBuilder, box: ComplexBox) -> ComplexBox:
+    """Expand the imaginary part to the box's sizes. A converted real tensor has a single number there."""
     imag = LOWERINGS[aten("expand")](graph, box.imag, box.real.size)
     return ComplexBox(box.real, imag, box.pairs)
 
@@ -139,7 +139,7 @@ def constant_pad_nd(graph, self, pad, value=0):
 @complex_rule("_to_copy")
 def to_copy(graph, self, *, dtype=None, **options):
     if dtype is None or dtype.is_complex:
-        return _expanded(graph, as_complex(graph, self, dtype or self.dtype))
+        return _expand_imaginary(graph, as_complex(graph, self, dtype or self.dtype))
     return pointwise.to_copy(graph, self.real, dtype=dtype)
 
 
@@ -154,7 +154,7 @@ def where(graph, condition, self, other):
 
 
 def pointwise_of(graph: GraphBuilder, name: str, *operands: TensorBox | float) -> TensorBox:
-    """A function of `rl::` on real boxes of one dtype."""
+    """Return a function of `rl::` on real boxes of one dtype."""
     kind = next(operand.dtype for operand in operands if isinstance(operand, TensorBox))
     return graph.elementwise(name, kind, kind, *operands)
 
@@ -261,7 +261,8 @@ def log(graph, self):
 
 @complex_rule("sqrt")
 def sqrt(graph, self):
-    """The root with a nonnegative real part: sqrt((|z| + |re|) / 2) is the larger component, |im| / (2 root) the other one."""
+    """Return the root with a nonnegative real part: sqrt((|z| + |re|) / 2) is the larger component, |im| / (2 root) the other
+    one."""
     of = functools.partial(pointwise_of, graph)
     root = of("sqrt", of("mul", of("add", absolute(graph, self), of("abs", self.real)), 0.5))
     is_zero = graph.elementwise("eq", root.dtype, bool_, root, 0.0)
@@ -272,7 +273,7 @@ def sqrt(graph, self):
 
 
 def _of_both_angles(name: str, real: tuple[str, str], imag: tuple[str, str], negative: bool) -> None:
-    """A function of x + iy with the form f(x) g(y) + i h(x) k(y)."""
+    """Register a function of x + iy of the form f(x) g(y) + i h(x) k(y)."""
 
     @complex_rule(name)
     def rule(graph, self):

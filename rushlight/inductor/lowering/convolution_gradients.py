@@ -55,7 +55,7 @@ def convolution_backward(
 
 
 def _further(output_padding: list[int], stride: list[int]) -> list[int]:
-    """The number of additional windows per dimension that output padding makes room for."""
+    """Return the number of additional windows in each dimension that output padding makes room for."""
     return [more // step for more, step in zip(output_padding, stride, strict=True)]
 
 
@@ -63,17 +63,17 @@ def _further(output_padding: list[int], stride: list[int]) -> list[int]:
 
 
 def input_gradient(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
-    """The gradient of a plain convolution's input, which has `size`."""
+    """Return the gradient of a plain convolution's input, which has `size`."""
     made = image_input_gradient(graph, grad, weight, size, geometry)
     return _by_transposing(graph, grad, weight, size, geometry) if made is None else made
 
 
 def _by_transposing(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
-    """The gradient as a transposed convolution, cropped to the input's size; with stride 1 as a plain convolution."""
+    """Return the gradient as a transposed convolution, cropped to the input's size; with stride 1 as a plain convolution."""
     ways = zip(weight.size[2:], geometry.padding, geometry.dilation, strict=True)
     border = [spread * (kernel - 1) - pad for kernel, pad, spread in ways]
     if all(step == 1 for step in geometry.stride) and min(border) >= 0:
-        flipped, ones = _flipped(weight, geometry.groups), geometry.stride
+        flipped, ones = _flip_weight(weight, geometry.groups), geometry.stride
         return plain_convolution(graph, grad, flipped, None, ones, border, geometry.dilation, geometry.groups)
     missing = []
     for extent, out, rest, step, pad in zip(
@@ -85,8 +85,8 @@ def _by_transposing(graph, grad: TensorBox, weight: TensorBox, size: tuple, geom
     )
 
 
-def _flipped(weight: TensorBox, groups: int) -> TensorBox:
-    """The weight for the backward convolution, flipped and transposed: [C, O / g, ...]."""
+def _flip_weight(weight: TensorBox, groups: int) -> TensorBox:
+    """Return the weight for the backward convolution, flipped and transposed: [C, O / g, ...]."""
     outputs, channels, *kernel = weight.size
     each = outputs // groups
 
@@ -101,7 +101,7 @@ def _flipped(weight: TensorBox, groups: int) -> TensorBox:
 
 
 def weight_gradient(graph, source: TensorBox, grad: TensorBox, weight: TensorBox, geometry: Geometry) -> TensorBox:
-    """The gradient of a plain convolution's weight; for images in the weight's memory order."""
+    """Return the gradient of a plain convolution's weight; for images in the weight's memory order."""
     size = weight.size
     if len(size) == 3:
         images = (as_images(source), as_images(grad), (*size[:2], 1, size[2]))
@@ -137,7 +137,7 @@ def _image_weight(
 
 
 def _volume_weight(graph, source: TensorBox, grad: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
-    """A 3-D weight gradient as a 2-D one: the layers are images, the taps in depth additional channels."""
+    """Return a 3-D weight gradient as a 2-D one: the layers are images, the taps in depth additional channels."""
     volumes = Volumes(graph, source, size, geometry.stride, geometry.padding, geometry.dilation, geometry.groups)
     layers, each, taps = volumes.layers, volumes.each, volumes.taps
     of_grad = grad.view(

@@ -1,6 +1,6 @@
 """Lowering of a convolution's input gradient to templates with channels-last results.
 
-Transposed convolutions use it, too, because they are such a gradient: their input takes the place of the gradient.
+Transposed convolutions use these rules, too, because a transposed convolution is the input gradient of a plain one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Geometry:
 
 
 def image_input_gradient(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox | None:
-    """The gradient of a 1-D or 2-D convolution's input, which has `size`; None if no template computes it."""
+    """Return the gradient of a 1-D or 2-D convolution's input, which has `size`; None if no template computes it."""
     if len(weight.size) == 3:
         made = image_input_gradient(
             graph, as_images(grad), as_images(weight), (*size[:2], 1, size[2]), geometry.of_images
@@ -66,7 +66,7 @@ def as_images(box: TensorBox) -> TensorBox:
 
 
 def _by_winograd(graph, grad: TensorBox, filters: Operand, size: tuple, shape: tuple) -> TensorBox | None:
-    """The gradient by Winograd's algorithm, as a convolution with the flipped weight; None if another way is faster."""
+    """Return the gradient by Winograd's algorithm, as a convolution with the flipped weight; None if another way is faster."""
     images, channels, height, width = size
     outputs, pads = shape[4], [2 - pad for pad in shape[9:11]]
     back = (images, outputs, *_size_after(shape), channels, *shape[5:9], *pads, *shape[11:])
@@ -84,7 +84,7 @@ def _by_winograd(graph, grad: TensorBox, filters: Operand, size: tuple, shape: t
 
 
 def _size_after(shape: tuple) -> tuple:
-    """The height and width of a 3 x 3 convolution's result at stride 1."""
+    """Return the height and width of a 3 x 3 convolution's result at stride 1."""
     return tuple(extent + 2 * pad - 2 for extent, pad in zip(shape[2:4], shape[9:11], strict=True))
 
 
@@ -139,10 +139,10 @@ def _narrow_groups_input(graph, grad: TensorBox, weight: TensorBox, size: tuple,
 
 
 def any_operand(graph, box: TensorBox) -> Operand:
-    """The box as a strided operand; copies if necessary."""
+    """Return the box as a strided operand; copies if necessary."""
     return graph.operand(box, box.size) or graph.operand(graph.copy(box, row_major=False), box.size)
 
 
 def conv_shape(size: tuple, weight: tuple, geometry: Geometry) -> tuple:
-    """The members of an rl::conv_shape."""
+    """Return the members of an rl::conv_shape."""
     return (*size, weight[0], *weight[2:], *geometry.stride, *geometry.padding, *geometry.dilation, geometry.groups)

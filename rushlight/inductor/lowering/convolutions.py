@@ -20,7 +20,7 @@ MAX_NARROW_GROUP = 96  # groups with at most this many channels use the template
 
 
 def convolution(graph, input, weight, bias, stride, padding, dilation, groups):
-    """A 2-D convolution in float32."""
+    """Return a 2-D convolution in float32."""
     images, channels, height, width = input.size
     outputs, _, kernel_height, kernel_width = weight.size
     reach_height, reach_width = dilation[0] * (kernel_height - 1) + 1, dilation[1] * (kernel_width - 1) + 1
@@ -32,19 +32,19 @@ def convolution(graph, input, weight, bias, stride, padding, dilation, groups):
     elif has_narrow_groups(weight, groups):
         made = _narrow_groups(graph, input, weight, shape, (images, out_height, out_width, outputs))
     elif groups > 1 or has_one_filter(weight):
-        made = _grouped(graph, input, weight, shape, (images, outputs, out_height, out_width))
+        made = _lower_grouped(graph, input, weight, shape, (images, outputs, out_height, out_width))
     else:
         made = _channels_last(graph, input, weight, shape, (images, out_height, out_width, outputs))
     result = made if bias is None else add(graph, made, bias.reshape((1, outputs, 1, 1)))
     if graph.consumers == 1 and graph.is_constant(weight) and (bias is None or graph.is_constant(bias)):
-        graph.scaled_forms[result] = lambda scale: _scaled(
+        graph.scaled_forms[result] = lambda scale: _fold_scale(
             graph, scale, input, weight, bias, stride, padding, dilation, groups
         )
     return result
 
 
-def _scaled(graph, scale: TensorBox, input, weight, bias, *rest) -> TensorBox:
-    """The convolution times a constant per output channel, folded into weight and bias."""
+def _fold_scale(graph, scale: TensorBox, input, weight, bias, *rest) -> TensorBox:
+    """Return the convolution times a constant per output channel, folded into weight and bias."""
     weight = graph.realize(mul_boxes(graph, weight, scale.reshape((weight.size[0], 1, 1, 1))))
     if bias is not None:
         bias = graph.realize(mul_boxes(graph, bias, scale.reshape(bias.size)))
@@ -52,17 +52,17 @@ def _scaled(graph, scale: TensorBox, input, weight, bias, *rest) -> TensorBox:
 
 
 def has_filter_each(weight: TensorBox, groups: int) -> bool:
-    """Whether the convolution is depthwise: each channel has its own filter."""
+    """Return whether the convolution is depthwise: each channel has its own filter."""
     return groups > 1 and weight.size[0] == groups and weight.size[1] == 1
 
 
 def has_one_filter(weight: TensorBox) -> bool:
-    """Whether one output channel is made from one input channel, so that vectors run along rows of images."""
+    """Return whether one output channel is made from one input channel, so that vectors run along rows of images."""
     return as_sizes(weight.size[:2]) == (1, 1)
 
 
 def has_narrow_groups(weight: TensorBox, groups: int) -> bool:
-    """Whether groups are too narrow for one matrix product each."""
+    """Return whether groups are too narrow for one matrix product each."""
     groups, outputs, channels = as_sizes((groups, *weight.size[:2]))
     if groups == 1 or not all(isinstance(size, int) for size in (groups, outputs, channels)):
         return False  # unknown for open sizes
@@ -72,7 +72,7 @@ def has_narrow_groups(weight: TensorBox, groups: int) -> bool:
 
 
 def lies_channels_last(graph, image: TensorBox) -> bool:
-    """Whether an image is channels-last in memory."""
+    """Return whether an image is channels-last in memory."""
     found = graph.operand(image, image.size)
     return found is not None and found.strides[1] == 1
 
@@ -100,7 +100,7 @@ def _narrow_groups(graph, input: TensorBox, weight: TensorBox, shape: tuple, siz
 
 
 def channels_last_operand(graph, box: TensorBox) -> Operand:
-    """Images as a strided channels-last operand; copies if necessary."""
+    """Return images as a strided channels-last operand; copies if necessary."""
     found = graph.operand(box, box.size)
     if found is not None and (found.strides[1] == 1 or as_size(box.size[1]) == 1):
         return found
@@ -119,7 +119,7 @@ def as_channels_last(box: TensorBox) -> TensorBox:
     return box.view((images, height, width, channels), lambda index: [index[0], index[3], index[1], index[2]])
 
 
-def _grouped(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: tuple) -> TensorBox:
+def _lower_grouped(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: tuple) -> TensorBox:
     operands = {"input": contiguous_operand(graph, input), "weight": contiguous_operand(graph, weight)}
     _, group_channels, kernel_height, kernel_width = weight.size
     return graph.template(
@@ -129,12 +129,12 @@ def _grouped(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: tup
 
 
 def contiguous_operand(graph, box: TensorBox) -> Operand:
-    """The box as a dense row-major operand; copies if necessary."""
+    """Return the box as a dense row-major operand; copies if necessary."""
     return graph.row_major_operand(box) or graph.row_major_operand(graph.copy(box))
 
 
 def filter_operand(graph, weight: TensorBox) -> Operand:
-    """The weight as a dense operand, row-major or channels-last; copies if necessary."""
+    """Return the weight as a dense operand, row-major or channels-last; copies if necessary."""
     found, (outputs, channels, height, width) = graph.operand(weight, weight.size), as_sizes(weight.size)
     last = (as_size(channels * height * width), 1, as_size(channels * width), channels)
     if found is not None and same_strides((outputs, channels, height, width), found.strides, last):
@@ -170,7 +170,7 @@ def _channels_last(graph, input: TensorBox, weight: TensorBox, shape: tuple, siz
 
 
 def is_product(source: Operand, shape: tuple) -> bool:
-    """Whether the convolution is a matrix product: a 1 x 1 kernel on pixels that are rows of a matrix in memory."""
+    """Return whether the convolution is a matrix product: a 1 x 1 kernel on pixels that are rows of a matrix in memory."""
     images, channels, height, width, _, *kernel_and_steps, _ = as_sizes(shape)
     if tuple(kernel_and_steps[:6]) != (1, 1, 1, 1, 0, 0):
         return False
@@ -184,7 +184,7 @@ def _copy_channels_last(graph, input: TensorBox) -> Operand:
 
 
 def _is_worth_reordering(shape: tuple, out_height: Size, out_width: Size) -> bool:
-    """Whether a direct convolution is faster on a channels-last copy."""
+    """Return whether a direct convolution is faster on a channels-last copy."""
     images, channels, height, width, outputs, *kernel, groups = map(hint, (*shape[:7], shape[-1]))
     if groups != 1 or channels < costs.MANY_CHANNELS:
         return False
@@ -193,13 +193,14 @@ def _is_worth_reordering(shape: tuple, out_height: Size, out_width: Size) -> boo
 
 
 def can_be_winograd(shape: tuple) -> bool:
-    """Whether Winograd's algorithm applies to a convolution: 3 x 3 with stride and dilation 1."""
+    """Return whether Winograd's algorithm applies to a convolution: 3 x 3 with stride and dilation 1."""
     kernel_and_steps = tuple(map(hint, shape[5:]))
     return (*kernel_and_steps[:4], *kernel_and_steps[6:8]) == (3, 3, 1, 1, 1, 1)
 
 
 def is_winograd(source: Operand, shape: tuple, out_height: Size, out_width: Size, constant: bool) -> bool:
-    """Whether Winograd's algorithm is faster for a convolution. Weights that are not constant are transformed in every call."""
+    """Return whether Winograd's algorithm is faster for a convolution. Weights that are not constant are transformed in every
+    call."""
     if not can_be_winograd(shape):
         return False
     images, channels, height, width, outputs = map(hint, shape[:5])
@@ -213,7 +214,7 @@ def is_winograd(source: Operand, shape: tuple, out_height: Size, out_width: Size
 
 
 def is_winograd_weight(shape: tuple, grad: tuple) -> bool:
-    """Whether Winograd's algorithm is faster for a weight's gradient; `grad` is the size of the result's gradient."""
+    """Return whether Winograd's algorithm is faster for a weight's gradient; `grad` is the size of the result's gradient."""
     if not can_be_winograd(shape):
         return False
     channels, outputs, groups = hint(shape[1]), hint(shape[4]), hint(shape[-1])

@@ -26,7 +26,7 @@ def _constant(number: float, kind: dtype) -> Constant:
 
 
 def _contribution(difference: Value, p: float) -> Value:
-    """A coordinate's term in a distance, before the root."""
+    """Return a coordinate's term in a distance, before the root."""
     kind = difference.dtype
     if p == 0:
         different = call("ne", bool_, difference, _constant(0, kind))
@@ -45,8 +45,8 @@ def _root(graph: GraphBuilder, total: TensorBox, p: float) -> TensorBox:
     return graph.elementwise("pow", total.dtype, total.dtype, total, 1 / p)
 
 
-def _stacked(box: TensorBox, batch: tuple) -> Callable[[Index, Expr, Expr], Value]:
-    """A function for a point's coordinate in a broadcast stack of matrices."""
+def _make_coordinate_reader(box: TensorBox, batch: tuple) -> Callable[[Index, Expr, Expr], Value]:
+    """Return a function that reads a point's coordinate in a broadcast stack of matrices."""
     extra = len(batch) - (len(box.size) - 2)
 
     def value(at: Index, row: Expr, column: Expr) -> Value:
@@ -56,8 +56,8 @@ def _stacked(box: TensorBox, batch: tuple) -> Callable[[Index, Expr, Expr], Valu
     return value
 
 
-def _transposed(graph: GraphBuilder, box: TensorBox) -> TensorBox:
-    """A transposed copy, in which a coordinate's values for all points are adjacent."""
+def _copy_transposed(graph: GraphBuilder, box: TensorBox) -> TensorBox:
+    """Return a transposed copy, in which a coordinate's values for all points are adjacent."""
     return graph.copy(box.view((*box.size[:-2], box.size[-1], box.size[-2]), lambda at: [*at[:-2], at[-1], at[-2]]))
 
 
@@ -68,7 +68,8 @@ def cdist(graph, x1, x2, p, compute_mode):
     size = (*batch, x1.size[-2], x2.size[-2])
     if 0 in (*size, width):
         return graph.pointwise(size, kind, lambda at: _constant(0, kind))
-    points, others = _stacked(graph.realize(x1), batch), _stacked(_transposed(graph, x2), batch)
+    points = _make_coordinate_reader(graph.realize(x1), batch)
+    others = _make_coordinate_reader(_copy_transposed(graph, x2), batch)
 
     def inner(at: Index) -> Value:
         *lead, row, column, coordinate = at
@@ -78,8 +79,8 @@ def cdist(graph, x1, x2, p, compute_mode):
     return _root(graph, graph.reduction(terms, (len(size),), "max" if p == math.inf else "sum", kind, False), p)
 
 
-def _weights(graph: GraphBuilder, grad: TensorBox, distance: TensorBox, p: float) -> TensorBox:
-    """The factor of the gradient that a pair's coordinates share; 0 if the points coincide."""
+def _pair_factors(graph: GraphBuilder, grad: TensorBox, distance: TensorBox, p: float) -> TensorBox:
+    """Return the factor of the gradient that a pair's coordinates share; 0 if the points coincide."""
     if p in (1, math.inf):
         return graph.realize(grad)
     kind = grad.dtype
@@ -93,8 +94,8 @@ def _weights(graph: GraphBuilder, grad: TensorBox, distance: TensorBox, p: float
     return graph.realize(graph.pointwise(grad.size, kind, inner))
 
 
-def _slope(difference: Value, weight: Value, distance: Value, p: float) -> Value:
-    """The gradient times the distance's derivative by a coordinate of the first point."""
+def _coordinate_gradient(difference: Value, weight: Value, distance: Value, p: float) -> Value:
+    """Return the gradient times the distance's derivative by a coordinate of the first point."""
     kind = difference.dtype
     if p == 2:
         return call("mul", kind, weight, difference)
@@ -118,22 +119,22 @@ def cdist_backward(graph, grad, x1, x2, p, cdist):
         return graph.pointwise(size, kind, lambda at: _constant(0, kind))
     for box in (x1, x2, cdist):
         graph.realize(box)
-    points, others, distances = (_stacked(box, batch) for box in (x1, x2, cdist))
-    weights = _stacked(_weights(graph, grad, cdist, p), batch)
+    points, others, distances = (_make_coordinate_reader(box, batch) for box in (x1, x2, cdist))
+    weights = _make_coordinate_reader(_pair_factors(graph, grad, cdist, p), batch)
 
     def inner(at: Index) -> Value:
         *lead, row, coordinate, column = at
         difference = call("sub", kind, points(lead, row, coordinate), others(lead, column, coordinate))
-        return _slope(difference, weights(lead, row, column), distances(lead, row, column), p)
+        return _coordinate_gradient(difference, weights(lead, row, column), distances(lead, row, column), p)
 
     return graph.reduction(graph.pointwise((*size, columns), kind, inner), (len(size),), "sum", kind, False)
 
 
-# Pairs of points of one matrix, in the order of the upper triangle's rows
+# Pairs of points of one matrix, in the order of the rows of the upper triangle
 
 
 def _first_of_row(row: Value, count: Value) -> Value:
-    """The number of pairs whose first point comes before `row`."""
+    """Return the number of pairs whose first point comes before `row`."""
     product = call("mul", int64, row, call("sub", int64, call("sub", int64, call("add", int64, count, count), row), _ONE))
     return call("shift_right", int64, product, _ONE)
 
@@ -142,7 +143,8 @@ _ONE = Constant(int64, 1)
 
 
 def _row_of_pair(pair: Value, count: Value) -> Value:
-    """The first point of a pair: a square root, corrected by one if rounding made it too high or too low."""
+    """Return the first point of a pair: compute a square root, and correct it by one if rounding made it too high or too
+    low."""
     middle = call("sub", float64, cast(count, float64), _constant(0.5, float64))
     square = call("sub", float64, call("mul", float64, middle, middle), cast(call("add", int64, pair, pair), float64))
     square = call("maximum", float64, square, _constant(0, float64))
@@ -153,8 +155,8 @@ def _row_of_pair(pair: Value, count: Value) -> Value:
     return call("where", int64, call("le", bool_, _first_of_row(following, count), pair), following, row)
 
 
-def _read(graph: GraphBuilder, box: TensorBox, place: Value) -> Value:
-    """The element of a flat box at a computed position."""
+def _load_at(graph: GraphBuilder, box: TensorBox, place: Value) -> Value:
+    """Load the element of a flat box at a computed position."""
     variable = graph.indirect_variable(box.size[0])
     return Indirect(box.dtype, variable, place, as_size(box.size[0]), box.value([variable]))
 
@@ -176,7 +178,7 @@ def pdist(graph, self, p=2):
         pair = index_value(at[0])
         row = _row_of_pair(pair, count)
         column = call("add", int64, call("sub", int64, pair, _first_of_row(row, count)), call("add", int64, row, _ONE))
-        return _read(graph, whole, call("add", int64, call("mul", int64, row, count), column))
+        return _load_at(graph, whole, call("add", int64, call("mul", int64, row, count), column))
 
     return graph.pointwise((pairs,), self.dtype, inner)
 
@@ -189,14 +191,14 @@ def pdist_backward(graph, grad, self, p, pdist):
     count = _count(self)
 
     def matrix(values: TensorBox) -> TensorBox:
-        """The symmetric matrix of the pairs' values, with 0 on the diagonal."""
+        """Return the symmetric matrix of the pairs' values, with 0 on the diagonal."""
         graph.realize(values)
 
         def inner(at: Index) -> Value:
             row, column = index_value(at[0]), index_value(at[1])
             low, high = call("minimum", int64, row, column), call("maximum", int64, row, column)
             place = call("sub", int64, call("sub", int64, call("add", int64, _first_of_row(low, count), high), low), _ONE)
-            return masked(kind, call("ne", bool_, row, column), _read(graph, values, place), _constant(0, kind))
+            return masked(kind, call("ne", bool_, row, column), _load_at(graph, values, place), _constant(0, kind))
 
         return graph.realize(graph.pointwise((rows, rows), kind, inner))
 

@@ -20,8 +20,8 @@ UNSCALED = 0  # no scaling
 Size = int | SymInt
 
 
-def _moved(box: TensorBox, axis: int, last: int) -> TensorBox:
-    """The box with dimension `axis` moved to position `last`."""
+def _move_axis(box: TensorBox, axis: int, last: int) -> TensorBox:
+    """Return the box with dimension `axis` moved to position `last`."""
     size = [*box.size[:axis], *box.size[axis + 1 :]]
     size.insert(last, box.size[axis])
 
@@ -48,9 +48,9 @@ def _moved_back(box: TensorBox, last: int, axis: int) -> TensorBox:
 def _transform(
     graph, function: Function, box: TensorBox, kind: dtype, axis: int, rank: int, result: tuple[Size, ...], numbers: list
 ) -> TensorBox:  # fmt: skip
-    """Transform along `axis` of the first `rank` dimensions; a dimension of pairs may follow. `result` are the sizes of a row
-    of results."""
-    rows = _moved(box, axis, rank - 1)
+    """Transform along `axis` of the first `rank` dimensions; a dimension of real and imaginary parts may follow. `result` is
+    the size of a row of results."""
+    rows = _move_axis(box, axis, rank - 1)
     count = math.prod(rows.size[: rank - 1])
     work = 8 * math.prod(rows.size)
     (made,) = library_call(graph, function, kind, [rows], [((*rows.size[: rank - 1], *result), kind)], [count, *numbers], work)

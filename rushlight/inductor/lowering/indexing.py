@@ -14,8 +14,8 @@ from rushlight.inductor.sizes import as_size, as_sizes
 from rushlight.inductor.tensor_box import loop_variables
 
 
-def _read(graph, source, index, position, dim, wrap=False):
-    """source[index] with the coordinate in `dim` replaced by the value `position`."""
+def _load_at(graph, source, index, position, dim, wrap=False):
+    """Load source[index], where the value `position` replaces the coordinate in `dim`."""
     size = source.size[dim]
     variable = graph.indirect_variable(size)
     body = source.value([*index[:dim], variable, *index[dim + 1 :]])
@@ -28,7 +28,7 @@ def embedding(graph, weight, indices, padding_idx=-1, scale_grad_by_freq=False, 
     rank = len(indices.size)
 
     def inner(index):
-        return _read(graph, weight, [index[rank], index[rank]], indices.value(index[:rank]), 0)
+        return _load_at(graph, weight, [index[rank], index[rank]], indices.value(index[:rank]), 0)
 
     return graph.pointwise((*indices.size, weight.size[1]), weight.dtype, inner)
 
@@ -48,7 +48,7 @@ def index_select(graph, self, dim, index):
     graph.realize(self)
     graph.prepare(positions, size)
     return graph.pointwise(
-        size, self.dtype, lambda at: _read(graph, self, list(at), positions.value([at[dim]]), dim)
+        size, self.dtype, lambda at: _load_at(graph, self, list(at), positions.value([at[dim]]), dim)
     )
 
 
@@ -60,7 +60,7 @@ def gather(graph, self, dim, index, *, sparse_grad=False):
     graph.realize(self)
     dim = wrap_dim(dim, len(self.size))
     return graph.pointwise(
-        index.size, self.dtype, lambda at: _read(graph, self, list(at), index.value(at), dim)
+        index.size, self.dtype, lambda at: _load_at(graph, self, list(at), index.value(at), dim)
     )
 
 
@@ -83,8 +83,8 @@ def index(graph, self, indices):
 
 
 def indexed_size(source, taken: list[int], wide: tuple) -> tuple[tuple, int, list[int]]:
-    """The size of source[...] with indices of size `wide` in the dimensions `taken`; the number of whole dimensions before
-    theirs; and the whole dimensions.
+    """Return the size of source[...] with indices of size `wide` in the dimensions `taken`, the number of dimensions before the
+    indices' dimensions in the result, and the dimensions without an index.
 
     The indices' dimensions go to the position of the first one, or to the front if they are not adjacent.
     """
@@ -96,7 +96,7 @@ def indexed_size(source, taken: list[int], wide: tuple) -> tuple[tuple, int, lis
 
 
 def _read_at(graph, source, places, positions):
-    """source[...] with coordinates by dimension: known ones from `places`, values from `positions`."""
+    """Load source[...]: `places` gives known coordinates by dimension, `positions` gives computed ones."""
     variables = {dim: graph.indirect_variable(source.size[dim]) for dim in positions}
     known = places | variables
     value = source.value([known[dim] for dim in range(len(source.size))])
@@ -110,7 +110,7 @@ def cat(graph, tensors, dim=0):
     kind = graph.promote(*tensors)
     tensors = [box for box in tensors if box.size != (0,)] or tensors[:1]
     dim = 0 if tensors[0].size == (0,) else wrap_dim(dim, len(tensors[0].size))
-    tensors = [box for box in tensors if not _is_nothing(box.size[dim])] or tensors[:1]
+    tensors = [box for box in tensors if not _is_empty(box.size[dim])] or tensors[:1]
     for box in tensors:
         graph.realize(box)
     starts = [0]
@@ -119,12 +119,12 @@ def cat(graph, tensors, dim=0):
     size = (*tensors[0].size[:dim], starts[-1], *tensors[0].size[dim + 1 :])
 
     def part(index, first: int, end: int) -> Value:
-        """The element at `index` from the tensors `first` to `end` - 1, by binary search."""
+        """Return the element at `index` from the tensors `first` to `end` - 1, by binary search."""
         if end - first == 1:
             moved = [*index[:dim], index[dim] - starts[first], *index[dim + 1 :]]
             return cast(tensors[first].value(moved), kind)
         middle = (first + end) // 2
-        return masked(kind, _below(index[dim], starts[middle]), part(index, first, middle), part(index, middle, end))
+        return masked(kind, _is_below(index[dim], starts[middle]), part(index, first, middle), part(index, middle, end))
 
     def inner(index):
         return part(index, 0, len(tensors))
@@ -132,11 +132,11 @@ def cat(graph, tensors, dim=0):
     return graph.realize(graph.pointwise(size, kind, inner))
 
 
-def _is_nothing(size: int | SymInt) -> bool:
+def _is_empty(size: int | SymInt) -> bool:
     return type(size) is int and size == 0
 
 
-def _below(position, bound: int | SymInt) -> Value:
+def _is_below(position, bound: int | SymInt) -> Value:
     return call("lt", bool_, index_value(position, int64), number_value(bound, int64))
 
 
@@ -144,7 +144,7 @@ def _below(position, bound: int | SymInt) -> Value:
 def select_scatter(graph, self, src, dim, index):
     dim = wrap_dim(dim, len(self.size))
     place = index + self.size[dim] if index < 0 else index
-    return slice_scatter(graph, self, _unsqueezed(src, dim), dim, place, place + 1)
+    return slice_scatter(graph, self, _unsqueeze(src, dim), dim, place, place + 1)
 
 
 @lowering("slice_scatter")
@@ -162,14 +162,14 @@ def slice_scatter(graph, self, src, dim=0, start=None, end=None, step=1):
     return graph.pointwise(self.size, self.dtype, inner)
 
 
-def _unsqueezed(box, dim: int):
+def _unsqueeze(box, dim: int):
     return box.view((*box.size[:dim], 1, *box.size[dim:]), lambda index: [*index[:dim], *index[dim + 1 :]])
 
 
 def is_within(position, length: int | SymInt, step: int) -> Value:
-    """Whether 0 <= position < length and position is a multiple of `step`."""
+    """Return whether 0 <= position < length and position is a multiple of `step`."""
     at = index_value(position, int64)
-    inside = call("logical_and", bool_, call("ge", bool_, at, Constant(int64, 0)), _below(position, length))
+    inside = call("logical_and", bool_, call("ge", bool_, at, Constant(int64, 0)), _is_below(position, length))
     if step == 1:
         return inside
     return call("logical_and", bool_, inside, call("eq", bool_, index_value(position % step), Constant(int64, 0)))

@@ -33,7 +33,7 @@ CONVOLUTIONS = frozenset({
 
 
 def in_memory_order(loop: Pointwise, buffers: Mapping[str, Buffer]) -> tuple[Pointwise, FixedLayout]:
-    """The loop with its variables in memory order, and the layout of its results."""
+    """Return the loop with its variables in memory order, and the layout of its results."""
     rank = len(loop.ranges)
     if rank not in (ROW_RANK, IMAGE_RANK, VOLUME_RANK) or not _reads_channels_last(loop, buffers):
         return loop, contiguous_layout(loop.dtype, loop.ranges)
@@ -46,12 +46,12 @@ def in_memory_order(loop: Pointwise, buffers: Mapping[str, Buffer]) -> tuple[Poi
 
 
 def channels_last(rank: int) -> tuple[int, ...]:
-    """The dimensions of a channels-last tensor, the outermost first."""
+    """Return the dimensions of a channels-last tensor, the outermost first."""
     return (0, *range(2, rank), 1)
 
 
 def _reads_channels_last(loop: Pointwise, buffers: Mapping[str, Buffer]) -> bool:
-    """Whether a loop reads more images that are channels-last than images with contiguous rows.
+    """Return whether a loop reads more images that are channels-last than images with contiguous rows.
 
     Tensors of three or five dimensions may be something else, so for those a convolution's result must be among the inputs.
     """
@@ -65,7 +65,7 @@ def _reads_channels_last(loop: Pointwise, buffers: Mapping[str, Buffer]) -> bool
         if isinstance(node, Load):
             found = [position for variable, position in looked_up.items() if node.index.contains(variable)]
             steps = [_step(node.index, found, variable) for variable in (loop.variables[1], *moving)]
-            if 0 not in steps:  # None (a divided or gathered index) also counts as a stride
+            if 0 not in steps:  # None (the stride of a divided or gathered index) also counts as a nonzero stride
                 made = _is_made_by_convolution(buffers[node.buffer])
                 is_last = steps[0] == 1 or (made and steps[-1] != 1 and (steps[0] is None) != (steps[-1] is None))
                 last += is_last
@@ -75,24 +75,24 @@ def _reads_channels_last(loop: Pointwise, buffers: Mapping[str, Buffer]) -> bool
 
 
 def _is_made_by_convolution(buffer: Buffer) -> bool:
-    """Whether a buffer holds a convolution's channels-last result, or a loop's result in such an order."""
+    """Return whether a buffer is a convolution's channels-last result, or a loop's result in such an order."""
     if isinstance(buffer, TemplateBuffer):
         return buffer.kind in CONVOLUTIONS and len(buffer.layout.size) == IMAGE_RANK
     return isinstance(buffer, ComputedBuffer) and buffer.layout != contiguous_layout(buffer.layout.dtype, buffer.layout.size)
 
 
 def reads_along(body: Value, variable: Var, other: Var) -> bool:
-    """Whether more loads of a body have unit stride along a variable than along another one."""
+    """Return whether more loads of a body have unit stride along a variable than along another one."""
     reads = [node.index for node in walk(body) if isinstance(node, Load)]
     along = sum(stride_along(index, variable) == 1 for index in reads)
     return along > sum(stride_along(index, other) == 1 for index in reads)
 
 
 def _step(index: Expr, looked_up: Sequence[Value], variable: Var) -> Size | None:
-    """A load's stride along a variable; None if its index contains positions that depend on the variable."""
+    """Return a load's stride along a variable; None if its index contains positions that depend on the variable."""
     return None if any(depends_on(position, variable) for position in looked_up) else stride_along(index, variable)
 
 
 def depends_on(value: Value, variable: Var) -> bool:
-    """Whether a value depends on a loop variable."""
+    """Return whether a value depends on a loop variable."""
     return any(isinstance(node, Load | IndexValue) and node.index.contains(variable) for node in walk(value))

@@ -34,7 +34,7 @@ def library_call(
     graph: GraphBuilder, function: Function, kind: dtype, operands: Sequence[TensorBox], results: Sequence[tuple[Sizes, dtype]],
     numbers: Sequence[object], work: int | SymInt,
 ) -> list[TensorBox]:  # fmt: skip
-    """The boxes of a call's results. `kind` instantiates the function's C++ template; `work` counts its operations."""
+    """Return the boxes of a call's results. `kind` instantiates the function's C++ template; `work` counts its operations."""
     given = {f"in{place}": in_one_piece(graph, box) for place, box in enumerate(operands)}
     first, made = "", []
     for place, (size, element) in enumerate(results):
@@ -65,7 +65,7 @@ def _template(
 
 
 def in_one_piece(graph: GraphBuilder, box: TensorBox) -> Operand:
-    """The box as a dense row-major operand; copies if necessary."""
+    """Return the box as a dense row-major operand; copies if necessary."""
     return graph.row_major_operand(box) or graph.row_major_operand(graph.copy(box))
 
 

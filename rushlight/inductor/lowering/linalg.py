@@ -180,7 +180,7 @@ def pinv(graph, self, *, atol=None, rtol=None, hermitian=False):
 
 
 def _cutoff(graph, largest: TensorBox, longest: int | SymInt, atol: TensorBox | None, rtol: TensorBox | None) -> TensorBox:
-    """The bound up to which singular values count as 0."""
+    """Return the bound up to which singular values count as 0."""
     kind, size = largest.dtype, largest.size
     usual = float(np.finfo(kind.numpy).eps)
 

@@ -19,7 +19,7 @@ def _exponentials(graph, self, dim):
 
 
 def _rows(graph, self, dim):
-    """The input of softmax: a box with at least one dimension, in full precision, and the dimension."""
+    """Return the input of softmax: a box with at least one dimension, in full precision, and the dimension."""
     box = self if self.size else self.reshape((1,))
     if box.reindex is None:
         graph.realize(box)  # both the maximum and the sum read it
@@ -69,8 +69,8 @@ def layer_norm(graph, self, normalized_shape, weight, bias, eps):
 
 
 def _along(graph, values, dims):
-    """A function that expands statistics for reading. If the first normalised dimension is innermost in memory, it makes a copy
-    for each index in that dimension."""
+    """Return a function that expands statistics for reading. If the first normalised dimension is innermost in memory, the
+    function copies the statistics once for each index in that dimension."""
     if len(dims) == 1 or not lies_side_by_side(values, dims):
         return lambda statistic: statistic
     size = [1 if dim in dims[1:] else size for dim, size in enumerate(values.size)]

@@ -39,7 +39,7 @@ _BOOLEAN_IDENTITY = (*_INTEGER_IDENTITY, "abs", "sign", "relu")
 
 
 def _name_for(function: str, kind: dtype) -> str:
-    """The function for type `kind`: booleans use logical functions instead of arithmetic."""
+    """Return the function for type `kind`: booleans use logical functions instead of arithmetic."""
     return _BOOLEAN_NAMES.get(function, function) if kind is bool_ else function
 
 
@@ -74,7 +74,7 @@ def _promoting(function: str):
 
 
 def _divisor(graph: GraphBuilder, other: object, kind: dtype) -> object:
-    """A divisor; integer ones are checked for 0."""
+    """Check a divisor for 0 if it is an integer tensor."""
     if not kind.is_integral or not isinstance(other, TensorBox):
         return other
     return graph.elementwise("nonzero_divisor", kind, kind, other)
@@ -83,21 +83,21 @@ def _divisor(graph: GraphBuilder, other: object, kind: dtype) -> object:
 def _remainder(function: str):
     def rule(graph: GraphBuilder, self, other) -> TensorBox:
         kind = graph.promote(self, other)
-        operands = [_rounded_beside(operand, kind) for operand in (self, _divisor(graph, other, kind))]
+        operands = [_round_scalar(operand, kind) for operand in (self, _divisor(graph, other, kind))]
         return graph.elementwise(function, kind, kind, *operands)
 
     return rule
 
 
-def _rounded_beside(operand: object, kind: dtype) -> object:
-    """Round a number next to a half-precision tensor like eager does."""
+def _round_scalar(operand: object, kind: dtype) -> object:
+    """Round a number to half precision, as eager does, if the other operand is a half-precision tensor."""
     return rounded(operand, kind) if kind in HALVES and type(operand) in (int, float) else operand
 
 
-def _rounded(graph: GraphBuilder, operand: object, kind: dtype) -> object:
-    """Round a value to its dtype: a fused value has more digits than its dtype holds."""
+def _round_to_dtype(graph: GraphBuilder, operand: object, kind: dtype) -> object:
+    """Round a value to its dtype, because a fused value has more digits than its dtype holds."""
     if not isinstance(operand, TensorBox):
-        return _rounded_beside(operand, kind)
+        return _round_scalar(operand, kind)
     stored = kind if kind in HALVES and operand.dtype.is_floating_point else operand.dtype
     if stored not in HALVES:
         return operand
@@ -108,8 +108,8 @@ def _comparison(function: str):
     def rule(graph: GraphBuilder, self, other) -> TensorBox:
         kind = graph.promote(self, other)
         if kind is bool_ and function not in ("eq", "ne"):
-            kind = uint8  # a vector of bools holds -1 for True, so that True would be less than False
-        return graph.elementwise(function, kind, bool_, _rounded(graph, self, kind), _rounded(graph, other, kind))
+            kind = uint8  # compare as uint8: a vector of bools holds -1 for True, so True would be less than False
+        return graph.elementwise(function, kind, bool_, _round_to_dtype(graph, self, kind), _round_to_dtype(graph, other, kind))
 
     return rule
 
@@ -149,7 +149,7 @@ def isinf(graph, self):
 
 
 def scaled(graph: GraphBuilder, other: object, alpha: object, kind: dtype) -> object:
-    """`other * alpha`, computed as type `kind`."""
+    """Return `other * alpha`, computed as type `kind`."""
     if alpha == 1:
         return other
     if not isinstance(other, TensorBox):
@@ -160,14 +160,14 @@ def scaled(graph: GraphBuilder, other: object, alpha: object, kind: dtype) -> ob
 @lowering("add.Tensor")
 def add(graph, self, other, *, alpha=1):
     kind = graph.promote(self, other)
-    operands = [_rounded_beside(operand, kind) for operand in (self, other)]
+    operands = [_round_scalar(operand, kind) for operand in (self, other)]
     return graph.elementwise(_name_for("add", kind), kind, kind, operands[0], scaled(graph, operands[1], alpha, kind))
 
 
 @lowering("sub.Tensor")
 def sub(graph, self, other, *, alpha=1):
     kind = graph.promote(self, other)
-    operands = [_rounded_beside(operand, kind) for operand in (self, other)]
+    operands = [_round_scalar(operand, kind) for operand in (self, other)]
     return graph.elementwise("sub", kind, kind, operands[0], scaled(graph, operands[1], alpha, kind))
 
 
@@ -201,11 +201,11 @@ def power(graph, self, exponent):
     root = _ROOTS.get(exponent) if isinstance(exponent, int | float) and kind.is_floating_point else None
     if root is not None:
         return graph.elementwise(root, kind, kind, self)
-    return graph.elementwise("pow", kind, kind, _rounded_beside(self, kind), _rounded_beside(exponent, kind))
+    return graph.elementwise("pow", kind, kind, _round_scalar(self, kind), _round_scalar(exponent, kind))
 
 
 def _repeated_product(graph: GraphBuilder, self: TensorBox, exponent: int, kind) -> TensorBox:
-    """The power by at most two multiplications, for exponents from 1 to 4."""
+    """Return the power by at most two multiplications, for exponents from 1 to 4."""
     def inner(index):
         base = cast(self.value(index), kind)
         if exponent == 1:
@@ -280,5 +280,5 @@ def clone(graph, self, *, memory_format=None):
 
 
 def mul_boxes(graph: GraphBuilder, self: TensorBox, other: TensorBox) -> TensorBox:
-    """The product of two boxes."""
+    """Return the product of two boxes."""
     return _promoting("mul")(graph, self, other)

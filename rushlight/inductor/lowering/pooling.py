@@ -1,6 +1,6 @@
 """Lowering of 2-D pooling: windows are unrolled, over a padded copy if there is padding.
 
-Large windows take two steps, along columns and then along rows. A step over many elements is a reduction.
+Large windows are pooled in two steps, along columns and then along rows. A step over many elements is a reduction.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from rushlight.inductor.sizes import Size, as_size
 from rushlight.inductor.tensor_box import TensorBox
 from rushlight.ops.meta.pooling import Window, windows_over
 
-WRITTEN_OUT = 32  # windows of at most this many elements are unrolled into one expression
+MAX_UNROLLED = 32  # windows of at most this many elements are unrolled into one expression
 REDUCTIONS = {"add": "sum", "maximum": "max"}
-NOWHERE = (1 << 31) - 1  # sentinel greater than every offset, so that the minimum over a window ignores it
+NO_OFFSET = (1 << 31) - 1  # sentinel greater than every offset, so that the minimum over a window ignores it
 
 Windows = tuple[Window, Window]
 
 
-def _padded(graph: GraphBuilder, box: TensorBox, windows: Windows, ceil_mode: bool, fill: float) -> TensorBox:
-    """The box, padded with `fill` where windows reach beyond it."""
+def _pad(graph: GraphBuilder, box: TensorBox, windows: Windows, ceil_mode: bool, fill: float) -> TensorBox:
+    """Return the box, padded with `fill` where windows reach beyond it."""
     high, wide = windows
     pad = (wide.padding, _padding_after(wide, ceil_mode), high.padding, _padding_after(high, ceil_mode))
     return graph.realize(constant_pad_nd(graph, box, pad, fill) if any(pad) else box)
 
 
 def _is_large(windows: Windows) -> bool:
-    return windows[0].size * windows[1].size > WRITTEN_OUT
+    return windows[0].size * windows[1].size > MAX_UNROLLED
 
 
 def _is_wide_and_high(windows: Windows) -> bool:
@@ -49,15 +49,15 @@ def _in_steps(windows: Windows, rows: int | SymInt) -> tuple[Windows, Windows]:
     return (high._replace(size=1, stride=1, outputs=rows), wide), (high, wide._replace(size=1, stride=1))
 
 
-def _pooled(graph: GraphBuilder, source: TensorBox, windows: Windows, combine: str, kind: dtype,
+def _pool(graph: GraphBuilder, source: TensorBox, windows: Windows, combine: str, kind: dtype,
             scale: float | None = None) -> TensorBox:  # fmt: skip
-    """`combine` over each window of a padded box, times `scale`."""
+    """Return `combine` over each window of a padded box, times `scale`."""
     if _is_large(windows) and _is_wide_and_high(windows):
         along_columns, along_rows = _in_steps(windows, source.size[-2])
-        across = graph.realize(_pooled(graph, source, along_columns, combine, kind))
-        return _pooled(graph, across, along_rows, combine, kind, scale)
+        across = graph.realize(_pool(graph, source, along_columns, combine, kind))
+        return _pool(graph, across, along_rows, combine, kind, scale)
     if _is_large(windows):
-        return _reduced(graph, source, windows, combine, kind, scale)
+        return _pool_by_reduction(graph, source, windows, combine, kind, scale)
 
     def inner(index) -> Value:
         result = None
@@ -69,9 +69,9 @@ def _pooled(graph: GraphBuilder, source: TensorBox, windows: Windows, combine: s
     return graph.pointwise(_pooled_size(source, windows), kind, inner)
 
 
-def _reduced(graph: GraphBuilder, source: TensorBox, windows: Windows, combine: str, kind: dtype,
+def _pool_by_reduction(graph: GraphBuilder, source: TensorBox, windows: Windows, combine: str, kind: dtype,
              scale: float | None) -> TensorBox:  # fmt: skip
-    """`_pooled` for windows of one row or one column, as a reduction over their elements."""
+    """Do the same as `_pool` for windows of one row or one column, as a reduction over their elements."""
     size = (*_pooled_size(source, windows), windows[0].size * windows[1].size)
     elements = source.view(size, lambda index: _tap(index[:-1], windows, *_element_along(windows, index[-1])))
     found = reduce_box(graph, elements, (len(size) - 1,), REDUCTIONS[combine], kind, False)
@@ -87,19 +87,19 @@ def _elements(windows: Windows) -> Iterable[tuple[int, int]]:
 
 
 def _element_along(windows: Windows, position: Expr) -> tuple[Expr | int, Expr | int]:
-    """The row and column of an element in a window of one row or one column."""
+    """Return the row and column of an element in a window of one row or one column."""
     return (position, 0) if windows[0].size > 1 else (0, position)
 
 
 def _tap(index: Sequence[Expr], windows: Windows, i: Expr | int, j: Expr | int) -> list[Expr]:
-    """The index in the padded box of element (i, j) in the window at `index`."""
+    """Return the index in the padded box of element (i, j) in the window at `index`."""
     high, wide = windows
     *lead, row, column = index
     return [*lead, row * high.stride + i * high.dilation, column * wide.stride + j * wide.dilation]
 
 
 def _padding_after(window: Window, ceil_mode: bool) -> int:
-    """The padding after the input that windows reach into; for a symbolic size an upper bound."""
+    """Return the padding after the input that windows reach into; for a symbolic size an upper bound."""
     if isinstance(window.inputs, SymInt):
         return window.padding + (window.stride - 1 if ceil_mode else 0)
     return window.padding_after
@@ -108,13 +108,13 @@ def _padding_after(window: Window, ceil_mode: bool) -> int:
 @lowering("max_pool2d_with_indices")
 def max_pool2d(graph, self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
     windows = windows_over(self.size, kernel_size, stride, padding, dilation, ceil_mode, "max_pool2d")
-    source = _padded(graph, self, windows, ceil_mode, float("-inf"))
-    values = _pooled(graph, source, windows, "maximum", self.dtype)
-    return values, _places_of_largest(graph, source, windows, values)
+    source = _pad(graph, self, windows, ceil_mode, float("-inf"))
+    values = _pool(graph, source, windows, "maximum", self.dtype)
+    return values, _indices_of_largest(graph, source, windows, values)
 
 
-def _places_of_largest(graph: GraphBuilder, source: TensorBox, windows: Windows, values: TensorBox) -> TensorBox:
-    """The index in its plane of each window's largest element in a padded box: the first one, or the last NaN."""
+def _indices_of_largest(graph: GraphBuilder, source: TensorBox, windows: Windows, values: TensorBox) -> TensorBox:
+    """Compute the index in its plane of each window's largest element in a padded box: the first one, or the last NaN."""
     width = as_size(windows[1].inputs)
     if _is_large(windows) and _is_wide_and_high(windows):
         found = _offsets_in_steps(graph, source, windows, values)
@@ -123,7 +123,7 @@ def _places_of_largest(graph: GraphBuilder, source: TensorBox, windows: Windows,
 
     def inner(index) -> Value:
         *_, row, column = index
-        return _in_plane(row * windows[0].stride, column * windows[1].stride, windows, width, found(index))
+        return _index_in_plane(row * windows[0].stride, column * windows[1].stride, windows, width, found(index))
 
     return graph.pointwise(values.size, int64, inner)
 
@@ -134,10 +134,10 @@ Offset = Callable[[Sequence[Expr], Expr | int, Expr | int], Value]  # offset of 
 def _offsets_in_steps(
     graph: GraphBuilder, source: TensorBox, windows: Windows, values: TensorBox
 ) -> Callable[[Sequence[Expr]], Value]:
-    """`_offsets_of_largest` in two steps: first the largest element of each row of a window."""
+    """Return `_offsets_of_largest` in two steps: first the largest element of each row of a window."""
     width = as_size(windows[1].inputs)
     along_columns, along_rows = _in_steps(windows, source.size[-2])
-    largest = graph.realize(_pooled(graph, source, along_columns, "maximum", source.dtype))
+    largest = graph.realize(_pool(graph, source, along_columns, "maximum", source.dtype))
     in_row = partial(_offset, windows=along_columns, width=width)
     across = _offsets_of_largest(graph, source, along_columns, largest, in_row, along_columns)
     offsets = graph.realize(graph.pointwise(largest.size, int32, across))
@@ -151,8 +151,8 @@ def _offsets_in_steps(
 def _offsets_of_largest(
     graph: GraphBuilder, source: TensorBox, windows: Windows, values: TensorBox, offset: Offset, whole: Windows
 ) -> Callable[[Sequence[Expr]], Value]:
-    """The offset of each window's largest element from the window's corner, in elements of a plane. `values` are the largest
-    elements.
+    """Return the offset of each window's largest element from the window's corner, in elements of a plane. `values` are the
+    largest elements.
 
     `offset` grows from each element to the next. `whole` are the original windows, of which `windows` may be one step.
     """
@@ -173,7 +173,7 @@ def _offsets_of_largest(
     def key(index: Sequence[Expr]) -> Value:
         i, j = _element_along(windows, index[-1])
         value, place = source.value(_tap(index[:-1], windows, i, j)), offset(index[:-1], i, j)
-        missing = call("where", int32, call("eq", bool_, value, values.value(index[:-1])), place, Constant(int32, NOWHERE))
+        missing = call("where", int32, call("eq", bool_, value, values.value(index[:-1])), place, Constant(int32, NO_OFFSET))
         return call("where", int32, call("isnan", bool_, value), call("bitwise_not", int32, place), missing)
 
     size = (*values.size, windows[0].size * windows[1].size)
@@ -181,7 +181,8 @@ def _offsets_of_largest(
 
     def decoded(index: Sequence[Expr]) -> Value:
         found = least.value(index)
-        place = call("maximum", int32, found, first(index))  # an all-padding window has a greater value
+        # A padding element may equal a largest value of -inf; then take the first element inside.
+        place = call("maximum", int32, found, first(index))
         nan = call("lt", bool_, found, Constant(int32, 0))
         return call("where", int32, nan, call("bitwise_not", int32, found), place)
 
@@ -189,7 +190,7 @@ def _offsets_of_largest(
 
 
 def _largest(taps: Iterable[tuple[Value, Value]], best: Value, place: Value) -> Value:
-    """The offset of the largest value: the first one, or the last NaN."""
+    """Return the offset of the largest value: the first one, or the last NaN."""
     for value, offset in taps:
         wins = call("logical_or", bool_, call("gt", bool_, value, best), call("isnan", bool_, value))
         place = call("where", int32, wins, offset, place)
@@ -197,28 +198,28 @@ def _largest(taps: Iterable[tuple[Value, Value]], best: Value, place: Value) -> 
     return place
 
 
-def _in_plane(top: Expr, left: Expr, windows: Windows, width: Size, place: Value) -> Value:
-    """The index in its plane for an offset from a window's corner."""
+def _index_in_plane(top: Expr, left: Expr, windows: Windows, width: Size, place: Value) -> Value:
+    """Return the index in its plane for an offset from a window's corner."""
     high, wide = windows
     corner = index_value((top - high.padding) * width + left - wide.padding)
     return call("add", int64, corner, cast(place, int64))
 
 
 def _offset(index: Sequence[Expr], i: Expr | int, j: Expr | int, windows: Windows, width: Size) -> Value:
-    """The offset of element (i, j) from the corner of its window, in elements of a plane."""
+    """Return the offset of element (i, j) from the corner of its window, in elements of a plane."""
     return number_value(as_expr(i * windows[0].dilation * width + j * windows[1].dilation), int32)
 
 
 def _first_inside(top: Expr, left: Expr, windows: Windows, width: Size) -> Value:
-    """The offset of a window's first element that is not padding."""
+    """Return the offset of a window's first element that is not padding."""
     return call("add", int32, _first_along(top, windows, width, False), _first_along(left, windows, width, True))
 
 
 def _first_along(start: Expr, windows: Windows, width: Size, across: bool) -> Value:
-    """The part of that offset along columns (`across`) or rows, for a window that starts at `start`."""
+    """Return the part of `_first_inside` along columns (`across`) or rows, for a window that starts at `start`."""
     window, found = windows[across], None
     taps = min(window.size, -(-window.padding // window.dilation) + 1)
-    if taps > WRITTEN_OUT:
+    if taps > MAX_UNROLLED:
         return _first_by_division(start, window, 1 if across else width)
     for tap in reversed(range(taps)):
         offset = _offset((), 0, tap, windows, width) if across else _offset((), tap, 0, windows, width)
@@ -228,7 +229,7 @@ def _first_along(start: Expr, windows: Windows, width: Size, across: bool) -> Va
 
 
 def _first_by_division(start: Expr, window: Window, step: Size) -> Value:
-    """`_first_along` for large paddings, by division; elements of the dimension are `step` apart."""
+    """Do the same as `_first_along` for large paddings, by division; elements of the dimension are `step` apart."""
     before = call("maximum", int64, index_value(window.padding + window.dilation - 1 - start), Constant(int64, 0))
     tap = call("floor_div", int64, before, Constant(int64, window.dilation)) if window.dilation > 1 else before
     return call("mul", int32, cast(tap, int32), number_value(as_expr(window.dilation * step), int32))
@@ -240,10 +241,10 @@ def avg_pool2d(graph, self, kernel_size, stride=(), padding=0, ceil_mode=False, 
     windows = windows_over(self.size, kernel_size, stride, padding, 1, ceil_mode, "avg_pool2d")
     count = divisor_override or windows[0].size * windows[1].size
     uneven = ceil_mode or (any(window.padding for window in windows) and not count_include_pad)
-    source = _padded(graph, self, windows, ceil_mode, 0.0)
+    source = _pad(graph, self, windows, ceil_mode, 0.0)
     if divisor_override or not uneven:
-        return _pooled(graph, source, windows, "add", self.dtype, 1.0 / count)
-    total = _pooled(graph, source, windows, "add", float32 if self.dtype.itemsize < 4 else self.dtype)
+        return _pool(graph, source, windows, "add", self.dtype, 1.0 / count)
+    total = _pool(graph, source, windows, "add", float32 if self.dtype.itemsize < 4 else self.dtype)
 
     def inner(index) -> Value:
         counts = (counted_elements(window, position, count_include_pad)
@@ -254,7 +255,7 @@ def avg_pool2d(graph, self, kernel_size, stride=(), padding=0, ceil_mode=False, 
 
 
 def counted_elements(window: Window, position: Expr, count_include_pad: bool) -> Value:
-    """The number of elements along one dimension that the window at `position` counts."""
+    """Return the number of elements along one dimension that the window at `position` counts."""
     start = index_value(position * window.stride - window.padding)
     room = window.padding if count_include_pad else 0
     end = call("minimum", int64, index_value(position * window.stride - window.padding + window.size),

@@ -17,7 +17,7 @@ from rushlight.inductor.lowering.builder import GraphBuilder, call, cast, index_
 from rushlight.inductor.lowering.convolutions import lies_channels_last
 from rushlight.inductor.lowering.indexing import constant_pad_nd, is_within
 from rushlight.inductor.lowering.layout import IMAGE_RANK
-from rushlight.inductor.lowering.pooling import WRITTEN_OUT, Windows, counted_elements
+from rushlight.inductor.lowering.pooling import MAX_UNROLLED, Windows, counted_elements
 from rushlight.inductor.lowering.reductions import reduce_box
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.lowering.scatters import scatter_add
@@ -30,11 +30,11 @@ MAX_WINDOWS = 9  # max pooling's gradient is scattered if more windows than this
 Share = Callable[[Sequence[Expr], tuple[Expr, Expr]], Value]
 
 
-def _collected(
+def _sum_over_windows(
     graph: GraphBuilder, grad: TensorBox, size: tuple[int | SymInt, ...], windows: Windows, share: Share
 ) -> TensorBox:
-    """The sum of `share(index of the window, place of the element)` over the windows that may contain each element."""
-    reaches = [range(_reach(window)) for window in windows]
+    """Sum `share(index of a window, index of the element)` over the windows that may contain each element."""
+    reaches = [range(_max_windows_of_element(window)) for window in windows]
 
     def inner(index: Sequence[Expr]) -> Value:
         *lead, row, column = index
@@ -54,17 +54,17 @@ def _collected(
     return graph.pointwise(size, grad.dtype, inner)
 
 
-def _reach(window: Window) -> int:
-    """The maximal number of windows that contain an element, along one dimension."""
+def _max_windows_of_element(window: Window) -> int:
+    """Return the maximal number of windows that contain an element, along one dimension."""
     return window.dilation * (window.size - 1) // window.stride + 1
 
 
 @lowering("max_pool2d_with_indices_backward")
 def max_pool2d_backward(graph, grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
     windows = windows_over(self.size, kernel_size, stride, padding, dilation, ceil_mode, "max_pool2d_backward")
-    overlapping = math.prod(map(_reach, windows))
+    overlapping = math.prod(map(_max_windows_of_element, windows))
     if len(self.size) == IMAGE_RANK and lies_channels_last(graph, grad_output) and overlapping <= MAX_WINDOWS:
-        return _collected_largest(graph, grad_output, self, windows, indices)
+        return _collect_from_windows(graph, grad_output, self, windows, indices)
     planes, (height, width) = self.size[:-2], self.size[-2:]
     rows, columns = grad_output.size[-2:]
     nothing = graph.pointwise((*planes, height * width), self.dtype, lambda at: Constant(self.dtype, 0.0))
@@ -72,10 +72,10 @@ def max_pool2d_backward(graph, grad_output, self, kernel_size, stride, padding, 
     return scatter_add(graph, nothing, -1, *found).reshape(self.size)
 
 
-def _collected_largest(
+def _collect_from_windows(
     graph, grad: TensorBox, self: TensorBox, windows: Windows, indices: TensorBox
 ) -> TensorBox:
-    """Each element sums the gradients of the windows whose largest element it was; vectors run along channels."""
+    """For each element, sum the gradients of the windows whose largest element it was; vectors run along channels."""
     graph.realize(grad)
     graph.realize(indices)
     plane = as_size(self.size[-2] * self.size[-1])
@@ -86,7 +86,7 @@ def _collected_largest(
         chosen = call("eq", bool_, cast(indices.value(window), narrow), cast(place, narrow))
         return call("where", grad.dtype, chosen, grad.value(window), Constant(grad.dtype, 0.0))
 
-    return _collected(graph, grad, self.size, windows, share)
+    return _sum_over_windows(graph, grad, self.size, windows, share)
 
 
 @lowering("avg_pool2d_backward")
@@ -104,13 +104,13 @@ def avg_pool2d_backward(graph, grad_output, self, kernel_size, stride, padding, 
 
 
 def _spread(graph: GraphBuilder, shares: TensorBox, windows: Windows) -> TensorBox:
-    """For each element the sum of the shares of the windows that contain it."""
+    """For each element, sum the shares of the windows that contain it."""
     high, wide = windows
-    if math.prod(map(_reach, windows)) > WRITTEN_OUT:
+    if math.prod(map(_max_windows_of_element, windows)) > MAX_UNROLLED:
         if any(window.size == window.stride == 1 for window in windows):
-            return _spread_far(graph, shares, windows)
-        across = graph.realize(_spread(graph, shares, (_each(high.outputs), wide)))
-        return _spread(graph, across, (high, _each(wide.inputs)))
+            return _spread_by_reduction(graph, shares, windows)
+        across = graph.realize(_spread(graph, shares, (_single_element_windows(high.outputs), wide)))
+        return _spread(graph, across, (high, _single_element_windows(wide.inputs)))
 
     def share(window: Sequence[Expr], element: tuple[Expr, Expr]) -> Value:
         value = shares.value(window)
@@ -120,18 +120,19 @@ def _spread(graph: GraphBuilder, shares: TensorBox, windows: Windows) -> TensorB
             value = call("where", shares.dtype, near, value, Constant(shares.dtype, 0.0))
         return value
 
-    return _collected(graph, shares, (*shares.size[:-2], high.inputs, wide.inputs), windows, share)
+    return _sum_over_windows(graph, shares, (*shares.size[:-2], high.inputs, wide.inputs), windows, share)
 
 
-def _each(inputs: int | SymInt) -> Window:
-    """Windows of one element each."""
+def _single_element_windows(inputs: int | SymInt) -> Window:
+    """Return windows of one element each."""
     return Window(size=1, stride=1, padding=0, dilation=1, inputs=inputs, outputs=inputs)
 
 
-def _spread_far(graph: GraphBuilder, shares: TensorBox, windows: Windows) -> TensorBox:
-    """`_spread` as a reduction, if many windows along one dimension contain an element, and one along the other."""
+def _spread_by_reduction(graph: GraphBuilder, shares: TensorBox, windows: Windows) -> TensorBox:
+    """Do the same as `_spread` by a reduction, if many windows contain an element along one dimension and one along the
+    other."""
     across = windows[0].size == 1
-    window, reach = windows[across], _reach(windows[across])
+    window, reach = windows[across], _max_windows_of_element(windows[across])
     pad = (reach, reach) if across else (0, 0, reach, reach)
     source = graph.realize(constant_pad_nd(graph, shares, pad, 0.0))
 

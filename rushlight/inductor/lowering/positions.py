@@ -29,26 +29,26 @@ from rushlight.inductor.ir import (
 )
 from rushlight.inductor.sizes import Size
 
-MAX_TRIED = 1 << 14  # a floating-point position is compared with an expression for at most this many values
+MAX_TRIED = 1 << 14  # an expression for a floating-point position is checked for at most this many values of the variable
 EXACT = 1 << 53
 ARITHMETIC: dict[str, Callable] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
 TABLED = ARITHMETIC | {"div": np.divide, "minimum": np.minimum, "maximum": np.maximum, "floor": np.floor, "ceil": np.ceil}
 
 
 def position_of(value: Value, size: Size, buffers: Mapping[str, Buffer]) -> Expr | None:
-    """The index expression equal to a position in [0, size); None if there is none or it may be out of bounds."""
-    value = _expanded(value, buffers) if isinstance(size, int) else None
+    """Return the index expression equal to a position in [0, size); None if there is none or it may be out of bounds."""
+    value = _inline_loads(value, buffers) if isinstance(size, int) else None
     if value is None:
         return None
     found = _expression(value)
-    found = _fitted(value) if found is None else found
+    found = _fit_expression(value) if found is None else found
     if found is None:
         return None
     low, high = bounds(found)
     return found if low is not None and high is not None and 0 <= low and high < size else None
 
 
-def _expanded(value: Value, buffers: Mapping[str, Buffer]) -> Value | None:
+def _inline_loads(value: Value, buffers: Mapping[str, Buffer]) -> Value | None:
     """Inline the loops of buffers that a value loads, until it only contains loop variables; None if that is impossible."""
     if isinstance(value, Load):
         buffer = buffers[value.buffer]
@@ -56,15 +56,15 @@ def _expanded(value: Value, buffers: Mapping[str, Buffer]) -> Value | None:
         if type(loop) is not Pointwise or buffer.layout != contiguous_layout(loop.dtype, loop.ranges):
             return None
         places = unflatten_index(value.index, loop.ranges)
-        return _expanded(substitute(loop.body, dict(zip(loop.variables, places, strict=True))), buffers)
+        return _inline_loads(substitute(loop.body, dict(zip(loop.variables, places, strict=True))), buffers)
     if isinstance(value, Call):
-        arguments = [_expanded(argument, buffers) for argument in value.arguments]
+        arguments = [_inline_loads(argument, buffers) for argument in value.arguments]
         return None if None in arguments else replace(value, arguments=tuple(arguments))
     return value if isinstance(value, Constant) or type(value) is IndexValue else None
 
 
 def _expression(value: Value) -> Expr | None:
-    """The expression of a position computed in integers; None if there is none."""
+    """Return the expression of a position computed in integers; None if there is none."""
     if value.dtype is not int64:
         return None
     if type(value) is IndexValue:
@@ -76,11 +76,11 @@ def _expression(value: Value) -> Expr | None:
     parts = list(map(_expression, value.arguments))
     if None in parts:
         return None
-    made = _combined(value.name, *parts)
+    made = _combine_expressions(value.name, *parts)
     return made if made is not None and _is_exact(made) else None
 
 
-def _combined(name: str, left: Expr, right: Expr) -> Expr | None:
+def _combine_expressions(name: str, left: Expr, right: Expr) -> Expr | None:
     if name in ARITHMETIC:
         return ARITHMETIC[name](left, right)
     low, high = bounds(right)
@@ -99,10 +99,11 @@ def _is_exact(expression: Expr) -> bool:
     return low is not None and high is not None and -EXACT < low and high < EXACT
 
 
-# Floating-point positions, as in nearest-neighbour sampling: compute all of them, and look for an integer expression that fits
+# Floating-point positions, as in nearest-neighbour sampling: compute all of them, and look for an integer expression that
+# equals them
 
 
-def _fitted(value: Value) -> Expr | None:
+def _fit_expression(value: Value) -> Expr | None:
     """Find an expression that equals a position for every value of its variable."""
     indices = {node.index for node in walk(value) if isinstance(node, IndexValue)}
     if value.dtype is not int64 or len(indices) != 1:

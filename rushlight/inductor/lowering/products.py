@@ -23,19 +23,19 @@ from rushlight.inductor.tensor_box import Index, TensorBox
 
 
 def in_float32(graph, box: TensorBox) -> TensorBox:
-    """The box converted to float32."""
+    """Return the box converted to float32."""
     if box.dtype is float32:
         return box
     return graph.pointwise(box.size, float32, lambda index: cast(box.value(index), float32))
 
 
 def in_type(graph, box: TensorBox, kind: dtype) -> TensorBox:
-    """The box rounded to `kind`."""
+    """Return the box rounded to `kind`."""
     return box if box.dtype is kind else graph.pointwise(box.size, kind, lambda index: cast(box.value(index), kind))
 
 
 def matrix_product(graph, self: TensorBox, mat2: TensorBox) -> TensorBox:
-    """The product of two matrices."""
+    """Return the product of two matrices."""
     if _is_plain(self.dtype):
         return plain_product(graph, self, mat2)
     (rows, depth), columns = self.size, mat2.size[1]
@@ -60,33 +60,34 @@ def _is_one(size: int | SymInt) -> bool:
 
 
 def _without_blocks(graph, self: TensorBox, mat2: TensorBox) -> TensorBox:
-    """A product, possibly batched, as an elementwise loop and reduction, if blocking gains nothing: one factor's elements are
-    used only once. The loop reads the factors in place and fuses with their producers. The first has one row, the second one
-    column, or the depth is 1."""
+    """Compute a product, possibly batched, as an elementwise loop and a reduction, if blocking gains nothing because one
+    factor's elements are used only once: the first factor has one row, the second one column, or the depth is 1. The loop reads
+    the factors in place and fuses with their producers."""
     *batch, rows, depth = self.size
     if _is_one(depth):
         return mul_boxes(graph, self, mat2)
     left, right = in_float32(graph, self), in_float32(graph, mat2)
     if _is_one(rows):
-        left, dim = left.view((*batch, depth, 1), _swapped), len(batch)
+        left, dim = left.view((*batch, depth, 1), _swap_last_two), len(batch)
     else:
-        right, dim = right.view((*batch, 1, depth), _swapped), len(batch) + 1
+        right, dim = right.view((*batch, 1, depth), _swap_last_two), len(batch) + 1
     return in_type(graph, reduce_box(graph, mul_boxes(graph, left, right), (dim,), "sum", float32, True), self.dtype)
 
 
-def _swapped(index: Index) -> Index:
+def _swap_last_two(index: Index) -> Index:
     return [*index[:-2], index[-1], index[-2]]
 
 
 def _product_by_words(graph, self: TensorBox, right: Operand, size: tuple, kind: dtype) -> TensorBox:
-    """A product with `right` by the processor's dot product instructions (bfloat16 or int8); sums are float32 or int32."""
+    """Return a product with `right` by the processor's dot product instructions (bfloat16 or int8); sums are float32 or
+    int32."""
     operands = {"a": graph.strided_operand(self, self.size, unit_dim=1), "b": right}
     depth, constant = self.size[1], graph.is_constant_buffer(right.buffer)
     return graph.template("word_gemm", size, kind, *size, operands, depth=depth, packed_once=constant)
 
 
 def _left(graph, self: TensorBox, size: tuple) -> Operand:
-    """The first factor in place if it has unit stride along rows or columns, else a copy."""
+    """Return the first factor in place if it has unit stride along rows or columns, else a copy."""
     found = graph.operand(self, size)
     columns = found is not None and found.strides[0] == 1 and found.strides[1] != 1
     return found if columns else graph.strided_operand(self, size, unit_dim=1)
@@ -121,7 +122,7 @@ def addmm(graph, self, mat1, mat2, *, beta=1, alpha=1):
     return product if beta == 0 else add(graph, product, scaled(graph, self, beta, self.dtype))
 
 
-MIN_ROWS_TO_WIDEN = 16  # from this many rows it pays to convert whole panels of bytes to floats first
+MIN_ROWS_TO_WIDEN = 16  # with at least this many rows it pays to convert whole panels of bytes to floats first
 
 
 @lowering("_weight_int8pack_mm")

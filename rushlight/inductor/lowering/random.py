@@ -20,7 +20,7 @@ def _word(graph: GraphBuilder, name: str, kind: dtype, seed: TensorBox, offset: 
 
 
 def _place(index: tuple[Var, ...], size: tuple) -> Expr:
-    """The row-major position of an element."""
+    """Return the row-major position of an element."""
     steps = row_major(as_sizes(size))
     return sum((variable * step for variable, step in zip(index, steps, strict=True)), as_expr(0))
 
@@ -34,15 +34,15 @@ def uniform(graph, seed, offset, size, *, dtype=None):
 
     def inner(index: tuple[Var, ...]) -> Value:
         place = _place(index, size)
-        high = _shifted(_word(graph, "bits", int64, seed, offset, place), 5)
-        low = _shifted(_word(graph, "bits", int64, seed, offset + 1, place), 6)
+        high = _shift_right_as_double(_word(graph, "bits", int64, seed, offset, place), 5)
+        low = _shift_right_as_double(_word(graph, "bits", int64, seed, offset + 1, place), 6)
         whole = call("add", float64, call("mul", float64, high, Constant(float64, 2.0**26)), low)
         return call("mul", float64, whole, Constant(float64, 2.0**-53))
 
     return graph.pointwise(size, float64, inner)
 
 
-def _shifted(word: RandomWord, count: int) -> Value:
+def _shift_right_as_double(word: RandomWord, count: int) -> Value:
     return cast(call("shift_right", int64, word, Constant(int64, count)), float64)
 
 

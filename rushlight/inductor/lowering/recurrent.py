@@ -33,7 +33,7 @@ def recurrent_layer(
 ):  # fmt: skip
     (steps, batch, features), kind = input.size, KINDS[mode]
     hidden = weight1.size[1]
-    gates = matrix_product(graph, input.reshape((steps * batch, features)), _turned(weight0))
+    gates = matrix_product(graph, input.reshape((steps * batch, features)), _transpose(weight0))
     gates = add(graph, gates, weight2 if mode == GRU_MODE else add(graph, weight2, weight3))
     operands = {"gates": _in_one_piece(graph, gates), "weight": graph.strided_operand(weight1, weight1.size)}
     operands["state"] = _in_one_piece(graph, hx_)
@@ -80,18 +80,18 @@ def recurrent_layer_backward(
     states = _states_before(graph, hx_, output, bool(reverse)).reshape((rows, hidden))
     return (
         matrix_product(graph, into_gates, weight1).reshape((steps, batch, features)),
-        matrix_product(graph, _turned(into_gates), input.reshape((rows, features))),
-        matrix_product(graph, _turned(by_state), states), bias, state_bias, to_state,
+        matrix_product(graph, _transpose(into_gates), input.reshape((rows, features))),
+        matrix_product(graph, _transpose(by_state), states), bias, state_bias, to_state,
         rest[-1] if mode == LSTM_MODE else cx_tmp,
     )  # fmt: skip
 
 
-def _turned(box: TensorBox) -> TensorBox:
+def _transpose(box: TensorBox) -> TensorBox:
     return box.view(box.size[::-1], lambda index: [index[1], index[0]])
 
 
 def _states_before(graph: GraphBuilder, first: TensorBox, output: TensorBox, reverse: bool) -> TensorBox:
-    """The state before each step."""
+    """Return the state before each step."""
     steps, *rest = output.size
     first = first.reshape((1, *rest))
     if type(steps) is int and steps == 1:

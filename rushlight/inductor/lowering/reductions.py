@@ -21,30 +21,31 @@ SPLIT_RESULTS = 8
 SPLIT_VALUES_SIDE_BY_SIDE = 4096
 SPLIT_RESULTS_SIDE_BY_SIDE = 256
 # Nonadjacent dimensions are reduced one run after the other if the last run has at least this many values.
-LAST_RUN = 16
+MIN_LAST_RUN = 16
 # The first of several dimensions is reduced last if it is innermost in memory and has at least this size.
-LEAST_SIDE_BY_SIDE = 4
+MIN_SIDE_BY_SIDE = 4
 
 
 def reduce_box(graph, self, dims, kind, dtype, keepdim):
-    """`kind` over `dims` of a box, in several steps if that improves memory access or uses more threads."""
+    """Return `kind` over `dims` of a box, in several steps if that improves memory access or uses more threads."""
     dims = tuple(sorted(reduced_dims(len(self.size), dims)))
     if dtype in (float16, bfloat16):  # partial results stay in float32
         return to_copy(graph, reduce_box(graph, self, dims, kind, float32, keepdim), dtype=dtype)
     last = _last_run(dims)
     if len(last) > 1 and lies_side_by_side(self, last):  # first reduce to contiguous results, then reduce those
-        inner = _reduce_beside(graph, self, last, kind, dtype)
+        inner = _reduce_to_contiguous(graph, self, last, kind, dtype)
         found = _reduce_run(graph, inner, dims[: -len(last) + 1], kind, dtype, True)
         return found.reshape(_sizes_after(self, dims, keepdim))
-    if len(last) < len(dims) and math.prod(hint(self.size[dim]) for dim in last) >= LAST_RUN:
+    if len(last) < len(dims) and math.prod(hint(self.size[dim]) for dim in last) >= MIN_LAST_RUN:
         inner = _reduce_run(graph, self, last, kind, dtype, True)
         found = reduce_box(graph, inner, tuple(dim for dim in dims if dim not in last), kind, dtype, True)
         return found.reshape(_sizes_after(self, dims, keepdim))
     return _reduce_run(graph, self, dims, kind, dtype, keepdim)
 
 
-def _reduce_beside(graph, self, run, kind, dtype):
-    """`kind` over all but the first dimension of a run; the results are contiguous along that dimension and the one before."""
+def _reduce_to_contiguous(graph, self, run, kind, dtype):
+    """Reduce by `kind` over all but the first dimension of a run; the results are contiguous along that dimension and the one
+    before."""
     first = run[0]
     if first == 0:
         return _reduce_run(graph, self, run[1:], kind, dtype, True)
@@ -58,15 +59,16 @@ def _sizes_after(self, dims, keepdim):
 
 
 def lies_side_by_side(self, dims):
-    """Whether the first of some dimensions, not the last, is innermost in memory: the channels of channels-last images."""
-    if hint(self.size[dims[0]]) < LEAST_SIDE_BY_SIDE or hint(self.size[dims[-1]]) == 1:
+    """Return whether the first of several dimensions is innermost in memory, unlike the last one: so are the channels of
+    channels-last images."""
+    if hint(self.size[dims[0]]) < MIN_SIDE_BY_SIDE or hint(self.size[dims[-1]]) == 1:
         return False
     variables = loop_variables(as_sizes(self.size))
     return reads_along(self.value(variables), variables[dims[0]], variables[dims[-1]])
 
 
 def _last_run(dims: tuple[int, ...]) -> tuple[int, ...]:
-    """The adjacent dimensions at the end of sorted ones."""
+    """Return the adjacent dimensions at the end of sorted ones."""
     start = len(dims) - 1
     while start > 0 and dims[start - 1] == dims[start] - 1:
         start -= 1
@@ -130,7 +132,7 @@ def amin(graph, self, dim=(), keepdim=False):
 
 
 def _truth(graph, self, dim, kind, keepdim):
-    if dim is not None and not len(dim):  # torch leaves each element by itself
+    if dim is not None and not len(dim):  # torch treats an empty list of dimensions as no reduction
         found = to_copy(graph, self, dtype=bool_)
     else:
         found = reduce_box(graph, self, dim, kind, bool_, keepdim)
@@ -177,7 +179,8 @@ def var(graph, self, dim=None, *, correction=None, keepdim=False):
     mean = div(graph, reduce_box(graph, self, dims, "sum", self.dtype, True), count)
     difference = sub(graph, self, mean)
     total = reduce_box(graph, power(graph, difference, 2), dims, "sum", self.dtype, keepdim)
-    offset = reduce_box(graph, difference, dims, "sum", self.dtype, keepdim)  # corrects the mean's rounding
+    # the sum of differences corrects the rounding of the mean
+    offset = reduce_box(graph, difference, dims, "sum", self.dtype, keepdim)
     exact = sub(graph, total, mul_boxes(graph, offset, div(graph, offset, count)))
     positive = graph.elementwise("maximum", self.dtype, self.dtype, exact, 0.0)
     return div(graph, positive, _degrees_of_freedom(count, 1 if correction is None else correction))

@@ -14,7 +14,7 @@ from rushlight.inductor.tensor_box import StorageBox, TensorBox, loop_variables
 
 
 def scan_box(graph, self: TensorBox, dim: int, scan_type: str, kind: dtype) -> TensorBox:
-    """A `scan_type` scan along `dim`, with results of type `kind`."""
+    """Return a `scan_type` scan along `dim`, with results of type `kind`."""
     ranges = as_sizes(self.size)
     variables = loop_variables(ranges)
     body = self.value(variables)

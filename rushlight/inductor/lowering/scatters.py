@@ -31,9 +31,9 @@ def scatter_box(
 ) -> TensorBox:  # fmt: skip
     """Scatter `body` at each point of `size` into `base`, combining by `mode`.
 
-    For a point, `places` returns the coordinates that are read from memory, by dimension of the base; `coordinates` returns all
-    coordinates, given the variables of those. The other coordinates are loop variables: points that differ in them never
-    collide. With `distinct` no points collide at all.
+    For a point, `places` returns the coordinates that are read from memory, by dimension of the base. `coordinates` returns all
+    coordinates, given the variables that stand for those. The other coordinates are loop variables: points that differ in them
+    never collide. With `distinct` no points collide at all.
     """
     ranges = as_sizes(size)
     variables = loop_variables(ranges)
@@ -55,7 +55,7 @@ def scatter_box(
     return TensorBox(StorageBox(None, graph.add(buffer)), base.size, base.dtype)
 
 
-def _summed_wide(graph, base: TensorBox, make: Callable[[TensorBox], TensorBox]) -> TensorBox:
+def _sum_in_float32(graph, base: TensorBox, make: Callable[[TensorBox], TensorBox]) -> TensorBox:
     """Run `make` with sums of 16-bit floats kept in float32."""
     if base.dtype not in (bfloat16, float16):
         return make(base)
@@ -69,7 +69,7 @@ def _along(graph, self: TensorBox, dim: int, index: TensorBox, value: Callable[[
     """Scatter `value` at each point of `index` to the position that the index gives in `dim`."""
     if not self.size:
         return _along(graph, self.reshape((1,)), 0, index, value, mode).reshape(())
-    index = _lifted(index)
+    index = _scalar_to_vector(index)
     if 0 in index.size:
         return graph.pointwise(self.size, self.dtype, self.value)
     axis = wrap_dim(dim, len(self.size))
@@ -79,13 +79,13 @@ def _along(graph, self: TensorBox, dim: int, index: TensorBox, value: Callable[[
     )  # fmt: skip
 
 
-def _lifted(box: TensorBox) -> TensorBox:
+def _scalar_to_vector(box: TensorBox) -> TensorBox:
     return box if box.size else box.reshape((1,))
 
 
 @lowering("scatter.src")
 def scatter(graph, self, dim, index, src):
-    return _along(graph, self, dim, index, _lifted(src).value, "store")
+    return _along(graph, self, dim, index, _scalar_to_vector(src).value, "store")
 
 
 @lowering("scatter_add")
@@ -98,32 +98,32 @@ def scatter_add(graph, self, dim, index, src):
 
 def _scatter_add(graph, dim: int, self: TensorBox, index: TensorBox, src: TensorBox) -> TensorBox:
     def make(base: TensorBox) -> TensorBox:
-        return _along(graph, base, dim, index, lambda at: cast(_lifted(src).value(at), base.dtype), "sum")
+        return _along(graph, base, dim, index, lambda at: cast(_scalar_to_vector(src).value(at), base.dtype), "sum")
 
-    return _summed_wide(graph, self, make)
+    return _sum_in_float32(graph, self, make)
 
 
 @lowering("scatter_reduce.two")
 def scatter_reduce(graph, self, dim, index, src, reduce, *, include_self=True):
     base, touched = self, None
     if not include_self:
-        touched = _marked(graph, self, dim, index)
-        base = where(graph, touched, _constant(graph, _neutral(reduce, self.dtype), self.dtype), self)
-    made = _along(graph, base, dim, index, _lifted(src).value, MODES[reduce])
-    return _averaged(graph, made, self, dim, index, include_self) if reduce == "mean" else made
+        touched = _mark_written(graph, self, dim, index)
+        base = where(graph, touched, _constant(graph, _identity_of(reduce, self.dtype), self.dtype), self)
+    made = _along(graph, base, dim, index, _scalar_to_vector(src).value, MODES[reduce])
+    return _divide_by_count(graph, made, self, dim, index, include_self) if reduce == "mean" else made
 
 
 def _constant(graph, number: float, kind: dtype) -> TensorBox:
     return graph.pointwise((), kind, lambda at: Constant(kind, number))
 
 
-def _marked(graph, self: TensorBox, dim: int, index: TensorBox) -> TensorBox:
-    """A mask of the positions written to."""
+def _mark_written(graph, self: TensorBox, dim: int, index: TensorBox) -> TensorBox:
+    """Return a mask of the positions written to."""
     nothing = graph.pointwise(self.size, bool_, lambda at: Constant(bool_, False))
     return _along(graph, nothing, dim, index, lambda at: Constant(bool_, True), "store")
 
 
-def _averaged(graph, total: TensorBox, self: TensorBox, dim: int, index: TensorBox, include_self: bool) -> TensorBox:
+def _divide_by_count(graph, total: TensorBox, self: TensorBox, dim: int, index: TensorBox, include_self: bool) -> TensorBox:
     none = graph.pointwise(self.size, int64, lambda at: Constant(int64, 0))
     count = _along(graph, none, dim, index, lambda at: Constant(int64, 1), "sum")
 
@@ -137,8 +137,8 @@ def _averaged(graph, total: TensorBox, self: TensorBox, dim: int, index: TensorB
     return graph.pointwise(self.size, self.dtype, inner)
 
 
-def _neutral(reduce: str, kind: dtype) -> float:
-    """The identity element of a reduction."""
+def _identity_of(reduce: str, kind: dtype) -> float:
+    """Return the identity element of a reduction."""
     if reduce not in ("amax", "amin"):
         return int(reduce == "prod")
     if kind is bool_:
@@ -180,7 +180,7 @@ def index_put(graph, self, indices, values, accumulate=False):
 
         return scatter_box(graph, base, size, places, coordinates, body, "sum" if accumulate else "store", wrap=True)
 
-    return _summed_wide(graph, self, make) if accumulate else make(self)
+    return _sum_in_float32(graph, self, make) if accumulate else make(self)
 
 
 def _where_masked(graph, self: TensorBox, mask: TensorBox, first: int, value: TensorBox, accumulate: bool) -> TensorBox:
@@ -227,4 +227,4 @@ def embedding_dense_backward(graph, grad_output, indices, num_weights, padding_i
 
     kind = grad_output.dtype
     nothing = graph.pointwise((num_weights, columns), kind, lambda at: Constant(kind, 0.0))
-    return _summed_wide(graph, nothing, make)
+    return _sum_in_float32(graph, nothing, make)

@@ -20,10 +20,10 @@ from rushlight.inductor.sizes import as_size, as_sizes
 from rushlight.inductor.tensor_box import StorageBox, TensorBox, loop_variables
 
 
-def _sorted(
+def _sort(
     graph: GraphBuilder, self: TensorBox, kept: int | SymInt | None, dim: int, descending: bool
 ) -> tuple[TensorBox, TensorBox]:
-    """The first `kept` sorted values along `dim` (all if None), and their indices, computed by one kernel."""
+    """Return the first `kept` sorted values along `dim` (all if None), and their indices, computed by one kernel."""
     if not self.size:
         return clone(graph, self), graph.pointwise((), int64, lambda at: Constant(int64, 0))
     axis = wrap_dim(dim, len(self.size))
@@ -49,21 +49,21 @@ def _sorted(
 
 @lowering("sort.stable")
 def sort(graph, self, *, stable, dim=-1, descending=False):
-    return _sorted(graph, self, None, dim, bool(descending))
+    return _sort(graph, self, None, dim, bool(descending))
 
 
 @lowering("topk")
 def topk(graph, self, k, dim=-1, largest=True, sorted=True):
-    return _sorted(graph, self, k, dim, bool(largest))
+    return _sort(graph, self, k, dim, bool(largest))
 
 
 def _flat_in_order(graph: GraphBuilder, self: TensorBox) -> TensorBox:
-    return _sorted(graph, self.reshape((math.prod(self.size),)), None, 0, False)[0]
+    return _sort(graph, self.reshape((math.prod(self.size),)), None, 0, False)[0]
 
 
 @lowering("median")
 def median(graph, self):
-    """The lower of the two middle values of a nonempty tensor; NaN if there is one, because NaN sorts last."""
+    """Return the lower of the two middle values of a nonempty tensor; NaN if there is one, because NaN sorts last."""
     ordered = _flat_in_order(graph, self)
     count = ordered.size[0]
 
@@ -77,7 +77,7 @@ def median(graph, self):
 
 @lowering("nanmedian")
 def nanmedian(graph, self):
-    """The lower of the two middle numbers, ignoring NaN, which sorts last; NaN if there are no numbers."""
+    """Return the lower of the two middle numbers, ignoring NaN, which sorts last; NaN if there are no numbers."""
     if self.dtype.is_integral:
         return median(graph, self)
     ordered = _flat_in_order(graph, self)
@@ -98,7 +98,7 @@ MODE = Function("frequent", "mode<{type}>", "mode_scratch_bytes<{type}>", (1,), 
 
 @lowering("mode")
 def mode(graph, self, dim=-1, keepdim=False):
-    """The smallest of each row's most frequent values, and its last index."""
+    """Return the smallest of each row's most frequent values, and its last index."""
     if not self.size:
         return clone(graph, self), graph.pointwise((), int64, lambda at: Constant(int64, 0))
     axis = wrap_dim(dim, len(self.size))

@@ -34,22 +34,22 @@ def convolve(graph, input, weight, bias, stride, padding, dilation, transposed, 
     if not transposed:
         return in_type(graph, plain_convolution(graph, input, weight, bias, stride, padding, dilation, groups), kind)
     made = transposed_convolution(graph, input, weight, stride, padding, dilation, output_padding, groups)
-    return in_type(graph, _biased(graph, made, bias), kind)
+    return in_type(graph, _add_bias(graph, made, bias), kind)
 
 
 def plain_convolution(graph, input, weight, bias, stride, padding, dilation, groups) -> TensorBox:
-    """A plain convolution of any rank."""
+    """Return a plain convolution of any rank."""
     made = by_positions(graph, input, weight, stride, padding, dilation, groups)
     if made is not None:
-        return _biased(graph, made, bias)
+        return _add_bias(graph, made, bias)
     if len(weight.size) == 3:
         return _of_rows(graph, input, weight, bias, stride, padding, dilation, groups)
     if len(weight.size) == 5:
-        return _biased(graph, _of_volumes(graph, input, weight, stride, padding, dilation, groups), bias)
+        return _add_bias(graph, _of_volumes(graph, input, weight, stride, padding, dilation, groups), bias)
     return convolution(graph, input, weight, bias, stride, padding, dilation, groups)
 
 
-def _biased(graph, made: TensorBox, bias: TensorBox | None) -> TensorBox:
+def _add_bias(graph, made: TensorBox, bias: TensorBox | None) -> TensorBox:
     return made if bias is None else add(graph, made, bias.reshape((1, made.size[1], *[1] * (len(made.size) - 2))))
 
 
@@ -88,7 +88,7 @@ def _of_volumes(graph, input, weight, stride, padding, dilation, groups) -> Tens
 
 
 class Volumes:
-    """The inputs of a 3-D convolution's taps in depth as images, one image for each layer of the result."""
+    """The inputs of a 3-D convolution's taps in depth as images: one image for each layer of the result."""
 
     def __init__(self, graph, input, weight: tuple, stride, padding, dilation, groups):
         graph.realize(input)
@@ -97,16 +97,17 @@ class Volumes:
         self.graph, self.step, self.spread = graph, stride[0], dilation[0]
         self.volumes, _, depth, *_ = self.input.size
         self.layers = (depth - self.spread * (self.taps - 1) - 1) // self.step + 1
-        # Summing taps separately reads and writes the results once per tap; joining the taps copies the input instead.
+        # Summing taps separately reads and writes the results once per tap. Joining the taps copies the input once per tap
+        # instead.
         self.are_joined = self.taps * self.each * groups <= 2 * (self.taps - 1) * outputs
 
     def at(self, tap: int) -> TensorBox:
-        """The images that one tap reads."""
+        """Return the images that one tap reads."""
         self.graph.realize(self.input)
         return self._images(self.input.size[1], lambda channel: (channel, tap))
 
     def joined(self) -> TensorBox:
-        """Images of all taps, as additional channels of their groups; a channels-last copy."""
+        """Return images with all taps as additional channels of their groups, as a channels-last copy."""
 
         def place(channel):
             group, own = channel // (self.taps * self.each), channel % self.each
@@ -116,7 +117,7 @@ class Volumes:
         return as_channels_first(self.graph.copy(as_channels_last(images)))
 
     def of_weight(self, index) -> list:
-        """The index in the 3-D weight of element [O, channel of `joined`, ...]."""
+        """Return the index in the 3-D weight of the element [O, channel of `joined`, ...]."""
         return [index[0], index[1] % self.each, index[1] // self.each, *index[2:]]
 
     def _images(self, channels, place) -> TensorBox:
@@ -150,7 +151,7 @@ class _Interleaving:
 
 
 def transposed_convolution(graph, input, weight, stride, padding, dilation, output_padding, groups) -> TensorBox:
-    """A transposed convolution without bias; the weight is [C, O / groups, ...]."""
+    """Return a transposed convolution without bias; the weight is [C, O / groups, ...]."""
     narrow = groups == 1 and len(input.size) < 5 and costs.interleaves(hint(weight.size[1]), math.prod(stride))
     if not narrow and all(extra < step for extra, step in zip(output_padding, stride, strict=True)):
         geometry = Geometry(tuple(stride), tuple(padding), tuple(dilation), groups)
@@ -181,7 +182,7 @@ def transposed_convolution(graph, input, weight, stride, padding, dilation, outp
 
 
 def _as_gradient(graph, input: TensorBox, weight: TensorBox, geometry: Geometry, output_padding) -> TensorBox | None:
-    """The transposed convolution by the input gradient's template; None if there is none."""
+    """Compute the transposed convolution by the input gradient's template; None if there is none."""
     outputs = []
     for dim, (inputs, extra) in enumerate(zip(input.size[2:], output_padding, strict=True)):
         reach = geometry.dilation[dim] * (weight.size[2 + dim] - 1) + 1
@@ -193,7 +194,7 @@ def _as_gradient(graph, input: TensorBox, weight: TensorBox, geometry: Geometry,
 
 
 def _interleaved_weight(graph, weight: TensorBox, ways: list[_Interleaving], groups: int) -> TensorBox:
-    """The weight of the plain convolution: [O * steps, C / groups, taps...], zero where there is no tap."""
+    """Return the weight of the plain convolution: [O * steps, C / groups, taps...], zero where there is no tap."""
     graph.realize(weight)
     channels, group_outputs = weight.size[0] // groups, weight.size[1]
     places = math.prod(way.step for way in ways)

@@ -16,7 +16,7 @@ def alias(graph, self):
 
 @lowering("contiguous")
 def contiguous(graph, self, *, memory_format=None):
-    """A no-op: only outputs have a layout, which is chosen when they are lowered."""
+    """Return a no-op: only outputs have a layout, which is chosen when they are lowered."""
     return self
 
 
@@ -88,7 +88,7 @@ def squeeze(graph, self, dim):
 
 @lowering("as_strided")
 def as_strided(graph, self, size, stride, storage_offset=None):
-    """Of a row-major tensor that starts at its storage's beginning; see `support.py`."""
+    """Support views of a row-major tensor that starts at its storage's beginning; `support.py` rejects others."""
     base = graph.copy(self) if graph.row_major_operand(self) is None else self
 
     def reindex(index):

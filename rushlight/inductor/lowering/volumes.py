@@ -13,23 +13,23 @@ from rushlight.inductor.lowering.convolutions import contiguous_operand, has_one
 from rushlight.inductor.sizes import as_size, hint
 from rushlight.inductor.tensor_box import TensorBox
 
-MIN_USE = 0.5  # at least this fraction of computed positions must be inside rows, not past their ends
+MIN_USED_FRACTION = 0.5  # at least this fraction of the computed positions must lie inside rows, not past their ends
 MIN_TAPS = 2  # with fewer taps, a convolution is a product that reads each pixel once
-MAX_INTERLEAVED = 16  # maximal stride along rows in a gradient: `most_interleaved` of volume.h
+MAX_INTERLEAVED = 16  # maximal stride along rows in a gradient; the same as `most_interleaved` in volume.h
 
 
 def by_positions(graph, input: TensorBox, weight: TensorBox, stride, padding, dilation, groups) -> TensorBox | None:
-    """A convolution of any rank, without bias; None if vectors should run along channels instead."""
+    """Return a convolution of any rank, without bias; None if vectors should run along channels instead."""
     extents = list(zip(input.size[2:], weight.size[2:], stride, padding, dilation, strict=True))
     sizes = [(size + 2 * pad - spread * (taps - 1) - 1) // step + 1 for size, taps, step, pad, spread in extents]
-    if not _pays(graph, input, weight, sizes, extents, groups):
+    if not _is_faster_by_positions(graph, input, weight, sizes, extents, groups):
         return None
     axes = _axes(extents)
     shape = (input.size[0], input.size[1], weight.size[0], groups, *axes)
     return _template(graph, "volumes", input, weight, shape, (input.size[0], weight.size[0], *sizes))
 
 
-def _pays(graph, input: TensorBox, weight: TensorBox, sizes: list, extents: list, groups) -> bool:
+def _is_faster_by_positions(graph, input: TensorBox, weight: TensorBox, sizes: list, extents: list, groups) -> bool:
     outputs, taps = hint(weight.size[0]) // hint(groups), math.prod(map(hint, weight.size[2:]))
     if taps < MIN_TAPS or 2 * outputs > costs.core().panel:
         return False
@@ -39,11 +39,11 @@ def _pays(graph, input: TensorBox, weight: TensorBox, sizes: list, extents: list
     size, kernel, step, pad, spread = map(hint, extents[-1])
     width = sizes[-1] + spread * (kernel - 1) // step
     rows = hint(sizes[-2]) if len(sizes) > 1 else 1
-    return _use(rows, hint(sizes[-1]), hint(width)) >= MIN_USE
+    return _used_fraction(rows, hint(sizes[-1]), hint(width)) >= MIN_USED_FRACTION
 
 
 def gradient_by_positions(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry) -> TensorBox | None:
-    """The gradient of a 3-D convolution's input, which has `size`; None if there is no template for it."""
+    """Return the gradient of a 3-D convolution's input, which has `size`; None if there is no template for it."""
     if hint(geometry.stride[-1]) > MAX_INTERLEAVED:
         return None
     parts = (size[2:], weight.size[2:], geometry.stride, geometry.padding, geometry.dilation)
@@ -52,7 +52,7 @@ def gradient_by_positions(graph, grad: TensorBox, weight: TensorBox, size: tuple
 
 
 def _axes(extents: list) -> list:
-    """The members of three rl::volume_axis."""
+    """Return the members of three rl::volume_axis."""
     missing = [(1, 1, 1, 0, 1)] * (3 - len(extents))
     return [value for axis in (*missing, *extents) for value in axis]
 
@@ -67,7 +67,7 @@ def _template(graph, kind: str, source: TensorBox, weight: TensorBox, shape: tup
     )  # fmt: skip
 
 
-def _use(rows: int, columns: int, width: int) -> float:
+def _used_fraction(rows: int, columns: int, width: int) -> float:
     panel = costs.core().panel
     positions = (rows - 1) * width + columns
     return rows * columns / (-(-positions // panel) * panel) if rows > 0 and columns > 0 else 0.0

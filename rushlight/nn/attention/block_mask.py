@@ -58,7 +58,7 @@ def to_dense(counts: Tensor, columns: Tensor) -> Tensor:
     return op("zeros_like")(columns).scatter(-1, columns.long(), is_meant)
 
 
-def _transposed(counts: Tensor | None, columns: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+def _transpose_blocks(counts: Tensor | None, columns: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
     return (None, None) if counts is None else to_order(to_dense(counts, columns).transpose(-2, -1))
 
 
@@ -107,8 +107,8 @@ class BlockMask:
         if kv_indices.dim() < 2:
             raise RuntimeError("BlockMask must have at least 2 dimensions")
         size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
-        q = _transposed(kv_num_blocks, kv_indices) if compute_q_blocks else (None, None)
-        full_q = _transposed(full_kv_num_blocks, full_kv_indices) if compute_q_blocks else (None, None)
+        q = _transpose_blocks(kv_num_blocks, kv_indices) if compute_q_blocks else (None, None)
+        full_q = _transpose_blocks(full_kv_num_blocks, full_kv_indices) if compute_q_blocks else (None, None)
         if seq_lengths is None:
             seq_lengths = (kv_indices.shape[-2] * size[0], kv_indices.shape[-1] * size[1])
         return cls(
@@ -163,7 +163,7 @@ class BlockMask:
         )  # fmt: skip
 
     def _adjust(self, new_q_len: int, new_kv_len: int) -> BlockMask:
-        """The mask for shorter sequences."""
+        """Return the mask for shorter sequences."""
         rows = -(-new_q_len // self.BLOCK_SIZE[0])
         columns = -(-new_kv_len // self.BLOCK_SIZE[1])
 

@@ -87,7 +87,7 @@ def _places(query: Tensor, key: Tensor) -> list[Tensor]:
 
 
 def _scores(query: Tensor, key: Tensor, score_mod: Callable | None, mask: Callable | None, scale: float) -> Tensor:
-    """The scores (B, H, L, S), in float32 or wider, with -inf where masked."""
+    """Return the scores (B, H, L, S), in float32 or wider, with -inf where masked."""
     kind = float32 if query.dtype in (float16, bfloat16) else query.dtype
     scores = query.to(kind) @ key.to(kind).transpose(-2, -1) * scale
     places = _places(query, key)
@@ -97,7 +97,7 @@ def _scores(query: Tensor, key: Tensor, score_mod: Callable | None, mask: Callab
 
 
 def _attend(scores: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    """The weighted sums of values, and the log-sum-exps."""
+    """Return the weighted sums of values, and the log-sum-exps."""
     lse = scores.logsumexp(-1)
     weights = op("_safe_softmax")(scores, -1)
     return weights @ value.to(scores.dtype), lse

@@ -96,13 +96,13 @@ def multi_head_attention_forward(
     attn_mask = _four_dimensional(attn_mask, batch, num_heads, target, source)
     if bias_k is not None and bias_v is not None:
         k, v = _append_row(k, bias_k, 0), _append_row(v, bias_v, 0)
-        attn_mask, key_padding_mask = _widen(attn_mask), _widen(key_padding_mask)
+        attn_mask, key_padding_mask = _pad_mask_by_one(attn_mask), _pad_mask_by_one(key_padding_mask)
     q = _split_heads(q, num_heads)
     k = _split_heads(k, num_heads) if static_k is None else _given_heads(static_k, batch)
     v = _split_heads(v, num_heads) if static_v is None else _given_heads(static_v, batch)
     if add_zero_attn:
         k, v = _append_row(k, k.new_zeros([]), 2), _append_row(v, v.new_zeros([]), 2)
-        attn_mask, key_padding_mask = _widen(attn_mask), _widen(key_padding_mask)
+        attn_mask, key_padding_mask = _pad_mask_by_one(attn_mask), _pad_mask_by_one(key_padding_mask)
     mask = _merge_masks(attn_mask, key_padding_mask, batch, k.shape[2])
     dropout_p = dropout_p if training else 0.0
     if need_weights:
@@ -121,7 +121,7 @@ def _with_batch(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tens
 
 
 def _check_shapes(query: Tensor, key: Tensor, value: Tensor, key_padding_mask, attn_mask, num_heads: int) -> bool:
-    """Whether there is a batch dimension; AssertionError when the arguments disagree about it."""
+    """Return whether there is a batch dimension; AssertionError when the arguments disagree about it."""
     if query.dim() not in (2, 3):
         raise AssertionError(
             f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor"
@@ -163,7 +163,7 @@ def _check_sizes(query: Tensor, key: Tensor, value: Tensor, embed_dim: int, num_
 
 
 def _float_mask(mask: Tensor | None, name: str, dtype: element_type) -> Tensor | None:
-    """A bool mask (True forbids) as a mask of 0 and -inf."""
+    """Return a bool mask (True forbids) as a mask of 0 and -inf."""
     if mask is None or mask.is_floating_point():
         return mask
     if mask.dtype is not bool_:
@@ -172,7 +172,7 @@ def _float_mask(mask: Tensor | None, name: str, dtype: element_type) -> Tensor |
 
 
 def _causal_hint(attn_mask, key_padding_mask, need_weights: bool, is_causal: bool, dtype: element_type):
-    """The mask and whether the operator may use `is_causal` instead of it."""
+    """Return the mask and whether the operator may use `is_causal` instead of it."""
     if is_causal and attn_mask is None:
         raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
     if is_causal and key_padding_mask is None and not need_weights:
@@ -181,7 +181,7 @@ def _causal_hint(attn_mask, key_padding_mask, need_weights: bool, is_causal: boo
 
 
 def _project_packed(query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor | None):
-    """The packed weight stacks the rows of the query's, the key's and the value's projections."""
+    """Return the packed weight stacks the rows of the query's, the key's and the value's projections."""
     if key is value and query is key:
         return linear(query, weight, bias).chunk(3, -1)
     size = query.shape[-1]
@@ -203,7 +203,7 @@ def _project_separately(query: Tensor, key: Tensor, value: Tensor, weights: tupl
 
 
 def _four_dimensional(attn_mask: Tensor | None, batch: int, num_heads: int, target: int, source: int) -> Tensor | None:
-    """The mask as (batch or 1, heads or 1, target, source)."""
+    """Return the mask as (batch or 1, heads or 1, target, source)."""
     if attn_mask is None:
         return None
     flat = attn_mask.dim() == 2
@@ -221,7 +221,7 @@ def _append_row(x: Tensor, row: Tensor, dim: int) -> Tensor:
     return aten.cat.default([x, row.expand(shape)], dim)
 
 
-def _widen(mask: Tensor | None) -> Tensor | None:
+def _pad_mask_by_one(mask: Tensor | None) -> Tensor | None:
     return None if mask is None else aten.constant_pad_nd.default(mask, [0, 1], 0)
 
 

@@ -164,7 +164,7 @@ def embedding_bag(
 
 
 def _bags_of_one_size(rows: Tensor, counted: Tensor | None, mode: str, per_sample_weights: Tensor | None) -> Tensor:
-    """`embedding_bag` of rows (bags, size, features); `counted`, (bags, size, 1), masks the rows that count."""
+    """Return `embedding_bag` of rows (bags, size, features); `counted`, (bags, size, 1), masks the rows that count."""
     size = rows.shape[1]
     if mode == "max" and size > 0:
         lowest = float("-inf")
@@ -189,7 +189,7 @@ def _bag_maximum(rows: Tensor, counted: Tensor, spread: Tensor, count: int) -> T
 
 
 def _bag_numbers(input: Tensor, offsets: Tensor, include_last_offset: bool) -> tuple[Tensor, int]:
-    """The bag of each index, and the number of bags."""
+    """Return the bag of each index, and the number of bags."""
     _check_offsets(offsets, input.numel())
     position = aten.arange.start_step(0, input.numel(), 1, device=input.device)
     count = offsets.shape[0] - int(include_last_offset)

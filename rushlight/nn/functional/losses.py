@@ -25,7 +25,7 @@ def _warn_about_sizes(input: Tensor, target: Tensor) -> None:
         )
 
 
-def _weighted(loss: Tensor, weight: Tensor) -> Tensor:
+def _apply_weights(loss: Tensor, weight: Tensor) -> Tensor:
     """Elementwise losses times weights."""
     if weight.shape != loss.shape:
         raise ValueError(f"Weights and input must have the same size; got {weight.shape} and {loss.shape}")
@@ -34,7 +34,7 @@ def _weighted(loss: Tensor, weight: Tensor) -> Tensor:
 
 def _weighted_mean(loss: Tensor, weight: Tensor, reduction: str) -> Tensor:
     """Weighted losses, reduced; their mean divides by the sum of weights."""
-    loss = _weighted(loss, weight)
+    loss = _apply_weights(loss, weight)
     return loss.sum() / weight.sum() if reduction == "mean" else reduced(loss, reduction)
 
 
@@ -140,7 +140,7 @@ def huber_loss(
     """
     _warn_about_sizes(input, target)
     if weight is not None:
-        return reduced(_weighted(aten.huber_loss(input, target, 0, delta), weight), reduction)
+        return reduced(_apply_weights(aten.huber_loss(input, target, 0, delta), weight), reduction)
     return aten.huber_loss(input, target, reduction_code(reduction), delta)
 
 
@@ -366,7 +366,8 @@ def gaussian_nll_loss(
 
 
 def _variance(input: Tensor, var: Tensor | float) -> Tensor:
-    """The variance in a shape that broadcasts: the input's, without the last dimension, or with size 1 in one dimension."""
+    """Return the variance in a shape that broadcasts: the input's, without the last dimension, or with size 1 in one
+    dimension."""
     if isinstance(var, float):
         if var < 0:
             raise ValueError("var has negative entry/entries")

@@ -337,7 +337,7 @@ def _lp_pool(dims: int, input: Tensor, norm_type: float, kernel_size: Sizes, str
 
 
 def _full_size(output_size: int | Sequence[int | None] | None, input: Tensor, dims: int) -> list[int]:
-    """`output_size` with None replaced by the input's size."""
+    """Return `output_size` with None replaced by the input's size."""
     wanted = [output_size] * dims if isinstance(output_size, int | None) else list(output_size)
     if input.dim() <= len(wanted):
         raise ValueError(f"Input dimension should be at least {len(wanted) + 1}, got {input.dim()}")

@@ -45,7 +45,7 @@ def grid_sample(
             "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', "
             f"but got: '{padding_mode}'"
         )
-    align_corners = _decided(align_corners, "grid_sample")
+    align_corners = _default_align_corners(align_corners, "grid_sample")
     return aten.grid_sampler.default(input, grid, MODES[mode], PADDING_MODES[padding_mode], align_corners)
 
 
@@ -66,7 +66,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     _check_theta(theta, list(size))
-    align_corners = _decided(align_corners, "affine_grid")
+    align_corners = _default_align_corners(align_corners, "affine_grid")
     if align_corners and min(size[2:]) == 1:
         warnings.warn("affine_grid with align_corners=True has only one point, 0, along a size of 1", stacklevel=2)
     return aten.affine_grid_generator.default(theta, list(size), align_corners)
@@ -88,7 +88,7 @@ def _check_theta(theta: Tensor, size: list[int]) -> None:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
 
 
-def _decided(align_corners: bool | None, name: str) -> bool:
+def _default_align_corners(align_corners: bool | None, name: str) -> bool:
     if align_corners is None:
         warnings.warn(
             f"Default {name} behavior has changed to align_corners=False since 1.3.0. Please specify "

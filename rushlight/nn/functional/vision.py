@@ -168,7 +168,7 @@ def interpolate(
 
 
 def _target(input: Tensor, size, scale_factor, recompute: bool | None) -> tuple[list[int], list[float | None]]:
-    """The output's sizes, and the scales for calculating coordinates (None: computed from the sizes)."""
+    """Return the output's sizes, and the scales for calculating coordinates (None: computed from the sizes)."""
     dims = input.dim() - 2
     if (size is None) == (scale_factor is None):
         raise ValueError("exactly one of size and scale_factor should be defined")

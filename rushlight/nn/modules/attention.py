@@ -111,7 +111,7 @@ class MultiheadAttention(Module):
         """
         swap = self.batch_first and query.dim() == 3 and not query.is_nested
         if swap:
-            query, key, value = _swapped(query, key, value)
+            query, key, value = _swap_batch_and_sequence(query, key, value)
         output, weights = F.multi_head_attention_forward(
             query,
             key,
@@ -140,7 +140,7 @@ class MultiheadAttention(Module):
         return (output.transpose(0, 1) if swap else output), weights
 
 
-def _swapped(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _swap_batch_and_sequence(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     # One tensor as several arguments must stay one object: the packed projection checks identity.
     swapped_query = query.transpose(0, 1)
     swapped_key = swapped_query if key is query else key.transpose(0, 1)

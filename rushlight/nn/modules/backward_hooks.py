@@ -84,7 +84,7 @@ class BackwardBoundary:
         for hook in self.pre_hooks:
             changed = hook(self.module, self.grad_outputs)
             if changed is not None:
-                self.grad_outputs = _checked(changed, self.output_count, "backward pre hook")
+                self.grad_outputs = _check_gradient_count(changed, self.output_count, "backward pre hook")
         if self.hooks and not self.input_positions:
             # No gradient will reach the inputs, so the hooks must be called here.
             self._call_hooks((None,) * self.input_count)
@@ -101,7 +101,7 @@ class BackwardBoundary:
         for hook in self.hooks:
             changed = hook(self.module, grad_inputs, self.grad_outputs)
             if changed is not None:
-                grad_inputs = _checked(changed, self.input_count, "backward hook")
+                grad_inputs = _check_gradient_count(changed, self.input_count, "backward hook")
         return grad_inputs
 
 
@@ -122,12 +122,12 @@ skip_code(_pass_through.__code__)
 
 
 def _spread(gradients: Gradients, positions: list[int], count: int) -> Gradients:
-    """Gradients of the tensors among `count` values, with None for the other values."""
+    """Return gradients of the tensors among `count` values, with None for the other values."""
     places = dict(zip(positions, gradients, strict=True))
     return tuple(places.get(position) for position in range(count))
 
 
-def _checked(changed: Any, count: int, kind: str) -> Gradients:
+def _check_gradient_count(changed: Any, count: int, kind: str) -> Gradients:
     gradients = changed if isinstance(changed, tuple) else (changed,)
     if len(gradients) != count:
         raise RuntimeError(f"{kind} returned {len(gradients)} gradients, expected {count}")

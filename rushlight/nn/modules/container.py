@@ -15,7 +15,7 @@ class _ModuleSequence(Module):
     """The base of Sequential and ModuleList: submodules named "0", "1", ..., with most of a list's interface."""
 
     def _name_at(self, index: Any) -> str:
-        """The name of the submodule at an integer index; IndexError if there is none."""
+        """Return the name of the submodule at an integer index; IndexError if there is none."""
         position = operator.index(index)
         count = len(self)
         if not -count <= position < count:

@@ -80,7 +80,7 @@ class _ConvNd(Module):
                 init.uniform_(self.bias, -bound, bound)
 
     def _border(self) -> list[int]:
-        """The padding in the form of F.pad."""
+        """Return the padding in the form of F.pad."""
         if self.padding == "valid":
             return [0] * (2 * self.dims)
         if self.padding == "same":
@@ -239,7 +239,7 @@ class _TransposedConvolution(_ConvNd):
         return convolve(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
 
     def _output_padding(self, input: Tensor, output_size: list[int]) -> list[int]:
-        """The output padding that gives `output_size`."""
+        """Return the output padding that gives `output_size`."""
         if len(output_size) == input.dim():
             output_size = output_size[-self.dims :]
         if len(output_size) != self.dims:

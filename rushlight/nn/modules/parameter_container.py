@@ -23,7 +23,7 @@ class _ParameterCollection(Module):
         self._keys: dict[str, None] = {}
         self._other_values: dict[str, Any] = {}
 
-    def _put(self, key: str, value: Any) -> None:
+    def _set_entry(self, key: str, value: Any) -> None:
         if isinstance(value, Tensor):  # a parameter that takes another's place keeps its position: optimizers go by it
             self._other_values.pop(key, None)
             self.register_parameter(key, value if isinstance(value, Parameter) else Parameter(value))
@@ -98,7 +98,7 @@ class ParameterList(_ParameterCollection):
         return self._value(self._key_at(index))
 
     def __setitem__(self, index: int, value: Any) -> None:
-        self._put(self._key_at(index), value)
+        self._set_entry(self._key_at(index), value)
 
     def __iter__(self) -> Iterator[Any]:
         return iter([self._value(key) for key in self._keys])
@@ -111,7 +111,7 @@ class ParameterList(_ParameterCollection):
 
     def append(self, value: Any) -> ParameterList:
         """Add a value at the end and return this list."""
-        self._put(str(len(self)), value)
+        self._set_entry(str(len(self)), value)
         return self
 
     def extend(self, values: Iterable[Any]) -> ParameterList:
@@ -149,7 +149,7 @@ class ParameterDict(_ParameterCollection):
     def __setitem__(self, key: str, value: Any) -> None:
         if not isinstance(key, str):
             raise TypeError(f"ParameterDict needs a str as key, got {type(key).__name__}")
-        self._put(key, value)
+        self._set_entry(key, value)
 
     def __delitem__(self, key: str) -> None:
         self._forget(self._require(key))

@@ -104,9 +104,9 @@ class LoadPlan:
         """RuntimeError with all faults, if there are any."""
         faults = []
         if self.strict and self.keys.missing_keys:
-            faults.append(f"Missing key(s) in state_dict: {_quoted(self.keys.missing_keys)}. ")
+            faults.append(f"Missing key(s) in state_dict: {_quote_keys(self.keys.missing_keys)}. ")
         if self.strict and self.keys.unexpected_keys:
-            faults.append(f"Unexpected key(s) in state_dict: {_quoted(self.keys.unexpected_keys)}. ")
+            faults.append(f"Unexpected key(s) in state_dict: {_quote_keys(self.keys.unexpected_keys)}. ")
         faults += self.errors
         if faults:
             raise RuntimeError(f"Error(s) in loading state_dict for {self.module_name}:\n\t" + "\n\t".join(faults))
@@ -159,5 +159,5 @@ class _ExtraStateStep:
         return lambda: self.module.set_extra_state(before)
 
 
-def _quoted(keys: list[str]) -> str:
+def _quote_keys(keys: list[str]) -> str:
     return ", ".join(f'"{key}"' for key in keys)

@@ -34,7 +34,7 @@ def _copies(layer: Module, count: int) -> ModuleList:
 
 
 def _is_causal(mask: Tensor | None, is_causal: bool | None) -> bool:
-    """The hint if it is given, otherwise whether the mask is the causal mask of its size."""
+    """Return the hint if it is given, otherwise whether the mask is the causal mask of its size."""
     if is_causal is not None or mask is None:
         return bool(is_causal)
     rows, columns = mask.shape[-2:]
@@ -259,7 +259,7 @@ class TransformerEncoder(Module):
         return src if self.norm is None else self.norm(src)
 
     def _dropped_positions(self, padding: Tensor | None) -> Tensor | None:
-        """A mask of the positions that a nested tensor drops: the last ones of each row, as many as it has padding.
+        """Return a mask of the positions that a nested tensor drops: the last ones of each row, as many as it has padding.
 
         All False if `mask_check` is on and padding is not at the ends.
         """
@@ -271,7 +271,7 @@ class TransformerEncoder(Module):
 
 
 def _has_common_form(layer: Module) -> bool:
-    """Whether torch has a fast path for a layer, which drops padding."""
+    """Return whether torch has a fast path for a layer, which drops padding."""
     if not isinstance(layer, TransformerEncoderLayer):
         return False
     attention, activation = layer.self_attn, layer.activation

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple]:
-    """A function that repeats a number `n` times, and converts iterables to tuples."""
+    """Return a function that repeats a number `n` times, and converts iterables to tuples."""
 
     def parse(value: Any) -> tuple:
         return tuple(value) if isinstance(value, Iterable) else (value,) * n
@@ -23,5 +23,5 @@ _quadruple = _ntuple(4, "_quadruple")
 
 
 def _reverse_repeat_tuple(values: tuple, n: int) -> tuple:
-    """Each value `n` times, last one first: the order of F.pad."""
+    """Return each value `n` times, last one first: the order of F.pad."""
     return tuple(value for value in reversed(values) for _ in range(n))

@@ -45,7 +45,7 @@ def fuse_conv_bn_weights(
     """Weight and bias of a convolution followed by a normalisation with the given mean, variance, weight and bias."""
     shape = [1] * conv_w.dim()
     shape[1 if transpose else 0] = -1
-    return _fused(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, shape)
+    return _fold_batch_norm(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, shape)
 
 
 def fuse_linear_bn_weights(
@@ -58,7 +58,7 @@ def fuse_linear_bn_weights(
     bn_b: Tensor | None,
 ) -> tuple[Parameter, Parameter]:
     """Weight and bias of a linear layer followed by a normalisation with the given mean, variance, weight and bias."""
-    return _fused(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, [-1, 1])
+    return _fold_batch_norm(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, [-1, 1])
 
 
 def _copy_for_evaluation(layer: Module, bn: Module) -> Module:
@@ -69,7 +69,7 @@ def _copy_for_evaluation(layer: Module, bn: Module) -> Module:
     return copy.deepcopy(layer)
 
 
-def _fused(weight, bias, mean, variance, eps: float, scale, shift, shape: list[int]) -> tuple[Parameter, Parameter]:
+def _fold_batch_norm(weight, bias, mean, variance, eps: float, scale, shift, shape: list[int]) -> tuple[Parameter, Parameter]:
     bias = mean.new_zeros(mean.shape) if bias is None else bias
     scale = mean.new_ones(mean.shape) if scale is None else scale
     shift = mean.new_zeros(mean.shape) if shift is None else shift

@@ -160,7 +160,7 @@ class _Orthogonal(Module):
         wide = Q.shape[-2] < Q.shape[-1]
         tall = Q.mT if wide else Q
         if self.base is not None:
-            self.base = _completed(tall)
+            self.base = _complete_to_square(tall)
             # Every map takes this point to the identity.
             unconstrained = Q.new_zeros(Q.shape)
             unconstrained.diagonal(0, -2, -1).fill_(-1.0)
@@ -177,8 +177,8 @@ class _Orthogonal(Module):
         return factors.mT if wide else factors
 
 
-def _completed(tall: Tensor) -> Tensor:
-    """A square orthogonal matrix whose first columns span those of `tall`, and equal them if they are orthonormal."""
+def _complete_to_square(tall: Tensor) -> Tensor:
+    """Return a square orthogonal matrix whose first columns span those of `tall`, and equal them if they are orthonormal."""
     rows, columns = tall.shape[-2:]
     if rows != columns:
         more = tall.new_empty([*tall.shape[:-2], rows, rows - columns]).normal_()

@@ -74,7 +74,7 @@ class ParametrizationList(ModuleList):
             raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)
         self.unsafe = unsafe
-        inverse = self._inverted(original)
+        inverse = self._apply_right_inverses(original)
         self.is_tensor = isinstance(inverse, Tensor)
         self.ntensors = 1 if self.is_tensor else len(inverse)
         shape, dtype = original.shape, original.dtype
@@ -83,7 +83,7 @@ class ParametrizationList(ModuleList):
             result = self()
             _check_result(result, shape, dtype, "Registering a parametrization")
 
-    def _inverted(self, value: Tensor) -> Any:
+    def _apply_right_inverses(self, value: Tensor) -> Any:
         with no_grad():
             for module in reversed(list(self)):
                 if hasattr(module, "right_inverse"):
@@ -106,7 +106,7 @@ class ParametrizationList(ModuleList):
                 )
             # Keep the object, so that optimizers still hold it.
             original.data = inverse.detach()
-            _put(self, "original", original)
+            _register_tensor(self, "original", original)
             return
         for index, part in enumerate(inverse):
             if not isinstance(part, Tensor):
@@ -115,7 +115,7 @@ class ParametrizationList(ModuleList):
                     f"Got element {index} of the sequence with type {type(part).__name__}."
                 )
             kept = Parameter(part, original.requires_grad) if isinstance(original, Parameter) else part
-            _put(self, f"original{index}", kept)
+            _register_tensor(self, f"original{index}", kept)
 
     def originals(self) -> list[Tensor]:
         """The original tensors that the value is computed from."""
@@ -152,7 +152,7 @@ class ParametrizationList(ModuleList):
         return value
 
 
-def _put(module: Module, name: str, tensor: Tensor) -> None:
+def _register_tensor(module: Module, name: str, tensor: Tensor) -> None:
     if isinstance(tensor, Parameter):
         module.register_parameter(name, tensor)
     else:
@@ -279,7 +279,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
         )
     delattr(type(module), tensor_name)
     del module.parametrizations[tensor_name]
-    _put(module, tensor_name, kept)
+    _register_tensor(module, tensor_name, kept)
     if not is_parametrized(module):
         del module.parametrizations
         module.__class__ = type(module).__bases__[0]

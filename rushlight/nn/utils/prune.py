@@ -190,7 +190,7 @@ class _Structured(_ByAmount):
         self.dim = dim
 
     def _scores(self, t: Tensor) -> Tensor:
-        """One score per slice; the slices with the smallest scores are pruned."""
+        """Return one score per slice; the slices with the smallest scores are pruned."""
         raise NotImplementedError
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
@@ -337,7 +337,7 @@ def _hook_of(module: Module, name: str) -> tuple[int, BasePruningMethod] | None:
 
 
 def _kept_slices(mask: Tensor, dim: int) -> Tensor:
-    """The indices of slices with unpruned elements."""
+    """Return the indices of slices with unpruned elements."""
     others = [index for index in range(mask.dim()) if index != dim % mask.dim()]
     return (mask.sum(others) != 0).nonzero().squeeze(1)
 
@@ -351,7 +351,7 @@ def _check_amount(amount: Any) -> None:
 
 
 def _number_to_prune(amount: float, size: int) -> int:
-    """The number of elements to prune, out of `size`; ValueError if there are fewer."""
+    """Return the number of elements to prune, out of `size`; ValueError if there are fewer."""
     if not isinstance(amount, numbers.Integral):
         return round(amount * size)
     if amount > size:

@@ -69,25 +69,25 @@ class PackedSequence(_PackedFields):
 
     def double(self) -> PackedSequence:
         """In float64."""
-        return self._converted(self.data.double())
+        return self._with_data(self.data.double())
 
     def float(self) -> PackedSequence:
         """In float32."""
-        return self._converted(self.data.float())
+        return self._with_data(self.data.float())
 
     def half(self) -> PackedSequence:
         """In float16."""
-        return self._converted(self.data.half())
+        return self._with_data(self.data.half())
 
     def long(self) -> PackedSequence:
         """In int64."""
-        return self._converted(self.data.long())
+        return self._with_data(self.data.long())
 
     def int(self) -> PackedSequence:
         """In int32."""
-        return self._converted(self.data.int())
+        return self._with_data(self.data.int())
 
-    def _converted(self, data: Tensor) -> PackedSequence:
+    def _with_data(self, data: Tensor) -> PackedSequence:
         return PackedSequence(data, *self[1:])
 
     @property

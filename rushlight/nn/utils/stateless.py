@@ -29,12 +29,12 @@ def functional_call(
         args = ()
     elif not isinstance(args, tuple):
         args = (args,)
-    with _reparametrized(module, parameters_and_buffers, tie_weights, strict):
+    with _swap_tensors(module, parameters_and_buffers, tie_weights, strict):
         return module(*args, **(kwargs or {}))
 
 
 @contextmanager
-def _reparametrized(module: Module, tensors: Mapping[str, Tensor], tie_weights: bool, strict: bool) -> Iterator[None]:
+def _swap_tensors(module: Module, tensors: Mapping[str, Tensor], tie_weights: bool, strict: bool) -> Iterator[None]:
     slots = slots_of(module)
     _check_names(module, tensors, slots, strict)
     chosen = _with_tied(tensors, slots) if tie_weights else dict(tensors)
@@ -77,7 +77,7 @@ def _check_names(module: Module, tensors: Mapping[str, Tensor], slots: dict, str
 
 
 def _with_tied(tensors: Mapping[str, Tensor], slots: dict[str, tuple[dict, str]]) -> dict[str, Tensor]:
-    """`tensors`, plus an entry for each tied name of the tensors that they replace."""
+    """Return `tensors`, plus an entry for each tied name of the tensors that they replace."""
     names: dict[Tensor, list[str]] = {}
     for name, (members, key) in slots.items():
         names.setdefault(members[key], []).append(name)

@@ -58,14 +58,14 @@ def invoke(op: OpOverload, stack: list) -> object:
 
 
 def wrapped(result: object, levels: Levels) -> object:
-    """The results of an operator on values, as batched tensors."""
+    """Return the results of an operator on values, as batched tensors."""
     if isinstance(result, Tensor):
         return make_batched(result, levels)
     return type(result)([wrapped(item, levels) for item in result]) if isinstance(result, list | tuple) else result
 
 
 def check_inplace(self: Tensor, *others: object) -> Levels:
-    """The levels of a tensor that is written to. RuntimeError if the other operands have levels that it lacks."""
+    """Return the levels of a tensor that is written to. RuntimeError if the other operands have levels that it lacks."""
     own = levels_of(self)
     if not set(all_levels(*others)) <= set(own):
         raise RuntimeError(_INPLACE)
@@ -73,7 +73,7 @@ def check_inplace(self: Tensor, *others: object) -> Levels:
 
 
 def inplace_by_copy(op: OpOverload) -> Callable:
-    """The rule of an in-place operator: call the functional one, and copy the result."""
+    """Return the rule of an in-place operator: call the functional one, and copy the result."""
     functional = INPLACE_OF[op]
 
     def run(self: Tensor, *args: object, **kwargs: object) -> Tensor:
@@ -114,7 +114,7 @@ def _link_fallback(op: OpOverload, below: int) -> Callable:
 
 
 def operator_has_rule(op: OpOverload) -> bool:
-    """Whether an operator has a batching rule instead of the per-example loop."""
+    """Return whether an operator has a batching rule instead of the per-example loop."""
     return DispatchKey.Batched in op.kernels or op.is_composite
 
 
@@ -144,11 +144,11 @@ def one_by_one(op: OpOverload, stack: list) -> object:
     ]
     if op.writes_self:
         return stack[0]
-    return _stacked(op, results, levels, sizes)
+    return _stack_examples(op, results, levels, sizes)
 
 
 def example_of(value: object, levels: Levels, index: tuple[int, ...]) -> object:
-    """One example of an argument."""
+    """Return one example of an argument."""
     if isinstance(value, list | tuple):
         return [example_of(item, levels, index) for item in value]
     if not isinstance(value, Tensor):
@@ -159,17 +159,17 @@ def example_of(value: object, levels: Levels, index: tuple[int, ...]) -> object:
     return found
 
 
-def _stacked(op: OpOverload, results: list, levels: Levels, sizes: tuple[int, ...]) -> object:
+def _stack_examples(op: OpOverload, results: list, levels: Levels, sizes: tuple[int, ...]) -> object:
     first = results[0]
     if isinstance(first, list | tuple):
-        return type(first)([_stacked(op, list(column), levels, sizes) for column in zip(*results, strict=True)])
+        return type(first)([_stack_examples(op, list(column), levels, sizes) for column in zip(*results, strict=True)])
     if not isinstance(first, Tensor):
         raise RuntimeError(f"vmap: {op.name} gives numbers, not tensors, and each example would have its own")
     return of_examples(results, levels, sizes)
 
 
 def of_examples(results: Sequence[Tensor], levels: Levels, sizes: tuple[int, ...]) -> Tensor:
-    """The batched tensor of these examples, which are ordered with the last level fastest."""
+    """Return the batched tensor of these examples, which are ordered with the last level fastest."""
     together = aten.stack.default(results, 0)
     return make_batched(aten.reshape.default(together, [*sizes, *results[0].shape]), levels)
 

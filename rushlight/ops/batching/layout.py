@@ -30,7 +30,7 @@ class BatchParts:
 
 
 def make_batched(value: Tensor, levels: Levels) -> Tensor:
-    """The tensor that hides the leading dimensions of `value`; `value` itself without levels."""
+    """Return the tensor that hides the leading dimensions of `value`; `value` itself without levels."""
     if not levels:
         return value
     impl, count = value._impl, len(levels)
@@ -42,22 +42,22 @@ def make_batched(value: Tensor, levels: Levels) -> Tensor:
 
 
 def is_batched(value: object) -> bool:
-    """Whether a tensor is batched at some vmap level, active or ended."""
+    """Return whether a tensor is batched at some vmap level, active or ended."""
     return isinstance(value, Tensor) and bool(value._impl.key_set & BATCHED_BIT)
 
 
 def value_of(tensor: Tensor) -> Tensor:
-    """The tensor with all its dimensions: the value of a batched tensor, or a plain tensor itself."""
+    """Return the tensor with all its dimensions: the value of a batched tensor, or a plain tensor itself."""
     return tensor._impl.storage.buffer.value if tensor._impl.key_set & BATCHED_BIT else tensor
 
 
 def levels_of(tensor: Tensor) -> Levels:
-    """The levels that a tensor is mapped over."""
+    """Return the levels that a tensor is mapped over."""
     return tensor._impl.storage.buffer.levels if tensor._impl.key_set & BATCHED_BIT else ()
 
 
 def tensors_in(values: Iterable) -> list[Tensor]:
-    """The tensors among arguments, including those in lists."""
+    """Return the tensors among arguments, including those in lists."""
     found = []
     for value in values:
         if isinstance(value, Tensor):
@@ -68,7 +68,7 @@ def tensors_in(values: Iterable) -> list[Tensor]:
 
 
 def all_levels(*values: object) -> Levels:
-    """All levels of the tensors among arguments."""
+    """Return all levels of the tensors among arguments."""
     found: Levels = ()
     for tensor in tensors_in(values):
         own = levels_of(tensor)
@@ -78,7 +78,7 @@ def all_levels(*values: object) -> Levels:
 
 
 def aligned(tensor: Tensor, levels: Levels, rank: int | None = None) -> Tensor:
-    """The value of a tensor with one leading dimension per level in `levels`, of size 1 for levels that it lacks.
+    """Return the value of a tensor with one leading dimension per level in `levels`, of size 1 for levels that it lacks.
 
     `rank` is the number of dimensions that follow; dimensions that an example lacks are inserted with size 1.
     """
@@ -97,12 +97,12 @@ def aligned(tensor: Tensor, levels: Levels, rank: int | None = None) -> Tensor:
 
 
 def _is_moved(own: Levels, levels: Levels) -> bool:
-    """Whether the tensor's own levels are anything but the first ones of `levels`."""
+    """Return whether the tensor's own levels are anything but the first ones of `levels`."""
     return own != levels[: len(own)]
 
 
 def batch_sizes(levels: Levels, *values: object) -> tuple[int, ...]:
-    """The number of examples at each level, from the tensors among arguments."""
+    """Return the number of examples at each level, from the tensors among arguments."""
     known: dict[int, int] = {}
     for tensor in tensors_in(values):
         own = levels_of(tensor)
@@ -111,7 +111,7 @@ def batch_sizes(levels: Levels, *values: object) -> tuple[int, ...]:
 
 
 def spread(tensor: Tensor, levels: Levels, sizes: Sequence[int], rank: int | None = None) -> Tensor:
-    """`aligned`, with the levels' dimensions expanded to `sizes`."""
+    """Return `aligned`, with the levels' dimensions expanded to `sizes`."""
     value = aligned(tensor, levels, rank)
     if levels_of(tensor) == levels:
         return value
@@ -119,12 +119,12 @@ def spread(tensor: Tensor, levels: Levels, sizes: Sequence[int], rank: int | Non
 
 
 def folded(value: Tensor, count: int) -> Tensor:
-    """A value with its `count` leading dimensions flattened into one."""
+    """Return a value with its `count` leading dimensions flattened into one."""
     if count == 1:
         return value
     return aten.reshape.default(value, [math.prod(value.shape[:count]), *value.shape[count:]])
 
 
 def unfolded(value: Tensor, sizes: Sequence[int]) -> Tensor:
-    """A value with its first dimension unflattened."""
+    """Return a value with its first dimension unflattened."""
     return value if len(sizes) == 1 else aten.reshape.default(value, [*sizes, *value.shape[1:]])

@@ -49,15 +49,15 @@ class Mapping:
 
 
 def add_batch_dim(tensor: Tensor, dim: int, level: Level) -> Tensor:
-    """`tensor` with dimension `dim` hidden, as the batch dimension of a level inside those that it has."""
+    """Return `tensor` with dimension `dim` hidden, as the batch dimension of a level inside those that it has."""
     own, value = levels_of(tensor), value_of(tensor)
     count, dim = len(own), len(own) + wrap_dim(dim, tensor.dim())
-    value = _moved(value, dim, count)
+    value = _move_dim(value, dim, count)
     return make_batched(value, (*own, level.number))
 
 
 def remove_batch_dim(tensor: Tensor, level: Level, dim: int) -> Tensor:
-    """`tensor` with the batch dimension of a level moved to dimension `dim`. A tensor without that level is expanded
+    """Return `tensor` with the batch dimension of a level moved to dimension `dim`. A tensor without that level is expanded
     instead."""
     own, value = levels_of(tensor), value_of(tensor)
     dim = wrap_dim(dim, tensor.dim() + 1)
@@ -69,10 +69,10 @@ def remove_batch_dim(tensor: Tensor, level: Level, dim: int) -> Tensor:
         value = aten.unsqueeze.default(value, position)
         sizes = value.shape
         value = aten.expand.default(value, [*sizes[:position], level.size, *sizes[position + 1 :]])
-    return make_batched(_moved(value, position, len(others) + dim), others)
+    return make_batched(_move_dim(value, position, len(others) + dim), others)
 
 
-def _moved(value: Tensor, source: int, target: int) -> Tensor:
+def _move_dim(value: Tensor, source: int, target: int) -> Tensor:
     if source == target:
         return aten.alias.default(value)
     order = [dim for dim in range(value.dim()) if dim != source]
@@ -81,7 +81,7 @@ def _moved(value: Tensor, source: int, target: int) -> Tensor:
 
 
 def in_all_levels(value: Any) -> Any:
-    """A tensor mapped over by every active level, expanded where it was not. Other values stay as they are."""
+    """Return a tensor mapped over by every active level, expanded where it was not. Other values stay as they are."""
     running = state.batch_levels
     if not running or not isinstance(value, Tensor):
         return value
@@ -93,5 +93,5 @@ def in_all_levels(value: Any) -> Any:
 
 
 def is_mapped_by(value: object, level: Level) -> bool:
-    """Whether a level maps over a tensor."""
+    """Return whether a level maps over a tensor."""
     return is_batched(value) and level.number in levels_of(value)

@@ -78,7 +78,7 @@ def sinc(self):
 
 
 def _in_double(*operands: Tensor | complex | float) -> list:
-    """The operands with the tensors in float64, or in complex128 where one operand is complex."""
+    """Return the operands with the tensors in float64, or in complex128 where one operand is complex."""
     wide = float64.to_complex() if result_type(*operands).is_complex else float64
     return [operand.to(wide) if isinstance(operand, Tensor) else operand for operand in operands]
 

@@ -45,7 +45,7 @@ def empty_like(self, *, dtype=None, layout=None, device=None, pin_memory=None, m
 
 
 def laid_out_as(made: Tensor, like: Tensor) -> Tensor:
-    """A result with the strides that a copy of a tensor of its sizes would have."""
+    """Return a result with the strides that a copy of a tensor of its sizes would have."""
     own, found = like._impl, made._impl.strides
     if found in (own.strides, elementwise_strides(own.sizes, [(own.sizes, own.strides)])):
         return made
@@ -171,7 +171,7 @@ def to_layout(
 
 
 def _has_format(self, wanted) -> bool:
-    """Whether the tensor is in this memory format unambiguously: with one channel, strides may match two formats."""
+    """Return whether the tensor is in this memory format unambiguously: with one channel, strides may match two formats."""
     return self.is_contiguous(wanted) and is_channels_last(self) == (wanted in CHANNELS_LAST_RANKS)
 
 
@@ -210,5 +210,5 @@ def _pin_memory(self, device=None):
 
 @composite("_sparse_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
 def _sparse_addmm(self, mat1, mat2, *, beta=1, alpha=1):
-    """`addmm` of a sparse matrix and a dense one."""
+    """Return `addmm` of a sparse matrix and a dense one."""
     return aten.addmm(self, mat1, mat2, beta=beta, alpha=alpha)

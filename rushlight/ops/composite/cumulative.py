@@ -56,7 +56,7 @@ def _difference(value: Tensor, axis: int) -> Tensor:
 
 
 def _spread_along(value: Tensor, axis: int, rank: int) -> Tensor:
-    """A vector as a tensor of `rank` dimensions that varies along `axis`."""
+    """Return a vector as a tensor of `rank` dimensions that varies along `axis`."""
     return aten.reshape.default(value, [-1 if dim == axis else 1 for dim in range(rank)])
 
 
@@ -73,7 +73,7 @@ def _gradient_along(self: Tensor, spacing: object, axis: int, edge_order: int) -
 
 
 def _parabolic_inside(left: Tensor, middle: Tensor, right: Tensor, before: object, after: object) -> Tensor:
-    """The slope at the middle point of the parabola through three points. With equal widths the middle value cancels."""
+    """Return the slope at the middle point of the parabola through three points. With equal widths the middle value cancels."""
     if not isinstance(before, Tensor):
         return (right - left) / (2 * before)
     both = before + after
@@ -177,8 +177,8 @@ def _heights(y: Tensor, axis: int) -> Tensor:
 
 
 def _widths_of(y: Tensor, x: Tensor, dim: int, name: str) -> tuple[int, Tensor]:
-    """The wrapped dimension of `y`, and the widths between the coordinates `x` along it, shaped to multiply the areas. If `x`
-    has more dimensions than `y`, the same index from the front is used, as in ATen."""
+    """Return the wrapped dimension of `y`, and the widths between the coordinates `x` along it, shaped to multiply the areas.
+    If `x` has more dimensions than `y`, the same index from the front is used, as in ATen."""
     axis = wrap_dim(dim, y.dim())
     if y.dtype is bool_ or x.dtype is bool_:
         raise RuntimeError(f"{name}: received a bool input for `x` or `y`, but bool is not supported")

@@ -76,7 +76,7 @@ def per_channel_backward(grad, self, scale, zero_point, axis, quant_min, quant_m
 def _backward(
     grad: Tensor, x: Tensor, scale: Tensor, zero_point: Tensor, quant_min: int, quant_max: int, factor: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients for x, scale and zero point, before those of the last two are summed.
+    """Return the gradients for x, scale and zero point, before those of the last two are summed.
 
     In range, x passes its gradient on, and the scale's gradient is the rounding error in quanta; out of range, it is the
     clamped integer. From "Learned Step Size Quantization" (https://arxiv.org/abs/1902.08153).

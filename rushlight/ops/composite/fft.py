@@ -28,7 +28,7 @@ def _normalization(norm: str | None, forward: bool) -> int:
     raise RuntimeError(f'Invalid normalization mode: "{norm}"; expected "forward", "backward" or "ortho"')
 
 
-def _promoted(self: Tensor, to_complex: bool) -> Tensor:
+def _promote_to_fft_dtype(self: Tensor, to_complex: bool) -> Tensor:
     kind = get_default_dtype() if self.dtype.is_integral else self.dtype
     if kind not in (float32, float64, complex64, complex128):
         raise RuntimeError(f"Unsupported dtype {kind.scalar_name}; Fourier transforms take float, double and complex tensors")
@@ -41,8 +41,8 @@ def _check_points(count: int) -> int:
     return count
 
 
-def _resized(self: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor:
-    """The input truncated, or padded with zeros, at the end of each of `dims`."""
+def _crop_or_pad(self: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor:
+    """Truncate the input, or pad it with zeros, at the end of each of `dims`."""
     for dim, size in zip(dims, sizes, strict=True):
         have = self.size(dim)
         if have > size:
@@ -69,23 +69,23 @@ def _axis(self: Tensor, dim: int, name: str) -> int:
 def _from_complex(self: Tensor, n: int | None, dim: int, norm: str | None, forward: bool, name: str) -> Tensor:
     axis = _axis(self, dim, name)
     size = _check_points(self.size(axis) if n is None else n)
-    resized = _resized(_promoted(self, True), [axis], [size])
+    resized = _crop_or_pad(_promote_to_fft_dtype(self, True), [axis], [size])
     return aten._fft_c2c.default(resized, [axis], _normalization(norm, forward), forward)
 
 
 def _from_real(self: Tensor, n: int | None, dim: int, norm: str | None, forward: bool, onesided: bool, name: str) -> Tensor:
     _require_real(self, name)
-    source, axis = _promoted(self, False), _axis(self, dim, name)
+    source, axis = _promote_to_fft_dtype(self, False), _axis(self, dim, name)
     size = _check_points(self.size(axis) if n is None else n)
-    result = aten._fft_r2c.default(_resized(source, [axis], [size]), [axis], _normalization(norm, forward), onesided)
+    result = aten._fft_r2c.default(_crop_or_pad(source, [axis], [size]), [axis], _normalization(norm, forward), onesided)
     return result if forward else aten.conj_physical.default(result)
 
 
 def _to_real(self: Tensor, n: int | None, dim: int, norm: str | None, forward: bool, name: str) -> Tensor:
-    source, axis = _promoted(self, True), _axis(self, dim, name)
+    source, axis = _promote_to_fft_dtype(self, True), _axis(self, dim, name)
     size = _check_points(2 * (self.size(axis) - 1) if n is None else n)
     if n is not None:
-        source = _resized(source, [axis], [size // 2 + 1])
+        source = _crop_or_pad(source, [axis], [size // 2 + 1])
     source = aten.conj.default(source) if forward else source
     return aten._fft_c2r.default(source, [axis], _normalization(norm, forward), size)
 
@@ -128,7 +128,7 @@ def ihfft(self, n=None, dim=-1, norm=None):
 
 
 def _sizes_and_dims(self: Tensor, s: Sequence[int] | None, dim: Sequence[int] | None) -> tuple[list[int], list[int]]:
-    """The sizes and the wrapped dimensions to transform; RuntimeError where they do not fit the tensor or each other."""
+    """Return the sizes and the wrapped dimensions to transform; RuntimeError where they do not fit the tensor or each other."""
     s, dim = ([value] if isinstance(value, int) else value for value in (s, dim))
     rank = self.dim()
     dims = None if dim is None else [_axis(self, axis, "fft") for axis in dim]
@@ -168,7 +168,7 @@ def _require_axes(dims: list[int], name: str) -> None:
 
 def _transform_many(self: Tensor, s: object, dim: object, norm: str | None, forward: bool) -> Tensor:
     sizes, dims = _sizes_and_dims(self, s, dim)
-    source = _resized(_promoted(self, True), dims, sizes)
+    source = _crop_or_pad(_promote_to_fft_dtype(self, True), dims, sizes)
     return aten._fft_c2c.default(source, dims, _normalization(norm, forward), forward)
 
 
@@ -177,18 +177,19 @@ def _rfftn(self: Tensor, s: object, dim: object, norm: str | None) -> Tensor:
         raise RuntimeError(f"rfftn expects a real-valued input tensor, but got {self.dtype.scalar_name}")
     sizes, dims = _sizes_and_dims(self, s, dim)
     _require_axes(dims, "rfftn")
-    return aten._fft_r2c.default(_resized(_promoted(self, False), dims, sizes), dims, _normalization(norm, True), True)
+    resized = _crop_or_pad(_promote_to_fft_dtype(self, False), dims, sizes)
+    return aten._fft_r2c.default(resized, dims, _normalization(norm, True), True)
 
 
 def _irfftn(self: Tensor, s: object, dim: object, norm: str | None) -> Tensor:
     sizes, dims, points = _sizes_for_real(self, s, dim, "irfftn")
-    source = _resized(_promoted(self, True), dims, sizes)
+    source = _crop_or_pad(_promote_to_fft_dtype(self, True), dims, sizes)
     return aten._fft_c2r.default(source, dims, _normalization(norm, False), points)
 
 
 def _hfftn(self: Tensor, s: object, dim: object, norm: str | None) -> Tensor:
     sizes, dims, points = _sizes_for_real(self, s, dim, "hfftn")
-    source, scale = _resized(_promoted(self, True), dims, sizes), _normalization(norm, True)
+    source, scale = _crop_or_pad(_promote_to_fft_dtype(self, True), dims, sizes), _normalization(norm, True)
     if len(dims) > 1:
         source = aten._fft_c2c.default(source, dims[:-1], scale, True)
     return aten._fft_c2r.default(aten.conj.default(source), dims[-1:], scale, points)
@@ -199,7 +200,7 @@ def _ihfftn(self: Tensor, s: object, dim: object, norm: str | None) -> Tensor:
         raise RuntimeError(f"ihfftn expects a real-valued input tensor, but got {self.dtype.scalar_name}")
     sizes, dims = _sizes_and_dims(self, s, dim)
     _require_axes(dims, "ihfftn")
-    source, scale = _resized(_promoted(self, False), dims, sizes), _normalization(norm, False)
+    source, scale = _crop_or_pad(_promote_to_fft_dtype(self, False), dims, sizes), _normalization(norm, False)
     half = aten.conj_physical.default(aten._fft_r2c.default(source, dims[-1:], scale, True))
     return aten._fft_c2c.default(half, dims[:-1], scale, False) if len(dims) > 1 else half
 
@@ -245,16 +246,16 @@ def rfftfreq(n, d=1.0, *, dtype=None, layout=None, device=None, pin_memory=None)
     return position / (n * d)
 
 
-def _rolled(self: Tensor, dim: Sequence[int] | int | None, extra: int) -> Tensor:
+def _roll_by_half(self: Tensor, dim: Sequence[int] | int | None, extra: int) -> Tensor:
     dims = list(range(self.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     return aten.roll.default(self, [(self.size(axis) + extra) // 2 for axis in dims], dims) if dims else self
 
 
 @composite("fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor")
 def fftshift(self, dim=None):
-    return _rolled(self, dim, 0)
+    return _roll_by_half(self, dim, 0)
 
 
 @composite("fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor")
 def ifftshift(self, dim=None):
-    return _rolled(self, dim, 1)
+    return _roll_by_half(self, dim, 1)

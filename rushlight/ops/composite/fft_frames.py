@@ -37,7 +37,7 @@ class _Frames:
         raise RuntimeError(f"{self.call} : {why}")
 
     def padded_window(self, like: Tensor) -> Tensor:
-        """The window in the middle of a frame, zeros around it; without a window, ones."""
+        """Return the window in the middle of a frame, zeros around it; without a window, ones."""
         window = self.window
         if window is None:
             window = aten.ones.default((self.length,), dtype=like.dtype.to_real(), device=like.device)
@@ -45,7 +45,7 @@ class _Frames:
         return aten.constant_pad_nd.default(window, [left, self.size - self.length - left], 0)
 
     def is_onesided(self, given: bool | None, source: Tensor) -> bool:
-        """Whether the spectrum holds only non-negative frequencies, which determine a real signal."""
+        """Return whether the spectrum holds only non-negative frequencies, which determine a real signal."""
         is_complex = source.dtype.is_complex or (self.window is not None and self.window.dtype.is_complex)
         if given and is_complex:
             raise RuntimeError("Cannot have onesided output if window or input is complex")
@@ -168,7 +168,7 @@ def _check_spectrum(frames: _Frames, self: Tensor, onesided: bool) -> None:
 
 
 def _pieces(source: Tensor, frames: _Frames, onesided: bool, normalized: bool, return_complex: bool) -> Tensor:
-    """The frames of the signal, each multiplied by the window."""
+    """Return the frames of the signal, each multiplied by the window."""
     axis, scale = [source.dim() - 1], BY_ROOT if normalized else BY_NUMBER
     if return_complex:
         return aten._fft_c2c.default(source, axis, scale, False)
@@ -187,7 +187,7 @@ def _overlap(pieces: Tensor, hop: int) -> Tensor:
 
 
 def _kept_range(frames: _Frames, count: int, center: bool, length: int | None) -> tuple[int, int]:
-    """The range of the overlap-added frames that is the signal."""
+    """Return the range of the overlap-added frames that is the signal."""
     whole = frames.size + frames.hop * (count - 1)
     start = frames.size // 2 if center else 0
     if length is not None:

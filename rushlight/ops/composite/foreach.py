@@ -81,7 +81,7 @@ def _define(name: str, declarations: Sequence[str], run: Callable) -> None:
 
 
 def _keyword_operands(options: dict) -> list:
-    """The operands given by keyword, in the schemas' order."""
+    """Return the operands given by keyword, in the schemas' order."""
     return [options.pop(name) for name in _OPERANDS if name in options]
 
 

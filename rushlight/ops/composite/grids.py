@@ -73,7 +73,7 @@ def _kind_of_range(name: str, start: Number, end: Number, given: dtype | None) -
 
 
 def _evenly_spaced(start: Number, end: Number, steps: int, kind: dtype, where) -> Tensor:
-    """`steps` values from start to end in `kind`, computed from the nearer end, so that both ends are exact."""
+    """Return `steps` values from start to end in `kind`, computed from the nearer end, so that both ends are exact."""
     check_number(start, kind)
     check_number(end, kind)
     if steps < 2:
@@ -120,7 +120,7 @@ _TRIANGLE = f"(int row, int col, int offset=0, *, {_OPTIONS.replace('dtype=None'
 
 
 def _triangle(name: str, row: int, col: int, offset: int, kind: dtype | None, where) -> Tensor:
-    """The (row, column) indices of a triangle of a matrix, as the two rows of an integer tensor."""
+    """Return the (row, column) indices of a triangle of a matrix, as the two rows of an integer tensor."""
     if row < 0 or col < 0:
         raise RuntimeError(f"{'row' if row < 0 else 'col'} must be non-negative, got{min(row, col)}")
     kind = kind or int64
@@ -140,7 +140,7 @@ def _triangle(name: str, row: int, col: int, offset: int, kind: dtype | None, wh
 
 
 def _count_below(row: int, col: int, offset: int) -> int:
-    """The number of elements of a matrix with column < row + offset."""
+    """Return the number of elements of a matrix with column < row + offset."""
     # Rows before `begin` have no such element; in rows from `full` on, all elements count.
     begin, full = (min(max(edge, 0), row) for edge in (-offset, col - offset))
     return (begin + full - 1 + 2 * offset) * (full - begin) // 2 + (row - full) * col

@@ -15,7 +15,7 @@ aten = namespaces.namespace("aten")
 
 
 def _bin_counts(places: Tensor, count: int, weight: Tensor | None, kind: object) -> Tensor:
-    """The number of occurrences of each bin 0 to `count` - 1, or the sums of their weights."""
+    """Return the number of occurrences of each bin 0 to `count` - 1, or the sums of their weights."""
     ones = aten.ones_like.default(places, dtype=kind) if weight is None else weight.detach().to(kind)
     return aten.scatter_add.default(aten.zeros.default((count,), dtype=kind, device=places.device), 0, places, ones)
 
@@ -65,7 +65,7 @@ def histc(self, bins=100, min=0, max=0):
 
 
 def _outer_edges(points: Tensor, bounds: Sequence[float] | None, name: str) -> list[tuple[float, float]]:
-    """The range of each column of `points`: the given one, or the minimum and maximum of the data."""
+    """Return the range of each column of `points`: the given one, or the minimum and maximum of the data."""
     columns = points.size(1)
     if bounds is not None:
         if len(bounds) != 2 * columns:
@@ -97,7 +97,7 @@ def _even_edges(points: Tensor, bins: Sequence[int], bounds: Sequence[float] | N
 
 
 def _bin_of(values: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
-    """The bin of each value, and whether it is in a bin; the last bin includes its upper edge."""
+    """Return the bin of each value, and whether it is in a bin; the last bin includes its upper edge."""
     last = edges.numel() - 1
     place = aten.searchsorted.Tensor(edges, values.contiguous(), right=True) - 1
     inside = (values >= edges[0]) & (values <= edges[last])
@@ -105,7 +105,7 @@ def _bin_of(values: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _histogram(points: Tensor, edges: Sequence[Tensor], weight: Tensor | None, density: bool) -> Tensor:
-    """The counts (sums of weights) of points, one a row, in the product of the bins between `edges` of each column."""
+    """Return the counts (sums of weights) of points, one a row, in the product of the bins between `edges` of each column."""
     counts = [edge.numel() - 1 for edge in edges]
     place = aten.zeros.default((points.size(0),), dtype=int64, device=points.device)
     inside = aten.ones.default((points.size(0),), device=points.device).bool()
@@ -181,7 +181,7 @@ def histogram_between(self, bins, *, weight=None, density=False):
 
 
 def _as_points(self: Tensor, bins: Sequence | None) -> Tensor:
-    """The points, one per row; RuntimeError unless there is a bin specification for each coordinate."""
+    """Return the points, one per row; RuntimeError unless there is a bin specification for each coordinate."""
     if self.dim() < 2:
         raise RuntimeError(f"torch.histogramdd: input tensor should have at least 2 dimensions, but got {self.dim()}")
     if bins is not None and len(bins) != self.size(-1):

@@ -18,7 +18,7 @@ aten = namespaces.namespace("aten")
 
 
 def spread_index(self: Tensor, dim: int, index: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """A 1-D index along `dim` as the full-shape index that scatter and gather take."""
+    """Return a 1-D index along `dim` as the full-shape index that scatter and gather take."""
     if not self.dim() or not len(shape):
         return aten.reshape.default(index, shape)
     if len(shape) == 1 and tuple(index.shape) == tuple(shape):
@@ -29,7 +29,8 @@ def spread_index(self: Tensor, dim: int, index: Tensor, shape: tuple[int, ...]) 
 
 
 def check_index_add(name: str, self: Tensor, dim: int, index: Tensor, source: Tensor) -> int:
-    """The wrapped dimension; errors for an index or a source that do not fit, as index_add and index_reduce raise them."""
+    """Return the wrapped dimension; errors for an index or a source that do not fit, as index_add and index_reduce raise
+    them."""
     axis = wrap_dim(dim, self.dim())
     if index.dim() > 1:
         raise IndexError(
@@ -104,7 +105,7 @@ def _check_index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> 
 
 
 def _checked_bounds(name: str, self: Tensor, axis: int, index: Tensor, lowest: int) -> Tensor:
-    """The index; IndexError, now or when the graph runs, for values outside `lowest`..size - 1."""
+    """Return the index; IndexError, now or when the graph runs, for values outside `lowest`..size - 1."""
     size = self.size(axis) if self.dim() else 1
     wrong = f"{name}index {{}} is out of bounds for dimension {axis} with size {size}"
     positions = values_of(index)

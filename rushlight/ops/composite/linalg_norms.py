@@ -86,7 +86,7 @@ def _records(value: Tensor) -> bool:
 
 
 def _root(total: Tensor, exponent: float) -> Tensor:
-    """`total ** exponent`, with gradient 0 instead of infinity where `total` is 0."""
+    """Return `total ** exponent`, with gradient 0 instead of infinity where `total` is 0."""
 
     def power(value: Tensor) -> Tensor:
         return aten.sqrt.default(value) if exponent == 0.5 else aten.pow.Tensor_Scalar(value, exponent)
@@ -99,7 +99,7 @@ def _root(total: Tensor, exponent: float) -> Tensor:
 
 
 def _power(magnitude: Tensor, exponent: float) -> Tensor:
-    """`magnitude ** exponent`, with gradient 0 at 0, the subgradient of the norm."""
+    """Return `magnitude ** exponent`, with gradient 0 at 0, the subgradient of the norm."""
     if exponent >= 1 or not _records(magnitude):
         return aten.pow.Tensor_Scalar(magnitude, exponent)
     zero = magnitude == 0
@@ -132,7 +132,7 @@ def matrix_norm(self, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
 
 
 def _extremum(values: Tensor, dim: int, ord: float) -> Tensor:
-    """The maximum along `dim` for a positive order (0 if empty), the minimum for a negative one."""
+    """Return the maximum along `dim` for a positive order (0 if empty), the minimum for a negative one."""
     if ord < 0:
         return aten.amin.default(values, [dim], True)
     if values.size(dim):
@@ -145,7 +145,7 @@ def _drop(value: Tensor, dims: Sequence[int], keepdim: bool) -> Tensor:
 
 
 def _spectral_norm(value: Tensor, ord: float | str, rows: int, columns: int, keepdim: bool) -> Tensor:
-    """The sum, the largest or the smallest of the singular values."""
+    """Return the sum, the largest or the smallest of the singular values."""
     values = aten.linalg_svdvals.default(aten.movedim.intlist(value, [rows, columns], [-2, -1]))
     if ord == "nuc":
         result = aten.sum.dim_IntList(values, [-1])
@@ -214,7 +214,7 @@ def nuclear_norm_dim(self, dim, keepdim=False):
 
 @composite("linalg_cond(Tensor self, Scalar? p=None) -> Tensor", "linalg_cond.p_str(Tensor self, str p) -> Tensor")
 def linalg_cond(self, p=None):
-    """The norm of the matrix times that of its inverse; infinity for singular matrices."""
+    """Return the norm of the matrix times that of its inverse; infinity for singular matrices."""
     check_matrices("linalg.cond", self)
     if p not in (None, "fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf):
         raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")

@@ -56,7 +56,7 @@ def linalg_vecdot(x, y, *, dim=-1):
 
 
 def _check_chain(name: str, matrices: list[Tensor]) -> list[Tensor]:
-    """The factors, with vectors at the ends turned into matrices; RuntimeError where they cannot be multiplied."""
+    """Return the factors, with vectors at the ends turned into matrices; RuntimeError where they cannot be multiplied."""
     last = len(matrices) - 1
     for position, matrix in enumerate(matrices):
         at_end = position in (0, last)

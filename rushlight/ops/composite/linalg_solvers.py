@@ -129,7 +129,8 @@ def pinverse(self, rcond=1e-15):
     "Tensor"
 )
 def linalg_matrix_rank(input, *, atol=None, rtol=None, hermitian=False):
-    """The number of singular values above max(atol, rtol * the largest); rtol is eps * max(m, n) unless atol is given."""
+    """Return the number of singular values above max(atol, rtol * the largest); rtol is eps * max(m, n) unless atol is
+    given."""
     *batch, m, n = check_square("linalg.matrix_rank", input) if hermitian else check_matrices("linalg.matrix_rank", input)
     for role, value in (("atol", atol), ("rtol", rtol)):
         check_tolerance(value if isinstance(value, Tensor) else None, "torch.linalg.matrix_rank", role)

@@ -51,7 +51,7 @@ def cov(self, *, correction=1, fweights=None, aweights=None):
 
 
 def _scale(total: Tensor | int, weights: Tensor | None, aweights: Tensor | None, correction: int) -> Tensor | float:
-    """The normaliser of covariances: the number of observations minus the correction, at least 0."""
+    """Return the normaliser of covariances: the number of observations minus the correction, at least 0."""
     if aweights is not None and correction:
         scale = total - correction * aten.sum.dim_IntList(weights * aweights, None) / total
     else:

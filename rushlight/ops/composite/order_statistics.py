@@ -16,7 +16,8 @@ _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 def _at_rank(self: Tensor, rank: Tensor | int, axis: int, keepdim: bool) -> tuple[Tensor, Tensor]:
-    """The values of a rank along `axis` and their indices. The rank is one for all rows, or a tensor with one per row."""
+    """Return the values of a rank along `axis` and their indices. The rank is one for all rows, or a tensor with one per
+    row."""
     if not self.dim():
         return aten.clone.default(self), aten.zeros.default((), dtype=int64, device=self.device)
     order = aten.sort.stable(self.detach(), stable=True, dim=axis)[1]
@@ -47,7 +48,7 @@ def kthvalue(self, k, dim=-1, keepdim=False):
 
 
 def _numbers_per_row(self: Tensor, axis: int) -> Tensor:
-    """The number of non-NaN values along `axis`, keeping that dimension."""
+    """Return the number of non-NaN values along `axis`, keeping that dimension."""
     return aten.sum.dim_IntList(aten.logical_not.default(aten.isnan.default(self)), (axis,), True)
 
 
@@ -104,7 +105,7 @@ def _quantile(self: Tensor, q: Tensor, dim: int | None, keepdim: bool, interpola
     rows = aten.reshape.default(self, (-1,)) if dim is None or not rank else aten.movedim.int(self, axis, -1)
     ordered = aten.sort.default(rows, -1)[0]
     place = _places(ordered, q, ignore_nan)
-    found = _interpolated(ordered, place, interpolation)
+    found = _interpolate(ordered, place, interpolation)
     if q.dim():
         found = aten.movedim.int(found, -1, 0)
     else:
@@ -120,7 +121,7 @@ def _restore(found: Tensor, leading: int, axis: int | None, rank: int) -> Tensor
 
 
 def _places(ordered: Tensor, q: Tensor, ignore_nan: bool) -> Tensor:
-    """The fractional ranks of the quantiles in each row. Rows with NaN get the last rank, where a NaN is."""
+    """Return the fractional ranks of the quantiles in each row. Rows with NaN get the last rank, where a NaN is."""
     levels = aten.reshape.default(q, (-1,))
     last = ordered.size(-1) - 1
     numbers = _numbers_per_row(ordered.detach(), -1)
@@ -129,7 +130,7 @@ def _places(ordered: Tensor, q: Tensor, ignore_nan: bool) -> Tensor:
     return aten.where.self(numbers == last + 1, levels * last, float(last))
 
 
-def _interpolated(ordered: Tensor, place: Tensor, interpolation: str) -> Tensor:
+def _interpolate(ordered: Tensor, place: Tensor, interpolation: str) -> Tensor:
     rounding = {"lower": aten.floor, "higher": aten.ceil, "nearest": aten.round}.get(interpolation, aten.floor).default
     below = rounding(place)
     lower = aten.gather.default(ordered, -1, below.to(int64))

@@ -50,12 +50,12 @@ def with_inplace(*schemas: str, overload: str | None = None) -> Callable:
 
 
 def source_of_write(self: Tensor, operands: Iterable[object]) -> Tensor:
-    """The source for an operator that overwrites `self`: a copy if autograd records the call and saves the source."""
+    """Return the source for an operator that overwrites `self`: a copy if autograd records the call and saves the source."""
     return aten.clone.default(self) if _is_recorded(self, *operands) else self
 
 
 def _is_recorded(*operands: object) -> bool:
-    """Whether autograd records calls on these operands."""
+    """Return whether autograd records calls on these operands."""
     return state.grad_enabled and any(isinstance(value, Tensor) and value.requires_grad for value in operands)
 
 
@@ -102,17 +102,17 @@ def clip(self, min=None, max=None):
 
 @with_inplace("clamp_min(Tensor self, Scalar min) -> Tensor", "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor")
 def clamp_min(self, min):
-    return _bounded(self, min, aten.lt.Tensor, aten.maximum.default)
+    return _clamp_on_one_side(self, min, aten.lt.Tensor, aten.maximum.default)
 
 
 @with_inplace("clamp_max(Tensor self, Scalar max) -> Tensor", "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor")
 def clamp_max(self, max):
-    return _bounded(self, max, aten.gt.Tensor, aten.minimum.default)
+    return _clamp_on_one_side(self, max, aten.gt.Tensor, aten.minimum.default)
 
 
-def _bounded(self: Tensor, bound: Tensor | complex, is_beyond: Callable, extremum: Callable) -> Tensor:
-    """`extremum` of the elements and a bound that must broadcast to them. At ties the elements get the whole gradient, which
-    extrema would halve. If one of the two is NaN, so is the result, and neither gets a gradient."""
+def _clamp_on_one_side(self: Tensor, bound: Tensor | complex, is_beyond: Callable, extremum: Callable) -> Tensor:
+    """Return `extremum` of the elements and a bound that must broadcast to them. At ties the elements get the whole gradient,
+    which extrema would halve. If one of the two is NaN, so is the result, and neither gets a gradient."""
     if not isinstance(bound, Tensor):
         check_number(bound, result_type(self, bound))
     if not _is_recorded(self, bound):
@@ -208,17 +208,17 @@ def addcdiv(self, tensor1, tensor2, *, value=1):
 @with_inplace("exp2(Tensor self) -> Tensor")
 def exp2(self):
     if self.dtype.is_complex:
-        return aten.exp.default(_scaled(self, 0.6931471805599453))
+        return aten.exp.default(_scale(self, 0.6931471805599453))
     return aten.pow.Scalar(2.0, _floating(self))
 
 
 @with_inplace("log10(Tensor self) -> Tensor")
 def log10(self):
-    return _scaled(aten.log2.default(self), 0.30102999566398119521)
+    return _scale(aten.log2.default(self), 0.30102999566398119521)
 
 
-def _scaled(self: Tensor, factor: float) -> Tensor:
-    """`self * factor`. Complex numbers scale by parts, because a full product would turn infinities into NaN."""
+def _scale(self: Tensor, factor: float) -> Tensor:
+    """Return `self * factor`. Complex numbers scale by parts, because a full product would turn infinities into NaN."""
     if not self.dtype.is_complex:
         return self * factor
     return aten.view_as_complex.default(aten.view_as_real.default(self) * factor)

@@ -34,10 +34,10 @@ def matmul(self, other):
     if b == 2:
         flat = aten.mm.default(aten.reshape.default(self, (math.prod(self.shape[:-1]), self.size(-1))), other)
         return aten.view.default(flat, (*self.shape[:-1], other.size(-1)))
-    return _batched(self, other)
+    return _batched_product(self, other)
 
 
-def _batched(self: Tensor, other: Tensor) -> Tensor:
+def _batched_product(self: Tensor, other: Tensor) -> Tensor:
     batch = broadcast_shapes(self.shape[:-2], other.shape[:-2])
     rows, inner, columns = self.size(-2), self.size(-1), other.size(-1)
     left = aten.expand.default(self, (*batch, rows, inner))

@@ -42,7 +42,7 @@ def mean(self, dim, keepdim=False, *, dtype=None):
 
 
 def _is_half(kind: dtype) -> bool:
-    """Whether a dtype is a 16-bit float, for which only the final result is rounded."""
+    """Return whether a dtype is a 16-bit float, for which only the final result is rounded."""
     return kind.is_floating_point and kind.itemsize == 2
 
 
@@ -99,7 +99,7 @@ def _with_indices(self: Tensor, position: Tensor, dim: int, keepdim: bool) -> tu
 
 
 def _is_recorded(self: Tensor) -> bool:
-    """Whether autograd needs one element to get the gradient; `amax` would share it among equal elements."""
+    """Return whether autograd needs one element to get the gradient; `amax` would share it among equal elements."""
     return state.grad_enabled and self.requires_grad
 
 
@@ -114,8 +114,8 @@ def min_other(self, other):
     return aten.minimum.default(self, other)
 
 
-def _ordered(self: Tensor) -> Tensor:
-    """The tensor in a dtype that argmax takes: bool becomes an integer."""
+def _bool_to_integer(self: Tensor) -> Tensor:
+    """Return the tensor in a dtype that argmax takes: bool becomes an integer."""
     return self.to(uint8) if self.dtype is bool_ else self
 
 
@@ -124,8 +124,8 @@ def max_dim(self, dim, keepdim=False):
     dim = wrap_dim(dim, self.dim())
     check_extremum(self, dim, "max")
     if not _is_recorded(self):
-        return aten.amax.default(self, [dim], keepdim), aten.argmax.default(_ordered(self), dim, keepdim)
-    return _with_indices(self, aten.argmax.default(_ordered(self), dim, True), dim, keepdim)
+        return aten.amax.default(self, [dim], keepdim), aten.argmax.default(_bool_to_integer(self), dim, keepdim)
+    return _with_indices(self, aten.argmax.default(_bool_to_integer(self), dim, True), dim, keepdim)
 
 
 @composite("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
@@ -133,8 +133,8 @@ def min_dim(self, dim, keepdim=False):
     dim = wrap_dim(dim, self.dim())
     check_extremum(self, dim, "min")
     if not _is_recorded(self):
-        return aten.amin.default(self, [dim], keepdim), aten.argmin.default(_ordered(self), dim, keepdim)
-    return _with_indices(self, aten.argmin.default(_ordered(self), dim, True), dim, keepdim)
+        return aten.amin.default(self, [dim], keepdim), aten.argmin.default(_bool_to_integer(self), dim, keepdim)
+    return _with_indices(self, aten.argmin.default(_bool_to_integer(self), dim, True), dim, keepdim)
 
 
 @composite("var(Tensor self, bool unbiased=True) -> Tensor")
@@ -148,14 +148,14 @@ def var_dim(self, dim, unbiased=True, keepdim=False):
 
 
 def _deviation(self: Tensor, dim, correction, keepdim: bool = False) -> Tensor:
-    """The square root of the variance."""
+    """Return the square root of the variance."""
     if not _is_half(self.dtype):
         return _root(aten.var.correction(self, dim, correction=correction, keepdim=keepdim))
     return _root(aten.var.correction(self.to(float32), dim, correction=correction, keepdim=keepdim)).to(self.dtype)
 
 
 def _root(variance: Tensor) -> Tensor:
-    """The square root, with gradient 0 at 0."""
+    """Return the square root, with gradient 0 at 0."""
     if not (state.grad_enabled and variance.requires_grad):
         return aten.sqrt.default(variance)
     zero = variance == 0

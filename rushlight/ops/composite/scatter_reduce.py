@@ -69,11 +69,11 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
     target = aten.full.default(shape, start, dtype=data.dtype, device=data.device)
     kind = {"mean": "sum", "max": "amax", "min": "amin"}.get(reduce, reduce)
     result = aten.scatter_reduce.two(target, axis, index, data, kind).narrow(axis, 0, count)
-    return _divided(result, offsets, axis, initial) if reduce == "mean" else result
+    return _divide_by_lengths(result, offsets, axis, initial) if reduce == "mean" else result
 
 
 def _offsets_of(data: Tensor, lengths: Tensor, axis: int, unsafe: bool) -> Tensor:
-    """The start of each segment, and the end of the last."""
+    """Return the start of each segment, and the end of the last."""
     if not unsafe:
         given = values_of(lengths)
         if given is not None and (given < 0).any():
@@ -87,7 +87,7 @@ def _offsets_of(data: Tensor, lengths: Tensor, axis: int, unsafe: bool) -> Tenso
 
 
 def _segments(data: Tensor, offsets: Tensor, axis: int) -> Tensor:
-    """The segment number of each element of `data`."""
+    """Return the segment number of each element of `data`."""
     count = offsets.size(-1) - 1
     steps = aten.arange.default(data.size(axis), dtype=offsets.dtype, device=data.device)
     steps = aten.expand.default(steps, (*data.shape[:axis], data.size(axis))).contiguous()
@@ -97,7 +97,7 @@ def _segments(data: Tensor, offsets: Tensor, axis: int) -> Tensor:
     return aten.expand.default(aten.reshape.default(segment, (*segment.shape, *trailing)), data.shape)
 
 
-def _divided(total: Tensor, offsets: Tensor, axis: int, initial: float | None) -> Tensor:
+def _divide_by_lengths(total: Tensor, offsets: Tensor, axis: int, initial: float | None) -> Tensor:
     lengths = aten.diff(offsets)
     lengths = aten.reshape.default(lengths, (*lengths.shape, *[1] * (total.dim() - axis - 1)))
     means = total / aten.clamp.default(lengths, 1)
@@ -129,7 +129,7 @@ def masked_scatter(self, mask, source):
 
 
 def _inside(self: Tensor, indices: list) -> list:
-    """Indices clamped to the valid range; IndexError for too many dimensions."""
+    """Return indices clamped to the valid range; IndexError for too many dimensions."""
     if len(indices) > self.dim():
         raise IndexError(f"too many indices for tensor of dimension {self.dim()} (got {len(indices)})")
     return [

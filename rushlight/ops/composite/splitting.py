@@ -70,7 +70,7 @@ def _check_sizes(self: Tensor, sizes: Sequence[int], dim: int) -> None:
 
 
 def _equal_sizes(self: Tensor, split_size: int, dim: int) -> list[int]:
-    """The sizes of parts of `split_size` along `dim`; the last may be smaller."""
+    """Return the sizes of parts of `split_size` along `dim`; the last may be smaller."""
     if not self.dim():
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     if split_size < 0:

@@ -86,7 +86,7 @@ def chunk_cat(tensors, dim, num_chunks):
 
 
 def _check_chunk_cat(tensors: Sequence[Tensor], dim: int, num_chunks: int) -> int:
-    """The wrapped dimension; RuntimeError for tensors that cannot be chunked and concatenated along it."""
+    """Return the wrapped dimension; RuntimeError for tensors that cannot be chunked and concatenated along it."""
     if num_chunks < 1:
         raise RuntimeError(f"_chunk_cat expects positive num_chunks, got {num_chunks}")
     if not tensors:

@@ -43,10 +43,10 @@ def _define_copy(schema: str) -> None:
     @composite(schema)
     def copy(*args, **kwargs):
         made = getattr(getattr(aten, view_name), overload or "default")(*args, **kwargs)
-        return tuple(map(_copied, made)) if isinstance(made, tuple) else _copied(made)
+        return tuple(map(_clone_contiguous, made)) if isinstance(made, tuple) else _clone_contiguous(made)
 
 
-def _copied(view: Tensor) -> Tensor:
+def _clone_contiguous(view: Tensor) -> Tensor:
     return aten.clone.default(view, memory_format=contiguous_format)
 
 
@@ -64,11 +64,11 @@ def narrow_copy(self, dim, start, length):
     if self.dim() and length < 0:
         wrap_dim(dim, self.dim())
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({self.size(dim)}).")
-    return _copied(aten.narrow.default(self, dim, start, length))
+    return _clone_contiguous(aten.narrow.default(self, dim, start, length))
 
 
-def _replaced(self: Tensor, src: Tensor, name: str, view) -> Tensor:
-    """A copy of `self` in which the elements that `view` selects are replaced by `src`, of the view's shape."""
+def _replace_view(self: Tensor, src: Tensor, name: str, view) -> Tensor:
+    """Return a copy of `self` in which the elements that `view` selects are replaced by `src`, of the view's shape."""
     made = aten.clone.default(self)
     part = view(made)
     if part.shape != src.shape:
@@ -82,25 +82,25 @@ def _replaced(self: Tensor, src: Tensor, name: str, view) -> Tensor:
 
 @composite("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor")
 def select_scatter(self, src, dim, index):
-    return _replaced(self, src, "select_scatter", lambda made: aten.select.int(made, dim, index))
+    return _replace_view(self, src, "select_scatter", lambda made: aten.select.int(made, dim, index))
 
 
 @composite(
     "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor"
 )
 def slice_scatter(self, src, dim=0, start=None, end=None, step=1):
-    return _replaced(self, src, "slice_scatter", lambda made: aten.slice.Tensor(made, dim, start, end, step))
+    return _replace_view(self, src, "slice_scatter", lambda made: aten.slice.Tensor(made, dim, start, end, step))
 
 
 @composite("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor")
 def diagonal_scatter(self, src, offset=0, dim1=0, dim2=1):
-    return _replaced(self, src, "diagonal_scatter", lambda made: aten.diagonal.default(made, offset, dim1, dim2))
+    return _replace_view(self, src, "diagonal_scatter", lambda made: aten.diagonal.default(made, offset, dim1, dim2))
 
 
 @composite(
     "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor"
 )
 def as_strided_scatter(self, src, size, stride, storage_offset=None):
-    return _replaced(
+    return _replace_view(
         self, src, "as_strided_scatter", lambda made: aten.as_strided.default(made, size, stride, storage_offset)
     )

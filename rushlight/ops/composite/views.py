@@ -98,13 +98,13 @@ def matrix_transpose(self):
 @composite("mH(Tensor(a) self) -> Tensor(a)")
 def matrix_conjugate_transpose(self):
     _check_matrices(self, "tensor.mH")
-    return _conjugated(_last_two_exchanged(self))
+    return _conjugate(_last_two_exchanged(self))
 
 
 @composite("adjoint(Tensor(a) self) -> Tensor(a)")
 def adjoint(self):
     _check_matrices(self, "tensor.adjoint()")
-    return _conjugated(_last_two_exchanged(self))
+    return _conjugate(_last_two_exchanged(self))
 
 
 @composite("matrix_H(Tensor(a) self) -> Tensor(a)")
@@ -114,7 +114,7 @@ def matrix_h(self):
             f"tensor.H is only supported on matrices (2-D tensors). Got {self.dim()}-D tensor. For batches of matrices, "
             "consider using tensor.mH"
         )
-    return _conjugated(numpy_t(self))
+    return _conjugate(numpy_t(self))
 
 
 def _check_matrices(self: Tensor, name: str) -> None:
@@ -126,7 +126,7 @@ def _last_two_exchanged(self: Tensor) -> Tensor:
     return transpose(self, -2, -1) if self.dim() else self
 
 
-def _conjugated(self: Tensor) -> Tensor:
+def _conjugate(self: Tensor) -> Tensor:
     return aten.conj(self) if self.is_complex() else self
 
 

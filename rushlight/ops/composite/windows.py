@@ -18,7 +18,8 @@ _OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bo
 def _window(
     name: str, length: int, periodic: bool, kind: dtype | None, where: device | str | None, function: Callable
 ) -> Tensor:
-    """`function(position, last)` over the positions of a window; a periodic window is one longer, without the last element."""
+    """Return `function(position, last)` over the positions of a window; a periodic window is one longer, without the last
+    element."""
     kind = kind or get_default_dtype()
     if length < 0:
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")

@@ -32,7 +32,7 @@ def silu(self, *, out=None):
 
 
 def _gelu_parts(x: np.ndarray, approximate: str) -> tuple[np.ndarray, np.ndarray]:
-    """The (approximate) normal distribution function at x, and its derivative there."""
+    """Return the (approximate) normal distribution function at x, and its derivative there."""
     if approximate == "none":
         density = np.exp(-0.5 * x * x) * x.dtype.type(1 / math.sqrt(2 * math.pi))
         return 0.5 * (1 + erf(x * x.dtype.type(_SQRT_HALF))), density

@@ -20,7 +20,7 @@ Sizes = tuple[int, ...]
 
 
 def lies_last(tensor: Tensor) -> bool:
-    """Whether images lie channels-last."""
+    """Return whether images lie channels-last."""
     return tensor.dim() == 4 and is_channels_last(tensor)
 
 
@@ -56,7 +56,7 @@ def _run_native(kind: int, out: Tensor, places: Tensor | None, x: np.ndarray, ge
 
 
 def _windows(inputs: int, outputs: int) -> tuple[np.ndarray, np.ndarray]:
-    """The start and the end of each window."""
+    """Return the start and the end of each window."""
     index = np.arange(outputs)
     return index * inputs // outputs, -(-(index + 1) * inputs // outputs)
 
@@ -70,12 +70,12 @@ def _taps(x: np.ndarray, axis: int, outputs: int):
         yield chosen, (starts + tap < ends).reshape([-1] + [1] * (-1 - axis))
 
 
-def _summed(x: np.ndarray, axis: int, outputs: int) -> np.ndarray:
+def _sum_windows(x: np.ndarray, axis: int, outputs: int) -> np.ndarray:
     return sum(np.where(inside, values, x.dtype.type(0)) for values, inside in _taps(x, axis, outputs))
 
 
 def _lengths(sizes: Sizes, pooled: Sizes) -> np.ndarray:
-    """The number of elements in each window, [height, width]."""
+    """Return the number of elements in each window, [height, width]."""
     spans = (_windows(*extents) for extents in zip(sizes[-2:], pooled[-2:], strict=True))
     high, wide = (ends - starts for starts, ends in spans)
     return high[:, None] * wide
@@ -90,7 +90,7 @@ def adaptive_avg_pool2d(self, output_size):
     x, last = operand(self, self.dtype), lies_last(self)
     if not _run_native(_MEAN, out, None, x, _geometry(sizes, pooled, last), last):
         with np.errstate(all="ignore"):
-            total = _summed(_summed(x, -2, pooled[-2]), -1, pooled[-1])
+            total = _sum_windows(_sum_windows(x, -2, pooled[-2]), -1, pooled[-1])
             native.assign(out._impl.array, total / _lengths(sizes, pooled).astype(x.dtype))
     return out
 
@@ -108,12 +108,12 @@ def adaptive_avg_pool2d_backward(grad_output, self):
         # The windows that contain an element are those of an adaptive pool in the reverse direction.
         with np.errstate(all="ignore"):
             shares = grad / _lengths(sizes, pooled).astype(grad.dtype)
-            native.assign(out._impl.array, _summed(_summed(shares, -1, sizes[-1]), -2, sizes[-2]))
+            native.assign(out._impl.array, _sum_windows(_sum_windows(shares, -1, sizes[-1]), -2, sizes[-2]))
     return out
 
 
 def _largest(values: np.ndarray, places: np.ndarray, axis: int, outputs: int) -> tuple[np.ndarray, np.ndarray]:
-    """The maximum of each window and its index: the first maximum, or the last NaN."""
+    """Return the maximum of each window and its index: the first maximum, or the last NaN."""
     pairs = zip(_taps(values, axis, outputs), _taps(places, axis, outputs), strict=True)
     (best, _), (where, _) = next(pairs)
     for (value, _), (place, _) in pairs:

@@ -19,7 +19,7 @@ from rushlight.ops.registry import cpu
 
 
 def _integer_indices(self: Tensor, indices: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """The indices with each mask replaced by the positions where it is true, one tensor per dimension of the mask."""
+    """Return the indices with each mask replaced by the positions where it is true, one tensor per dimension of the mask."""
     check_index_dtypes(self, indices)
     result: list[Tensor | None] = []
     for index in indices:
@@ -30,8 +30,8 @@ def _integer_indices(self: Tensor, indices: Sequence[Tensor | None]) -> list[Ten
     return result
 
 
-def _bounded(self: Tensor, indices: Sequence[Tensor | None]) -> list[np.ndarray | None]:
-    """The indices as non-negative arrays; IndexError outside the dimensions."""
+def _wrap_negative_indices(self: Tensor, indices: Sequence[Tensor | None]) -> list[np.ndarray | None]:
+    """Return the indices as non-negative arrays; IndexError outside the dimensions."""
     arrays: list[np.ndarray | None] = []
     for dim, index in enumerate(indices):
         if index is None:
@@ -48,7 +48,7 @@ def _key(arrays: list[np.ndarray | None]) -> tuple:
 
 
 def _rows(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:
-    """Rows of a row-major tensor at non-negative indices, the common case; None for all others."""
+    """Return rows of a row-major tensor at non-negative indices, the common case; None for all others."""
     first = indices[0] if len(indices) == 1 else None
     if first is None or first._impl.dtype is not int64 or not self._impl.sizes or not first.is_contiguous():
         return None
@@ -57,7 +57,7 @@ def _rows(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:
 
 
 def _mask_of(self: Tensor, indices: Sequence[Tensor | None]) -> np.ndarray | None:
-    """The index, if it is a single mask over the first dimensions of `self`; else None."""
+    """Return the index, if it is a single mask over the first dimensions of `self`; else None."""
     first = indices[0] if len(indices) == 1 else None
     if first is None or first._impl.dtype is not bool_ or not first._impl.sizes:
         return None
@@ -78,7 +78,7 @@ def index(self, indices):
     out = empty(sizes, self.dtype, strides)
     if not out.numel():
         return out
-    arrays, target = _bounded(self, whole), out._impl.array
+    arrays, target = _wrap_negative_indices(self, whole), out._impl.array
     given = [dim for dim, array in enumerate(arrays) if array is not None]
     if len(given) == 1 and target.flags.c_contiguous:
         if native_indexing.take(target, self._impl.array, arrays[given[0]], given[0]):
@@ -113,7 +113,7 @@ def index_put_(self, indices, values, accumulate=False):
     check_index_put(self, values, sizes)
     if 0 in sizes:
         return self
-    key, array, given = _key(_bounded(self, whole)), self._impl.array, values._impl.array
+    key, array, given = _key(_wrap_negative_indices(self, whole)), self._impl.array, values._impl.array
     given = given.reshape(given.shape[max(given.ndim - len(sizes), 0) :])
     if accumulate:
         _accumulate(array, key, np.broadcast_to(given, sizes), self.dtype)

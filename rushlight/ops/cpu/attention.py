@@ -32,7 +32,8 @@ def _scale(query: Tensor, scale: float | None) -> float:
 
 
 def _additive_mask(query: Tensor, key: Tensor, is_causal: bool, attn_mask: Tensor | None) -> np.ndarray | None:
-    """The additive mask, broadcast to (B, H, L, S): 0 and -inf for causal and boolean masks; None where there is no mask."""
+    """Return the additive mask, broadcast to (B, H, L, S): 0 and -inf for causal and boolean masks; None where there is no
+    mask."""
     kind = query.dtype.compute.type
     length, count = query._impl.sizes[2], key._impl.sizes[2]
     if is_causal:

@@ -42,7 +42,7 @@ def _native_product(out: np.ndarray, left: np.ndarray, held: np.ndarray, layout:
 
 
 def _elements(held: np.ndarray, layout: BlockFormat) -> np.ndarray:
-    """Rows of bytes (..., bytes) decoded to float32."""
+    """Return rows of bytes (..., bytes) decoded to float32."""
     rows = np.ascontiguousarray(held.reshape(math.prod(held.shape[:-1]), held.shape[-1]))
     width = held.shape[-1] // layout.nbytes * layout.elements
     out = np.empty((len(rows), width), np.float32)

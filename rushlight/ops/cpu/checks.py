@@ -13,7 +13,7 @@ aten = namespaces.namespace("aten")
 
 @cpu("_checked")
 def checked(self, holds, error, message):
-    """A copy of the values. Raises where `holds` is False; in the message, `{}` stands for the first offending value."""
+    """Return a copy of the values. Raises where `holds` is False; in the message, `{}` stands for the first offending value."""
     check_condition(self, holds, error)
     wrong = ~np.broadcast_to(holds._impl.array, self.shape)
     if wrong.any():

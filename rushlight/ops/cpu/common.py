@@ -20,7 +20,8 @@ from rushlight.ops.promotion import check_int, rounded
 
 
 def empty(sizes: Sequence[int], element_type: dtype, strides: Sequence[int] | None = None) -> Tensor:
-    """An uninitialised tensor from the caching allocator. RuntimeError for a quantized dtype, which needs more parameters."""
+    """Return an uninitialised tensor from the caching allocator. RuntimeError for a quantized dtype, which needs more
+    parameters."""
     if element_type.category == QUANTIZED:
         raise RuntimeError(
             f"a tensor of dtype {element_type} needs a scale and a zero point: make it with quantize_per_tensor, "
@@ -45,7 +46,7 @@ def filled(tensor: Tensor) -> Tensor:
 
 
 def make(array: np.ndarray | np.generic, element_type: dtype) -> Tensor:
-    """A tensor of `element_type` that holds `array`, converted when its dtype differs, sharing memory otherwise."""
+    """Return a tensor of `element_type` that holds `array`, converted when its dtype differs, sharing memory otherwise."""
     array = np.asarray(array)
     if array.dtype != element_type.numpy:
         array = convert(array, element_type.numpy)
@@ -55,7 +56,8 @@ def make(array: np.ndarray | np.generic, element_type: dtype) -> Tensor:
 
 
 def convert(array: np.ndarray, target: np.dtype) -> np.ndarray:
-    """`array` in another dtype as C converts: NaN and out-of-range floats give unspecified integers, without warnings."""
+    """Return `array` in another dtype as C converts: NaN and out-of-range floats give unspecified integers, without
+    warnings."""
     if (array.dtype.kind == "V" or array.dtype.itemsize == 1) and array.dtype in FROM_NARROW:
         return convert(FROM_NARROW[array.dtype](array), target)
     if (target.kind == "V" or target.itemsize == 1) and target in TO_NARROW:
@@ -67,7 +69,7 @@ def convert(array: np.ndarray, target: np.dtype) -> np.ndarray:
 
 
 def operand(value: Tensor | complex | float | int | bool, element_type: dtype) -> np.ndarray | np.generic:
-    """A tensor's elements or a Python number, in the dtype that kernels for `element_type` compute in."""
+    """Return a tensor's elements or a Python number, in the dtype that kernels for `element_type` compute in."""
     if isinstance(value, Tensor):
         impl = value._impl
         return impl.array if impl.dtype.numpy is element_type.compute else convert(impl.array, element_type.compute)
@@ -77,7 +79,7 @@ def operand(value: Tensor | complex | float | int | bool, element_type: dtype) -
 
 
 def number(value: complex | float | int | bool, target: np.dtype) -> np.generic:
-    """A Python number as a NumPy scalar; out-of-range integers wrap around.
+    """Return a Python number as a NumPy scalar; out-of-range integers wrap around.
 
     RuntimeError for an infinity or a NaN in an integer dtype.
     """
@@ -94,7 +96,7 @@ def number(value: complex | float | int | bool, target: np.dtype) -> np.generic:
 
 
 def layout_of(operands: Sequence[object]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Sizes and strides of an elementwise result over the tensors among `operands`."""
+    """Return sizes and strides of an elementwise result over the tensors among `operands`."""
     impls: list[TensorImpl] = [value._impl for value in operands if isinstance(value, Tensor)]
     first = impls[0]
     sizes, strides = first.sizes, first.strides
@@ -109,7 +111,7 @@ def layout_of(operands: Sequence[object]) -> tuple[tuple[int, ...], tuple[int, .
 
 
 def geometry(operand: object) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Sizes and strides of an operand; a number counts as a 0-dim tensor."""
+    """Return sizes and strides of an operand; a number counts as a 0-dim tensor."""
     return (operand._impl.sizes, operand._impl.strides) if isinstance(operand, Tensor) else ((), ())
 
 
@@ -121,7 +123,7 @@ def apply(
     out: Tensor | None = None,
     kernel: tuple[int, tuple[float, ...]] | None = None,
 ) -> Tensor:
-    """An elementwise NumPy ufunc over tensors and numbers, computed in `compute` and returned in `result`.
+    """Return an elementwise NumPy ufunc over tensors and numbers, computed in `compute` and returned in `result`.
 
     A native kernel replaces the ufunc if there is one: `kernel`, or the ufunc's entry in `native.STANDS_FOR`. The result is
     written to `out` if that has the right shape and dtype, to a new tensor otherwise. NotImplementedError where NumPy lacks the
@@ -129,7 +131,7 @@ def apply(
     """
     if compute.numpy is not compute.compute:
         exact = ufunc in WITH_EXACT_NUMBERS
-        operands = tuple([_rounded(value, compute, exact) for value in operands])
+        operands = tuple([_round_operand(value, compute, exact) for value in operands])
     sizes, strides = layout_of(operands)
     if out is None or out._impl.sizes != sizes or out._impl.dtype is not result:
         out = wrap(empty_impl(sizes, result, strides))
@@ -154,9 +156,9 @@ def apply(
 WITH_EXACT_NUMBERS: set[Callable] = {np.multiply, np.divide, np.floor_divide}
 
 
-def _rounded(value: object, half: dtype, exact: bool) -> object:
-    """An operand of an operation on halves. Integers are rounded to halves before float32 computes with them, and so are,
-    unless `exact`, numbers and 0-dim tensors of other dtypes."""
+def _round_operand(value: object, half: dtype, exact: bool) -> object:
+    """Return an operand of an operation on halves. Integers are rounded to halves before float32 computes with them, and so
+    are, unless `exact`, numbers and 0-dim tensors of other dtypes."""
     if isinstance(value, Tensor):
         kind, sizes = value._impl.dtype, value._impl.sizes
         rounds = kind is not half and kind.category != COMPLEX and (not exact or kind.is_integral and sizes)

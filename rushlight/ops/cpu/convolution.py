@@ -20,7 +20,7 @@ from rushlight.ops.meta.convolution import Geometry, check_convolution, check_co
 from rushlight.ops.registry import cpu
 
 
-def _padded(x: np.ndarray, padding: tuple[int, ...]) -> np.ndarray:
+def _pad_with_zeros(x: np.ndarray, padding: tuple[int, ...]) -> np.ndarray:
     if not any(padding):
         return x
     sizes = [size + 2 * pad for size, pad in zip(x.shape[2:], padding, strict=True)]
@@ -30,7 +30,7 @@ def _padded(x: np.ndarray, padding: tuple[int, ...]) -> np.ndarray:
 
 
 def _windows(x: np.ndarray, kernel: tuple[int, ...], sizes: tuple[int, ...], geometry: Geometry) -> np.ndarray:
-    """A view (images, channels, *kernel, *sizes) of a padded array: the values under each tap."""
+    """Return a view (images, channels, *kernel, *sizes) of a padded array: the values under each tap."""
     spatial = x.strides[2:]
     taps = tuple(step * spread for step, spread in zip(spatial, geometry.dilation, strict=True))
     steps = tuple(step * stride for step, stride in zip(spatial, geometry.stride, strict=True))
@@ -39,7 +39,7 @@ def _windows(x: np.ndarray, kernel: tuple[int, ...], sizes: tuple[int, ...], geo
 
 
 def _tap(offsets: tuple[int, ...], sizes: tuple[int, ...], geometry: Geometry) -> tuple:
-    """The index of the padded values under the tap at `offsets`."""
+    """Return the index of the padded values under the tap at `offsets`."""
     parts = zip(offsets, sizes, geometry.stride, geometry.dilation, strict=True)
     return (..., *(slice(o * spread, o * spread + (size - 1) * step + 1, step) for o, size, step, spread in parts))
 
@@ -55,12 +55,12 @@ def _per_channel(values: np.ndarray, rank: int) -> np.ndarray:
 def _forward(
     x: np.ndarray, kernel: np.ndarray, bias: np.ndarray | None, sizes: tuple[int, ...], geometry: Geometry
 ) -> np.ndarray:
-    """The convolution of `x` (images, channels, ...) with `kernel` (outputs, channels / groups, ...)."""
+    """Return the convolution of `x` (images, channels, ...) with `kernel` (outputs, channels / groups, ...)."""
     made = native_convolution.forward(x, kernel, bias, sizes, geometry)
-    return _biased(_plain_forward(x, kernel, sizes, geometry), bias) if made is None else made
+    return _add_bias(_plain_forward(x, kernel, sizes, geometry), bias) if made is None else made
 
 
-def _biased(values: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
+def _add_bias(values: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
     if bias is not None:
         values += _per_channel(bias, values.ndim - 2)
     return values
@@ -68,7 +68,7 @@ def _biased(values: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
 
 def _plain_forward(x: np.ndarray, kernel: np.ndarray, sizes: tuple[int, ...], geometry: Geometry) -> np.ndarray:
     taps, groups, rank = kernel.shape[2:], geometry.groups, kernel.ndim - 2
-    x = _padded(x, geometry.padding)
+    x = _pad_with_zeros(x, geometry.padding)
     out = np.zeros((x.shape[0], kernel.shape[0], *sizes), x.dtype)
     if _is_depthwise(kernel, groups):
         for offsets in product(*map(range, taps)):
@@ -85,9 +85,10 @@ def _plain_forward(x: np.ndarray, kernel: np.ndarray, sizes: tuple[int, ...], ge
 def _adjoint(
     y: np.ndarray, kernel: np.ndarray, bias: np.ndarray | None, sizes: tuple[int, ...], geometry: Geometry
 ) -> np.ndarray:
-    """The gradient of the input (of spatial `sizes`) for the output's gradient `y`, which is also a transposed convolution."""
+    """Return the gradient of the input (of spatial `sizes`) for the output's gradient `y`, which is also a transposed
+    convolution."""
     made = native_convolution.input_gradient(y, kernel, bias, sizes, geometry)
-    return _biased(_plain_adjoint(y, kernel, sizes, geometry), bias) if made is None else made
+    return _add_bias(_plain_adjoint(y, kernel, sizes, geometry), bias) if made is None else made
 
 
 def _plain_adjoint(y: np.ndarray, kernel: np.ndarray, sizes: tuple[int, ...], geometry: Geometry) -> np.ndarray:
@@ -114,12 +115,12 @@ def _add_columns(total: np.ndarray, y: np.ndarray, kernel: np.ndarray, geometry:
 
 
 def _kernel_gradient(x: np.ndarray, y: np.ndarray, shape: tuple[int, ...], geometry: Geometry) -> np.ndarray:
-    """The gradient of a kernel of `shape`, for the input `x` and the output's gradient `y`."""
+    """Return the gradient of a kernel of `shape`, for the input `x` and the output's gradient `y`."""
     made = native_convolution.kernel_gradient(x, y, shape, geometry)
     if made is not None:
         return made
     groups, sizes = geometry.groups, y.shape[2:]
-    x = _padded(x, geometry.padding)
+    x = _pad_with_zeros(x, geometry.padding)
     total = np.zeros(shape, x.dtype)
     if _is_depthwise(total, groups):
         for offsets in product(*map(range, shape[2:])):
@@ -146,7 +147,7 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
     shift = None if bias is None else operand(bias, input.dtype)
     with np.errstate(all="ignore"):
         if _is_empty(x, kernel) or 0 in sizes:
-            values = _biased(np.zeros(sizes, x.dtype), shift)
+            values = _add_bias(np.zeros(sizes, x.dtype), shift)
         else:
             values = (_adjoint if transposed else _forward)(x, kernel, shift, sizes[2:], geometry)
     return by_strides(values, input.dtype, kept_format_strides(sizes, input, weight))

@@ -29,7 +29,7 @@ def cumprod(self, dim, *, dtype=None):
 
 
 def _running(self: Tensor, axis: int, extremum: np.ufunc, reaches: Callable) -> tuple[Tensor, Tensor]:
-    """The running extremum, and the index where it was last reached."""
+    """Return the running extremum, and the index where it was last reached."""
     array = operand(self, self.dtype)
     if not array.ndim:
         return contiguous(np.array(array), self.dtype), contiguous(np.zeros((), np.int64), int64)

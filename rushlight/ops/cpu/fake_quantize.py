@@ -27,7 +27,7 @@ from rushlight.ops.registry import cpu
 def _fake_quantized(
     self: Tensor, scale: np.ndarray, zero_point: np.ndarray, quant_min: int, quant_max: int
 ) -> tuple[Tensor, Tensor]:
-    """The fake-quantized tensor, and the mask of values in range; `scale` and `zero_point` broadcast."""
+    """Return the fake-quantized tensor, and the mask of values in range; `scale` and `zero_point` broadcast."""
     x = operand(self, self.dtype)
     with np.errstate(all="ignore"):
         integers = _integers(x, scale, zero_point)
@@ -39,7 +39,7 @@ def _fake_quantized(
 
 
 def _like(self: Tensor, values: np.ndarray, mask: np.ndarray) -> tuple[Tensor, Tensor]:
-    """The results with the strides of `self`."""
+    """Return the results with the strides of `self`."""
     sizes = self._impl.sizes
     strides = elementwise_strides(sizes, [(sizes, self._impl.strides)])
     return by_strides(values.astype(self.dtype.numpy, copy=False), self.dtype, strides), by_strides(mask, bool_, strides)
@@ -63,11 +63,11 @@ def per_tensor(self, scale, zero_point, quant_min, quant_max):
 def per_tensor_of_tensors(self, scale, zero_point, fake_quant_enabled, quant_min, quant_max):
     check_per_tensor(self, quant_min, quant_max, scale, zero_point, fake_quant_enabled)
     if not fake_quant_enabled._impl.array.reshape(()):
-        return _unchanged(self)
+        return _pass_through(self)
     return per_tensor(self, float(scale._impl.array.reshape(())), int(zero_point._impl.array.reshape(())), quant_min, quant_max)
 
 
-def _unchanged(self: Tensor) -> tuple[Tensor, Tensor]:
+def _pass_through(self: Tensor) -> tuple[Tensor, Tensor]:
     x = operand(self, self.dtype)
     return _like(self, np.array(x), np.ones(x.shape, np.bool_))
 
@@ -115,7 +115,7 @@ def observed(
         _follow_range(self, running_min, running_max, averaging_const, axis)
         _resize(running_min.numel(), scale, zero_point)
     if not fake_quant_on._impl.array.reshape(()):
-        return _unchanged(self)
+        return _pass_through(self)
     _choose(running_min, running_max, scale, zero_point, quant_min, quant_max, symmetric_quant)
     if per_row_fake_quant:
         return per_channel(self, scale, zero_point, ch_axis, quant_min, quant_max)

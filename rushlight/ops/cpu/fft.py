@@ -20,7 +20,7 @@ _INVERSE = ("forward", "ortho", "backward")
 
 
 def _transform(name: str, array: np.ndarray, **options: object) -> np.ndarray:
-    """The transform called `name`: "fftn", "ifftn", "rfftn", "irfft"."""
+    """Return the transform called `name`: "fftn", "ifftn", "rfftn", "irfft"."""
     scipy = optional("scipy.fft")
     if scipy is None:
         return getattr(np.fft, name)(array, **options)

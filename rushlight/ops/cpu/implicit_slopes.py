@@ -68,12 +68,12 @@ def _beta_slope(x: np.ndarray, alpha: np.ndarray, total: np.ndarray) -> np.ndarr
 
 @functools.cache
 def _quadrature() -> np.ndarray:
-    """The Gauss-Legendre rule on [-1, 1]: points and weights, as two columns of 32 numbers."""
+    """Return the Gauss-Legendre rule on [-1, 1]: points and weights, as two columns of 32 numbers."""
     return np.array(np.polynomial.legendre.leggauss(32))[..., None]
 
 
 def _tail(exponent: Callable, weight: Callable, sign: np.ndarray) -> np.ndarray:
-    """The integral of exp(exponent) * weight from 0 in the direction of `sign`, as far as it is significant."""
+    """Return the integral of exp(exponent) * weight from 0 in the direction of `sign`, as far as it is significant."""
     points, weights = _quadrature()
     end = _reach(exponent, sign)
     total = np.zeros_like(end)
@@ -85,7 +85,7 @@ def _tail(exponent: Callable, weight: Callable, sign: np.ndarray) -> np.ndarray:
 
 
 def _reach(exponent: Callable, sign: np.ndarray) -> np.ndarray:
-    """The distance at which the exponent has dropped by 40, by bisection on a logarithmic scale."""
+    """Return the distance at which the exponent has dropped by 40, by bisection on a logarithmic scale."""
     low, high = np.full(sign.shape, -30.0), np.full(sign.shape, 30.0)
     for _ in range(14):
         middle = (low + high) / 2

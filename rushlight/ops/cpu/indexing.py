@@ -177,7 +177,7 @@ def embedding_dense_backward(grad_output, indices, num_weights, padding_idx, sca
 
 
 def _sum_by_row(positions: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The distinct positions, and for each the sum of its rows and their number; much faster than `np.add.at`."""
+    """Return the distinct positions, and for each the sum of its rows and their number; much faster than `np.add.at`."""
     order = np.argsort(positions, kind="stable")
     unique, starts, counts = np.unique(positions[order], return_index=True, return_counts=True)
     return unique, np.add.reduceat(rows[order], starts, axis=0), counts

@@ -19,7 +19,7 @@ _BLOCK = 1 << 20
 
 
 def _norm(difference: np.ndarray, p: float) -> np.ndarray:
-    """The p-norm of the last axis."""
+    """Return the p-norm of the last axis."""
     if p == 0:
         return np.count_nonzero(difference, axis=-1).astype(difference.dtype)
     size = np.abs(difference, out=difference)
@@ -33,7 +33,7 @@ def _norm(difference: np.ndarray, p: float) -> np.ndarray:
 
 
 def _slope(difference: np.ndarray, distance: np.ndarray, p: float) -> np.ndarray:
-    """The derivative of the p-norm by each element of the difference; 0 where points coincide."""
+    """Return the derivative of the p-norm by each element of the difference; 0 where points coincide."""
     distance = distance[..., None]
     if p == 0:
         return np.zeros_like(difference)
@@ -104,7 +104,7 @@ def cdist_backward(grad, x1, x2, p, cdist):
 
 
 def _pairs(self: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The rows, and the indices of the first and second point of each pair."""
+    """Return the rows, and the indices of the first and second point of each pair."""
     points = operand(self, self.dtype)
     return points, *np.triu_indices(len(points), 1)
 

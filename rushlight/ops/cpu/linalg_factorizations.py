@@ -77,7 +77,7 @@ def _raise_zero_pivot(info: np.ndarray) -> None:
 
 
 def permutation_of(pivots: np.ndarray, size: int) -> np.ndarray:
-    """The row order (*, size) that the 1-based row exchanges (*, k) produce."""
+    """Return the row order (*, size) that the 1-based row exchanges (*, k) produce."""
     order = np.broadcast_to(np.arange(size), (*pivots.shape[:-1], size)).copy()
     flat_order, flat_pivots = stacked(order, 1), stacked(pivots, 1)
     if flat_pivots.size and not (1 <= flat_pivots.min() and flat_pivots.max() <= size):

@@ -25,13 +25,13 @@ def lapack(name: str, kind: np.dtype) -> Callable:
 
 
 def stacked(array: np.ndarray, rank: int = 2) -> np.ndarray:
-    """A batch with its batch dimensions flattened; each item has `rank` dimensions."""
+    """Return a batch with its batch dimensions flattened; each item has `rank` dimensions."""
     split = array.ndim - rank
     return array.reshape((math.prod(array.shape[:split]), *array.shape[split:]))
 
 
 def adjoint(array: np.ndarray) -> np.ndarray:
-    """Each matrix transposed and conjugated."""
+    """Return each matrix transposed and conjugated."""
     turned = np.swapaxes(array, -1, -2)
     return turned.conj() if array.dtype.kind == "c" else turned
 
@@ -46,7 +46,7 @@ def converging(name: str, function: Callable, *args: object) -> object:
 
 
 def diverged(name: str, finite: bool = False) -> LinAlgError:
-    """The error for an algorithm that did not converge; `finite` says whether the matrix has only finite values."""
+    """Return the error for an algorithm that did not converge; `finite` says whether the matrix has only finite values."""
     why = "" if finite else " because the input matrix contained non-finite values"
     return LinAlgError(f"{name}: The algorithm failed to converge{why}.")
 
@@ -66,12 +66,12 @@ def raise_first(name: str, info: np.ndarray, reason: Callable[[int], str]) -> No
 
 
 def by_columns(array: np.ndarray, element_type: dtype) -> Tensor:
-    """A tensor of `element_type` with column-major matrices, as torch returns LAPACK's results."""
+    """Return a tensor of `element_type` with column-major matrices, as torch returns LAPACK's results."""
     made = empty(array.shape, element_type, column_major(array.shape))
     made._impl.array[...] = array
     return made
 
 
 def zeros_of(batch: Sequence[int]) -> np.ndarray:
-    """A status of 0 for each matrix of a batch."""
+    """Return a status of 0 for each matrix of a batch."""
     return np.zeros(tuple(batch), np.int32)

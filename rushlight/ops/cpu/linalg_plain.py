@@ -63,7 +63,8 @@ def divide(a: np.ndarray, b: np.ndarray, *, upper: bool, unit: bool = False) -> 
 
 
 def cholesky_status(matrix: np.ndarray) -> tuple[np.ndarray, int]:
-    """The lower factor, and 0; or the factor up to the leading minor that is not positive, and the minor's 1-based order."""
+    """Return the lower factor, and 0; or the factor up to the leading minor that is not positive, and the minor's 1-based
+    order."""
     factor = np.zeros_like(matrix)
     for column in range(len(matrix)):
         left = factor[column:, :column] @ factor[column, :column].conj()
@@ -84,7 +85,8 @@ def householder(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def orthogonal(vectors: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """The first columns of the product of reflections: (m, n) from vectors (m, n) below the diagonal and their scales."""
+    """Return the first columns of the product of reflections: (m, n) from vectors (m, n) below the diagonal and their
+    scales."""
     m, n = vectors.shape
     result = np.eye(m, n, dtype=vectors.dtype)
     for column in range(len(scales) - 1, -1, -1):
@@ -95,7 +97,7 @@ def orthogonal(vectors: np.ndarray, scales: np.ndarray) -> np.ndarray:
 
 
 def least_squares(a: np.ndarray, b: np.ndarray, limit: float) -> tuple[np.ndarray, int, np.ndarray]:
-    """The minimum-norm solution, the rank and the singular values; values up to `limit` times the largest count as 0."""
+    """Return the minimum-norm solution, the rank and the singular values; values up to `limit` times the largest count as 0."""
     left, values, right = np.linalg.svd(a, full_matrices=False)
     limit = np.finfo(values.dtype).eps if limit < 0 else limit
     rank = int((values > limit * values.max(initial=0)).sum())
@@ -104,7 +106,7 @@ def least_squares(a: np.ndarray, b: np.ndarray, limit: float) -> tuple[np.ndarra
 
 
 def solve_full_rank(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, int]:
-    """The least-squares or minimum-norm solution by QR, and the 1-based position of a zero on R's diagonal, or 0."""
+    """Return the least-squares or minimum-norm solution by QR, and the 1-based position of a zero on R's diagonal, or 0."""
     m, n = a.shape
     q, r = np.linalg.qr(a if m >= n else a.conj().T)
     zeros = np.flatnonzero(np.diagonal(r) == 0)

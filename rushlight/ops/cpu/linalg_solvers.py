@@ -168,7 +168,7 @@ def lstsq(self, b, rcond=None, *, driver=None):
 
 
 def _least_squares(a: np.ndarray, b: np.ndarray, limit: float, driver: str) -> tuple[np.ndarray, int, np.ndarray | None]:
-    """The solution of one system, its rank, and its singular values where the driver computes them."""
+    """Return the solution of one system, its rank, and its singular values where the driver computes them."""
     if not np.isfinite(a).all():
         raise diverged("linalg.lstsq")
     if driver != "gels":
@@ -200,7 +200,7 @@ def pinv(self, *, atol=None, rtol=None, hermitian=False):
 
 
 def _cutoff(largest: np.ndarray, sizes: tuple[int, ...], atol: Tensor | None, rtol: Tensor | None) -> np.ndarray:
-    """The bound below which singular values count as 0: max(atol, rtol * largest)."""
+    """Return the bound below which singular values count as 0: max(atol, rtol * largest)."""
     absolute = 0.0 if atol is None else atol._impl.array
     if rtol is None:
         relative = max(sizes[-2:]) * float(np.finfo(largest.dtype).eps)

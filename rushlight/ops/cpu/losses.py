@@ -16,7 +16,8 @@ from rushlight.ops.registry import cpu
 
 
 def _targets(self: Tensor, target: Tensor, ignore_index: int) -> tuple[np.ndarray, np.ndarray]:
-    """The target class of each row (0 where ignored), and the mask of rows that count; IndexError for an invalid class."""
+    """Return the target class of each row (0 where ignored), and the mask of rows that count; IndexError for an invalid
+    class."""
     labels = target._impl.array.reshape(-1).astype(np.int64)
     counted = labels != ignore_index
     classes = self._impl.sizes[-1]

@@ -31,7 +31,7 @@ def _to_e4m3fn(array: np.ndarray) -> np.ndarray:
 
 
 def _to_e8m0fnu(array: np.ndarray) -> np.ndarray:
-    """The format has only an exponent: the sign is dropped, and 0 becomes the smallest number."""
+    """Convert to e8m0. The format has only an exponent: the sign is dropped, and 0 becomes the smallest number."""
     numbers = np.abs(_to_float32(array), out=np.empty(array.shape, np.float32))
     made = quietly(numbers.astype, float8_e8m0fnu.numpy)
     np.copyto(made.view(np.uint8), 0, where=numbers == 0)

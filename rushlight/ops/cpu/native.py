@@ -79,7 +79,7 @@ def compute(code: int, kind: dtype, target: np.ndarray, operands: tuple, *parame
 
 
 def kernel(name: str, *parameters: float) -> tuple[int, tuple[float, ...]] | None:
-    """The operator `name` with its parameters, for `apply`; None if there is no such kernel."""
+    """Return the operator `name` with its parameters, for `apply`; None if there is no such kernel."""
     code = _CODES.get(name)
     return None if code is None else (code, parameters)
 
@@ -91,13 +91,13 @@ def assign(target: np.ndarray, source: np.ndarray) -> None:
 
 
 def scratch(sizes: tuple[int, ...], kind: np.dtype) -> np.ndarray:
-    """An uninitialised row-major array; large ones come from the caching allocator."""
+    """Return an uninitialised row-major array; large ones come from the caching allocator."""
     nbytes = kind.itemsize * math.prod(sizes)
     return np.empty(sizes, kind) if nbytes < _LARGE_BYTES else np.ndarray(sizes, kind, _C.allocate(nbytes))
 
 
 def contiguous(array: np.ndarray) -> np.ndarray:
-    """`array`, or a row-major copy of it."""
+    """Return `array`, or a row-major copy of it."""
     if array.flags.c_contiguous:
         return array
     copy = scratch(array.shape, array.dtype)
@@ -106,7 +106,7 @@ def contiguous(array: np.ndarray) -> np.ndarray:
 
 
 def converted(array: np.ndarray, kind: np.dtype) -> np.ndarray | None:
-    """A row-major copy of `array` in another dtype, or None if no kernel converts it."""
+    """Return a row-major copy of `array` in another dtype, or None if no kernel converts it."""
     if kernels is None or not array.flags.c_contiguous:
         return None
     made = scratch(array.shape, kind)

@@ -12,7 +12,7 @@ from rushlight.ops.meta.convolution import Geometry
 
 
 def _volume(array: np.ndarray) -> np.ndarray:
-    """The array, row-major and with three spatial dimensions."""
+    """Return the array, row-major and with three spatial dimensions."""
     array = native.contiguous(array)
     return array.reshape(*array.shape[:2], *(1,) * (5 - array.ndim), *array.shape[2:])
 
@@ -30,7 +30,7 @@ def _takes(array: np.ndarray) -> bool:
 def forward(
     x: np.ndarray, kernel: np.ndarray, bias: np.ndarray | None, sizes: tuple[int, ...], geometry: Geometry
 ) -> np.ndarray | None:
-    """The convolution of `x` with `kernel`, of spatial `sizes`."""
+    """Return the convolution of `x` with `kernel`, of spatial `sizes`."""
     if not _takes(x):
         return None
     out = native.scratch((x.shape[0], kernel.shape[0], *sizes), x.dtype)
@@ -42,7 +42,7 @@ def forward(
 def input_gradient(
     y: np.ndarray, kernel: np.ndarray, bias: np.ndarray | None, sizes: tuple[int, ...], geometry: Geometry
 ) -> np.ndarray | None:
-    """The gradient of an input of spatial `sizes` for the result's gradient `y`; `bias` is added to its channels."""
+    """Return the gradient of an input of spatial `sizes` for the result's gradient `y`; `bias` is added to its channels."""
     if not _takes(y):
         return None
     out = native.scratch((y.shape[0], kernel.shape[1] * geometry.groups, *sizes), y.dtype)
@@ -52,7 +52,7 @@ def input_gradient(
 
 
 def kernel_gradient(x: np.ndarray, y: np.ndarray, shape: tuple[int, ...], geometry: Geometry) -> np.ndarray | None:
-    """The gradient of a kernel of `shape`, for the input `x` and the result's gradient `y`."""
+    """Return the gradient of a kernel of `shape`, for the input `x` and the result's gradient `y`."""
     if not _takes(x):
         return None
     out = native.scratch(shape, x.dtype)

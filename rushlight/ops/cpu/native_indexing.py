@@ -10,12 +10,13 @@ _GATHER, _SCATTER, _SCATTER_ADD = range(3)
 
 
 def _places(index: np.ndarray) -> np.ndarray:
-    """The indices as row-major int64."""
+    """Return the indices as row-major int64."""
     return native.contiguous(index if index.dtype == np.int64 else index.astype(np.int64))
 
 
 def take(out: np.ndarray, table: np.ndarray, index: np.ndarray, axis: int) -> bool:
-    """`out[...] = table` at `index` along `axis`; `out` is row-major, with the index's dimensions in place of the axis."""
+    """Return `out[...] = table` at `index` along `axis`; `out` is row-major, with the index's dimensions in place of the
+    axis."""
     if native.kernels is None or not table.flags.c_contiguous:
         return False
     return native.kernels.take(out, table, _places(index), axis)
@@ -38,7 +39,7 @@ def scatter(target: np.ndarray, index: np.ndarray, source: np.ndarray, axis: int
 
 
 def add_rows(total: np.ndarray, index: np.ndarray, rows: np.ndarray) -> bool:
-    """`total[index[i]] += rows[i]`, for one i after the other."""
+    """Return `total[index[i]] += rows[i]`, for one i after the other."""
     if native.kernels is None:
         return False
     if rows.dtype != total.dtype:

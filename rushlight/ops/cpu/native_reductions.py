@@ -16,8 +16,8 @@ _BOOL, _INT32, _INT64, _FLOAT32, _FLOAT64 = map(np.dtype, (np.bool_, np.int32, n
 _HALVES = (np.dtype(np.float16), bfloat16.numpy)
 
 
-def _computed(operation: int, source: np.dtype, wanted: np.dtype) -> tuple[np.dtype, np.dtype] | None:
-    """The dtypes in which a kernel computes and returns, for a result of dtype `wanted`; None without a kernel."""
+def _kernel_dtypes(operation: int, source: np.dtype, wanted: np.dtype) -> tuple[np.dtype, np.dtype] | None:
+    """Return the dtypes in which a kernel computes and returns, for a result of dtype `wanted`; None without a kernel."""
     if source.kind == "c" or wanted.kind == "c":
         return None
     if operation in (ANY, ALL):
@@ -36,7 +36,7 @@ def _computed(operation: int, source: np.dtype, wanted: np.dtype) -> tuple[np.dt
 
 
 def row_major(array: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, tuple[int, ...]]:
-    """The elements row-major, with `axes` adjacent and the other dimensions in their order.
+    """Return the elements row-major, with `axes` adjacent and the other dimensions in their order.
 
     A view in memory order if that suffices; otherwise a copy.
     """
@@ -72,7 +72,7 @@ def reduce(operation: int, array: np.ndarray, axes: tuple[int, ...], out: np.nda
         return True
     if not array.size or not out.flags.c_contiguous:
         return False
-    kinds = _computed(operation, array.dtype, out.dtype)
+    kinds = _kernel_dtypes(operation, array.dtype, out.dtype)
     if kinds is None:
         return False
     source, result = kinds

@@ -26,7 +26,7 @@ from rushlight.ops.registry import cpu
 
 
 def _wide(tensor: Tensor | None, like: np.ndarray) -> np.ndarray | None:
-    """A parameter or statistic in the dtype in which kernels compute `like`."""
+    """Return a parameter or statistic in the dtype in which kernels compute `like`."""
     return None if tensor is None else tensor._impl.array.astype(like.dtype, copy=False)
 
 
@@ -64,7 +64,8 @@ def layer_norm(input, normalized_shape, weight, bias, eps):
 def _native_layer_norm(
     out: Tensor, x: np.ndarray, sizes: tuple, kind: dtype, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor] | None:
-    """The result, mean and reciprocal deviation by the native kernel, or None where it does not support the arguments."""
+    """Return the result, mean and reciprocal deviation by the native kernel, or None where it does not support the
+    arguments."""
     if native.kernels is None or x.dtype != np.float32:
         return None
     values = out._impl.array if out.dtype is float32 else native.scratch(out._impl.sizes, x.dtype)
@@ -85,7 +86,7 @@ def _native_layer_norm(
 def _native_layer_norm_backward(
     grad: np.ndarray, x: np.ndarray, center: np.ndarray, scale: np.ndarray, weight: Tensor | None, wanted: list[bool]
 ) -> tuple[np.ndarray | None, ...] | None:
-    """The wanted gradients of input, weight and bias, or None where the native kernel does not support the arguments."""
+    """Return the wanted gradients of input, weight and bias, or None where the native kernel does not support the arguments."""
     if native.kernels is None or x.dtype != np.float32:
         return None
     shapes = (x.shape, x.shape[1:], x.shape[1:])
@@ -150,7 +151,7 @@ _MIN_ROW = 16
 
 
 def _by_channel(x: np.ndarray) -> np.ndarray | None:
-    """`x` row-major for the native kernels, or None where they are no faster."""
+    """Return `x` row-major for the native kernels, or None where they are no faster."""
     if native.kernels is None or x.dtype != np.float32 or not x.size or math.prod(x.shape[2:]) < _MIN_ROW:
         return None
     return native.contiguous(x)
@@ -170,7 +171,7 @@ def _moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return wide, _mean(np.square(x - wide), _other_axes(x))
 
 
-def _normalised(
+def _normalise(
     x: np.ndarray, mean: np.ndarray, invstd: np.ndarray, weight: Tensor | None, bias: Tensor | None
 ) -> np.ndarray:
     scale = invstd if weight is None else invstd * _per_channel(_wide(weight, x), x)
@@ -198,8 +199,8 @@ def _to_input(
     x: np.ndarray, grad: np.ndarray, mean: np.ndarray, invstd: np.ndarray, scale: np.ndarray, train: bool,
     products: np.ndarray, total: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
-    """The input's gradient: scale * (g - mean(g) - n * mean(g * n)) with n the normalised values; scale * g in evaluation
-    mode."""
+    """Return the input's gradient: scale * (g - mean(g) - n * mean(g * n)) with n the normalised values; scale * g in
+    evaluation mode."""
     count = x.dtype.type(x.size // x.shape[1])
     slope = -invstd * _per_channel(products, x) / count if train else np.zeros_like(invstd)
     offset = -_per_channel(total, x) / count - mean * slope if train else np.zeros_like(invstd)
@@ -225,7 +226,7 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
         else:
             mean, variance = _per_channel(_wide(running_mean, x), x), _per_channel(_wide(running_var, x), x)
         invstd = 1 / np.sqrt(variance + x.dtype.type(eps))
-        values = _normalised(x, mean, invstd, weight, bias)
+        values = _normalise(x, mean, invstd, weight, bias)
     out = by_strides(values, input.dtype, kept_format_strides(x.shape, input))
     count, kind = batch_statistics(input, channels, training, weight, bias)
     return out, contiguous(mean.reshape(-1)[:count], kind), contiguous(invstd.reshape(-1)[:count], kind)

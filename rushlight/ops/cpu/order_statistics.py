@@ -13,7 +13,7 @@ from rushlight.ops.registry import cpu
 
 
 def _middle(values: np.ndarray, self: Tensor) -> Tensor:
-    """The lower of the two middle values; NaN if empty."""
+    """Return the lower of the two middle values; NaN if empty."""
     if not values.size:
         kind = self.dtype.numpy
         # NaN converted to an integer: the smallest int64, whose low bits are zero in narrower types.
@@ -53,7 +53,7 @@ def mode(self, dim=-1, keepdim=False):
 
 
 def _last_of_most_frequent(row: np.ndarray) -> int:
-    """The last index of the most frequent value (the smallest of several)."""
+    """Return the last index of the most frequent value (the smallest of several)."""
     order = np.argsort(row, kind="stable")
     ordered = row[order]
     ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(row) - 1)
@@ -62,7 +62,7 @@ def _last_of_most_frequent(row: np.ndarray) -> int:
 
 @cpu("hash_tensor")
 def hash_tensor(self, dim=(), *, keepdim=False, mode=0):
-    """The xor of the elements' bits: floats as float64, integers as 64-bit ones."""
+    """Return the xor of the elements' bits: floats as float64, integers as 64-bit ones."""
     axes = check_hash(self, dim, mode)
     values = operand(self, float64 if self.dtype.is_floating_point else self.dtype)
     wide = values if self.dtype.is_floating_point or values.dtype == np.uint64 else values.astype(np.int64)

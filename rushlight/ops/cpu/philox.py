@@ -23,7 +23,7 @@ _HALF = np.uint64(32)
 
 
 def philox(counter: tuple[np.ndarray, ...], key: tuple[int, int]) -> tuple[np.ndarray, ...]:
-    """The four 32-bit output words of each counter under `key`, in uint64."""
+    """Return the four 32-bit output words of each counter under `key`, in uint64."""
     c0, c1, c2, c3 = counter
     k0, k1 = key
     for _ in range(_ROUNDS):
@@ -35,8 +35,8 @@ def philox(counter: tuple[np.ndarray, ...], key: tuple[int, int]) -> tuple[np.nd
 
 
 def stream(seed: int, offset: int, count: int) -> np.ndarray:
-    """The first `count` words of a stream as uint32. 16 counters give 64 words: first all first words, then all second words,
-    ..."""
+    """Return the first `count` words of a stream as uint32. 16 counters give 64 words: first all first words, then all second
+    words, ..."""
     made = np.empty(count, np.uint32)
     for begin in range(0, count, _CHUNK):
         part = made[begin : begin + _CHUNK]

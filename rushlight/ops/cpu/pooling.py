@@ -20,7 +20,7 @@ from rushlight.ops.registry import cpu
 Windows = tuple[Window, Window]
 
 
-def _padded(x: np.ndarray, windows: Windows, fill: float) -> np.ndarray:
+def _pad(x: np.ndarray, windows: Windows, fill: float) -> np.ndarray:
     pads = [(window.padding, window.padding_after) for window in windows]
     if not any(map(any, pads)):
         return x
@@ -28,7 +28,7 @@ def _padded(x: np.ndarray, windows: Windows, fill: float) -> np.ndarray:
 
 
 def _positions(windows: Windows) -> Iterator[tuple[int, int, tuple]]:
-    """Each position in the window, with the index of the padded elements under it."""
+    """Yield each position in the window, with the index of the padded elements under it."""
     height, width = windows
     for row in range(height.size):
         for column in range(width.size):
@@ -53,7 +53,7 @@ def _first_inside(window: Window) -> np.ndarray:
 
 
 def _native_max_pool(self: Tensor, x: np.ndarray, windows: Windows) -> tuple[Tensor, Tensor] | None:
-    """The maxima and their indices, or None where there is no kernel."""
+    """Return the maxima and their indices, or None where there is no kernel."""
     if native.kernels is None or x.dtype != np.float32:
         return None
     height, width = windows
@@ -75,7 +75,7 @@ def max_pool2d(self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=Fa
         return found
     lowest = -np.inf if x.dtype.kind == "f" else 0 if x.dtype.kind == "b" else np.iinfo(x.dtype).min
     has_nan = x.dtype.kind == "f" and bool(np.isnan(x.max(initial=lowest)))
-    x = _padded(x, windows, lowest)
+    x = _pad(x, windows, lowest)
     sizes = pooled_sizes(self, windows)
     height, width = windows
     best = np.full(sizes, lowest, x.dtype)
@@ -109,7 +109,7 @@ def max_pool2d_backward(grad_output, self, kernel_size, stride, padding, dilatio
 
 
 def _divisors(windows: Windows, count_include_pad: bool, divisor_override: int | None) -> np.ndarray | int:
-    """The divisor of each output's sum, (height, width)."""
+    """Return the divisor of each output's sum, (height, width)."""
     if divisor_override is not None:
         return divisor_override
     height, width = (_lengths(window, count_include_pad) for window in windows)
@@ -130,7 +130,7 @@ def avg_pool2d(
     require_poolable("avg_pool2d", self)
     windows = make_windows(self, kernel_size, stride, padding, 1, ceil_mode, "avg_pool2d")
     sizes = pooled_sizes(self, windows)
-    x = _padded(operand(self, self.dtype), windows, 0)
+    x = _pad(operand(self, self.dtype), windows, 0)
     total = np.zeros(sizes, x.dtype)
     with np.errstate(all="ignore"):
         for _, _, met in _positions(windows):

@@ -80,7 +80,7 @@ def dyn_quant_matmul(inp, packed_weights, block_size, in_features, out_features)
 
 
 def _rounded_rows(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows quantized to 8 bits by their range, minus their zero points, and their scales (rows, 1).
+    """Return rows quantized to 8 bits by their range, minus their zero points, and their scales (rows, 1).
 
     The zero point is computed from the end of the range with the smaller error.
     """

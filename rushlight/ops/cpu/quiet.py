@@ -20,7 +20,7 @@ _idle = _ContextPool()
 
 
 def quietly(function: Callable, *args: object) -> object:
-    """`function(*args)` without floating-point warnings.
+    """Return `function(*args)` without floating-point warnings.
 
     NumPy keeps its error settings in a context variable. Entering a prepared context costs a fraction of `np.errstate`, which
     matters for operators on few elements.

@@ -134,7 +134,8 @@ def _box_muller(uniform: np.ndarray, mean: float, std: float) -> np.ndarray:
 
 
 def largest_random(kind: dtype) -> int:
-    """The largest value of `random_` without an upper bound; for floats, the largest up to which all integers are exact."""
+    """Return the largest value of `random_` without an upper bound; for floats, the largest up to which all integers are
+    exact."""
     if kind.is_floating_point:
         return 1 << _MANTISSA[kind.name]
     return 1 if kind is bool_ else int(np.iinfo(kind.numpy).max)
@@ -176,7 +177,7 @@ def random_from(self, *bounds, generator=None, **named):
 
 
 def _representable_bounds(low: int, end: int, kind: dtype) -> tuple[int, int]:
-    """`low` and `end` moved inwards so that floats of `kind` don't round integers out of the range."""
+    """Return `low` and `end` moved inwards so that floats of `kind` don't round integers out of the range."""
 
     def spacing(value: int) -> int:
         return 1 << max(abs(value).bit_length() - _MANTISSA[kind.name], 0)
@@ -190,7 +191,7 @@ def _representable_bounds(low: int, end: int, kind: dtype) -> tuple[int, int]:
 
 
 def _integers(source: Generator, low: int, span: int, count: int) -> np.ndarray:
-    """`count` integers starting at `low`, by modulo; uses 64-bit draws for 2**28 or more possible values."""
+    """Return `count` integers starting at `low`, by modulo; uses 64-bit draws for 2**28 or more possible values."""
     raw = source.draw64(count) if span >= 1 << 28 else source.draw32(count)
     if span < 1 << 64:
         raw = raw % np.uint64(span)

@@ -165,8 +165,8 @@ class _Layer(NamedTuple):
 
 
 def _gate_gradients(mode: int, layer: _Layer, grads: tuple, reverse: bool) -> tuple[np.ndarray, np.ndarray, Arrays]:
-    """The gradients of the input's and the state's contributions to the gates, (steps, batch, gates * hidden), and of the first
-    state and cell. `grads` are those of the output, which may be None, and of the last state and cell."""
+    """Return the gradients of the input's and the state's contributions to the gates, (steps, batch, gates * hidden), and of
+    the first state and cell. `grads` are those of the output, which may be None, and of the last state and cell."""
     steps, batch, hidden = layer.output.shape
     size, dtype = (steps, batch, KINDS[mode].gates * hidden), layer.output.dtype
     into_gates = native.scratch(size, dtype)

@@ -26,7 +26,7 @@ def _array(self: Tensor, kind: dtype) -> np.ndarray:
     return array if array.dtype == kind.compute else convert(array, kind.compute)
 
 
-def _reduced(sizes: tuple[int, ...], axes: tuple[int, ...], keepdim: bool) -> list[int]:
+def _reduced_sizes(sizes: tuple[int, ...], axes: tuple[int, ...], keepdim: bool) -> list[int]:
     if keepdim:
         return [1 if axis in axes else size for axis, size in enumerate(sizes)]
     return [size for axis, size in enumerate(sizes) if axis not in axes]
@@ -37,7 +37,7 @@ def _reduce(
 ) -> Tensor:
     sizes = self._impl.sizes
     axes = reduced_dims(len(sizes), dim)
-    out = empty(_reduced(sizes, axes, keepdim), kind)
+    out = empty(_reduced_sizes(sizes, axes, keepdim), kind)
     if native_reductions.reduce(operation, self._impl.array, axes, out._impl.array):
         return out
     if kind.compute is kind.numpy:
@@ -73,7 +73,7 @@ def _quantifier(self: Tensor, dim: Sequence[int] | None, keepdim: bool, ufunc: n
     kind = uint8 if self.dtype is uint8 else bool_
     axes = reduced_dims(self.dim(), dim) if dim is None or len(dim) else ()
     if axes:
-        out = empty(_reduced(self._impl.sizes, axes, keepdim), kind)
+        out = empty(_reduced_sizes(self._impl.sizes, axes, keepdim), kind)
         if native_reductions.reduce(operation, self._impl.array, axes, out._impl.array):
             return out
     return contiguous(ufunc.reduce(self._impl.array, axis=axes, keepdims=keepdim, dtype=np.bool_), kind)
@@ -107,7 +107,7 @@ def _position(
     if array.ndim == 0:
         return contiguous(np.zeros((), np.int64), int64)
     check_extremum(self, (axis,), name)
-    out = empty(_reduced(array.shape, (axis,), keepdim), int64)
+    out = empty(_reduced_sizes(array.shape, (axis,), keepdim), int64)
     if not native_reductions.reduce(operation, array, (axis,), out._impl.array):
         out._impl.array[...] = function(array, axis=axis, keepdims=keepdim)
     return out
@@ -145,7 +145,7 @@ def var(self, dim=None, *, correction=None, keepdim=False):
 def _native_variance(
     array: np.ndarray, axes: tuple[int, ...], keepdim: bool, count: int, divisor: float
 ) -> np.ndarray | None:
-    sizes = _reduced(array.shape, axes, keepdim)
+    sizes = _reduced_sizes(array.shape, axes, keepdim)
     if array.dtype.kind != "f" or not array.size:
         return None
     mean, total, offset = (np.empty(sizes, array.dtype) for _ in range(3))
@@ -166,7 +166,7 @@ def _mean_square(array: np.ndarray, axes: tuple[int, ...], keepdim: bool, count:
 
 
 def _from_sums(total: np.ndarray, offset: np.ndarray, count: int, divisor: float) -> np.ndarray:
-    """The variance from the sum of squared differences from a rounded mean, corrected by the sum of the differences (Chan,
-    Golub and LeVeque, Algorithms for computing the sample variance, 1983)."""
+    """Return the variance from the sum of squared differences from a rounded mean, corrected by the sum of the differences
+    (Chan, Golub and LeVeque, Algorithms for computing the sample variance, 1983)."""
     real = total.dtype.type
     return np.maximum(total - offset * (offset / real(count)), real(0)) / real(divisor)

@@ -44,14 +44,14 @@ class _Uniform:
 
 
 def draw_poisson(source: Generator, rates: np.ndarray) -> np.ndarray:
-    """One Poisson number per rate."""
+    """Return one Poisson number per rate."""
     with _Uniform(source) as uniform:
         drawn = [_poisson(rate, uniform) for rate in rates.reshape(-1).tolist()]
     return np.array(drawn, np.float64).reshape(rates.shape)
 
 
 def draw_binomial(source: Generator, counts: np.ndarray, chances: np.ndarray) -> np.ndarray:
-    """One number of successes per count and probability."""
+    """Draw one number of successes per count and probability."""
     pairs = zip(counts.reshape(-1).tolist(), chances.reshape(-1).tolist(), strict=True)
     with _Uniform(source) as uniform:
         drawn = [_binomial(count, chance, uniform) for count, chance in pairs]

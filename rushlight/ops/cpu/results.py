@@ -12,7 +12,7 @@ from rushlight.ops.cpu.common import empty, make
 
 
 def contiguous(array: np.ndarray | np.generic, element_type: dtype) -> Tensor:
-    """A row-major tensor of `element_type` over a fresh array; shares its memory where possible."""
+    """Return a row-major tensor of `element_type` over a fresh array; shares its memory where possible."""
     made = make(np.asarray(array, order="C"), element_type)
     # NumPy's strides of empty arrays and size-1 dimensions are arbitrary; torch's are not.
     impl = made._impl
@@ -21,7 +21,7 @@ def contiguous(array: np.ndarray | np.generic, element_type: dtype) -> Tensor:
 
 
 def by_strides(values: np.ndarray, element_type: dtype, strides: tuple[int, ...] | None) -> Tensor:
-    """A tensor with these values and strides, row-major without strides; shares memory where it already has them."""
+    """Return a tensor with these values and strides, row-major without strides; shares memory where it already has them."""
     if values.dtype == element_type.numpy and (strides is None or strides == contiguous_strides(values.shape)):
         return contiguous(values, element_type)
     out = empty(values.shape, element_type, strides)

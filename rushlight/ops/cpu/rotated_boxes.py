@@ -31,7 +31,7 @@ def box_iou_rotated(boxes1, boxes2):
 
 
 def _corners(boxes: np.ndarray, middle: np.ndarray) -> np.ndarray:
-    """The corners [pairs, 4, 2] of boxes (centre, sizes, degrees), counter-clockwise, relative to `middle`."""
+    """Return the corners [pairs, 4, 2] of boxes (centre, sizes, degrees), counter-clockwise, relative to `middle`."""
     angle = np.deg2rad(boxes[:, 4])
     across = np.stack([np.cos(angle), -np.sin(angle)], 1) * boxes[:, 2:3] / 2
     down = np.stack([np.sin(angle), np.cos(angle)], 1) * boxes[:, 3:4] / 2
@@ -44,7 +44,7 @@ def _cross(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def _common_area(ones: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """The intersection area of each pair of quadrangles."""
+    """Return the intersection area of each pair of quadrangles."""
     corners = np.zeros((len(ones), _MAX_CORNERS, 2))
     corners[:, :4] = ones
     counts = np.full(len(ones), 4)
@@ -56,7 +56,7 @@ def _common_area(ones: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def _next_corner(counts: np.ndarray) -> np.ndarray:
-    """The index of each corner's successor."""
+    """Return the index of each corner's successor."""
     index = np.arange(_MAX_CORNERS)
     return np.where(index + 1 < counts[:, None], np.minimum(index + 1, _MAX_CORNERS - 1), 0)
 

@@ -137,7 +137,7 @@ def _with_replacement(weights: np.ndarray, count: int, source: Generator) -> np.
 
 
 def _without_replacement(self: Tensor, weights: np.ndarray, count: int, source: Generator) -> np.ndarray:
-    """The indices of the largest quotients of weights and exponential numbers, which is a draw without replacement."""
+    """Return the indices of the largest quotients of weights and exponential numbers, which is a draw without replacement."""
     times = convert(_exponential(source, weights.size, 1.0), self.dtype.numpy).reshape(weights.shape)
     scores = quietly(np.divide, weights, times.astype(weights.dtype)).astype(self.dtype.numpy).astype(weights.dtype)
     if count == 1:

@@ -45,7 +45,7 @@ def _reduce_into(flat: np.ndarray, places: np.ndarray, values: np.ndarray, reduc
 
 
 def _neutral(reduce: str, kind: np.dtype) -> float | int:
-    """The neutral element of a reduction."""
+    """Return the neutral element of a reduction."""
     if reduce not in ("amax", "amin"):
         return int(reduce == "prod")
     if kind.kind == "b":

@@ -39,7 +39,7 @@ def _places(sequence: np.ndarray, values: np.ndarray, where: str, order: np.ndar
 
 
 def _results(self: Tensor, values: np.ndarray, inverse: np.ndarray | None, counts: np.ndarray | None) -> tuple:
-    """The distinct values, with inverse and counts if asked for; empty tensors for the rest."""
+    """Return the distinct values, with inverse and counts if asked for; empty tensors for the rest."""
     nothing = np.empty(0, np.int64)
     others = [contiguous(nothing if part is None else part, int64) for part in (inverse, counts)]
     return contiguous(values, self.dtype), *others
@@ -79,7 +79,7 @@ def unique_dim(self, dim, sorted=True, return_inverse=False, return_counts=False
 
 
 def _starts(rows: np.ndarray) -> np.ndarray:
-    """A mask of the rows that differ from the one before."""
+    """Return a mask of the rows that differ from the one before."""
     starts = np.ones(len(rows), np.bool_)
     if len(rows):
         starts[1:] = (rows[1:] != rows[:-1]).any(axis=1)

@@ -44,7 +44,7 @@ def _step(before: np.ndarray, may_skip: np.ndarray) -> np.ndarray:
 
 
 def _may_skip(labels: np.ndarray, blank: int) -> np.ndarray:
-    """Whether a position can follow the one two before: its label must be no blank and differ from the label there."""
+    """Return whether a position can follow the one two before: its label must be no blank and differ from the label there."""
     allowed = np.zeros(labels.shape, np.bool_)
     allowed[:, 2:] = (labels[:, 2:] != labels[:, :-2]) & (labels[:, 2:] != blank)
     allowed[:, ::2] = False

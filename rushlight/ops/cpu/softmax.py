@@ -17,12 +17,12 @@ SOFTMAX, LOG_SOFTMAX, SOFTMAX_BACKWARD, LOG_SOFTMAX_BACKWARD = range(4)
 
 
 def shifted(array: np.ndarray, axis: int, out: np.ndarray | None = None) -> np.ndarray:
-    """`array` minus its maximum along `axis`, to keep exponentials from overflowing."""
+    """Return `array` minus its maximum along `axis`, to keep exponentials from overflowing."""
     return np.subtract(array, array.max(axis=axis, keepdims=True), out=out)
 
 
 def _result(self: Tensor) -> tuple[Tensor, np.ndarray]:
-    """The output, and the array to compute in: the output's memory, or float32 for 16-bit floats."""
+    """Return the output, and the array to compute in: the output's memory, or float32 for 16-bit floats."""
     out = empty(self._impl.sizes, self.dtype)
     array = out._impl.array
     return out, array if array.dtype == self.dtype.compute else np.empty(array.shape, self.dtype.compute)

@@ -14,7 +14,7 @@ from rushlight.ops.registry import cpu
 
 
 def _order(keys: np.ndarray, descending: bool) -> np.ndarray:
-    """Indices that sort the last axis, stable for equal values."""
+    """Return indices that sort the last axis, stable for equal values."""
     if not descending:
         return np.argsort(keys, axis=-1, kind="stable")
     # Sorting the reversed values and reversing the result keeps equal values in order.
@@ -27,7 +27,7 @@ def _keys(self: Tensor, axis: int) -> np.ndarray:
 
 
 def _values_and_order(self: Tensor, order: np.ndarray, axis: int, strides: tuple[int, ...] | None) -> tuple[Tensor, Tensor]:
-    """The values at `order` (whose last axis is `axis` of the results) and the order itself, as tensors."""
+    """Return the values at `order` (whose last axis is `axis` of the results) and the order itself, as tensors."""
     array = np.moveaxis(self._impl.array, axis, -1)
     positions = np.moveaxis(order, -1, axis)
     values, indices = empty(positions.shape, self.dtype, strides), empty(positions.shape, int64, strides)
@@ -37,7 +37,7 @@ def _values_and_order(self: Tensor, order: np.ndarray, axis: int, strides: tuple
 
 
 def _scalar_pair(self: Tensor) -> tuple[Tensor, Tensor]:
-    """The result for a 0-dim tensor: itself, at index 0."""
+    """Return the result for a 0-dim tensor: itself, at index 0."""
     values, indices = empty((), self.dtype), empty((), int64)
     values._impl.array[...] = self._impl.array
     indices._impl.array[...] = 0
@@ -47,7 +47,7 @@ def _scalar_pair(self: Tensor) -> tuple[Tensor, Tensor]:
 def _native_sort(
     self: Tensor, axis: int, sizes: tuple[int, ...], descending: bool, strides: tuple[int, ...] | None
 ) -> tuple[Tensor, Tensor] | None:
-    """The first values in order along `axis`, as many as `sizes` says, or None where there is no kernel."""
+    """Return the first values in order along `axis`, as many as `sizes` says, or None where there is no kernel."""
     array = self._impl.array
     if native.kernels is None or array.dtype.kind not in "if" or array.dtype.itemsize < 4 or not array.size:
         return None
@@ -89,7 +89,7 @@ def topk(self, k, dim=-1, largest=True, sorted=True):
 
 
 def _top(keys: np.ndarray, k: int, largest: bool) -> np.ndarray:
-    """Indices of the `k` extreme values of the last axis, in order; for a small `k`, sorts only these."""
+    """Return indices of the `k` extreme values of the last axis, in order; for a small `k`, sorts only these."""
     count = keys.shape[-1]
     if not 0 < k * 8 <= count:
         return _order(keys, largest)[..., :k]

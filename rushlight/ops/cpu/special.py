@@ -26,7 +26,7 @@ def _polynomial(x: np.ndarray, coefficients: tuple[float, ...]) -> np.ndarray:
 
 
 def erf(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """The error function, elementwise, in the dtype of `x` (float32 or float64)."""
+    """Return the error function, elementwise, in the dtype of `x` (float32 or float64)."""
     magnitude = np.abs(x)
     square = magnitude * magnitude
     small = magnitude * _polynomial(np.minimum(square, 0.25), _SMALL_P) / _polynomial(np.minimum(square, 0.25), _SMALL_Q)

@@ -18,7 +18,7 @@ special = LazyModule("scipy.special", "this function")
 
 
 def _native(name: str, arity: int = 1, in_scipy: str | None = None) -> Callable:
-    """The native function `name`, or SciPy's where the kernels were not built."""
+    """Return the native function `name`, or SciPy's where the kernels were not built."""
     if kernels is None:
         return _scipy(in_scipy or name)
 
@@ -120,14 +120,14 @@ def _fourth_kind(n: np.ndarray, x: np.ndarray) -> np.ndarray:
     return special.eval_chebyu(n, x) + np.where(n > 0, special.eval_chebyu(np.maximum(n - 1, 0), x), 0)
 
 
-def _shifted(polynomial: Callable) -> Callable:
+def _shift_polynomial(polynomial: Callable) -> Callable:
     return lambda n, x: polynomial(n, 2 * x - 1)
 
 
 _CHEBYSHEV = {"t": _scipy("eval_chebyt"), "u": _scipy("eval_chebyu"), "v": _third_kind, "w": _fourth_kind}
 POLYNOMIALS = {
     **{f"special_chebyshev_polynomial_{name}": function for name, function in _CHEBYSHEV.items()},
-    **{f"special_shifted_chebyshev_polynomial_{name}": _shifted(function) for name, function in _CHEBYSHEV.items()},
+    **{f"special_shifted_chebyshev_polynomial_{name}": _shift_polynomial(function) for name, function in _CHEBYSHEV.items()},
     "special_hermite_polynomial_h": _scipy("eval_hermite"),
     "special_hermite_polynomial_he": _scipy("eval_hermitenorm"),
     "special_laguerre_polynomial_l": _scipy("eval_laguerre"),

@@ -56,7 +56,7 @@ def _suppress(sides: np.ndarray, iou_threshold: float) -> np.ndarray:
 
 
 def _intersection_over_union(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """The intersection over union of boxes, [x1 y1 x2 y2, ...]."""
+    """Return the intersection over union of boxes, [x1 y1 x2 y2, ...]."""
     width = np.minimum(one[2], other[2]) - np.maximum(one[0], other[0])
     height = np.minimum(one[3], other[3]) - np.maximum(one[1], other[1])
     common = np.maximum(width, 0) * np.maximum(height, 0)
@@ -77,14 +77,15 @@ def _regions(name: str, rois: np.ndarray, images: int, rows: Callable, columns: 
 
 
 def _trim(weights: np.ndarray) -> Span:
-    """Weights without leading and trailing zero rows."""
+    """Return weights without leading and trailing zero rows."""
     met = np.flatnonzero(weights.any(0))
     span = slice(met[0], met[-1] + 1) if met.size else slice(0, 0)
     return span, np.ascontiguousarray(weights[:, span])
 
 
 def _aligned_span(scale: float, pooled: int, size: int, sampling_ratio: int, offset: float, smallest: float) -> Callable:
-    """A function that samples a side of a region: each cell averages evenly spaced points, interpolated between pixels."""
+    """Return a function that samples a side of a region: each cell averages evenly spaced points, interpolated between
+    pixels."""
 
     def span(low: np.floating, high: np.floating) -> Span:
         kind = low.dtype.type
@@ -119,13 +120,13 @@ def _add_samples(weights: np.ndarray, start: np.floating, cell: np.floating, sam
 
 
 def _bins(low: int, high: int, pooled: int, limit: int, kind: np.dtype) -> list[tuple[int, int]]:
-    """The rows of each bin of a region whose side is [low, high), below `limit`; bins may overlap by a row."""
+    """Return the rows of each bin of a region whose side is [low, high), below `limit`; bins may overlap by a row."""
     cell = kind.type(high - low) / kind.type(pooled)
     ends = [(int(np.floor(index * cell)) + low, int(np.ceil((index + 1) * cell)) + low) for index in range(pooled)]
     return [(min(max(first, 0), limit), min(max(last, 0), limit)) for first, last in ends]
 
 
-def _rounded(value: np.floating, scale: float) -> int:
+def _round_to_pixel(value: np.floating, scale: float) -> int:
     """Round to nearest, halves away from zero, clamped to possible coordinates of an image."""
     scaled = float(value * value.dtype.type(scale))
     if not np.isfinite(scaled):
@@ -134,12 +135,12 @@ def _rounded(value: np.floating, scale: float) -> int:
 
 
 def _pooled_span(scale: float, pooled: int, size: int, limit: int) -> Callable:
-    """A function that splits a side of a region into bins, each of which averages its rows below `limit`."""
+    """Return a function that splits a side of a region into bins, each of which averages its rows below `limit`."""
 
     def span(low: np.floating, high: np.floating) -> Span:
-        first = _rounded(low, scale)
+        first = _round_to_pixel(low, scale)
         weights = np.zeros((pooled, size), low.dtype)
-        bins = _bins(first, max(_rounded(high, scale), first + 1), pooled, limit, low.dtype)
+        bins = _bins(first, max(_round_to_pixel(high, scale), first + 1), pooled, limit, low.dtype)
         for index, (start, end) in enumerate(bins):
             if end > start:
                 weights[index, start:end] = 1 / low.dtype.type(end - start)
@@ -258,11 +259,11 @@ def ps_roi_pool_backward(
 
 
 def _split_span(scale: float, pooled: int, size: int) -> Callable:
-    """A function that splits a side of a region into bins, the last pixel included."""
+    """Return a function that splits a side of a region into bins, the last pixel included."""
 
     def span(low: np.floating, high: np.floating) -> list[tuple[int, int]]:
-        first = _rounded(low, scale)
-        return _bins(first, max(_rounded(high, scale), first) + 1, pooled, size, low.dtype)
+        first = _round_to_pixel(low, scale)
+        return _bins(first, max(_round_to_pixel(high, scale), first) + 1, pooled, size, low.dtype)
 
     return span
 

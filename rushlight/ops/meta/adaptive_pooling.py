@@ -16,7 +16,7 @@ from rushlight.ops.registry import meta
 
 
 def output_sizes(x: Tensor, output_size: int | Sequence[int], dims: int, name: str) -> list[int]:
-    """The output's sizes along the last `dims` dimensions; RuntimeError where they or the input's are invalid."""
+    """Return the output's sizes along the last `dims` dimensions; RuntimeError where they or the input's are invalid."""
     if x.dim() not in (dims + 1, dims + 2):
         raise RuntimeError(f"{name}(): Expected {dims + 1}D or {dims + 2}D tensor, but got {list(x.shape)}")
     sizes = [output_size] * dims if isinstance(output_size, int) else list(output_size)
@@ -37,14 +37,14 @@ def output_sizes(x: Tensor, output_size: int | Sequence[int], dims: int, name: s
 
 
 def pooled_sizes(self: Tensor, output_size: Sequence[int], name: str) -> tuple[int, ...]:
-    """The sizes of an image's adaptive pool; RuntimeError and NotImplementedError as the operator `name` raises them."""
+    """Return the sizes of an image's adaptive pool; RuntimeError and NotImplementedError as the operator `name` raises them."""
     sizes = output_sizes(self, output_size, 2, name)
     require_floating(name, self)
     return (*self._impl.sizes[:-2], *sizes)
 
 
 def longest_window(inputs: int, outputs: int) -> int:
-    """The number of elements in the longest window; the shortest has the same number or one less."""
+    """Return the number of elements in the longest window; the shortest has the same number or one less."""
     each, rest = (0, inputs) if inputs < outputs else divmod(inputs, outputs)
     # Window starts are multiples of the common divisor, over `outputs`. Symbolic sizes are only compared as bools, to guard
     # less.
@@ -52,8 +52,8 @@ def longest_window(inputs: int, outputs: int) -> int:
 
 
 def _common_divisor(one: int, other: int) -> int:
-    """The greatest common divisor. A symbolic size is reduced modulo a number, which guards only the remainder; of two symbolic
-    sizes, `other` is specialised."""
+    """Return the greatest common divisor. A symbolic size is reduced modulo a number, which guards only the remainder; of two
+    symbolic sizes, `other` is specialised."""
     if type(one) is int and type(other) is not int:
         one, other = other, one
     other = int(other)

@@ -50,7 +50,7 @@ def _check_mask(self: Tensor, index: Tensor, first: int) -> None:
 
 
 def index_geometry(self: Tensor, indices: Sequence[Tensor | None]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Sizes and strides of `self` indexed by integer tensors, one entry per dimension from the first on.
+    """Return sizes and strides of `self` indexed by integer tensors, one entry per dimension from the first on.
 
     The broadcast index dimensions replace adjacent indices in place; otherwise they come first.
     """

@@ -17,7 +17,7 @@ _HEADS_INSIDE = (0, 2, 1, 3)
 
 
 def default_scale(width: int) -> float:
-    """The default scale of scores for heads of size `width`; 0 for size 0."""
+    """Return the default scale of scores for heads of size `width`; 0 for size 0."""
     return 1 / math.sqrt(max(width, 1))
 
 
@@ -59,7 +59,7 @@ def _check_mask(query: Tensor, key: Tensor, is_causal: bool, attn_mask: Tensor) 
 
 
 def heads_inside_strides(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides of a (B, H, L, E) result that lies in memory as (B, L, H, E)."""
+    """Return strides of a (B, H, L, E) result that lies in memory as (B, L, H, E)."""
     return strides_in_order(sizes, _HEADS_INSIDE[: len(sizes)])
 
 

@@ -10,7 +10,7 @@ from rushlight.ops.registry import meta
 
 
 def check_blocks(name: str, blocks: Tensor, format: str, dims: int | None = 2) -> tuple[BlockFormat, int]:
-    """The block layout, and the number of elements in a row; RuntimeError unless `blocks` are rows of whole blocks."""
+    """Return the block layout, and the number of elements in a row; RuntimeError unless `blocks` are rows of whole blocks."""
     layout, impl = format_named(format), blocks._impl
     if impl.dtype is not uint8:
         raise RuntimeError(f"{name}: blocks are bytes (uint8), got {impl.dtype}")
@@ -22,7 +22,7 @@ def check_blocks(name: str, blocks: Tensor, format: str, dims: int | None = 2) -
 
 
 def check_block_linear(input: Tensor, blocks: Tensor, format: str) -> tuple[BlockFormat, tuple]:
-    """The block layout, and the shape of `input @ weight.T`; RuntimeError when sizes or dtypes do not fit."""
+    """Return the block layout, and the shape of `input @ weight.T`; RuntimeError when sizes or dtypes do not fit."""
     layout, width = check_blocks("block_linear", blocks, format)
     impl = input._impl
     if not impl.dtype.is_floating_point:
@@ -33,7 +33,7 @@ def check_block_linear(input: Tensor, blocks: Tensor, format: str) -> tuple[Bloc
 
 
 def check_block_embedding(blocks: Tensor, indices: Tensor, format: str) -> tuple[BlockFormat, tuple]:
-    """The block layout, and the shape of the rows at `indices`; RuntimeError when sizes or dtypes do not fit."""
+    """Return the block layout, and the shape of the rows at `indices`; RuntimeError when sizes or dtypes do not fit."""
     layout, width = check_blocks("block_embedding", blocks, format)
     if indices._impl.dtype not in (int64, int32):
         raise RuntimeError(f"block_embedding: expected indices in int64 or int32, got {indices._impl.dtype}")

@@ -12,7 +12,7 @@ from rushlight.ops.registry import meta
 def check_byte_layer(
     input: Tensor, weight: Tensor, zero_point: Tensor, stride: list[int], padding: list[int], dilation: list[int], groups: int
 ) -> tuple:
-    """The shape of a layer's results; RuntimeError when sizes or dtypes do not fit."""
+    """Return the shape of a layer's results; RuntimeError when sizes or dtypes do not fit."""
     x, w = input._impl, weight._impl
     if x.dtype not in (uint8, int8) or w.dtype is not int8 or zero_point._impl.dtype is not int32 or zero_point.dim():
         raise RuntimeError(

@@ -12,7 +12,7 @@ from rushlight.core.tensor_impl import TensorImpl
 
 
 def not_implemented(name: str, kind: dtype) -> NotImplementedError:
-    """The error of an operator for an unsupported dtype."""
+    """Return the error of an operator for an unsupported dtype."""
     return NotImplementedError(f"\"{name}\" not implemented for '{kind.scalar_name}'")
 
 
@@ -84,7 +84,7 @@ def check_operands(self: Tensor, name: str, operands: Iterable[object], reads_la
 
 
 def dims_of(value: int | Sequence[int], count: int, name: str, role: str) -> tuple[int, ...]:
-    """One int per spatial dimension, from an int, a list of one, or a list of `count`; RuntimeError otherwise."""
+    """Return one int per spatial dimension, from an int, a list of one, or a list of `count`; RuntimeError otherwise."""
     values = (value,) if isinstance(value, int) else tuple(whole_number(item) for item in value)
     if len(values) == 1:
         return values * count
@@ -94,7 +94,7 @@ def dims_of(value: int | Sequence[int], count: int, name: str, role: str) -> tup
 
 
 def is_channels_last(tensor: Tensor) -> bool:
-    """Whether a 4- or 5-dimensional tensor has channels-last strides; ambiguous strides do not count."""
+    """Return whether a 4- or 5-dimensional tensor has channels-last strides; ambiguous strides do not count."""
     sizes, strides = tensor._impl.sizes, tensor._impl.strides
     if len(sizes) not in (4, 5) or strides[1] == 0:
         return False

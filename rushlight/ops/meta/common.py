@@ -12,12 +12,12 @@ from rushlight.core.tensor_impl import empty_meta_impl
 
 
 def empty(sizes: Sequence[int], element_type: dtype, strides: Sequence[int] | None = None) -> Tensor:
-    """A meta tensor; row-major unless `strides` are given."""
+    """Return a meta tensor; row-major unless `strides` are given."""
     return wrap(empty_meta_impl(tuple(sizes), element_type, META, None if strides is None else tuple(strides)))
 
 
 def pointwise(element_type: dtype, *operands: object) -> Tensor:
-    """The result of an elementwise operator over the tensors among `operands`, broadcast together."""
+    """Return the result of an elementwise operator over the tensors among `operands`, broadcast together."""
     impls = [operand._impl for operand in operands if isinstance(operand, Tensor)]
     sizes = broadcast_shapes(*[impl.sizes for impl in impls])
     # A number counts as a 0-dim tensor.
@@ -27,12 +27,12 @@ def pointwise(element_type: dtype, *operands: object) -> Tensor:
 
 
 def like(tensor: Tensor, element_type: dtype | None = None) -> Tensor:
-    """A row-major result of the same shape."""
+    """Return a row-major result of the same shape."""
     return empty(tensor._impl.sizes, element_type or tensor._impl.dtype)
 
 
 def reduced_sizes(sizes: tuple[int, ...], dims: Sequence[int] | int | None, keepdim: bool) -> tuple[int, ...]:
-    """Sizes after a reduction over `dims` (all when None or empty)."""
+    """Return sizes after a reduction over `dims` (all when None or empty)."""
     dims = reduced_dims(len(sizes), dims)
     if keepdim:
         return tuple(1 if dim in dims else size for dim, size in enumerate(sizes))
@@ -40,7 +40,7 @@ def reduced_sizes(sizes: tuple[int, ...], dims: Sequence[int] | int | None, keep
 
 
 def reduced_dims(rank: int, dims: Sequence[int] | int | None) -> tuple[int, ...]:
-    """The wrapped dimensions that a reduction runs over: all of them for None or ()."""
+    """Return the wrapped dimensions that a reduction runs over: all of them for None or ()."""
     if isinstance(dims, int):
         dims = (dims,)
     if dims is None or len(dims) == 0:

@@ -22,7 +22,7 @@ class Geometry(NamedTuple):
     groups: int
 
     def spatial_sizes(self, sizes: Sequence[int], kernel: Sequence[int]) -> tuple[int, ...]:
-        """The output's spatial sizes for the input's."""
+        """Return the output's spatial sizes for the input's."""
         result = []
         for dim, (size, taps) in enumerate(zip(sizes, kernel, strict=True)):
             reach = self.dilation[dim] * (taps - 1) + 1
@@ -43,7 +43,7 @@ def make_geometry(
     output_padding: Sequence[int],
     groups: int,
 ) -> Geometry:
-    """The parameters for `rank` spatial dimensions; RuntimeError where they are invalid."""
+    """Return the parameters for `rank` spatial dimensions; RuntimeError where they are invalid."""
     given = {"stride": stride, "padding": padding, "dilation": dilation, "output_padding": output_padding}
     whole = {role: dims_of(value, rank, "convolution", role) for role, value in given.items()}
     for role, least in (("stride", 1), ("padding", 0), ("dilation", 1), ("output_padding", 0)):
@@ -64,7 +64,7 @@ def make_geometry(
 
 
 def check_convolution(input: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry) -> tuple[int, ...]:
-    """The output's sizes; RuntimeError when input, weight and bias do not fit together."""
+    """Return the output's sizes; RuntimeError when input, weight and bias do not fit together."""
     sizes, kernel = input._impl.sizes, weight._impl.sizes
     if len(sizes) != len(kernel) or not 3 <= len(sizes) <= 5:
         raise RuntimeError(
@@ -96,7 +96,7 @@ def _check_dtypes(input: Tensor, weight: Tensor, bias: Tensor | None) -> None:
 
 
 def _check_channels(sizes: tuple[int, ...], kernel: tuple[int, ...], geometry: Geometry) -> int:
-    """The number of output channels."""
+    """Return the number of output channels."""
     groups = geometry.groups
     prefix = f"Given groups={groups}, weight of size {list(kernel)}"
     if geometry.transposed:

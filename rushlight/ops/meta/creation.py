@@ -21,7 +21,7 @@ from rushlight.ops.registry import meta
 
 
 def check_sizes(sizes) -> tuple[int, ...]:
-    """The sizes as a tuple of ints; RuntimeError for negative ones."""
+    """Return the sizes as a tuple of ints; RuntimeError for negative ones."""
     sizes = tuple(whole_number(size) for size in sizes)
     if any(size < 0 for size in sizes):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}: {list(sizes)}")
@@ -29,7 +29,7 @@ def check_sizes(sizes) -> tuple[int, ...]:
 
 
 def format_strides(sizes: tuple, strides: tuple | None, wanted: memory_format | None) -> tuple[int, ...]:
-    """Strides of a copy: row-major, channels last, or (preserve) those of the source when it is dense."""
+    """Return strides of a copy: row-major, channels last, or (preserve) those of the source when it is dense."""
     if wanted in CHANNELS_LAST_RANKS:
         rank = CHANNELS_LAST_RANKS[wanted]
         if len(sizes) != rank:
@@ -61,13 +61,13 @@ def full(size, fill_value, *, dtype=None, layout=None, device=None, pin_memory=N
 
 
 def full_dtype(value: complex) -> dtype:
-    """The dtype of `full` for a number; complex numbers are never halves."""
+    """Return the dtype of `full` for a number; complex numbers are never halves."""
     kind = of_number(value)
     return complex64 if kind is complex32 else kind
 
 
 def arange_length(start, end, step) -> int:
-    """The length of `arange`; RuntimeError when `step` is 0 or leads away from `end`."""
+    """Return the length of `arange`; RuntimeError when `step` is 0 or leads away from `end`."""
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if not all(isinstance(value, int) or math.isfinite(value) for value in (start, end)):

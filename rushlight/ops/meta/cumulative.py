@@ -12,7 +12,7 @@ from rushlight.ops.registry import meta
 
 
 def check_cumulative_extremum(self: Tensor, dim: int, name: str) -> int:
-    """The wrapped dimension; NotImplementedError for complex tensors, which have no order."""
+    """Return the wrapped dimension; NotImplementedError for complex tensors, which have no order."""
     axis = wrap_dim(dim, self.dim())
     if self.dtype.is_complex:
         raise not_implemented(f"{name}_cpu", self.dtype)
@@ -20,7 +20,7 @@ def check_cumulative_extremum(self: Tensor, dim: int, name: str) -> int:
 
 
 def check_logcumsumexp(self: Tensor, dim: int) -> int:
-    """The wrapped dimension; NotImplementedError for integers."""
+    """Return the wrapped dimension; NotImplementedError for integers."""
     axis = wrap_dim(dim, self.dim())
     if self.dtype.is_integral:
         raise not_implemented("logcumsumexp_out_cpu", self.dtype)

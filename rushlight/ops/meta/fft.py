@@ -35,7 +35,7 @@ def _with_last(self: Tensor, dim: Sequence[int], size: int) -> tuple[int, ...]:
 
 
 def transformed_strides(self: Tensor, dim: Sequence[int], sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides of a transform of those sizes: transformed dimensions innermost, otherwise in the input's order."""
+    """Return the strides of a transform of those sizes: transformed dimensions innermost, otherwise in the input's order."""
     strides = self._impl.strides
     chosen = [wrap_dim(axis, len(sizes)) for axis in dim]
     others = [axis for axis in range(len(sizes)) if axis not in chosen]

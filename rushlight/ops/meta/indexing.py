@@ -14,7 +14,7 @@ from rushlight.ops.registry import meta
 
 
 def check_cat(tensors: Sequence[Tensor], dim: int) -> tuple[int, tuple[int, ...], list[Tensor]]:
-    """The dimension, the result's sizes, and the tensors to concatenate: empty 1-dimensional ones are skipped.
+    """Return the dimension, the result's sizes, and the tensors to concatenate: empty 1-dimensional ones are skipped.
 
     If all are skipped, any dimension is valid.
     """
@@ -58,7 +58,7 @@ def cat(tensors, dim=0):
 
 
 def check_index_select(self: Tensor, dim: int, index: Tensor) -> tuple[int, tuple[int, ...]]:
-    """The wrapped dimension and the result's sizes; errors for an index that is not a vector of integers."""
+    """Return the wrapped dimension and the result's sizes; errors for an index that is not a vector of integers."""
     axis = wrap_dim(dim, self.dim())
     if index.dim() > 1:
         raise IndexError(f"index_select(): Index is supposed to be a vector, but got shape {list(index.shape)}")
@@ -77,7 +77,7 @@ def index_select(self, dim, index):
 
 
 def check_gather(self: Tensor, dim: int, index: Tensor) -> int:
-    """The wrapped dimension; RuntimeError unless the index is within `self` in the other dimensions."""
+    """Return the wrapped dimension; RuntimeError unless the index is within `self` in the other dimensions."""
     axis = wrap_dim(dim, self.dim())
     require_index("gather", index)
     if index.numel():
@@ -116,7 +116,7 @@ def gather(self, dim, index, *, sparse_grad=False):
 
 
 def check_scatter(self: Tensor, dim: int, index: Tensor, src: Tensor, name: str) -> int:
-    """The wrapped dimension; RuntimeError unless the index is within `self` and `src`, which must have one dtype."""
+    """Return the wrapped dimension; RuntimeError unless the index is within `self` and `src`, which must have one dtype."""
     axis = wrap_dim(dim, self.dim())
     require_index(name, index)
     if self.dtype is not src.dtype:
@@ -144,7 +144,7 @@ def nonzero(self):
 
 
 def check_embedding(weight: Tensor, indices: Tensor) -> tuple[int, ...]:
-    """The result's sizes; RuntimeError unless the weight is a matrix and the indices are integers."""
+    """Return the result's sizes; RuntimeError unless the weight is a matrix and the indices are integers."""
     if weight.dim() != 2:
         raise RuntimeError(f"'weight' must be 2-D (embedding: got a weight of shape {list(weight.shape)})")
     require_embedding_indices(indices, "embedding")
@@ -194,7 +194,7 @@ def check_pad(self: Tensor, pad: Sequence[int]) -> tuple[list[tuple[int, int]], 
 
 
 def pad_strides(self: Tensor, pad: Sequence[int], sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides of the padded result: channels-last is kept, and pads that only crop give the layout of a clone."""
+    """Return strides of the padded result: channels-last is kept, and pads that only crop give the layout of a clone."""
     if any(amount > 0 for amount in pad):
         return kept_format_strides(sizes, self) or contiguous_strides(sizes)
     strides = self._impl.strides

@@ -12,7 +12,7 @@ from rushlight.ops.meta.common import empty
 
 
 def column_major(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Strides of a batch of matrices, each column-major, as LAPACK writes them."""
+    """Return strides of a batch of matrices, each column-major, as LAPACK writes them."""
     if len(sizes) < 2:
         return contiguous_strides(tuple(sizes))
     strides = contiguous_strides((*sizes[:-2], sizes[-1], sizes[-2]))
@@ -34,7 +34,7 @@ def check_inexact(name: str, tensor: Tensor, low_precision: bool = False, kernel
 
 
 def check_matrices(name: str, tensor: Tensor, role: str = "A") -> tuple[int, ...]:
-    """The sizes of a batch of matrices; RuntimeError for fewer than two dimensions."""
+    """Return the sizes of a batch of matrices; RuntimeError for fewer than two dimensions."""
     sizes = tensor._impl.sizes
     if len(sizes) < 2:
         raise RuntimeError(f"{name}: The input tensor {role} must have at least 2 dimensions.")
@@ -42,7 +42,7 @@ def check_matrices(name: str, tensor: Tensor, role: str = "A") -> tuple[int, ...
 
 
 def check_square(name: str, tensor: Tensor, role: str = "A") -> tuple[int, ...]:
-    """The sizes of a batch of square matrices; RuntimeError for anything else."""
+    """Return the sizes of a batch of square matrices; RuntimeError for anything else."""
     sizes = check_matrices(name, tensor, role)
     if sizes[-1] != sizes[-2]:
         raise RuntimeError(
@@ -52,7 +52,7 @@ def check_square(name: str, tensor: Tensor, role: str = "A") -> tuple[int, ...]:
 
 
 def check_square_inexact(name: str, tensor: Tensor, role: str = "A", kernel: str = "") -> tuple[int, ...]:
-    """The sizes of a batch of square matrices of float32, float64 or their complex dtypes; see `check_inexact`."""
+    """Return the sizes of a batch of square matrices of float32, float64 or their complex dtypes; see `check_inexact`."""
     sizes = check_square(name, tensor, role)
     check_inexact(name, tensor, kernel=kernel)
     return sizes
@@ -77,12 +77,12 @@ def check_sides(name: str, a: Sequence[int], b: Sequence[int], left: bool) -> No
 
 
 def is_vector_rhs(a: Sequence[int], b: Sequence[int]) -> bool:
-    """Whether a right-hand side of sizes `b` is a batch of vectors for matrices of sizes `a`, by NumPy's rule."""
+    """Return whether a right-hand side of sizes `b` is a batch of vectors for matrices of sizes `a`, by NumPy's rule."""
     return len(b) == 1 or (len(b) + 1 == len(a) and tuple(b) == tuple(a[:-1]))
 
 
 def solution_sizes(name: str, a: Tensor, b: Tensor, left: bool) -> tuple[int, ...]:
-    """The sizes of the solution of a square system; RuntimeError where the operands do not fit."""
+    """Return the sizes of the solution of a square system; RuntimeError where the operands do not fit."""
     sizes = check_square_inexact(name, a)
     check_same_dtype(name, a, b)
     right = b._impl.sizes
@@ -101,7 +101,7 @@ def solution_sizes(name: str, a: Tensor, b: Tensor, left: bool) -> tuple[int, ..
 
 
 def empty_matrices(sizes: Sequence[int], element_type: dtype) -> Tensor:
-    """A meta tensor for a batch of column-major matrices."""
+    """Return a meta tensor for a batch of column-major matrices."""
     return empty(sizes, element_type, column_major(sizes))
 
 

@@ -9,7 +9,7 @@ from rushlight.ops.registry import meta
 
 
 def cdist_sizes(x1: Tensor, x2: Tensor, p: float) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Sizes of both operands with broadcast batches, and of the result; RuntimeError where they do not fit."""
+    """Return sizes of both operands with broadcast batches, and of the result; RuntimeError where they do not fit."""
     for role, tensor in (("X1", x1), ("X2", x2)):
         if tensor.dim() < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {role} got: {tensor.dim()}D")
@@ -35,7 +35,7 @@ def check_shapes(name: str, sizes: tuple[int, ...], **given: Tensor) -> None:
 
 
 def check_pdist(self: Tensor, p: float) -> int:
-    """The number of pairs; RuntimeError unless `self` is a matrix of floats."""
+    """Return the number of pairs; RuntimeError unless `self` is a matrix of floats."""
     if self.dim() != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {self.dim()}D")
     if not self.is_floating_point():

@@ -10,7 +10,7 @@ from rushlight.ops.registry import meta
 
 
 def check_lu_factor(A: Tensor, pivot: bool) -> tuple[int, ...]:
-    """The sizes of matrices to be factorized; RuntimeError without pivoting, which the CPU does not support."""
+    """Return the sizes of matrices to be factorized; RuntimeError without pivoting, which the CPU does not support."""
     sizes = check_matrices("torch.lu_factor", A)
     check_inexact("torch.lu_factor", A, kernel="lu_cpu")
     if not pivot:
@@ -19,7 +19,7 @@ def check_lu_factor(A: Tensor, pivot: bool) -> tuple[int, ...]:
 
 
 def check_lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_pivots: bool) -> tuple[int, ...]:
-    """The sizes of packed factors; RuntimeError where the pivots do not fit them."""
+    """Return the sizes of packed factors; RuntimeError where the pivots do not fit them."""
     sizes = check_matrices("torch.lu_unpack", LU_data, "LU_data")
     if unpack_pivots:
         if LU_pivots.dtype is not int32:
@@ -45,7 +45,7 @@ def check_qr_mode(mode: str) -> tuple[bool, bool]:
 
 
 def qr_sizes(A: Tensor, mode: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The sizes of Q and R."""
+    """Return the sizes of Q and R."""
     sizes = check_matrices("linalg.qr", A)
     check_inexact("linalg.qr", A, kernel="geqrf_cpu")
     wants_q, reduced = check_qr_mode(mode)
@@ -55,7 +55,7 @@ def qr_sizes(A: Tensor, mode: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def check_householder(input: Tensor, tau: Tensor) -> tuple[int, ...]:
-    """The sizes of the product of reflectors; RuntimeError where the scales do not fit."""
+    """Return the sizes of the product of reflectors; RuntimeError where the scales do not fit."""
     name = "torch.linalg.householder_product"
     a, scales = input._impl.sizes, tau._impl.sizes
     if len(a) < 2:
@@ -80,14 +80,14 @@ def check_householder(input: Tensor, tau: Tensor) -> tuple[int, ...]:
 
 
 def check_uplo(UPLO: str) -> bool:
-    """Whether UPLO names the lower triangle; RuntimeError unless it is "L" or "U"."""
+    """Return whether UPLO names the lower triangle; RuntimeError unless it is "L" or "U"."""
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
     return UPLO.upper() == "L"
 
 
 def svd_sizes(A: Tensor, full_matrices: bool, compute_uv: bool, driver: str | None) -> tuple[tuple[int, ...], ...]:
-    """The sizes of U, S and Vh; RuntimeError for a driver, which only other devices have."""
+    """Return the sizes of U, S and Vh; RuntimeError for a driver, which only other devices have."""
     *batch, m, n = check_matrices("linalg.svd", A)
     check_inexact("linalg.svd", A, kernel="linalg_svd_cpu")
     if driver is not None:

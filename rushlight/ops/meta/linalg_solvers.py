@@ -24,7 +24,7 @@ LEAST_SQUARES_DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 def triangular_sizes(
     A: Tensor, B: Tensor, left: bool, name: str = "linalg.solve_triangular"
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The sizes to which both operands of a triangular system are broadcast; RuntimeError where they do not fit."""
+    """Return the sizes to which both operands of a triangular system are broadcast; RuntimeError where they do not fit."""
     check_inexact(name, A)
     check_same_dtype(name, A, B)
     a = check_square(name, A)
@@ -35,7 +35,7 @@ def triangular_sizes(
 
 
 def cholesky_solve_sizes(self: Tensor, input2: Tensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The sizes to which the factor and the right-hand side are broadcast; RuntimeError where they do not fit."""
+    """Return the sizes to which the factor and the right-hand side are broadcast; RuntimeError where they do not fit."""
     for role, tensor in (("b", self), ("u", input2)):
         if tensor.dim() < 2:
             raise RuntimeError(f"{role} should have at least 2 dimensions, but has {tensor.dim()} dimensions instead")
@@ -43,7 +43,7 @@ def cholesky_solve_sizes(self: Tensor, input2: Tensor) -> tuple[tuple[int, ...],
 
 
 def check_ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor) -> tuple[int, ...]:
-    """The sizes of the solution; RuntimeError where factors, pivots and right-hand side do not fit."""
+    """Return the sizes of the solution; RuntimeError where factors, pivots and right-hand side do not fit."""
     name = "torch.linalg.ldl_solve"
     factors = check_square_inexact(name, LD)
     check_same_dtype(name, LD, B, ("LD", "B"))
@@ -86,7 +86,7 @@ def check_tolerance(tolerance: Tensor | None, name: str, role: str) -> None:
 
 
 def check_pinv(self: Tensor, atol: Tensor | None, rtol: Tensor | None, hermitian: bool) -> tuple[int, ...]:
-    """The sizes of the pseudo-inverse."""
+    """Return the sizes of the pseudo-inverse."""
     sizes = check_square("linalg.pinv", self) if hermitian else check_matrices("linalg.pinv", self)
     check_inexact("linalg.pinv", self)
     check_tolerance(atol, "torch.linalg.pinv", "atol")

@@ -11,7 +11,7 @@ NONE, MEAN, SUM = range(3)
 
 
 def check_nll_loss(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int) -> tuple[int, ...]:
-    """The sizes of the loss; RuntimeError unless log-probabilities (N, C) or (C,) and targets (N,) or () fit."""
+    """Return the sizes of the loss; RuntimeError unless log-probabilities (N, C) or (C,) and targets (N,) or () fit."""
     sizes = self._impl.sizes
     if len(sizes) not in (1, 2):
         raise RuntimeError(f"input tensor should be 1D or 2D (nll_loss: got shape {list(sizes)})")

@@ -15,7 +15,7 @@ from rushlight.ops.registry import meta
 def check_layer_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None
 ) -> tuple[int, ...]:
-    """The sizes of the statistics: the input's, with normalised dimensions of size 1."""
+    """Return the sizes of the statistics: the input's, with normalised dimensions of size 1."""
     shape, sizes = tuple(normalized_shape), input._impl.sizes
     if not shape:
         raise RuntimeError(
@@ -48,7 +48,7 @@ def check_parameter_dtypes(name: str, input: Tensor, **parameters: Tensor | None
 
 
 def statistics_dtype(input: Tensor, *parameters: Tensor | None) -> dtype:
-    """The dtype of means and deviations: the parameters', or the input's without parameters."""
+    """Return the dtype of means and deviations: the parameters', or the input's without parameters."""
     return next((tensor.dtype for tensor in parameters if tensor is not None), input.dtype)
 
 
@@ -78,7 +78,7 @@ def check_batch_norm(
     running_var: Tensor | None,
     training: bool,
 ) -> int:
-    """The number of channels; RuntimeError unless every parameter has one element per channel."""
+    """Return the number of channels; RuntimeError unless every parameter has one element per channel."""
     if input.dim() < 2:
         raise RuntimeError(f"batch_norm: expected input of 2 or more dimensions, got shape {list(input.shape)}")
     channels = input._impl.sizes[1]
@@ -96,7 +96,7 @@ def check_batch_norm(
 
 
 def batch_statistics(input: Tensor, channels: int, training: bool, *parameters: Tensor | None) -> tuple[int, dtype]:
-    """The number of saved statistics, 0 in evaluation mode, and their dtype."""
+    """Return the number of saved statistics, 0 in evaluation mode, and their dtype."""
     return (channels if training else 0), statistics_dtype(input, *parameters)
 
 

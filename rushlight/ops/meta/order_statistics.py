@@ -19,7 +19,7 @@ def check_median(self: Tensor, name: str) -> None:
 
 
 def check_selection(self: Tensor, dim: int, name: str) -> int:
-    """The wrapped dimension; IndexError for an empty one, NotImplementedError for complex tensors."""
+    """Return the wrapped dimension; IndexError for an empty one, NotImplementedError for complex tensors."""
     axis = wrap_dim(dim, self.dim())
     if self.dim() and not self.size(axis):
         raise IndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
@@ -41,7 +41,7 @@ def mode(self, dim=-1, keepdim=False):
 
 
 def check_hash(self: Tensor, dim: Sequence[int] | int, mode: int) -> tuple[int, ...]:
-    """The dimensions of a hash. RuntimeError for a mode other than 0, and for an empty tensor without dimensions."""
+    """Return the dimensions of a hash. RuntimeError for a mode other than 0, and for an empty tensor without dimensions."""
     if mode != 0:
         raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
     if self.dtype.is_complex:

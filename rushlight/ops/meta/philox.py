@@ -18,7 +18,7 @@ def check_stream(name: str, seed: Tensor, offset: int) -> None:
 
 
 def check_uniform(kind: dtype | None) -> dtype:
-    """The dtype of uniform numbers; RuntimeError for any but float32 and float64."""
+    """Return the dtype of uniform numbers; RuntimeError for any but float32 and float64."""
     if kind not in (None, float32, float64):
         raise RuntimeError(f"_philox_uniform expects dtype float32 or float64, got {kind}")
     return kind or float32

@@ -47,7 +47,7 @@ def make_windows(
     ceil_mode: bool,
     name: str,
 ) -> tuple[Window, Window]:
-    """The windows along height and width; RuntimeError where the parameters or the input are invalid."""
+    """Return the windows along height and width; RuntimeError where the parameters or the input are invalid."""
     return windows_over(self._impl.sizes, kernel_size, stride, padding, dilation, ceil_mode, name)
 
 
@@ -60,7 +60,7 @@ def windows_over(
     ceil_mode: bool,
     name: str,
 ) -> tuple[Window, Window]:
-    """`make_windows` for an input of these sizes."""
+    """Return `make_windows` for an input of these sizes."""
     kernel = dims_of(kernel_size, 2, name, "kernel_size")
     steps = kernel if not isinstance(stride, int) and not stride else dims_of(stride, 2, name, "stride")
     pads, spread = dims_of(padding, 2, name, "padding"), dims_of(dilation, 2, name, "dilation")
@@ -105,7 +105,7 @@ def _check_parameters(name: str, kernel: tuple, stride: tuple, padding: tuple, d
 
 
 def pooled_sizes(self: Tensor, windows: tuple[Window, Window]) -> tuple[int, ...]:
-    """The output's sizes."""
+    """Return the output's sizes."""
     return (*self._impl.sizes[:-2], windows[0].outputs, windows[1].outputs)
 
 

@@ -9,7 +9,7 @@ from rushlight.ops.registry import meta
 
 
 def check_mm(self: Tensor, mat2: Tensor, name: str = "mm") -> tuple[int, int]:
-    """The shape of the product of two matrices; RuntimeError when they do not fit."""
+    """Return the shape of the product of two matrices; RuntimeError when they do not fit."""
     a, b = self._impl, mat2._impl
     if len(a.sizes) != 2:
         raise RuntimeError(f"self must be a matrix ({name}: got a tensor of shape {list(a.sizes)})")
@@ -24,7 +24,7 @@ def check_mm(self: Tensor, mat2: Tensor, name: str = "mm") -> tuple[int, int]:
 
 
 def check_bmm(self: Tensor, mat2: Tensor) -> tuple[int, int, int]:
-    """The shape of a batched product; RuntimeError when the operands do not fit."""
+    """Return the shape of a batched product; RuntimeError when the operands do not fit."""
     a, b = self._impl.sizes, mat2._impl.sizes
     if len(a) != 3 or len(b) != 3:
         raise RuntimeError(f"batch1 and batch2 must be 3D tensors (bmm: got shapes {list(a)} and {list(b)})")
@@ -44,7 +44,7 @@ def _check_dtypes(self: Tensor, mat2: Tensor, name: str) -> None:
 
 
 def check_addmm(self: Tensor, mat1: Tensor, mat2: Tensor) -> tuple[int, int]:
-    """The shape of `addmm`; RuntimeError unless `self` broadcasts to it."""
+    """Return the shape of `addmm`; RuntimeError unless `self` broadcasts to it."""
     sizes = check_mm(mat1, mat2, "addmm")
     if broadcast_shapes(sizes, self._impl.sizes) != sizes:
         raise RuntimeError(f"addmm: input of shape {list(self.shape)} does not broadcast to the product's {list(sizes)}")

@@ -9,7 +9,7 @@ from rushlight.ops.registry import meta
 
 
 def check_weight_int8pack_mm(self: Tensor, mat2: Tensor, scales: Tensor) -> tuple[int, int]:
-    """The shape of `self @ mat2.T * scales`; RuntimeError when sizes or dtypes do not fit."""
+    """Return the shape of `self @ mat2.T * scales`; RuntimeError when sizes or dtypes do not fit."""
     name, a, b = "_weight_int8pack_mm", self._impl, mat2._impl
     if a.dtype not in (float32, bfloat16, float16):
         raise RuntimeError(f"{name} : expect A to be either 32-bit or 16-bit float tensor, got {a.dtype}.")
@@ -29,7 +29,7 @@ def check_weight_int8pack_mm(self: Tensor, mat2: Tensor, scales: Tensor) -> tupl
 
 
 def check_int_mm(self: Tensor, mat2: Tensor) -> tuple[int, int]:
-    """The shape of a product of int8 matrices; RuntimeError when sizes or dtypes do not fit."""
+    """Return the shape of a product of int8 matrices; RuntimeError when sizes or dtypes do not fit."""
     a, b = self._impl, mat2._impl
     for place, impl in (("self", a), ("mat2", b)):
         if len(impl.sizes) != 2:
@@ -55,7 +55,7 @@ def int_mm(self, mat2):
 
 
 def check_int4pack(self: Tensor) -> tuple[int, int]:
-    """The shape of the packed bytes for integers 0 to 15; RuntimeError when sizes or the dtype do not fit."""
+    """Return the shape of the packed bytes for integers 0 to 15; RuntimeError when sizes or the dtype do not fit."""
     name, impl = "_convert_weight_to_int4pack_cpu", self._impl
     if impl.dtype is not int32:
         raise RuntimeError(f"{name} : expect weight to be kInt, got {impl.dtype}.")
@@ -70,7 +70,7 @@ def check_int4pack(self: Tensor) -> tuple[int, int]:
 
 
 def check_int4pack_mm(self: Tensor, mat2: Tensor, group: int, scales: Tensor) -> tuple[int, int]:
-    """The shape of `self @ weight.T`; RuntimeError when sizes or dtypes do not fit."""
+    """Return the shape of `self @ weight.T`; RuntimeError when sizes or dtypes do not fit."""
     name, a, b, s = "_weight_int4pack_mm_cpu", self._impl, mat2._impl, scales._impl
     if a.dtype not in (float32, bfloat16, float16):
         raise RuntimeError(f"{name} : expect A to be either 32-bit or 16-bit float tensor, got {a.dtype}.")
@@ -93,7 +93,7 @@ def check_int4pack_mm(self: Tensor, mat2: Tensor, group: int, scales: Tensor) ->
 def check_dyn_quant_pack(
     weights: Tensor, scales: Tensor, bias: Tensor | None, block_size: int, in_features: int, out_features: int
 ) -> int:
-    """The number of packed elements; RuntimeError when sizes or dtypes do not fit."""
+    """Return the number of packed elements; RuntimeError when sizes or dtypes do not fit."""
     name = "_dyn_quant_pack_4bit_weight"
     if weights.dtype is not uint8 or weights.numel() * 2 != in_features * out_features:
         raise RuntimeError(
@@ -115,7 +115,7 @@ def check_blocks_of(name: str, block_size: int, in_features: int) -> None:
 
 
 def check_dyn_quant_matmul(inp: Tensor, packed: Tensor, block_size: int, in_features: int, out_features: int) -> tuple:
-    """The shape of a product with a packed weight; RuntimeError when sizes or dtypes do not fit."""
+    """Return the shape of a product with a packed weight; RuntimeError when sizes or dtypes do not fit."""
     name = "_dyn_quant_matmul_4bit"
     check_blocks_of(name, block_size, in_features)
     if inp.dtype is not float32 or not inp.dim() or inp.size(-1) != in_features:

@@ -12,7 +12,7 @@ from rushlight.ops.registry import meta
 
 
 def sum_dtype(self: Tensor, given: dtype | None) -> dtype:
-    """The dtype of sums and products: int64 for integers and bool, the input's dtype otherwise."""
+    """Return the dtype of sums and products: int64 for integers and bool, the input's dtype otherwise."""
     return given or (int64 if self.dtype.is_integral else self.dtype)
 
 

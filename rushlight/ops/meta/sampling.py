@@ -49,7 +49,7 @@ def check_log_normal(self: Tensor, std: float) -> None:
 
 
 def check_multinomial(self: Tensor, num_samples: int, replacement: bool) -> tuple[int, ...]:
-    """The result's sizes; RuntimeError for probabilities or counts that do not fit."""
+    """Return the result's sizes; RuntimeError for probabilities or counts that do not fit."""
     if not self.dtype.is_floating_point:
         raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {self.dtype.scalar_name}")
     if self.dim() not in (1, 2):

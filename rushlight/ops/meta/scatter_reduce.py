@@ -12,7 +12,7 @@ REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
 def check_scatter_reduce(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str) -> int:
-    """The wrapped dimension; RuntimeError for an unknown reduction or arguments that do not fit together."""
+    """Return the wrapped dimension; RuntimeError for an unknown reduction or arguments that do not fit together."""
     if reduce not in REDUCTIONS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     if self.dtype.is_complex and reduce in ("amax", "amin"):

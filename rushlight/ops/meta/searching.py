@@ -16,7 +16,7 @@ from rushlight.ops.registry import meta
 def check_searchsorted(
     sorted_sequence: Tensor, values: Tensor, out_int32: bool, right: bool, side: str | None, sorter: Tensor | None
 ) -> bool:
-    """Whether to insert before equal values; RuntimeError for arguments that do not fit together."""
+    """Return whether to insert before equal values; RuntimeError for arguments that do not fit together."""
     if side not in (None, "left", "right"):
         raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
     if side == "left" and right:
@@ -64,7 +64,7 @@ def searchsorted(sorted_sequence, self, *, out_int32=False, right=False, side=No
 
 
 def check_unique_dim(self: Tensor, dim: int) -> int:
-    """The wrapped dimension; RuntimeError when the slices along it are empty."""
+    """Return the wrapped dimension; RuntimeError when the slices along it are empty."""
     axis = wrap_dim(dim, self.dim())
     sizes = self._impl.sizes
     if not sizes:

@@ -14,7 +14,7 @@ from rushlight.ops.registry import meta
 def check_ctc(
     log_probs: Tensor, targets: Tensor, input_lengths: Sequence[int], target_lengths: Sequence[int], blank: int
 ) -> int:
-    """The longest target; RuntimeError when probabilities, targets and lengths do not fit together."""
+    """Return the longest target; RuntimeError when probabilities, targets and lengths do not fit together."""
     if log_probs.dim() != 3:
         raise RuntimeError(f"log_probs must have shape (time, batch, classes), but got {list(log_probs.shape)}")
     steps, batch, classes = log_probs.shape

@@ -10,7 +10,7 @@ from rushlight.ops.registry import meta
 
 
 def check_softmax(self: Tensor, dim: int, half_to_float: bool, name: str = "softmax") -> int:
-    """The wrapped dimension; IndexError outside the rank, NotImplementedError for integers."""
+    """Return the wrapped dimension; IndexError outside the rank, NotImplementedError for integers."""
     if half_to_float:
         raise RuntimeError(f"{name} with half to float conversion is not supported on CPU")
     axis = wrap_dim(dim, self.dim())
@@ -19,7 +19,7 @@ def check_softmax(self: Tensor, dim: int, half_to_float: bool, name: str = "soft
 
 
 def check_softmax_backward(grad_output: Tensor, output: Tensor, dim: int, name: str) -> int:
-    """The wrapped dimension; RuntimeError unless gradient and output have one shape."""
+    """Return the wrapped dimension; RuntimeError unless gradient and output have one shape."""
     if grad_output._impl.sizes != output._impl.sizes:
         raise RuntimeError(
             f"{name}: expected grad_output and output of the same shape, got {list(grad_output.shape)} and "

@@ -11,14 +11,14 @@ from rushlight.ops.registry import meta
 
 
 def check_sort(self: Tensor, dim: int, name: str = "Sort") -> int:
-    """The wrapped dimension; RuntimeError for complex tensors."""
+    """Return the wrapped dimension; RuntimeError for complex tensors."""
     if self.dtype.is_complex:
         raise RuntimeError(f"{name} does not support complex dtypes on CPU, but got {self.dtype}")
     return wrap_dim(dim, self.dim())
 
 
 def kept_strides(self: Tensor) -> tuple[int, ...]:
-    """The strides of a result like `self`: the same if it is dense, else dense in the same order."""
+    """Return the strides of a result like `self`: the same if it is dense, else dense in the same order."""
     impl = self._impl
     if is_non_overlapping_and_dense(impl.sizes, impl.strides):
         return impl.strides
@@ -26,7 +26,7 @@ def kept_strides(self: Tensor) -> tuple[int, ...]:
 
 
 def check_topk(self: Tensor, k: int, dim: int) -> tuple[int, tuple[int, ...]]:
-    """The wrapped dimension and the result's sizes; RuntimeError for fewer than `k` values."""
+    """Return the wrapped dimension and the result's sizes; RuntimeError for fewer than `k` values."""
     axis = check_sort(self, dim, "topk")
     if self.dtype is bool_:
         raise RuntimeError("topk does not support bool dtypes on CPU")
@@ -39,7 +39,8 @@ def check_topk(self: Tensor, k: int, dim: int) -> tuple[int, tuple[int, ...]]:
 
 
 def cumsum_dtype(self: Tensor, given: dtype | None) -> dtype:
-    """The dtype of cumsum: the given one, but never bool; else int64 for integers and bool, and the input's dtype otherwise."""
+    """Return the dtype of cumsum: the given one, but never bool; else int64 for integers and bool, and the input's dtype
+    otherwise."""
     if given is bool_:
         raise not_implemented("cumsum_out_cpu", bool_)
     return given or (int64 if self.dtype.is_integral else self.dtype)

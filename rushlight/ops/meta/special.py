@@ -11,7 +11,7 @@ from rushlight.ops.registry import meta
 
 
 def special_type(name: str, *operands: object) -> dtype:
-    """The dtype of a special function's result; NotImplementedError for complex operands."""
+    """Return the dtype of a special function's result; NotImplementedError for complex operands."""
     kind = float_type(result_type(*operands))
     if kind.is_complex:
         raise not_implemented(name.partition(".")[0], kind)

@@ -68,7 +68,7 @@ def check_rois(name: str, rois: Tensor, height: int, width: int) -> None:
 
 
 def position_sensitive_channels(name: str, input: Tensor, height: int, width: int) -> int:
-    """The result's channels; RuntimeError unless the input has one channel for each of them at each output position."""
+    """Return the result's channels; RuntimeError unless the input has one channel for each of them at each output position."""
     if input.shape[1] % (height * width):
         raise RuntimeError(
             f"{name}: input channels must be a multiple of pooling height * pooling width, "

@@ -15,9 +15,9 @@ from rushlight.quantized.captures.tensors import (
     of_quantized,
     operator_named,
     requantized,
+    require_captured,
     rounded,
     rule,
-    taken,
     target_of,
 )
 from rushlight.quantized.layout import make_quantized, one_scale
@@ -31,37 +31,37 @@ def _define_pairs(suffix: str, relu: bool) -> None:
 
     @rule(f"quantized::add{suffix}")
     def add(qa, qb, scale, zero_point):
-        a, b = _pair(qa, qb, "quantized::add")
+        a, b = _check_pair(qa, qb, "quantized::add")
         return requantized(kept(a.numbers() + b.numbers()), inverse_of(scale), a.dtype, target_of(scale, zero_point))
 
     @rule(f"quantized::mul{suffix}")
     def mul(qa, qb, scale, zero_point):
-        a, b = _pair(qa, qb, "quantized::mul")
+        a, b = _check_pair(qa, qb, "quantized::mul")
         quantum = float(np.float32(a.quantizer.scale * b.quantizer.scale * (1 / scale)))
         return requantized(kept((a.shifted() * b.shifted()).to(float32)), quantum, a.dtype, target_of(scale, zero_point))
 
     @rule(f"quantized::cat{suffix}")
     def cat(qx, dim, scale=None, zero_point=None):
-        held = [taken(each, "quantized::cat") for each in qx]
+        held = [require_captured(each, "quantized::cat") for each in qx]
         first = held[0].quantizer
         target = TensorQuantizer(
             first.scale if scale is None else float(scale), first.zero_point if zero_point is None else int(zero_point)
         )
-        return _concatenated(held, dim, target, relu)
+        return _concatenate(held, dim, target, relu)
 
 
 for _suffix, _relu in (("", False), ("_relu", True)):
     _define_pairs(_suffix, _relu)
 
 
-def _pair(qa: Tensor, qb: Tensor, name: str) -> tuple[CapturedQuantized, CapturedQuantized]:
-    a, b = taken(qa, name), taken(qb, name)
+def _check_pair(qa: Tensor, qb: Tensor, name: str) -> tuple[CapturedQuantized, CapturedQuantized]:
+    a, b = require_captured(qa, name), require_captured(qb, name)
     if a.dtype is not b.dtype:
         raise NotImplementedError(f"{name} of {a.dtype} and {b.dtype}")
     return a, b
 
 
-def _concatenated(held: Sequence[CapturedQuantized], dim: int, target: TensorQuantizer, relu: bool) -> CapturedQuantized:
+def _concatenate(held: Sequence[CapturedQuantized], dim: int, target: TensorQuantizer, relu: bool) -> CapturedQuantized:
     kind, parts = held[0].dtype, []
     for each in held:
         if each.dtype is not kind:
@@ -78,13 +78,13 @@ def _concatenated(held: Sequence[CapturedQuantized], dim: int, target: TensorQua
 def cat(tensors, dim=0):
     if not any(isinstance(each, CapturedQuantized) for each in tensors):
         return NotImplemented
-    held = [taken(each, "cat") for each in tensors]
-    return _concatenated(held, dim, held[0].quantizer, False)
+    held = [require_captured(each, "cat") for each in tensors]
+    return _concatenate(held, dim, held[0].quantizer, False)
 
 
 
 
-def _clipped(self: CapturedQuantized, low: float | None, high: float | None) -> CapturedQuantized:
+def _clamp(self: CapturedQuantized, low: float | None, high: float | None) -> CapturedQuantized:
     def integer(bound: float) -> int:
         return int(self.quantizer.quantize(np.full((), bound, np.float32), self.dtype))
 
@@ -93,23 +93,23 @@ def _clipped(self: CapturedQuantized, low: float | None, high: float | None) -> 
 
 @of_quantized("aten::relu")
 def relu(self):
-    return _clipped(self, 0.0, None)
+    return _clamp(self, 0.0, None)
 
 
 @of_quantized("aten::relu6", "quantized::relu6")
 def relu6(self, inplace=False):
     if inplace:
         raise NotImplementedError("quantized::relu6 in place")
-    return _clipped(self, 0.0, 6.0)
+    return _clamp(self, 0.0, 6.0)
 
 
 @of_quantized("aten::hardtanh", "aten::clamp", "quantized::clamp")
 def clamp(self, min=None, max=None, *, min_val=None, max_val=None):
-    return _clipped(self, min if min_val is None else min_val, max if max_val is None else max_val)
+    return _clamp(self, min if min_val is None else min_val, max if max_val is None else max_val)
 
 
-def _looked_up(op: Callable, self: CapturedQuantized, *args: object, **kwargs: object) -> CapturedQuantized:
-    """An elementwise function, as a look-up in a table of results for all integers."""
+def _look_up(op: Callable, self: CapturedQuantized, *args: object, **kwargs: object) -> CapturedQuantized:
+    """Apply an elementwise function by a look-up in a table of its results for all integers."""
     low, high = limits(self.dtype)
     with SuspendModes():
         every = make_quantized(np.arange(low, high + 1).astype(self.dtype.numpy), self.dtype, self.quantizer)
@@ -118,8 +118,8 @@ def _looked_up(op: Callable, self: CapturedQuantized, *args: object, **kwargs: o
     return CapturedQuantized(aten.index(constant(table._impl.array), [places]), self.dtype, one_scale(table))
 
 
-def _tabled(name: str) -> None:
-    of_quantized(name)(lambda self, *args, **kwargs: _looked_up(operator_named(name), self, *args, **kwargs))
+def _register_table_lookup(name: str) -> None:
+    of_quantized(name)(lambda self, *args, **kwargs: _look_up(operator_named(name), self, *args, **kwargs))
 
 
 for _name in (
@@ -128,9 +128,9 @@ for _name in (
     "quantized::add_scalar", "quantized::add_scalar_relu", "quantized::mul_scalar", "quantized::mul_scalar_relu",
     "quantized::add.Scalar", "quantized::add_relu.Scalar", "quantized::mul.Scalar", "quantized::mul_relu.Scalar",
 ):  # fmt: skip
-    _tabled(_name)
+    _register_table_lookup(_name)
 
 
 @of_quantized("quantized::leaky_relu")
 def leaky_relu(self, negative_slope, inplace, output_scale, output_zero_point):
-    return _looked_up(operator_named("quantized::leaky_relu"), self, negative_slope, False, output_scale, output_zero_point)
+    return _look_up(operator_named("quantized::leaky_relu"), self, negative_slope, False, output_scale, output_zero_point)

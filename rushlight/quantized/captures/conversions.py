@@ -18,7 +18,7 @@ def quantize_per_tensor(self, scale, zero_point, dtype):
 
 
 def _number(value: Tensor | float) -> float:
-    """The value of a scale or a zero point. NotImplementedError for a tensor whose value is unknown."""
+    """Return the value of a scale or a zero point. NotImplementedError for a tensor whose value is unknown."""
     if not isinstance(value, Tensor):
         return value
     if value._impl.fake:

@@ -10,8 +10,8 @@ from rushlight.quantized.captures.tensors import (
     derived_from,
     own,
     requantized,
+    require_captured,
     rule,
-    taken,
     target_of,
     zero_of,
 )
@@ -33,14 +33,14 @@ def _layer(packed: PackedWeight, images: Tensor, zero_point: Tensor) -> Tensor:
 def _rounded_sums(
     packed: PackedWeight, images: Tensor, source: CapturedQuantized, target: TensorQuantizer, relu: bool
 ) -> CapturedQuantized:  # fmt: skip
-    """The requantized results of a layer, (batch, height, width, channels)."""
+    """Return the requantized results of a layer, (batch, height, width, channels)."""
     scales = source.quantizer.scale, target.scale
     made = _layer(packed, images, zero_of(source.quantizer)) + derived_from(packed, "bias", *scales)
     return requantized(made.relu() if relu else made, derived_from(packed, "factor", *scales), source.dtype, target)
 
 
 def _scaled_sums(packed: PackedWeight, images: Tensor, scale: Tensor, zero_point: Tensor, relu: bool) -> Tensor:
-    """The float32 results of a layer, for images whose scale is computed at run time."""
+    """Return the float32 results of a layer, for images whose scale is computed at run time."""
     sums = _layer(packed, images, zero_point)
     made = own.rounded_mul(sums, scale * derived_from(packed, "scale")) + derived_from(packed, "plain bias")
     return made.relu() if relu else made
@@ -55,7 +55,7 @@ def _quantized_input(x: Tensor, reduce_range: bool) -> tuple[Tensor, Tensor, Ten
 
 
 def _rows(x: Tensor) -> Tensor:
-    """Rows (..., width) as one image with one pixel per row, (1, 1, rows, width)."""
+    """Return rows (..., width) as one image with one pixel per row, (1, 1, rows, width)."""
     return x.reshape(1, 1, -1, x.shape[-1])
 
 
@@ -71,7 +71,7 @@ def _define_linear(suffix: str, relu: bool) -> None:
 
     @rule(f"quantized::{name}")
     def static(X, W_prepack, Y_scale_i, Y_zero_point_i):
-        x, packed = taken(X, name), linear_weight(W_prepack, X, name)
+        x, packed = require_captured(X, name), linear_weight(W_prepack, X, name)
         made = _rounded_sums(packed, _rows(x.integers), x, target_of(Y_scale_i, Y_zero_point_i), relu)
         return made.with_integers(made.integers.reshape(*x.shape[:-1], made.shape[-1]))
 
@@ -90,13 +90,13 @@ def product(x: Tensor, packed: LinearPackedParams, reduce_range: bool, relu: boo
     return made.reshape(*x.shape[:-1], made.shape[-1])
 
 
-def _last(images: Tensor) -> Tensor:
-    """Images (batch, channels, ...) permuted to channels last; 1-D images become 2-D."""
+def _to_channels_last(images: Tensor) -> Tensor:
+    """Return images (batch, channels, ...) permuted to channels last; 1-D images become 2-D."""
     return images.permute(0, 2, 3, 1) if images.dim() == 4 else images.permute(0, 2, 1).unsqueeze(1)
 
 
-def _first(images: Tensor, rank: int) -> Tensor:
-    """The inverse of `_last`."""
+def _to_channels_first(images: Tensor, rank: int) -> Tensor:
+    """Undo `_to_channels_last`: return images with channels first."""
     return images.permute(0, 3, 1, 2) if rank == 2 else images.squeeze(1).permute(0, 2, 1)
 
 
@@ -111,9 +111,9 @@ def _define_convolution(rank: int, suffix: str) -> None:
     name, relu = f"conv{rank}d{suffix}", bool(suffix)
 
     def static(qx, packed_weight, output_scale, output_zero_point):
-        x, packed = taken(qx, name), _filters(packed_weight, qx, rank, name)
-        made = _rounded_sums(packed, _last(x.integers), x, target_of(output_scale, output_zero_point), relu)
-        return made.with_integers(_first(made.integers, rank))
+        x, packed = require_captured(qx, name), _filters(packed_weight, qx, rank, name)
+        made = _rounded_sums(packed, _to_channels_last(x.integers), x, target_of(output_scale, output_zero_point), relu)
+        return made.with_integers(_to_channels_first(made.integers, rank))
 
     def former(qx, weight, stride, padding, dilation, groups, output_scale, output_zero_point):
         return static(qx, weight, output_scale, output_zero_point)
@@ -132,7 +132,7 @@ def _define_dynamic_convolution(rank: int) -> None:
     def dynamic(qx, packed_weight, reduce_range=False):
         packed = _filters(packed_weight, qx, rank, name)
         integers, scale, zero_point = _quantized_input(qx, reduce_range)
-        return _first(_scaled_sums(packed, _last(integers), scale, zero_point, False), rank)
+        return _to_channels_first(_scaled_sums(packed, _to_channels_last(integers), scale, zero_point, False), rank)
 
 
 for _suffix, _relu in (("", False), ("_relu", True)):

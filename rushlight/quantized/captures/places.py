@@ -38,7 +38,7 @@ def mean(self, dim, keepdim=False, *, dtype=None):
 
 
 
-def _moving(name: str) -> None:
+def _define_moving(name: str) -> None:
     @of_quantized(f"aten::{name}")
     def rule(self, *args, **kwargs):
         return self.with_integers(operator_named(f"aten::{name}")(self.integers, *args, **kwargs))
@@ -49,4 +49,4 @@ for _name in (
     "roll", "repeat", "gather", "index.Tensor", "index_select", "upsample_nearest1d", "upsample_nearest2d",
     "upsample_nearest3d",
 ):  # fmt: skip
-    _moving(_name)
+    _define_moving(_name)

@@ -12,7 +12,7 @@ from rushlight.quantized.linear import unwrapped
 from rushlight.quantized.packed import CellParams
 from rushlight.quantized.registration import aten
 
-_MAX_UNROLLED_STEPS = 128  # limits unrolled steps, because larger graphs take long to compile
+_MAX_UNROLLED_STEPS = 128  # sequences of more steps are not unrolled, because larger graphs take long to compile
 State = tuple[Tensor, ...]
 
 
@@ -21,23 +21,23 @@ def _sigmoid(x: Tensor) -> Tensor:
 
 
 def _lstm_step(products: Tensor, state: State, held: Tensor) -> State:
-    """One step, from the products with the input, the state, and the function for products: gates in the order input, forget,
-    cell, output."""
+    """Compute one step of an LSTM: gates in the order input, forget, cell, output. `products` are those of the input, `held`
+    those of the state."""
     take, forget, new, show = (held + products).chunk(4, -1)
     memory = _sigmoid(forget) * state[1] + _sigmoid(take) * new.tanh()
     return _sigmoid(show) * memory.tanh(), memory
 
 
 def _gru_step(products: Tensor, state: State, held: Tensor) -> State:
-    """One step, with gates in the order reset, update, new."""
+    """Return one step, with gates in the order reset, update, new."""
     given, kept = products.chunk(3, -1), held.chunk(3, -1)
     reset, update = _sigmoid(given[0] + kept[0]), _sigmoid(given[1] + kept[1])
     new = (given[2] + kept[2] * reset).tanh()
     return ((state[0] - new) * update + new,)
 
 
-def _run(x: Tensor, state: State, cell: CellParams, step: Callable, backwards: bool) -> tuple[Tensor, State]:
-    """A layer in one direction over (time, batch, features): outputs of all steps, and the last state."""
+def _run_direction(x: Tensor, state: State, cell: CellParams, step: Callable, backwards: bool) -> tuple[Tensor, State]:
+    """Run a layer in one direction over (time, batch, features); return the outputs of all steps and the last state."""
     products, outputs = product(x, cell.input_layer, cell.reduce_range), []
     times = range(x.shape[0])
     for time in reversed(times) if backwards else times:
@@ -46,11 +46,11 @@ def _run(x: Tensor, state: State, cell: CellParams, step: Callable, backwards: b
     return aten.stack(outputs[::-1] if backwards else outputs), state
 
 
-def _sequence(
+def _run_layers(
     x: Tensor, states: Sequence[Tensor], params: Sequence, step: Callable, settings: tuple, batch_first: bool
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """All layers: the last one's outputs, and the states (layers * directions, batch, hidden). The eager operator raises
-    errors."""
+    """Run all layers; return the last layer's outputs, and the states (layers * directions, batch, hidden). Invalid arguments
+    are left to the eager operator, which raises the errors."""
     layers, dropout, is_bidirectional = settings
     cells, directions = [unwrapped(each, CellParams, "a recurrent layer") for each in params], 1 + bool(is_bidirectional)
     fits = x.dim() == 3 and all(each.dim() == 3 and each.shape[0] == layers * directions for each in states)
@@ -64,7 +64,7 @@ def _sequence(
         outputs = []
         for direction in range(directions):
             place = layer * directions + direction
-            output, final = _run(x, tuple(each[place] for each in states), cells[place], step, direction == 1)
+            output, final = _run_direction(x, tuple(each[place] for each in states), cells[place], step, direction == 1)
             outputs.append(output)
             finals.append(final)
         x = aten.cat(outputs, -1) if directions > 1 else outputs[0]
@@ -76,12 +76,12 @@ def _sequence(
 def quantized_lstm(
     input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first, *, dtype=None, use_dynamic=False
 ):
-    return _sequence(input, hx, params, _lstm_step, (num_layers, train and dropout, bidirectional), batch_first)
+    return _run_layers(input, hx, params, _lstm_step, (num_layers, train and dropout, bidirectional), batch_first)
 
 
 @rule("aten::quantized_gru.input")
 def quantized_gru(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
-    return _sequence(input, [hx], params, _gru_step, (num_layers, train and dropout, bidirectional), batch_first)
+    return _run_layers(input, [hx], params, _gru_step, (num_layers, train and dropout, bidirectional), batch_first)
 
 
 def _cell_step(input: Tensor, states: State, w_ih: object, w_hh: object, step: Callable) -> State:

@@ -11,7 +11,7 @@ from rushlight.quantized.registration import aten
 
 
 def _rows_of(packed: EmbeddingPackedParams, indices: Tensor) -> Tensor:
-    """The dequantized rows of a table at indices."""
+    """Return the dequantized rows of a table at indices."""
     found = aten.embedding(derived_from(packed, "numbers"), indices)
     rows = aten.embedding(derived_from(packed, "table"), indices).to(float32)
     return own.rounded_mul(rows, found[..., :1]) + found[..., 1:]

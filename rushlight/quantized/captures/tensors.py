@@ -38,7 +38,7 @@ class CapturedQuantized(Tensor):
     def __new__(cls, integers: Tensor, kind: dtype, quantizer: TensorQuantizer) -> CapturedQuantized:
         made = make_wrapper_subclass(cls, integers.shape, integers.stride(), dtype=kind)
         made._impl.fake = True
-        # With these keys, composites that have a quantized kernel arrive here whole.
+        # With these keys, composites that have a quantized kernel reach `__torch_dispatch__` undecomposed.
         made._impl.key_set = QUANTIZED_BIT | PYTHON_BIT
         made.integers, made.quantizer = integers, quantizer
         return made
@@ -53,15 +53,15 @@ class CapturedQuantized(Tensor):
         raise NotImplementedError(f"{func} of quantized tensors has no form in captured graphs")
 
     def with_integers(self, integers: Tensor) -> CapturedQuantized:
-        """Other integers of the same quantizer."""
+        """Return other integers with the same quantizer."""
         return CapturedQuantized(integers, self.dtype, self.quantizer)
 
     def shifted(self) -> Tensor:
-        """The integers minus the zero point, int32."""
+        """Return the integers minus the zero point, int32."""
         return self.integers.to(int32) - zero_of(self.quantizer)
 
     def numbers(self) -> Tensor:
-        """The dequantized numbers, float32."""
+        """Return the dequantized numbers, float32."""
         return own.rounded_mul(self.shifted().to(float32), constant(np.float32(self.quantizer.scale)))
 
 
@@ -74,7 +74,7 @@ def install() -> None:
 
 
 def operator_named(name: str) -> Callable:
-    """`quantized::add` or `aten::max_pool2d`."""
+    """Return the overload or packet of an operator's name, such as `quantized::add` or `aten::max_pool2d`."""
     namespace, _, rest = name.partition("::")
     packet, _, overload = rest.partition(".")
     return getattr(getattr(namespaces.namespace(namespace), packet), overload or "default")
@@ -104,45 +104,45 @@ def of_quantized(*names: str) -> Callable:
     return decorate
 
 
-def taken(value: Tensor, name: str) -> CapturedQuantized:
-    """A quantized operand of the capture; NotImplementedError for one from outside."""
+def require_captured(value: Tensor, name: str) -> CapturedQuantized:
+    """Return a quantized operand; NotImplementedError for one that the capture did not make."""
     if not isinstance(value, CapturedQuantized):
         raise NotImplementedError(f"{name} of a quantized tensor from outside the captured graph")
     return value
 
 
 def constant(value: np.ndarray | np.generic) -> Tensor:
-    """A tensor that the graph holds as a constant."""
+    """Return a tensor that the graph holds as a constant."""
     with SuspendModes():
         return tensor_from_array(np.array(value, order="C"))
 
 
 def zero_of(quantizer: TensorQuantizer) -> Tensor:
-    """The zero point as a constant, int32."""
+    """Return the zero point as a constant, int32."""
     return constant(np.int32(quantizer.zero_point))
 
 
 def rounded(
     values: Tensor, factor: Tensor | float, kind: dtype, target: TensorQuantizer, rounds_first: bool = False
 ) -> Tensor:  # fmt: skip
-    """float32 numbers times a factor, plus the zero point, rounded to integers; `rounds_first` rounds before adding the zero
-    point."""
+    """Multiply float32 numbers by a factor, add the zero point, and round to integers; `rounds_first` rounds before adding the
+    zero point."""
     check_zero_point(target.zero_point, kind, "quantize_tensor_per_tensor_affine")
     by = factor if isinstance(factor, Tensor) else constant(np.float32(factor))
     return own.quantize_bytes(values, by, zero_of(target), PLAIN[kind], rounds_first)
 
 
 def requantized(values: Tensor, factor: Tensor | float, kind: dtype, target: TensorQuantizer) -> CapturedQuantized:
-    """float32 numbers times a factor, rounded, plus the zero point."""
+    """Multiply float32 numbers by a factor, round, and add the zero point."""
     return CapturedQuantized(rounded(values, factor, kind, target, True), kind, target)
 
 
 def target_of(scale: float, zero_point: int) -> TensorQuantizer:
-    """The quantizer of an operator's result."""
+    """Return the quantizer of an operator's result."""
     return TensorQuantizer(float(scale), int(zero_point))
 
 
 def derived_from(packed: GraphConstants, *recipe: str | float) -> Tensor:
-    """A tensor derived from packed weights (`GraphConstants.constant`)."""
+    """Return a tensor derived from packed weights (`GraphConstants.constant`)."""
     with SuspendModes():
         return packed.constant(*recipe)

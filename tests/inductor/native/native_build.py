@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from rushlight.inductor.build import headers_digest
-from rushlight.inductor.prebuilt import RIGHT_MOVES
+from rushlight.inductor.prebuilt import CONDITIONAL_MOVE_WORKAROUND
 from rushlight.inductor.processor import instructions
 from rushlight.utils.native import cache, toolchain
 
@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 INCLUDE = HERE.parents[2] / "rushlight" / "inductor" / "include"
 FLAGS = (
     "-std=c++17 -O2 -fopenmp -fno-math-errno -fno-trapping-math -ffp-contract=fast -shared -fPIC "
-    f"-Wall -Wextra -Wno-psabi {RIGHT_MOVES}"
+    f"-Wall -Wextra -Wno-psabi {CONDITIONAL_MOVE_WORKAROUND}"
 )
 TARGETS = {
     "native": ["-march=native", *(["-mprefer-vector-width=512"] if platform.machine() == "x86_64" else [])],

@@ -32,7 +32,7 @@ extern "C" __attribute__((visibility("default"))) void to_weight(const float* on
 @pytest.mark.skipif(platform.machine() != "x86_64" or not shutil.which("g++"), reason="compiles by g++ for x86-64")
 @pytest.mark.parametrize("processor", ["generic", "haswell", "skylake", "icelake-server", "znver2"])
 def test_conditional_moves_read_the_flags_of_their_comparison(processor, tmp_path):
-    """See RIGHT_MOVES: without it, GCC 12.2 chose the loop for one tap where two are left, for the third and fourth of these."""
+    """See CONDITIONAL_MOVE_WORKAROUND: without it, GCC 12.2 chose the loop for one tap where two are left, for the third and fourth of these."""
     library = tmp_path / "taps.so"
     flags = [*FLAGS.split(), "-fvisibility=hidden", f"-mtune={processor}", f"-I{INCLUDE}"]
     command = ["g++", *flags, "-x", "c++", "-", "-o", str(library)]

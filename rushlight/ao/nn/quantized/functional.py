@@ -213,7 +213,7 @@ def interpolate(
     return F.interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def _deprecated(name: str) -> None:
+def _warn_deprecated(name: str) -> None:
     warnings.warn(
         f"nn.quantized.functional.{name} is deprecated. Use nn.quantized.functional.interpolate instead.", stacklevel=3
     )
@@ -223,17 +223,17 @@ def upsample(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Tensor:
     """An older name of `interpolate`."""
-    _deprecated("upsample")
+    _warn_deprecated("upsample")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """Bilinear `interpolate` with aligned corners."""
-    _deprecated("upsample_bilinear")
+    _warn_deprecated("upsample_bilinear")
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """Nearest-neighbour `interpolate`."""
-    _deprecated("upsample_nearest")
+    _warn_deprecated("upsample_nearest")
     return interpolate(input, size, scale_factor, mode="nearest")

@@ -82,13 +82,13 @@ class _Converting:
         first = next(iter(node.users), None)
         return f"{scopes.get(first.name, '') if first is not None else ''}_input".replace(".", "_")
 
-    def _resolved(self, node: Node) -> Node:
+    def _resolve_source(self, node: Node) -> Node:
         return self.source.get(node, node)
 
     # Values
 
     def _as_real(self, node: Node) -> Node:
-        source = self._resolved(node)
+        source = self._resolve_source(node)
         if source not in self.real:
             held = self.quantized[source]
             with self.graph.inserting_after(held):
@@ -96,7 +96,7 @@ class _Converting:
         return self.real[source]
 
     def _as_quantized(self, node: Node) -> Node:
-        source = self._resolved(node)
+        source = self._resolve_source(node)
         if source not in self.quantized:
             held = self.real[source]
             with self.graph.inserting_before(held.next):
@@ -120,7 +120,7 @@ class _Converting:
         if role == STATIC:
             self._quantize_layer(node)
         elif role == SAME and node.name in self.plan.with_relu:
-            before = self._resolved(node.args[0])
+            before = self._resolve_source(node.args[0])
             self.quantized[node] = self.quantized[before]
             self.replaced.append(node)
         elif role == SAME:
@@ -169,7 +169,7 @@ class _Converting:
         setattr(self.module.get_submodule(parent), name, kind.from_float(module))
 
     def _relu_after(self, node: Node) -> str | None:
-        """The name of the ReLU that is fused with a node."""
+        """Return the name of the ReLU that is fused with a node."""
         return next((name for name, before in self.plan.with_relu.items() if before == node.name), None)
 
     def _quantize_binary(self, node: Node) -> None:

@@ -227,7 +227,7 @@ class _Preparing:
 
 
 def _weight_fits(qconfig: Any, module: Module) -> bool:
-    """Whether a qconfig quantizes the layer's weight to qint8, if the layer has a quantized weight."""
+    """Return whether a qconfig quantizes the layer's weight to qint8, if the layer has a quantized weight."""
     inner = module[0] if isinstance(module, _FusedModule) and len(module._modules) else module
     if not isinstance(inner, nn.Linear | _ConvNd):
         return True

@@ -97,7 +97,7 @@ def fuse(module: GraphModule, is_qat: bool) -> None:
 
 
 def _next(module: GraphModule, node: Node) -> Node | None:
-    """The only user of a node, if the node is its only tensor input and its module is called once."""
+    """Return the only user of a node, if the node is its only tensor input and its module is called once."""
     users = list(node.users)
     return users[0] if len(users) == 1 and users[0].op != "output" else None
 
@@ -114,7 +114,7 @@ def _fuse_from(module: GraphModule, node: Node, is_qat: bool) -> None:
         layers = [module_of(module, each) or nn.ReLU().train(module.training) for each in chain]
         fusing = DEFAULT_OP_LIST_TO_FUSER_METHOD.get(tuple(map(type, layers)))
         if fusing is not None and _called_once(module, chain):
-            _put(module, chain, fusing(is_qat, *layers))
+            _replace_by_fused(module, chain, fusing(is_qat, *layers))
             return
         chain.pop()
 
@@ -124,7 +124,7 @@ def _called_once(module: GraphModule, chain: list[Node]) -> bool:
     return all(targets.count(each.target) == 1 for each in chain if each.op == "call_module")
 
 
-def _put(module: GraphModule, chain: list[Node], fused: Module) -> None:
+def _replace_by_fused(module: GraphModule, chain: list[Node], fused: Module) -> None:
     """Replace the first layer by a fused module, and remove the others."""
     parent, _, name = chain[0].target.rpartition(".")
     setattr(module.get_submodule(parent), name, fused)

@@ -65,7 +65,7 @@ default_reuse_input_observer = ReuseInputObserver
 
 
 def _is_activation_post_process(module: Module) -> bool:
-    """Whether a module is an observer or fake quantization."""
+    """Return whether a module is an observer or fake quantization."""
     return isinstance(module, ObserverBase) or hasattr(module, "fake_quant_enabled")
 
 

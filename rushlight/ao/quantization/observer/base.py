@@ -80,7 +80,7 @@ def _with_args(cls_or_self: Callable, **kwargs: Any) -> _PartialWrapper:
 
 
 def _with_callable_args(cls_or_self: Callable, **kwargs: Callable) -> _PartialWrapper:
-    """A class with functions that compute arguments."""
+    """Return a class with functions that compute arguments."""
     return _PartialWrapper(partial(cls_or_self)).with_callable_args(**kwargs)
 
 
@@ -185,7 +185,7 @@ class UniformQuantizationObserverBase(ObserverBase):
         return scale.reshape(-1).to(float32), zero_point.reshape(-1)
 
     def _middle(self) -> int:
-        """The zero point of a symmetric range."""
+        """Return the zero point of a symmetric range."""
         if self.dtype in (quint8, uint8):
             return (self.quant_min + self.quant_max) // 2 if self.has_customized_qrange else 128
         return 2**15 if self.dtype is uint16 else 0

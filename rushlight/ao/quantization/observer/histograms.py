@@ -67,7 +67,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
             self._set(self._counts(x, low, high), low, high)
             return
         new_low, new_high = aten.minimum.default(self.min_val, low), aten.maximum.default(self.max_val, high)
-        self._set(self._moved(new_low, new_high) + self._counts(x, new_low, new_high), new_low, new_high)
+        self._set(self._rebin_histogram(new_low, new_high) + self._counts(x, new_low, new_high), new_low, new_high)
 
     def _counts(self, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
         return aten.histc.default(x.to(float32), self.bins, low.item(), high.item())
@@ -78,8 +78,8 @@ class HistogramObserver(UniformQuantizationObserverBase):
             held.resize_(value.shape)
             held.copy_(value)
 
-    def _moved(self, low: Tensor, high: Tensor) -> Tensor:
-        """The histogram re-binned to a range that includes its own."""
+    def _rebin_histogram(self, low: Tensor, high: Tensor) -> Tensor:
+        """Return the histogram re-binned to a range that includes its own."""
         old_low, old_high = self.min_val, self.max_val
         if low == old_low and high == old_high:
             return self.histogram
@@ -103,12 +103,12 @@ class HistogramObserver(UniformQuantizationObserverBase):
                 "The number of bins in histogram should be equal to the number of bins supplied while making this observer: "
                 f"got {len(self.histogram)} and {self.bins}"
             )
-        return self._calculate_qparams(*self._narrowed())
+        return self._calculate_qparams(*self._find_best_range())
 
     # The search
 
-    def _narrowed(self) -> tuple[Tensor, Tensor]:
-        """The range found by the search."""
+    def _find_best_range(self) -> tuple[Tensor, Tensor]:
+        """Return the range found by the search."""
         width = (self.max_val - self.min_val) / self.bins
         total, sums = self.histogram.sum().item(), aten.cumsum.default(self.histogram, 0)
         first, last = self._search(total, sums.tolist())
@@ -132,7 +132,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
         return first, last
 
     def _error(self, first: int, last: int) -> float:
-        """The squared error if the integers cover bins `first` to `last`."""
+        """Return the squared error if the integers cover bins `first` to `last`."""
         width = (self.max_val.item() - self.min_val.item()) / self.bins
         quantum = width * (last - first + 1) / self.dst_nbins
         if quantum == 0:
@@ -169,13 +169,13 @@ class HistogramObserver(UniformQuantizationObserverBase):
 
 
 def _inwards(sums: list[float], first: int, last: int, below: float, above: float) -> tuple[int, int]:
-    """The first bin from `first` on with a cumulative sum of at least `below`, and the last one up to `last` with one of at
-    most `above`."""
+    """Return the first bin from `first` on with a cumulative sum of at least `below`, and the last one up to `last` with one of
+    at most `above`."""
     low = bisect_left(sums, float(np.float32(below)))
     high = bisect_right(sums, float(np.float32(above))) - 1
     return min(max(low, first), last), max(min(high, last), first)
 
 
 def _integral(begin: Tensor, end: Tensor, density: Tensor) -> Tensor:
-    """The integral of x^2 from `begin` to `end`, times the density."""
+    """Return the integral of x^2 from `begin` to `end`, times the density."""
     return density * ((end * end * end - begin * begin * begin) / 3)

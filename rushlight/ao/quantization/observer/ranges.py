@@ -137,11 +137,11 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
         if x_orig.numel():
             low, high = self._ranges(x_orig)
             if self.min_val.numel() and self.max_val.numel():
-                low, high = self._combined(low, high)
+                low, high = self._combine_ranges(low, high)
             self._set(low, high)
         return x_orig
 
-    def _combined(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+    def _combine_ranges(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
         return aten.minimum.default(low, self.min_val), aten.maximum.default(high, self.max_val)
 
     def _ranges(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -198,6 +198,6 @@ class MovingAveragePerChannelMinMaxObserver(PerChannelMinMaxObserver):
         )  # fmt: skip
         self.averaging_constant = averaging_constant
 
-    def _combined(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+    def _combine_ranges(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
         constant = self.averaging_constant
         return self.min_val + constant * (low - self.min_val), self.max_val + constant * (high - self.max_val)

@@ -57,7 +57,6 @@ def violations(passes: Sequence[Callable], constraints: Iterable[Callable]) -> I
 class PassManager:
     """Runs `passes` in turn, `steps` times or until none changes the module.
 
-
     `constraints` are functions of two passes that return False if the first must not come before the second. With
     `run_checks_after_each_pass`, `check` runs after each pass; with `suppress_check_failures`, a wrong order raises no error.
     """

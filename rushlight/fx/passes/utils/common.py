@@ -27,7 +27,6 @@ def lift_subgraph_as_module(
 ) -> tuple[GraphModule, dict[str, str]]:
     """Make a GraphModule of `subgraph`, with the modules and attributes of `gm` that it names, and a table of their names.
 
-
     The table has the new dotted names, which begin with `comp_name`, by the old ones; the names in the graph stay.
     """
     targets = [node.target for node in subgraph.nodes if node.op in ("call_module", "get_attr")]

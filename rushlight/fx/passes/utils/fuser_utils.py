@@ -45,7 +45,6 @@ def fuse_as_graphmodule(
 ) -> tuple[GraphModule, tuple[Node, ...], tuple[Node, ...]]:  # fmt: skip
     """Make a GraphModule of these nodes of `gm`; return it with its inputs and outputs as nodes of `gm`, which is not changed.
 
-
     `partition_lookup_table` would hold the nodes' places in the partition; it is not used.
     """
     for node in nodes:

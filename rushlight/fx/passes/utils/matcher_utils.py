@@ -1,6 +1,5 @@
 """SubgraphMatcher: find every subgraph of a graph that matches a pattern.
 
-
 In: a pattern, whose placeholders match any value, and a graph. Out: the matches, each with the matched value of each pattern
 node.
 """
@@ -33,7 +32,6 @@ class InternalMatch:
 
 class SubgraphMatcher:
     """Finds a pattern in graphs.
-
 
     Args:
         pattern: a graph; ValueError for an empty one.
@@ -75,7 +73,7 @@ class SubgraphMatcher:
 
     def _matches(self, graph: Graph) -> Iterator[InternalMatch]:
         candidates = list(graph.nodes)
-        for bound in self._anchored(candidates, list(self.pattern_anchors), {}):
+        for bound in self._match_anchors(candidates, list(self.pattern_anchors), {}):
             if not self._is_whole(graph, bound):
                 continue
             yield InternalMatch(
@@ -84,7 +82,7 @@ class SubgraphMatcher:
                 [bound[node] for node in self.pattern_returning_nodes],
             )  # fmt: skip
 
-    def _anchored(self, candidates: list[Node], anchors: list[Node], bound: dict) -> Iterator[dict[Node, Any]]:
+    def _match_anchors(self, candidates: list[Node], anchors: list[Node], bound: dict) -> Iterator[dict[Node, Any]]:
         """Yield the matches of the pattern's nodes, for each choice of nodes for its anchors."""
         if not anchors:
             yield bound
@@ -92,7 +90,7 @@ class SubgraphMatcher:
         for candidate in candidates:
             tried = dict(bound)
             if self._bind(anchors[0], candidate, tried):
-                yield from self._anchored(candidates, anchors[1:], tried)
+                yield from self._match_anchors(candidates, anchors[1:], tried)
 
     def _is_whole(self, graph: Graph, bound: dict[Node, Any]) -> bool:
         """Return whether every node of the pattern matches a node of its own, and no inner value is used outside."""

@@ -35,7 +35,7 @@ class SubgraphMatcherWithNameNodeMap(SubgraphMatcher):
 
 
 def _split_to_graph_and_name_node_map(gm: GraphModule) -> tuple[GraphModule, dict[str, Node]]:
-    """The module without the dict that it returns last, and this dict."""
+    """Return the module without the dict that it returns last, and this dict."""
     made = copy.deepcopy(gm)
     output = made.graph.output_node()
     results, structure = output.args[0], getattr(made, "_out_spec", None)

@@ -31,14 +31,14 @@ ALONG_DIM = (
 
 
 def _dims(dim: int | Sequence[int], rank: int, count: int) -> int | list[int]:
-    """The value's dimensions for the given dimensions of an example."""
+    """Return the value's dimensions for the given dimensions of an example."""
     if isinstance(dim, int):
         return count + wrap_dim(dim, rank)
     return [count + one for one in wrap_dims(dim, rank)]
 
 
 def along_dim(op: OpOverload) -> Callable:
-    """The rule of an operator whose argument `dim` is one dimension or several."""
+    """Return the rule of an operator whose argument `dim` is one dimension or several."""
     positions = op._schema.positions
     position, followed = positions["dim"], positions["index"] if op._opname == "gather" else 0
 
@@ -63,7 +63,7 @@ def _without_dims(result: object, count: int) -> object:
 
 
 def over_all_or_some(op: OpOverload) -> Callable:
-    """The rule of a reduction over `dim`; an empty `dim` means all dimensions of an example."""
+    """Return the rule of a reduction over `dim`; an empty `dim` means all dimensions of an example."""
     position = op._schema.positions["dim"]
 
     def run(*args: object, **kwargs: object) -> object:
@@ -82,7 +82,7 @@ def over_all_or_some(op: OpOverload) -> Callable:
 
 
 def over_one_or_all(op: OpOverload) -> Callable:
-    """The rule of argmax and argmin: without `dim`, positions in the flattened example."""
+    """Return the rule of argmax and argmin: without `dim`, positions in the flattened example."""
 
     def run(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
         value, levels = value_of(self), levels_of(self)
@@ -102,7 +102,7 @@ rules(("argmax", "argmin"), over_one_or_all)
 
 
 def _over_all_elements(op: OpOverload) -> Callable:
-    """The rule of a median over all elements."""
+    """Return the rule of a median over all elements."""
 
     def run(self: Tensor) -> Tensor:
         value, levels = value_of(self), levels_of(self)
@@ -139,7 +139,7 @@ def _pad(self: Tensor, pad: Sequence[int], value: object = 0) -> Tensor:
 
 
 @rule("searchsorted.Tensor")
-def _searchsorted(sorted_sequence: Tensor, self: Tensor, *, sorter: Tensor | None = None, **options: object) -> Tensor:
+def _searchsorted_rule(sorted_sequence: Tensor, self: Tensor, *, sorter: Tensor | None = None, **options: object) -> Tensor:
     levels = all_levels(sorted_sequence, self, sorter)
     sizes = batch_sizes(levels, sorted_sequence, self, sorter)
     boundaries = spread(sorted_sequence, levels, sizes)

@@ -57,11 +57,11 @@ class _Place:
         self.others = [one for one in range(self.rank) if one not in self.dims]
 
     def order(self, count: int) -> list[int]:
-        """The permutation of a value with `count` hidden dimensions to the order hidden, indexed, others."""
+        """Return the permutation of a value with `count` hidden dimensions to the order hidden, indexed, others."""
         return [*range(count), *(count + dim for dim in self.dims), *(count + dim for dim in self.others)]
 
     def to_result(self, count: int) -> list[int]:
-        """The permutation from (hidden, indices, others) to the dimensions of the result."""
+        """Return the permutation from (hidden, indices, others) to the dimensions of the result."""
         hidden, wide = list(range(count)), len(self.shape)
         indexed = list(range(count, count + wide))
         others = list(range(count + wide, count + wide + len(self.others)))
@@ -69,7 +69,7 @@ class _Place:
 
 
 def _position_tensors(index: Tensor) -> tuple[Tensor, ...]:
-    """An index as tensors of positions, one per dimension: a mask stands for as many dimensions as it has."""
+    """Return an index as tensors of positions, one per dimension: a mask stands for as many dimensions as it has."""
     if index.dtype not in (bool_, uint8):
         return (index,)
     if is_batched(index):
@@ -78,7 +78,7 @@ def _position_tensors(index: Tensor) -> tuple[Tensor, ...]:
 
 
 def _positions(place: _Place, levels: Levels, sizes: Sequence[int]) -> list[Tensor]:
-    """The indices of a value's leading dimensions: `arange` for hidden ones, then the example's own."""
+    """Return the indices of a value's leading dimensions: `arange` for hidden ones, then the example's own."""
     wide, device = len(place.shape), place.indices[0].device
     found = []
     for number, size in enumerate(sizes):
@@ -112,7 +112,7 @@ def _index_put_inplace(
     self: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
 ) -> Tensor:
     levels = check_inplace(self, indices, values)
-    _put(self, value_of(self), levels, indices, values, accumulate)
+    _write_values(self, value_of(self), levels, indices, values, accumulate)
     return self
 
 
@@ -120,11 +120,11 @@ def _index_put_inplace(
 def _index_put(self: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
     levels = all_levels(self, indices, values)
     target = aten.clone.default(spread(self, levels, batch_sizes(levels, self, indices, values)))
-    _put(self, target, levels, indices, values, accumulate)
+    _write_values(self, target, levels, indices, values, accumulate)
     return make_batched(target, levels)
 
 
-def _put(
+def _write_values(
     self: Tensor, target: Tensor, levels: Levels, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool
 ) -> None:
     """Write values into a target, which is the value of `self` or a copy of it."""

@@ -21,12 +21,12 @@ _WITH_VECTORS = ("lu_unpack", "linalg_householder_product", "linalg_ldl_solve")
 
 
 def _broadcasts_beside_vectors(op: OpOverload, tensors: list[Tensor]) -> bool:
-    """Whether matrices and vectors of different batch shapes broadcast, although vectors have one dimension less."""
+    """Return whether matrices and vectors of different batch shapes broadcast, although vectors have one dimension less."""
     return op._opname == "linalg_ldl_solve" and tensors[0].dim() != tensors[-1].dim()
 
 
 def _stack(op: OpOverload) -> Callable:
-    """The rule of an operator on one matrix, or a batch of them."""
+    """Return the rule of an operator on one matrix, or a batch of them."""
 
     def run(self: Tensor, *args: object, **kwargs: object) -> object:
         return wrapped(op(value_of(self), *args, **kwargs), levels_of(self))
@@ -35,7 +35,7 @@ def _stack(op: OpOverload) -> Callable:
 
 
 def _stacks(op: OpOverload) -> Callable:
-    """The rule of an operator on several matrices of the same batch shape; others run example by example."""
+    """Return the rule of an operator on several matrices of the same batch shape; others run example by example."""
 
     def run(*args: object, **kwargs: object) -> object:
         stack = op.normalize(args, kwargs)
@@ -47,13 +47,13 @@ def _stacks(op: OpOverload) -> Callable:
         widest = max(tensor.dim() for tensor in tensors)
         ranks = {tensor.dim() for tensor in tensors}
         if len(ranks) > 1 and op._opname not in _WITH_VECTORS:
-            stack = [_widened(value, widest) for value in stack]
+            stack = [_prepend_dims(value, widest) for value in stack]
         return wrapped(invoke(op, [spread(v, levels, sizes) if isinstance(v, Tensor) else v for v in stack]), levels)
 
     return run
 
 
-def _widened(value: object, rank: int) -> object:
+def _prepend_dims(value: object, rank: int) -> object:
     if not isinstance(value, Tensor):
         return value
     for _ in range(rank - value.dim()):

@@ -141,7 +141,7 @@ def _batch_norm_backward(
 
 
 def _images(op: OpOverload) -> Callable:
-    """The rule of pooling: examples are merged with the batch dimension, or with the channels of a single image."""
+    """Return the rule of pooling: examples are merged with the batch dimension, or with the channels of a single image."""
 
     def run(*args: object, **kwargs: object) -> object:
         stack = op.normalize(args, kwargs)
@@ -150,7 +150,7 @@ def _images(op: OpOverload) -> Callable:
         rank = stack[0].dim()
         found = op(*[_planes(item, levels, sizes, rank) if isinstance(item, Tensor) else item for item in stack])
         several = found if isinstance(found, tuple) else (found,)
-        made = tuple(make_batched(_unplaned(one, stack[0], sizes, rank), levels) for one in several)
+        made = tuple(make_batched(_restore_leading_dims(one, stack[0], sizes, rank), levels) for one in several)
         return made if isinstance(found, tuple) else made[0]
 
     return run
@@ -162,7 +162,7 @@ def _planes(tensor: Tensor, levels: Levels, sizes: Sequence[int], rank: int) -> 
     return aten.reshape.default(value, [leading, *value.shape[-3:]])
 
 
-def _unplaned(value: Tensor, like: Tensor, sizes: Sequence[int], rank: int) -> Tensor:
+def _restore_leading_dims(value: Tensor, like: Tensor, sizes: Sequence[int], rank: int) -> Tensor:
     return aten.reshape.default(value, [*sizes, *like.shape[: rank - 3], *value.shape[1:]])
 
 
@@ -178,7 +178,7 @@ rules(
 
 
 def _weights(self: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int) -> tuple[Tensor, Tensor]:
-    """The class of each sample (0 where it is ignored), and its weight (0 there)."""
+    """Return the class of each sample (0 where it is ignored), and its weight (0 there)."""
     counted = target != ignore_index
     classes = aten.where.self(counted, target, aten.zeros_like.default(target))
     if weight is None:

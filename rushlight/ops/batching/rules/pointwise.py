@@ -30,7 +30,7 @@ _WITHOUT_PROMOTION = {"threshold_backward", "gelu_backward", "copy_", "_checked"
 
 
 def pointwise(op: OpOverload) -> Callable:
-    """The rule of an elementwise operator on any number of tensors."""
+    """Return the rule of an elementwise operator on any number of tensors."""
     conditions = 1 if op._opname == "where" else 0
     promotes = op._opname not in _WITHOUT_PROMOTION
 
@@ -45,7 +45,7 @@ def pointwise(op: OpOverload) -> Callable:
 
 
 def _operands(args: tuple, levels: Levels, conditions: int = 0) -> list:
-    """The arguments as values that broadcast. Those from position `conditions` on take part in type promotion."""
+    """Return the arguments as values that broadcast. Those from position `conditions` on take part in type promotion."""
     rank = max(argument.dim() for argument in args if isinstance(argument, Tensor))
     kind = _common_kind(args[conditions:])
     found = []
@@ -60,7 +60,7 @@ def _operands(args: tuple, levels: Levels, conditions: int = 0) -> list:
 
 
 def _common_kind(operands: tuple) -> dtype | None:
-    """The dtype in which examples compute, if 0-dim batched operands of another dtype change it."""
+    """Return the dtype in which examples compute, if 0-dim batched operands of another dtype change it."""
     tensors = [operand for operand in operands if isinstance(operand, Tensor)]
     kinds = {tensor.dtype for tensor in tensors}
     if len(kinds) < 2 or not any(is_batched(tensor) and not tensor.dim() for tensor in tensors):
@@ -69,7 +69,7 @@ def _common_kind(operands: tuple) -> dtype | None:
 
 
 def pointwise_inplace(op: OpOverload) -> Callable:
-    """The rule of an elementwise in-place operator. The other operands must broadcast to the first."""
+    """Return the rule of an elementwise in-place operator. The other operands must broadcast to the first."""
 
     def run(self: Tensor, *args: object, **kwargs: object) -> Tensor:
         levels = check_inplace(self, *args, *kwargs.values())
@@ -131,5 +131,5 @@ def _to_copy(self: Tensor, *, memory_format: object = None, **options: object) -
 
 
 def without_order(wanted: object) -> object:
-    """A memory format for values: channels-last formats become contiguous, because values have more dimensions."""
+    """Return a memory format for values: channels-last formats become contiguous, because values have more dimensions."""
     return None if wanted in CHANNELS_LAST_RANKS else wanted

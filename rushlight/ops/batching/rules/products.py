@@ -33,12 +33,12 @@ def _matmul(self: Tensor, other: Tensor) -> Tensor:
     left = aten.unsqueeze.default(self, 0) if a == 1 else self
     right = aten.unsqueeze.default(other, 1) if b == 1 else other
     rank = max(left.dim(), right.dim())
-    product = aten.matmul.default(_aligned(left, levels, rank), _aligned(right, levels, rank))
+    product = aten.matmul.default(_align_if_batched(left, levels, rank), _align_if_batched(right, levels, rank))
     dropped = [product.dim() - 1] * (b == 1) + [product.dim() - 2] * (a == 1)
     return make_batched(aten.squeeze.dims(product, dropped) if dropped else product, levels)
 
 
-def _aligned(tensor: Tensor, levels: Levels, rank: int) -> Tensor:
+def _align_if_batched(tensor: Tensor, levels: Levels, rank: int) -> Tensor:
     return aligned(tensor, levels, rank) if is_batched(tensor) else tensor
 
 
@@ -119,7 +119,7 @@ def _convolution(
         plain = None if is_batched(bias) else bias
         found = aten.convolution.default(_merge_into_rows(input, levels, sizes), weight, plain, *how, groups)
         result = make_batched(aten.view.default(found, [*sizes, input.size(0), *found.shape[1:]]), levels)
-        return _biased(result, bias) if plain is None else result
+        return _add_bias(result, bias) if plain is None else result
     if not is_batched(input) and groups == 1 and not transposed:
         found = aten.convolution.default(input, _merge_into_rows(weight, levels, sizes), None, *how, 1)
     else:
@@ -127,10 +127,10 @@ def _convolution(
         found = aten.convolution.default(
             _merge_into_channels(input, levels, sizes), merged, None, *how, groups * math.prod(sizes)
         )
-    return _biased(make_batched(_split_channels(found, sizes), levels), bias)
+    return _add_bias(make_batched(_split_channels(found, sizes), levels), bias)
 
 
-def _biased(result: Tensor, bias: Tensor | None) -> Tensor:
+def _add_bias(result: Tensor, bias: Tensor | None) -> Tensor:
     return result if bias is None else result + bias.view(-1, *[1] * (result.dim() - 2))
 
 
@@ -181,7 +181,7 @@ def _attention(
 
 
 def _mask(mask: Tensor | None, query: Tensor, levels: Levels, sizes: Sequence[int]) -> Tensor | None:
-    """An attention mask for all examples, merged into rows."""
+    """Return an attention mask for all examples, merged into rows."""
     if mask is None or (not is_batched(mask) and mask.dim() == 2):
         return mask
     wide = mask.expand(query.size(0), *mask.shape[-3:]) if mask.dim() == 4 else mask.expand(query.size(0), 1, *mask.shape)

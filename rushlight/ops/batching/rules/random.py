@@ -36,7 +36,7 @@ _LIKE_OPERAND = (
 
 
 def _different_levels() -> tuple[Levels, tuple[int, ...]]:
-    """The levels with "different" randomness, and their sizes; RuntimeError if a level has "error"."""
+    """Return the levels with "different" randomness, and their sizes; RuntimeError if a level has "error"."""
     if any(level.randomness == "error" for level in state.batch_levels):
         raise RuntimeError(_ERROR)
     chosen = [level for level in state.batch_levels if level.randomness == "different"]
@@ -72,7 +72,7 @@ def _like_operand(op: OpOverload, below: int) -> Callable:
 
 
 def _expand_over(tensor: Tensor, levels: Levels, sizes: tuple[int, ...]) -> Tensor:
-    """A tensor mapped over by all of `levels`, copied for the examples of levels that it lacked."""
+    """Return a tensor mapped over by all of `levels`, copied for the examples of levels that it lacked."""
     own = levels_of(tensor)
     known = {**dict(zip(levels, sizes, strict=True)), **dict(zip(own, value_of(tensor).shape, strict=False))}
     together = tuple(sorted(known))
@@ -109,7 +109,7 @@ def _check_same(levels: Levels, operands: Sequence[object]) -> None:
 
 
 def _draw_in_place(op: OpOverload, self: Tensor, args: tuple, kwargs: dict) -> Tensor:
-    """An in-place draw with tensor arguments, each for its own example."""
+    """Return an in-place draw with tensor arguments, each for its own example."""
     own = levels_of(self)
     sizes = batch_sizes(own, self)
     op(value_of(self), *(spread(a, own, sizes, self.dim()) if isinstance(a, Tensor) else a for a in args), **kwargs)

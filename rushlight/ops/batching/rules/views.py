@@ -59,7 +59,7 @@ def _squeeze(self: Tensor, dim: Sequence[int]) -> Tensor:
 
 
 def _along(op: OpOverload) -> Callable:
-    """The rule of a view along one dimension, which an example must have."""
+    """Return the rule of a view along one dimension, which an example must have."""
 
     def run(*args: object, **kwargs: object) -> Tensor:
         self, dim, *rest = op.normalize(args, kwargs)

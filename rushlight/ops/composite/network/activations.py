@@ -177,7 +177,7 @@ def softshrink(self, lambd=0.5):
 @composite("glu(Tensor self, int dim=-1) -> Tensor")
 @in_full_precision
 def glu(self, dim=-1):
-    """The first half of dimension `dim` times the sigmoid of the second."""
+    """Return the first half of dimension `dim` times the sigmoid of the second."""
     if self.dim() == 0:
         raise RuntimeError("glu does not support 0-dimensional tensors")
     size = self.size(dim)

@@ -48,7 +48,7 @@ def _filter_spans(x: Tensor, size: int, output: int, ratio: Ratio, stretch: Rati
 
 
 def _matrix(x: Tensor, size: int, output: int, ratio: Ratio, kernel: Callable, radius: int) -> Tensor:
-    """The dense matrix of weights: (output, size)."""
+    """Return the dense matrix of weights: (output, size)."""
     stretch = ratio.clamp(min=1.0) if isinstance(ratio, Tensor) else max(ratio, 1.0)
     centre, first, behind = _filter_spans(x, size, output, ratio, stretch, radius)
     source = arange(x, size).to(centre.dtype)
@@ -88,7 +88,7 @@ def _resize_dim(x: Tensor, dim: int, output: int, ratio: Ratio, kernel: Callable
 
 
 def _banded_product(x: Tensor, dim: int, matrix: Tensor, ratio: float, radius: int) -> Tensor:
-    """The product with a banded matrix of weights, in blocks."""
+    """Return the product with a banded matrix of weights, in blocks."""
     output, size = matrix.shape
     parts = []
     for first in range(0, output, _BLOCK):

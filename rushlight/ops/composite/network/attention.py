@@ -69,7 +69,7 @@ def _repeat_heads(query, x, name: str):
 
 
 def _additive(mask, dtype):
-    """A bool mask as 0 and -inf to be added to the scores."""
+    """Return a bool mask as 0 and -inf to be added to the scores."""
     if mask is None or mask.dtype is not bool_:
         return mask
     allowed = aten.full.default([], 0.0, dtype=dtype, device=mask.device)
@@ -91,7 +91,7 @@ def _is_fused(query, key, value, mask, dropout_p: float) -> bool:
 
 
 def _causal_mask(query, key):
-    """A mask of the keys (columns) after each query (row)."""
+    """Return a mask of the keys (columns) after each query (row)."""
     return arange(query, key.shape[-2]) > arange(query, query.shape[-2]).unsqueeze(1)
 
 

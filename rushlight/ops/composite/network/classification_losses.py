@@ -80,7 +80,7 @@ def _with_probabilities(log_probabilities, target, weight, reduction, label_smoo
 
 
 def _uniform_part(log_probabilities, target, weight, reduction, ignore_index, class_dim):
-    """The loss against the uniform distribution, reduced with the weights of the true classes."""
+    """Return the loss against the uniform distribution, reduced with the weights of the true classes."""
     if weight is not None:
         log_probabilities = log_probabilities * _over_classes(weight, log_probabilities, class_dim)
     ignored = target == ignore_index

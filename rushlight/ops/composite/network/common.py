@@ -22,14 +22,14 @@ NONE, MEAN, SUM = 0, 1, 2
 
 
 def in_order_of(given: Tensor, result: Tensor) -> Tensor:
-    """The result in channels-last layout where `given`, of the same rank, is channels-last."""
+    """Return the result in channels-last layout where `given`, of the same rank, is channels-last."""
     if not is_channels_last(given):
         return result
     return result.contiguous(memory_format=channels_last if result.dim() == 4 else channels_last_3d)
 
 
 def spread(value: int | Sequence[int], count: int, name: str) -> list[int]:
-    """`value` per dimension: an integer or a list of one repeats, a list of `count` stays; RuntimeError otherwise."""
+    """Return `value` per dimension: an integer or a list of one repeats, a list of `count` stays; RuntimeError otherwise."""
     if isinstance(value, int):
         return [value] * count
     values = list(value)
@@ -43,7 +43,7 @@ def spread(value: int | Sequence[int], count: int, name: str) -> list[int]:
 
 
 def reduce_loss(loss: Tensor, reduction: int) -> Tensor:
-    """`loss` as it is, its mean or its sum, for the reductions 0, 1, 2."""
+    """Return `loss` as it is, its mean or its sum, for the reductions 0, 1, 2."""
     if reduction == MEAN:
         return loss.mean()
     if reduction == SUM:
@@ -62,7 +62,7 @@ def inplace(schema: str, function: Callable) -> None:
 
 
 def window_count(size: int, kernel: int, stride: int, padding: int, dilation: int = 1, ceil_mode: bool = False) -> int:
-    """The number of pooling windows over a dimension of `size` elements."""
+    """Return the number of pooling windows over a dimension of `size` elements."""
     span = size + 2 * padding - dilation * (kernel - 1) - 1
     count = (math.ceil(span / stride) if ceil_mode else span // stride) + 1
     # With ceil_mode a last window must still start inside the input or its left padding.
@@ -70,32 +70,33 @@ def window_count(size: int, kernel: int, stride: int, padding: int, dilation: in
 
 
 def select_windows(x: Tensor, dim: int, starts: Tensor, offsets: Tensor) -> Tensor:
-    """`x` with dimension `dim` replaced by (windows, offsets): element [w, o] comes from `starts[w] + offsets[o]`."""
+    """Return `x` with dimension `dim` replaced by (windows, offsets): element [w, o] comes from `starts[w] + offsets[o]`."""
     positions = starts.unsqueeze(1) + offsets
     chosen = x.index_select(dim, positions.reshape(-1))
     return chosen.view([*x.shape[:dim], *positions.shape, *x.shape[dim + 1 :]])
 
 
 def arange(like: Tensor, *bounds: int) -> Tensor:
-    """Integers in the given range (start, end, step), on the device of `like`."""
+    """Return the integers in the given range (start, end, step), on the device of `like`."""
     start, end, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     return aten.arange.start_step(start, end, step, device=like.device)
 
 
 def quotient(like: Tensor, dividend: float, divisor: int, kind: dtype = float64) -> float | Tensor:
-    """`dividend / divisor` as a number, or, for a symbolic size, as a tensor of dtype `kind` on the device of `like`."""
+    """Return `dividend / divisor` as a number, or, for a symbolic size, as a tensor of dtype `kind` on the device of `like`."""
     if SymInt not in (type(dividend), type(divisor)):
         return dividend / divisor
     return (aten.full.default((), dividend, dtype=float64, device=like.device) / divisor).to(kind)
 
 
 def values_of(x: Tensor) -> np.ndarray | None:
-    """The elements as an array, to check them without dispatching; None for tensors without data (meta, fake, batched)."""
+    """Return the elements as an array, to check them without dispatching; None for tensors without data (meta, fake,
+    batched)."""
     return None if x._impl.fake or x._impl.storage.buffer is None else x._impl.array
 
 
 def checked_later(x: Tensor, holds: Callable[[Tensor], Tensor], error: type[Exception], message: str) -> Tensor:
-    """`x`; where its elements are unknown during capture, the graph checks a condition on them when it runs.
+    """Return `x`; where its elements are unknown during capture, the graph checks a condition on them when it runs.
 
     The check raises `error`; in its message, `{}` stands for the first element that violates the condition.
     """

@@ -6,8 +6,8 @@ from rushlight.ops.composite.network.common import aten, spread
 from rushlight.ops.registry import composite
 
 
-def _batched(input, dims: int, name: str):
-    """The input with a batch dimension, and whether that was added."""
+def _add_batch_dim(input, dims: int, name: str):
+    """Return the input with a batch dimension, and whether that was added."""
     if input.dim() == dims + 2:
         return input, False
     if input.dim() == dims + 1:
@@ -35,7 +35,7 @@ def _check_weight(batched, weight, groups: int, transposed: bool) -> None:
 
 
 def _convolve(dims: int, name: str, input, weight, bias, stride, padding, dilation, groups, transposed=None):
-    batched, added = _batched(input, dims, name)
+    batched, added = _add_batch_dim(input, dims, name)
     _check_weight(batched, weight, groups, transposed is not None)
     result = aten.convolution.default(
         batched,
@@ -59,7 +59,7 @@ def _convolve_padded(dims: int, name: str, input, weight, bias, stride, padding,
         raise RuntimeError(f"Invalid padding string: '{padding}'; expected 'valid' or 'same'")
     if any(step != 1 for step in spread(stride, dims, "stride")):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
-    batched, added = _batched(input, dims, name)
+    batched, added = _add_batch_dim(input, dims, name)
     _check_weight(batched, weight, groups, False)
     totals = [d * (k - 1) for d, k in zip(spread(dilation, dims, "dilation"), weight.shape[2:], strict=True)]
     if any(total % 2 for total in totals):

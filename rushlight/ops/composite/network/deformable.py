@@ -40,7 +40,7 @@ def deform_conv2d(
 
 
 def _points(weight: Tensor, rows: int, columns: int, strides, pads, dilations, like: Tensor) -> tuple[Tensor, Tensor]:
-    """The kernel's sampling points before the offsets: y as [taps, rows, 1], x as [taps, 1, columns]."""
+    """Return the kernel's sampling points before the offsets: y as [taps, rows, 1], x as [taps, 1, columns]."""
     options = {"dtype": like.dtype, "device": like.device}
     down, across = (aten.arange.start_step(0, size, 1, **options) for size in weight.shape[2:])
     y = aten.arange.start_step(0, rows, 1, **options) * strides[0] - pads[0]
@@ -69,7 +69,7 @@ def _sample(image: Tensor, y: Tensor, x: Tensor, height: int, width: int) -> Ten
 
 
 def _check(input, weight, offset, mask, bias, strides, pads, dilations, groups, offset_groups, use_mask) -> tuple[int, int]:
-    """The result's rows and columns; RuntimeError where an argument does not fit."""
+    """Return the result's rows and columns; RuntimeError where an argument does not fit."""
     if input.dim() != 4 or weight.dim() != 4 or offset.dim() != 4:
         raise RuntimeError("deform_conv2d: expected input, weight and offset of 4 dimensions, but got shapes "
                            f"{list(input.shape)}, {list(weight.shape)} and {list(offset.shape)}")  # fmt: skip

@@ -9,7 +9,7 @@ from rushlight.ops.registry import composite
 
 @composite("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor")
 def cosine_similarity(x1, x2, dim=1, eps=1e-08):
-    """The dot product of x1 and x2 along `dim`, each divided by its length or eps, whichever is larger."""
+    """Return the dot product of x1 and x2 along `dim`, each divided by its length or eps, whichever is larger."""
     kind = promote_types(x1.dtype, x2.dtype)
     if not kind.is_floating_point:
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {kind}")
@@ -30,5 +30,5 @@ def _length(x, dim: int, eps: float):
 
 @composite("pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False) -> Tensor")
 def pairwise_distance(x1, x2, p=2.0, eps=1e-06, keepdim=False):
-    """The p-norm of x1 - x2 + eps over the last dimension."""
+    """Return the p-norm of x1 - x2 + eps over the last dimension."""
     return (x1 - x2 + eps).norm(p, [-1], keepdim)

@@ -15,7 +15,7 @@ def _check_probability(p: float) -> None:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def _zeroed(x):
+def _drop_all(x):
     return x * x.new_zeros([])
 
 
@@ -26,7 +26,7 @@ def dropout(input, p, train):
     if p == 0 or not train or input.numel() == 0:
         return input
     if p == 1:
-        return _zeroed(input)
+        return _drop_all(input)
     return aten.native_dropout.default(input, p, train)[0]
 
 
@@ -42,7 +42,7 @@ def feature_dropout(input, p, train):
     _check_probability(p)
     if p == 0 or not train or input.numel() == 0:
         return input
-    return _zeroed(input) if p == 1 else input * _feature_noise(input, p).div_(1 - p)
+    return _drop_all(input) if p == 1 else input * _feature_noise(input, p).div_(1 - p)
 
 
 @composite("alpha_dropout(Tensor input, float p, bool train) -> Tensor")
@@ -51,7 +51,7 @@ def alpha_dropout(input, p, train):
     _check_probability(p)
     if p == 0 or not train or input.numel() == 0:
         return input
-    return _zeroed(input) if p == 1 else _alpha(input, input.new_empty(input.shape).bernoulli_(1 - p), p)
+    return _drop_all(input) if p == 1 else _alpha(input, input.new_empty(input.shape).bernoulli_(1 - p), p)
 
 
 @composite("feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor")
@@ -60,7 +60,7 @@ def feature_alpha_dropout(input, p, train):
     _check_probability(p)
     if p == 0 or not train or input.numel() == 0:
         return input
-    return _zeroed(input) if p == 1 else _alpha(input, _feature_noise(input, p), p)
+    return _drop_all(input) if p == 1 else _alpha(input, _feature_noise(input, p), p)
 
 
 def _alpha(x, kept, p: float):

@@ -54,8 +54,8 @@ def _to_pixels(coordinate: Tensor, size: int, align_corners: bool) -> Tensor:
     return ((coordinate + 1) * size - 1) / 2
 
 
-def _reflected(coordinate: Tensor, size: int, align_corners: bool) -> Tensor:
-    """The coordinate reflected at the borders until it lies between them."""
+def _reflect(coordinate: Tensor, size: int, align_corners: bool) -> Tensor:
+    """Return the coordinate reflected at the borders until it lies between them."""
     low, span = (0.0, size - 1) if align_corners else (-0.5, size)
     if not span:
         return aten.zeros_like.default(coordinate)
@@ -69,12 +69,12 @@ def _moved_inside(coordinate: Tensor, size: int, padding_mode: int, align_corner
     if padding_mode == _ZEROS:
         return coordinate
     if padding_mode == _REFLECTION:
-        coordinate = _reflected(coordinate, size, align_corners)
+        coordinate = _reflect(coordinate, size, align_corners)
     return coordinate.masked_fill(coordinate.isnan(), 0).clamp(0, size - 1)
 
 
 def _values_at(input: Tensor, places: list[Tensor]) -> Tensor:
-    """The input (N, C, sizes...) at integer coordinates, each (N, points...), in the order of the sizes; 0 outside."""
+    """Return the input (N, C, sizes...) at integer coordinates, each (N, points...), in the order of the sizes; 0 outside."""
     sizes = input.shape[2:]
     flat, inside = None, None
     for place, size in zip(places, sizes, strict=True):
@@ -103,7 +103,7 @@ def _linear(input: Tensor, coordinates: list[Tensor]) -> Tensor:
 
 
 def _cubic_shares(t: Tensor) -> list[Tensor]:
-    """The cubic weights of a point's four neighbours; `t` is the distance from the second of them."""
+    """Return the cubic weights of a point's four neighbours; `t` is the distance from the second of them."""
 
     def near(x: Tensor) -> Tensor:
         return ((CUBIC + 2) * x - (CUBIC + 3)) * x * x + 1
@@ -173,7 +173,7 @@ def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners
 
 
 def _base_coordinates(theta: Tensor, size: int, align_corners: bool) -> Tensor:
-    """The coordinates of the elements of one dimension."""
+    """Return the coordinates of the elements of one dimension."""
     steps = arange(theta, size).to(theta.dtype)
     if align_corners:
         return steps * (2 / (size - 1)) - 1 if size > 1 else aten.zeros_like.default(steps)

@@ -75,11 +75,11 @@ def binary_cross_entropy(self, target, weight=None, reduction=MEAN):
     if target.dtype is not self.dtype:
         raise RuntimeError(f"Found dtype {target.dtype.scalar_name} but expected {self.dtype.scalar_name}")
     if self.requires_grad:
-        return reduce_loss(_weighted(_differentiable_cross_entropy(self, target), weight), reduction)
-    return reduce_loss(_weighted(_cross_entropy(self, target), weight), reduction)
+        return reduce_loss(_apply_weight(_differentiable_cross_entropy(self, target), weight), reduction)
+    return reduce_loss(_apply_weight(_cross_entropy(self, target), weight), reduction)
 
 
-def _weighted(loss: Tensor, weight: Tensor | None) -> Tensor:
+def _apply_weight(loss: Tensor, weight: Tensor | None) -> Tensor:
     return loss if weight is None else loss * weight
 
 

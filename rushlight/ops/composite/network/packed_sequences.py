@@ -13,7 +13,7 @@ from rushlight.ops.registry import composite
 
 @composite("_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)")
 def pack_padded_sequence(input, lengths, batch_first):
-    """The packed rows and the batch sizes; `lengths` must be in decreasing order."""
+    """Return the packed rows and the batch sizes; `lengths` must be in decreasing order."""
     if input.dim() < 2 or lengths.dim() != 1:
         raise RuntimeError(
             f"Expected input of at least 2 dimensions and lengths of one, but got {list(input.shape)} and {list(lengths.shape)}"
@@ -49,7 +49,7 @@ def _check_lengths(lengths: list[int], sizes) -> None:
     "-> (Tensor, Tensor)"
 )
 def pad_packed_sequence(data, batch_sizes, batch_first, padding_value, total_length):
-    """The padded batch, of `total_length` time steps if that is positive, and the lengths."""
+    """Return the padded batch, of `total_length` time steps if that is positive, and the lengths."""
     if not data.dim() or batch_sizes.dim() != 1 or not batch_sizes.numel():
         raise RuntimeError(
             "Expected data of at least one dimension and non-empty batch_sizes of one, "

@@ -119,7 +119,7 @@ def _as_planes(volumes):
 
 
 def _planes_by_depth(planes, depth: int):
-    """Images (N * D, C, H, W) as (N, C, D, H * W)."""
+    """Return images (N * D, C, H, W) as (N, C, D, H * W)."""
     count, channels, height, width = planes.shape
     return planes.reshape([count // depth, depth, channels, height * width]).transpose(1, 2)
 
@@ -200,7 +200,7 @@ def avg_pool3d(self, kernel_size, stride=(), padding=0, ceil_mode=False, count_i
 
 
 def _sums_of_windows(x, kernel, steps, borders, ceil_mode):
-    """The sums over windows, (N, C, D', H' * W'); in float32 for narrow types."""
+    """Return the sums over windows, (N, C, D', H' * W'); in float32 for narrow types."""
     volumes = x if x.dim() == 5 else x.unsqueeze(0)
     wide = volumes.float() if x.dtype.itemsize < 4 else volumes
     flat = aten.avg_pool2d.default(_as_planes(wide), kernel[1:], steps[1:], borders[1:], ceil_mode, True, 1)
@@ -209,7 +209,7 @@ def _sums_of_windows(x, kernel, steps, borders, ceil_mode):
 
 
 def _sizes_of_windows(x, counts, kernel, steps, borders, count_include_pad):
-    """The number of elements in each window: a number, or a tensor (D', H', W')."""
+    """Return the number of elements in each window: a number, or a tensor (D', H', W')."""
     inside = all(
         (count - 1) * step + size <= extent + (2 * pad if count_include_pad else 0) and (count_include_pad or pad == 0)
         for count, step, size, extent, pad in zip(counts, steps, kernel, x.shape[-3:], borders, strict=True)

@@ -111,7 +111,7 @@ def im2col(self, kernel_size, dilation, padding, stride):
     "int[2] stride) -> Tensor"
 )
 def col2im(self, output_size, kernel_size, dilation, padding, stride):
-    """The adjoint of im2col: (N, C * kernel elements, windows) to (N, C, H, W), summing where windows overlap."""
+    """Return the adjoint of im2col: (N, C * kernel elements, windows) to (N, C, H, W), summing where windows overlap."""
     if self.dim() not in (2, 3):
         raise RuntimeError(f"Expected 2D or 3D input tensor for col2im, but got {list(self.shape)}")
     columns = self if self.dim() == 3 else self.unsqueeze(0)

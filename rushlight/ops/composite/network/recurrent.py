@@ -31,7 +31,7 @@ class Options(NamedTuple):
 
 
 def _weights(params: list[Tensor], options: Options, projected: bool) -> list[Weights]:
-    """The parameters of each layer and direction."""
+    """Return the parameters of each layer and direction."""
     count = 2 + 2 * options.has_biases + projected
     wanted = count * options.num_layers * (1 + options.bidirectional)
     if len(params) != wanted:
@@ -75,7 +75,7 @@ def _run_backwards(step: Callable, gates: tuple[Tensor, ...], initial: State) ->
 def _layer(
     name: str, data: Tensor, sizes: list[int] | None, initial: State, weights: Weights, reverse: bool
 ) -> tuple[Tensor, State]:
-    """One layer in one direction; `sizes` are the batch sizes of packed data."""
+    """Return one layer in one direction; `sizes` are the batch sizes of packed data."""
     if sizes is None and _has_kernel(data, initial, weights):
         return _kernel(name, data, initial, weights, reverse)
     return by_steps(name, data, sizes, initial, weights, reverse)
@@ -84,7 +84,7 @@ def _layer(
 def by_steps(
     name: str, data: Tensor, sizes: list[int] | None, initial: State, weights: Weights, reverse: bool
 ) -> tuple[Tensor, State]:
-    """One layer, step by step through operators, so that it can be differentiated any number of times."""
+    """Return one layer, step by step through operators, so that it can be differentiated any number of times."""
     cell = CELLS[name]
     projected = cell.project(weights, data)
     gates = projected.unbind(0) if sizes is None else projected.split_with_sizes(sizes)
@@ -94,7 +94,7 @@ def by_steps(
 
 
 def _has_kernel(data: Tensor, initial: State, weights: Weights) -> bool:
-    """Whether the fused kernel supports this layer: float32 on the CPU, without autocast."""
+    """Return whether the fused kernel supports this layer: float32 on the CPU, without autocast."""
     tensors = (data, *initial, weights.input, weights.hidden)
     plain = weights.projection is None and (thread.autocast is None or not thread.autocast.enabled)
     return plain and data.is_cpu and all(tensor.dtype is float32 for tensor in tensors)
@@ -116,7 +116,7 @@ def _kernel(name: str, data: Tensor, initial: State, weights: Weights, reverse: 
 def _run_layers(
     name: str, data: Tensor, sizes: list[int] | None, states: State, params: list[Tensor], options: Options
 ) -> tuple[Tensor, ...]:
-    """All layers: the last one's output, then for each part of the state the final values (layers * directions, ...)."""
+    """Return all layers: the last one's output, then for each part of the state the final values (layers * directions, ...)."""
     for part in states:
         if part.dim() != 3:
             raise RuntimeError(f"Expected hidden state of 3 dimensions, got {list(part.shape)}")

@@ -123,7 +123,7 @@ _CELL_WEIGHTS = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
 
 @composite(f"lstm_cell(Tensor input, Tensor[] hx, {_CELL_WEIGHTS}) -> (Tensor, Tensor)")
 def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
-    """One step of an LSTM: `hx` is the hidden and the cell state, (batch, hidden) each."""
+    """Return one step of an LSTM: `hx` is the hidden and the cell state, (batch, hidden) each."""
     if len(hx) != 2:
         raise RuntimeError(f"lstm_cell expects two hidden states, got {len(hx)}")
     return _single_step("lstm", input, tuple(hx), Weights(w_ih, w_hh, b_ih, b_hh))
@@ -131,7 +131,7 @@ def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
 
 @composite(f"gru_cell(Tensor input, Tensor hx, {_CELL_WEIGHTS}) -> Tensor")
 def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
-    """One step of a GRU."""
+    """Return one step of a GRU."""
     return _single_step("gru", input, (hx,), Weights(w_ih, w_hh, b_ih, b_hh))[0]
 
 

@@ -25,7 +25,7 @@ def _ratio(x, size: int, output: int, scale: float | None, align_corners: bool):
 
 
 def scaled_size(size: int, scale: float) -> int:
-    """`int(size * scale)`, also for symbolic sizes where the scale is a short fraction, so that the product is exact."""
+    """Return `int(size * scale)`, also for symbolic sizes where the scale is a short fraction, so that the product is exact."""
     fraction = short_fraction(float(scale)) if scale >= 0 else None
     return int(size * scale) if fraction is None else size * fraction[0] // fraction[1]
 
@@ -52,12 +52,13 @@ def _nearest_positions(x, size: int, output: int, scale: float | None, exact: bo
 
 
 def _in_memory_order(given: Tensor) -> tuple[Tensor, int]:
-    """The input permuted to its memory order (channels-last images get channels last), and its first spatial dimension."""
+    """Return the input permuted to its memory order (channels-last images get channels last), and its first spatial
+    dimension."""
     return (given.movedim(1, -1), 1) if is_channels_last(given) else (given, 2)
 
 
 def _restore_order(x: Tensor, given: Tensor) -> Tensor:
-    """The result permuted back to the input's dimension order; a copy where nothing was resized."""
+    """Return the result permuted back to the input's dimension order; a copy where nothing was resized."""
     if not is_channels_last(given):
         return x.clone() if x is given else x
     return x.movedim(-1, 1) if x.shape[1:-1] != given.shape[2:] else given.clone()
@@ -73,14 +74,14 @@ def _nearest(given, output_size, scales, exact: bool):
 
 
 def _source_coordinates(x, size: int, output: int, scale: float | None, align_corners: bool):
-    """The input coordinate of each output's centre, as floats of at least 32 bits."""
+    """Return the input coordinate of each output's centre, as floats of at least 32 bits."""
     index = arange(x, output).to(exact_type(x))
     ratio = _ratio(x, size, output, scale, align_corners)
     return index * ratio if align_corners else (index + 0.5) * ratio - 0.5
 
 
 def exact_type(x: Tensor) -> dtype:
-    """The dtype for calculating coordinates and weights."""
+    """Return the dtype for calculating coordinates and weights."""
     return float64 if x.dtype in (float64, uint8) else float32
 
 
@@ -115,8 +116,8 @@ def check_weighted(x: Tensor, dims: int) -> None:
 
 
 def in_fixed_point(weights: Tensor) -> tuple[Tensor, Tensor]:
-    """One dimension's weights as 16-bit integers, and their unit. They are stored in float64, which sums products with bytes
-    exactly. The unit is the largest power of two, at most 2 ** 22, with which all weights fit."""
+    """Return one dimension's weights as 16-bit integers, and their unit. They are stored in float64, which sums products with
+    bytes exactly. The unit is the largest power of two, at most 2 ** 22, with which all weights fit."""
     unit = aten.exp2.default(aten.log2.default(32767.5 / weights.max()).floor().clamp(max=22))
     scaled = weights * unit
     return (scaled.abs() + 0.5).floor() * scaled.sign(), unit
@@ -128,7 +129,7 @@ def to_bytes(sums: Tensor, unit: Tensor) -> Tensor:
 
 
 def _interpolate_bytes(given: Tensor, output_size, scales, align_corners: bool, taps: Callable) -> Tensor:
-    """`_interpolate` for uint8 images: columns first, and rounded to bytes between the two passes."""
+    """Return `_interpolate` for uint8 images: columns first, and rounded to bytes between the two passes."""
     x, sizes = given.to(float64), _output_sizes(given, output_size, 2)
     for dim, output, scale in zip((3, 2), reversed(sizes), reversed(scales), strict=True):
         size = x.shape[dim]

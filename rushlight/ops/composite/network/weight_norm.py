@@ -7,7 +7,7 @@ from rushlight.ops.registry import composite
 
 @composite("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor")
 def norm_except_dim(v, pow=2, dim=0):
-    """The `pow`-norm over all dimensions but `dim`, which keep size 1; over all of them for -1."""
+    """Return the `pow`-norm over all dimensions but `dim`, which keep size 1; over all of them for -1."""
     if dim == -1:
         return v.norm(pow)
     others = [index for index in range(v.dim()) if index != dim % v.dim()]
@@ -16,7 +16,7 @@ def norm_except_dim(v, pow=2, dim=0):
 
 @composite("_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor")
 def weight_norm(v, g, dim=0):
-    """`v` scaled to the norms `g`."""
+    """Return `v` scaled to the norms `g`."""
     return v * (g / norm_except_dim(v, 2, dim))
 
 

@@ -18,7 +18,7 @@ aten, quantized = namespaces.namespace("aten"), namespaces.namespace("quantized"
 
 
 def _scale_of(mod: Module) -> tuple[float, int]:
-    """The scale and the zero point from the observer of a module's results."""
+    """Return the scale and the zero point from the observer of a module's results."""
     scale, zero_point = mod.activation_post_process.calculate_qparams()
     return float(scale), int(zero_point)
 

@@ -35,7 +35,7 @@ _SETTINGS = (
 
 
 def _reverse_repeat_padding(padding: list[int]) -> list[int]:
-    """The padding in the form of F.pad: last dimension first, both sides."""
+    """Return the padding in the form of F.pad: last dimension first, both sides."""
     sides: list[int] = []
     for index in range(len(padding)):
         side = padding[len(padding) - index - 1]
@@ -141,7 +141,7 @@ class _ConvNd(WeightedQuantizedModule):
 
     @classmethod
     def _of(cls, mod: Module) -> _ConvNd:
-        """An empty layer with the settings of a float one."""
+        """Return an empty layer with the settings of a float one."""
         return cls(
             mod.in_channels, mod.out_channels, mod.kernel_size, mod.stride, mod.padding, mod.dilation, mod.groups,
             mod.bias is not None, mod.padding_mode,

@@ -29,7 +29,7 @@ class WeightedQuantizedModule(Module):
 
 
 def _quantize_weight(float_wt: Tensor, observer: Any) -> Tensor:
-    """A weight quantized with an observer's scale and zero point. ValueError for an unknown scheme."""
+    """Return a weight quantized with an observer's scale and zero point. ValueError for an unknown scheme."""
     scale, zero_point = observer.calculate_qparams()
     if observer.qscheme in (per_tensor_symmetric, per_tensor_affine):
         made = quantize_per_tensor(float_wt, float(scale), int(zero_point), qint8)
@@ -43,7 +43,7 @@ def _quantize_weight(float_wt: Tensor, observer: Any) -> Tensor:
 
 
 def _clamp_weights(qweight: Tensor, observer: Any, scale: Tensor, zp: Tensor) -> Tensor:
-    """A weight with integers clamped to the observer's range, if that is narrower than the dtype's."""
+    """Return a weight with integers clamped to the observer's range, if that is narrower than the dtype's."""
     observer = getattr(observer, "activation_post_process", observer)
     if qweight.dtype not in (qint8, quint8, qint32):
         return qweight
@@ -57,7 +57,7 @@ def _clamp_weights(qweight: Tensor, observer: Any, scale: Tensor, zp: Tensor) ->
 
 
 def _hide_packed_params_repr(self: Module, params: type) -> str:
-    """A module's printed form without its children of class `params`."""
+    """Return a module's printed form without its children of class `params`."""
     shown = [f"({name}): {child!r}" for name, child in self._modules.items() if not isinstance(child, params)]
     extra = self.extra_repr()
     if not shown:

@@ -1,9 +1,7 @@
 """CSEPass: common subexpression elimination.
 
-
 In: a GraphModule. Out: a new one, in which a call with the same target and arguments as an earlier one is replaced by its
-value.
-Calls that write or draw random numbers stay; nothing is shared across a write, since the argument may have changed.
+value. Calls that write or draw random numbers stay; nothing is shared across a write, since the argument may have changed.
 """
 
 from __future__ import annotations
