@@ -14,7 +14,7 @@ import numpy as np
 from rushlight.autograd import forward_ad
 from rushlight.autograd.backward import grad
 from rushlight.core.tensor import Tensor, tensor_from_array
-from rushlight.ops.lazy_views import CONJUGATE, NEGATIVE, lazy_bits, turned_over
+from rushlight.ops.lazy_views import CONJUGATE, NEGATIVE, lazy_bits, toggle_lazy_bits
 
 Function = Callable[[], list[Tensor]]
 
@@ -40,7 +40,7 @@ def _memory_of(tensor: Tensor, change: np.ndarray) -> tuple[np.ndarray, np.ndarr
     """Return the memory of a tensor, and the change of that memory that changes the tensor's value by `change`."""
     bits = lazy_bits(tensor)
     signed = -change if bits & NEGATIVE else change
-    return turned_over(tensor.detach(), bits)._impl.array, signed.conjugate() if bits & CONJUGATE else signed
+    return toggle_lazy_bits(tensor.detach(), bits)._impl.array, signed.conjugate() if bits & CONJUGATE else signed
 
 
 def along(function: Function, tensor: Tensor, direction: np.ndarray, eps: float) -> list[np.ndarray]:

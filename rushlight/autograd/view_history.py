@@ -9,7 +9,7 @@ from rushlight.core.strides import may_overlap
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.view_origin import FUNCTION_VIEW, INFERENCE_VIEW, MULTIPLE_VIEWS, NO_GRAD_VIEW
-from rushlight.ops.lazy_views import computed, turned_over
+from rushlight.ops.lazy_views import materialize_bits, toggle_lazy_bits
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
@@ -120,7 +120,7 @@ class Window:
         sizes, strides, offset = _in_real_numbers(self.view) if self.view_is_complex else self.view
         source = aten.view_as_real(whole) if self.base_is_complex else whole
         found = source.as_strided(sizes, strides, offset - own[2])
-        return turned_over(aten.view_as_complex(found) if self.view_is_complex else found, self.turned)
+        return toggle_lazy_bits(aten.view_as_complex(found) if self.view_is_complex else found, self.turned)
 
     def copy(self, grad: Tensor) -> Tensor:
         """A copy of the base's gradient with the base's layout."""
@@ -131,7 +131,7 @@ class Window:
         if may_overlap(*self.view[:2]) or may_overlap(*self.base[:2]):
             own = _in_real_numbers(self.base) if self.base_is_complex else self.base
             view = _in_real_numbers(self.view) if self.view_is_complex else self.view
-            grad = computed(grad, self.turned)
+            grad = materialize_bits(grad, self.turned)
             found = as_strided_gradient(aten.view_as_real(grad) if self.view_is_complex else grad, own, view)
             return aten.view_as_complex(found) if self.base_is_complex else found
         kind = grad.dtype.to_complex() if self.base_is_complex else grad.dtype.to_real() if self.view_is_complex else grad.dtype

@@ -51,7 +51,7 @@ PYTHON_TYPES = {float: float64, int: int64, bool: bool_, complex: complex128}
 
 
 def _array_of(data: object) -> np.ndarray:
-    """Nested sequences of numbers or tensors as an array; ValueError where they are ragged."""
+    """Return nested sequences of numbers or tensors as an array; ValueError if they are ragged."""
     if isinstance(data, Tensor):
         return data.numpy(force=True)
     if isinstance(data, TypedStorage | UntypedStorage):
@@ -173,7 +173,7 @@ def tensor(
     if isinstance(data, TypedStorage | UntypedStorage):
         data = tensor_of_storage(data, PYTHON_TYPES.get(dtype, dtype))
     array = _array_of(data)
-    if array.dtype.kind == "O" and state.include & _TRACER:  # sizes that a trace records
+    if array.dtype.kind == "O" and state.include & _TRACER:  # the sequence contains symbolic sizes, which a trace must record
         numbers = [each if type(each) in (bool, float, complex) else int(each) for each in array.flat]
         array = np.array(numbers).reshape(array.shape)
     if array.dtype.kind == "O" and all(isinstance(value, int | float) for value in array.flat):

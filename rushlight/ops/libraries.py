@@ -49,7 +49,7 @@ def load_library(path: str | os.PathLike) -> None:
     if (os.path.basename(folder), name.partition(".")[0]) not in _OWN:
         if not os.path.exists(place):
             raise OSError(f"{path}: there is no such file")
-        if _needs_libtorch(place):
+        if _depends_on_libtorch(place):
             raise OSError(
                 f"{path} is built against libtorch, PyTorch's C++ library, which Rushlight does not have: it cannot be loaded. "
                 "Packages run here as far as their parts in Python go"
@@ -58,7 +58,7 @@ def load_library(path: str | os.PathLike) -> None:
     loaded_libraries.add(str(path))
 
 
-def _needs_libtorch(place: str) -> bool:
+def _depends_on_libtorch(place: str) -> bool:
     """Return whether a shared library depends on one of PyTorch's."""
     with open(place, "rb") as file:
         content = file.read()

@@ -61,7 +61,7 @@ def _spread_along(value: Tensor, axis: int, rank: int) -> Tensor:
 
 
 def _gradient_along(self: Tensor, spacing: object, axis: int, edge_order: int) -> Tensor:
-    """Second-order central differences inside, one-sided ones of `edge_order` at the ends."""
+    """Compute second-order central differences inside, and one-sided differences of `edge_order` at the ends."""
     size = self.size(axis)
     slopes = _slopes(self, spacing, axis)
     widths = _widths(spacing, size, axis, self.dim())
@@ -170,7 +170,7 @@ def gradient_spaced(self, *, spacing, dim=None, edge_order=1):
 
 
 def _heights(y: Tensor, axis: int) -> Tensor:
-    """Twice the mean height of the trapezoid over each interval."""
+    """Return twice the mean height of the trapezoid over each interval."""
     count = max(y.size(axis) - 1, 0)
     right = aten.narrow.default(y, axis, min(1, y.size(axis)), count)
     return aten.narrow.default(y, axis, 0, count) + right

@@ -59,7 +59,7 @@ def histc(self, bins=100, min=0, max=0):
     if low > high:
         raise RuntimeError(f"torch.histc: max must be larger than min, but got min={low:g} and max={high:g}")
     inside = (values >= low) & (values <= high)
-    kept = values.masked_fill(~inside, low)  # values out of range are not counted
+    kept = values.masked_fill(~inside, low)  # values out of range are moved into the first bin, with weight 0
     places = aten.clamp.default(((kept - low) * bins / (high - low)).to(int64), None, bins - 1)
     return _bin_counts(places, bins, inside, self.dtype)
 

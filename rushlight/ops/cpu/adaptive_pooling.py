@@ -25,7 +25,7 @@ def lies_last(tensor: Tensor) -> bool:
 
 
 def _in_memory(array: np.ndarray, last: bool) -> np.ndarray:
-    """[..., height, width], or [batch, height, width, channels] for channels-last images."""
+    """View images as [..., height, width], or as [batch, height, width, channels] if they are channels-last."""
     return array.transpose(0, 2, 3, 1) if last else array
 
 
@@ -62,8 +62,8 @@ def _windows(inputs: int, outputs: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _taps(x: np.ndarray, axis: int, outputs: int):
-    """For each position in the longest window: the elements there and which windows have one. Shorter windows repeat their
-    last."""
+    """Yield, for each position in the longest window, the elements there and which windows have one. Shorter windows repeat
+    their last element."""
     starts, ends = _windows(x.shape[axis], outputs)
     for tap in range(longest_window(x.shape[axis], outputs)):
         chosen = np.take(x, np.minimum(starts + tap, ends - 1), axis)

@@ -51,7 +51,7 @@ def solve_ex(A, B, *, left=True, check_errors=False):
 
 
 def _solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Solutions of a batch of systems, and LAPACK's status of each matrix; solutions of singular ones are NaN."""
+    """Return solutions of a batch of systems, and LAPACK's status of each matrix; solutions of singular systems are NaN."""
     info = zeros_of(a.shape[:-2])
     try:
         return quietly(np.linalg.solve, a, b), info
@@ -84,7 +84,8 @@ def _not_invertible(order: int) -> str:
 
 
 def _divide(a: np.ndarray, b: np.ndarray, *, upper: bool, left: bool = True, unitriangular: bool = False) -> np.ndarray:
-    """Solutions of triangular systems whose operands have the same batch sizes. A zero on the diagonal gives infinities."""
+    """Return solutions of triangular systems whose operands have the same batch sizes. A zero on the diagonal gives
+    infinities."""
     result = np.array(b, order="C")
     if result.size and left:
         quietly(partial(divide, a, result, upper=upper, unit=unitriangular))

@@ -33,8 +33,8 @@ def int_mm(self, mat2):
     return make(exact.astype(np.int64).astype(np.int32), int32)
 
 
-# 4-bit weights: a byte holds two integers, the first in its low half. Only these operators read packed bytes, whose order in
-# PyTorch depends on the processor.
+# 4-bit weights: a byte holds two integers, the first in its low half. Only these operators read packed bytes. In PyTorch the
+# order of the bytes depends on the processor.
 
 
 def _halves(packed: np.ndarray) -> np.ndarray:

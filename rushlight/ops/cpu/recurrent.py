@@ -149,7 +149,7 @@ def _run(
 
 
 def _previous(first: np.ndarray, values: np.ndarray, reverse: bool) -> np.ndarray:
-    """For each step, the value before it in the direction of the pass."""
+    """Return for each step the value before it in the direction of the pass."""
     ordered = _in_time(values, reverse)
     return _in_time(np.concatenate([first[None], ordered[:-1]]), reverse)
 

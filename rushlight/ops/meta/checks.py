@@ -48,7 +48,7 @@ def check_writable(self: Tensor, name: str) -> None:
 
 
 def shared_memory(first: TensorImpl, second: TensorImpl) -> str:
-    """How two tensors' memory overlaps: "" for no or unknown overlap, "fully" for the same elements in order, "partly"
+    """Return how two tensors' memory overlaps: "" for no or unknown overlap, "fully" for the same elements in order, "partly"
     otherwise.
 
     Only dense tensors are compared; for others the overlap would take a search.
@@ -107,5 +107,5 @@ def is_channels_last(tensor: Tensor) -> bool:
 
 
 def kept_format_strides(sizes: tuple[int, ...], *tensors: Tensor) -> tuple[int, ...] | None:
-    """Channels-last strides when one of `tensors` is channels-last, else None for row-major."""
+    """Return channels-last strides if one of `tensors` is channels-last, else None for row-major."""
     return channels_last_strides(sizes) if any(is_channels_last(tensor) for tensor in tensors) else None

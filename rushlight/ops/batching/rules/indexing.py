@@ -29,8 +29,8 @@ _BY_MASK = (
 )
 
 
-class _Place:
-    """The place of indexed elements: the indexed dimensions, the indices' common shape, and its position in the result.
+class _IndexedDims:
+    """The position of indexed elements: the indexed dimensions, the indices' common shape, and its position in the result.
 
     `dims` are the indexed dimensions of an example. If `front`, the indices' dimensions come first in the result, else at
     position `at`.
@@ -77,7 +77,7 @@ def _position_tensors(index: Tensor) -> tuple[Tensor, ...]:
     return tuple(aten.unbind.int(aten.nonzero.default(index), 1))
 
 
-def _positions(place: _Place, levels: Levels, sizes: Sequence[int]) -> list[Tensor]:
+def _positions(place: _IndexedDims, levels: Levels, sizes: Sequence[int]) -> list[Tensor]:
     """Return the indices of a value's leading dimensions: `arange` for hidden ones, then the example's own."""
     wide, device = len(place.shape), place.indices[0].device
     found = []
@@ -89,7 +89,7 @@ def _positions(place: _Place, levels: Levels, sizes: Sequence[int]) -> list[Tens
 
 @rule("index.Tensor")
 def _index(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
-    place = _Place(self, indices)
+    place = _IndexedDims(self, indices)
     if not place.dims:
         return aten.alias.default(self)
     levels = all_levels(self, place.indices)
@@ -128,7 +128,7 @@ def _write_values(
     self: Tensor, target: Tensor, levels: Levels, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool
 ) -> None:
     """Write values into a target, which is the value of `self` or a copy of it."""
-    place, count = _Place(self, indices), len(levels)
+    place, count = _IndexedDims(self, indices), len(levels)
     sizes = target.shape[:count]
     if not place.dims:
         aten.copy_.default(target, aligned(values, levels, self.dim()))

@@ -147,7 +147,7 @@ def _sample(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: 
 
 
 def _zeros_of(coordinate: Tensor) -> Tensor:
-    """Zeros whose gradient is 0."""
+    """Return zeros whose gradient is 0."""
     return coordinate.masked_fill(aten.ones_like.default(coordinate, dtype=bool_), 0)
 
 

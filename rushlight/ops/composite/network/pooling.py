@@ -113,7 +113,7 @@ def _counts(sizes, kernel, stride, padding, dilation, ceil_mode) -> list[int]:
 
 
 def _as_planes(volumes):
-    """(N, C, D, H, W) as images (N * D, C, H, W)."""
+    """View volumes (N, C, D, H, W) as images (N * D, C, H, W)."""
     images, channels, depth, *sizes = volumes.shape
     return volumes.transpose(1, 2).reshape([images * depth, channels, *sizes])
 

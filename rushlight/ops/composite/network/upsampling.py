@@ -18,7 +18,7 @@ CUBIC = -0.75  # Keys 1981: the slope of the cubic convolution kernel at distanc
 
 
 def _ratio(x, size: int, output: int, scale: float | None, align_corners: bool):
-    """Input elements per output element: a number, or a tensor where a size is symbolic."""
+    """Return input elements per output element: a number, or a tensor if a size is symbolic."""
     if align_corners:
         return quotient(x, size - 1, output - 1) if output > 1 else 0.0
     return 1.0 / scale if scale is not None and scale > 0 else quotient(x, size, output)
@@ -129,7 +129,7 @@ def to_bytes(sums: Tensor, unit: Tensor) -> Tensor:
 
 
 def _interpolate_bytes(given: Tensor, output_size, scales, align_corners: bool, taps: Callable) -> Tensor:
-    """Return `_interpolate` for uint8 images: columns first, and rounded to bytes between the two passes."""
+    """Do the same as `_interpolate` for uint8 images: columns first, and rounded to bytes between the two passes."""
     x, sizes = given.to(float64), _output_sizes(given, output_size, 2)
     for dim, output, scale in zip((3, 2), reversed(sizes), reversed(scales), strict=True):
         size = x.shape[dim]
@@ -194,7 +194,7 @@ def _scale_list(dims: int, positional: tuple, named: dict) -> list[float | None]
 
 
 def from_factors(x, output_size, scale_factors, dims: int) -> tuple[list[int], list[float | None]]:
-    """Output sizes and scales, of which one is given; RuntimeError for both, neither, or a wrong number of them."""
+    """Return output sizes and scales from the one of them that is given; RuntimeError for both, neither, or a wrong number."""
     if (output_size is None) == (scale_factors is None):
         raise RuntimeError("Must specify exactly one of output_size and scale_factors")
     if output_size is not None:
