@@ -69,12 +69,12 @@ class set_detect_anomaly(Mode):
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly mode is on."""
+    """Return whether anomaly mode is on."""
     return state.anomaly is not None
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly mode checks for NaN."""
+    """Return whether anomaly mode checks for NaN."""
     return state.anomaly is not None and state.anomaly.check_nan
 
 
@@ -120,7 +120,8 @@ def _nan_outputs(results: tuple) -> Iterator[int]:
 
 
 def explanation(node: Node) -> str:
-    """The forward line that made a node. For a node made in a backward pass, also the forward line of the node that made it."""
+    """Return the forward line that made a node. For a node made in a backward pass, also the forward line of the node that made
+    it."""
     parts, current, failed = [], node, True
     while current is not None:
         stack = current.metadata.get(_STACK)

@@ -21,7 +21,8 @@ class VmapInfo(NamedTuple):
 
 
 def apply_batched(function: type, args: tuple) -> Any:
-    """`function.apply(*args)` where some arguments are batched. Removes the innermost level, which the Function's rule handles.
+    """Return `function.apply(*args)` where some arguments are batched. Removes the innermost level, which the Function's rule
+    handles.
 
     RuntimeError for a Function without `setup_context`, and for one with no vmap rule or with two.
     """
@@ -60,7 +61,7 @@ def apply_batched(function: type, args: tuple) -> Any:
 
 
 def innermost(args: tuple) -> Level:
-    """The innermost level that arguments are batched over."""
+    """Return the innermost level that arguments are batched over."""
     batched = [value for value in args if is_batched(value)]
     number = max(levels_of(value)[-1] for value in batched)
     running = {level.number: level for level in state.batch_levels}

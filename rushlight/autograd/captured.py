@@ -95,7 +95,7 @@ class CapturedFunction(BringsBackward):
         return record(ctx, node, inputs, outputs)
 
     def backward(self, ctx: FunctionCtx, *grads: Tensor | None) -> Gradients:
-        """The gradients of the inputs."""
+        """Return the gradients of the inputs."""
         run, reads = self.backwards[tuple([grad is not None for grad in grads])]
         kept = list(ctx.kept)
         for position, tensor in zip(sorted(self.marks.saved), ctx.saved_tensors, strict=True):

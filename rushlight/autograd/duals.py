@@ -63,12 +63,12 @@ def serve(levels: tuple[Level, ...]) -> None:
 
 
 def outside(level: Level) -> tuple[Level, ...]:
-    """The levels outside of an active one."""
+    """Return the levels outside of an active one."""
     return state.dual_levels[: state.dual_levels.index(level)]
 
 
 def tangent_of(tensor: Tensor, level: Level) -> Tensor | None:
-    """The tangent of a tensor at a level, or None. Call it with only the outer levels active."""
+    """Return the tangent of a tensor at a level, or None. Call it with only the outer levels active."""
     impl = tensor._impl
     found = level.tangents.get(impl)
     if found is not None or impl.view is None:
@@ -123,7 +123,8 @@ def replace(tensor: Tensor, level: Level, tangent: Tensor | None) -> None:
 
 
 def kept(tensor: Tensor) -> Tensor:
-    """The tensor without history but with its tangents. It shares memory with the tensor, unless its elements overlap."""
+    """Return the tensor without history but with its tangents. It shares memory with the tensor, unless its elements
+    overlap."""
     impl = tensor._impl
     made = (aten.clone.default(tensor) if may_overlap(impl.sizes, impl.strides) else tensor).detach()
     for count, level in enumerate(state.dual_levels):
@@ -143,7 +144,7 @@ def restore(output: Tensor, node: Node, output_nr: int) -> None:
 
 
 def fresh(primal: Tensor, level: Level, tangent: Tensor) -> Tensor:
-    """A dual tensor of the level, with the value and history of `primal` and its tangents at the levels outside."""
+    """Return a dual tensor of the level, with the value and history of `primal` and its tangents at the levels outside."""
     recorded = state.grad_enabled and primal.requires_grad
     dual = aten.clone.default(primal) if recorded else kept(primal)
     level.tangents[dual._impl] = tangent

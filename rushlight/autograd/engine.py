@@ -76,7 +76,7 @@ class _Task:
         return found
 
     def will_run(self, node: Node) -> bool:
-        """Whether this node runs or its gradients are captured, so that hooks on them are called."""
+        """Return whether this node runs or its gradients are captured, so that hooks on them are called."""
         if node not in self.awaited:
             return False
         return self.needed is None or node in self.needed or node in self.capturing

@@ -72,7 +72,7 @@ class dual_level:
 
 @_differentiates
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """A tensor like `tensor`, whose derivative is `tangent`. It shares memory with `tensor`, unless autograd records it.
+    """Return a tensor like `tensor`, whose derivative is `tangent`. It shares memory with `tensor`, unless autograd records it.
 
     Raises RuntimeError outside a level, for sizes that differ and for a tensor that is dual already; ValueError for whole
     numbers.
@@ -90,7 +90,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 
 def check_dual(tensor: Tensor, tangent: Tensor) -> None:
-    """ValueError unless both are of floats or complex numbers; RuntimeError for sizes that differ."""
+    """Raise ValueError unless both are of floats or complex numbers; RuntimeError for sizes that differ."""
     for name, value in (("primal", tensor), ("tangent", tangent)):
         if not (value.is_floating_point() or value.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {value.dtype}")
@@ -103,7 +103,7 @@ def check_dual(tensor: Tensor, tangent: Tensor) -> None:
 
 
 def dual_at(primal: Tensor, tangent: Tensor, level: Level) -> Tensor:
-    """A dual tensor at an active level. Inside vmap each example has its own tangent."""
+    """Return a dual tensor at an active level. Inside vmap each example has its own tangent."""
     primal, tangent = in_all_levels(primal), in_all_levels(tangent)
     with Running(outside(level)):
         dual = fresh(value_of(primal), level, value_of(tangent))
@@ -111,7 +111,7 @@ def dual_at(primal: Tensor, tangent: Tensor, level: Level) -> Tensor:
 
 
 def tangent_at(tensor: Tensor, level: Level) -> Tensor | None:
-    """A tensor's tangent at an active level, or None."""
+    """Return a tensor's tangent at an active level, or None."""
     with Running(outside(level)):
         tangent = tangent_of(value_of(tensor), level)
     return None if tangent is None else make_batched(tangent, levels_of(tensor))
@@ -119,7 +119,7 @@ def tangent_at(tensor: Tensor, level: Level) -> Tensor | None:
 
 @_differentiates
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """The primal and the tangent of a tensor; no tangent outside a level."""
+    """Return the primal and the tangent of a tensor; no tangent outside a level."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}")
     if _entered.level is None:
@@ -133,5 +133,5 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 
 
 def kept(tensor: Tensor) -> Tensor:
-    """The tensor without history, with its tangents at the active levels."""
+    """Return the tensor without history, with its tangents at the active levels."""
     return make_batched(duals.kept(value_of(tensor)), levels_of(tensor))

@@ -84,7 +84,7 @@ class FunctionBackward(Node):
         self.next_functions = tuple(gradient_edge(v) if isinstance(v, Tensor) else NO_EDGE for v in inputs)
 
     def name(self) -> str:
-        """The Function's name with "Backward"."""
+        """Return the Function's name with "Backward"."""
         return f"{self.function.__name__}Backward"
 
     def __getattr__(self, name: str):
@@ -337,7 +337,8 @@ ONCE = "trying to differentiate twice a function that was marked with @once_diff
 
 
 def guarded(result: object, error: str) -> object:
-    """A gradient whose differentiation raises RuntimeError with this text. Values that are no tensors stay as they are."""
+    """Return a gradient whose differentiation raises RuntimeError with this text. Values that are no tensors stay as they
+    are."""
     if not isinstance(result, Tensor):
         return result
     detached = result.detach()

@@ -30,7 +30,7 @@ _differentiates = runs_as_it_is("it differentiates what its function does, in ea
 def vjp(
     func: Function, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Tensors, Tensors]:
-    """The outputs of `func`, and the product of `v` (shaped as they are; None for one number) and its Jacobian."""
+    """Return the outputs of `func`, and the product of `v` (shaped as they are; None for one number) and its Jacobian."""
     with enable_grad():
         points, outputs, alone, single = _run(func, inputs, "vjp", create_graph, strict)
         vector = _vector(v, outputs, single, "v")
@@ -44,7 +44,7 @@ def vjp(
 def jvp(
     func: Function, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Tensors, Tensors]:
-    """The outputs of `func`, and the product of its Jacobian and `v` (shaped as the inputs are; None for one number).
+    """Return the outputs of `func`, and the product of its Jacobian and `v` (shaped as the inputs are; None for one number).
 
     It is the derivative of a vector-Jacobian product with respect to the vector.
     """
@@ -72,7 +72,7 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """The Jacobian of `func`, row by row. ValueError for a strategy that is not "reverse-mode" or "forward-mode"."""
+    """Return the Jacobian of `func`, row by row. ValueError for a strategy that is not "reverse-mode" or "forward-mode"."""
     if strategy not in ("forward-mode", "reverse-mode"):
         raise ValueError(f'Expected strategy to be either "forward-mode" or "reverse-mode", but got {strategy!r}')
     with enable_grad():
@@ -112,7 +112,7 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The Hessian of `func`, whose output is one number: the Jacobian of its gradient."""
+    """Return the Hessian of `func`, whose output is one number: the Jacobian of its gradient."""
     alone = isinstance(inputs, Tensor)
 
     def gradient(*points: Tensor) -> tuple[Tensor, ...]:
@@ -129,7 +129,7 @@ def hessian(
 def vhp(
     func: Function, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Tensor, Tensors]:
-    """The output of `func`, which is one number, and the product of `v` (shaped as the inputs are) and its Hessian."""
+    """Return the output of `func`, which is one number, and the product of `v` (shaped as the inputs are) and its Hessian."""
     with enable_grad():
         points, outputs, alone, _ = _run(func, inputs, "vhp", create_graph, strict)
         vector = _vector(v, points, alone, "v")
@@ -147,7 +147,7 @@ def vhp(
 def hvp(
     func: Function, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Tensor, Tensors]:
-    """The output of `func`, which is one number, and the product of its Hessian and `v` (shaped as the inputs are).
+    """Return the output of `func`, which is one number, and the product of its Hessian and `v` (shaped as the inputs are).
 
     The derivative of the gradient in the direction `v`, which does not rely on the Hessian's symmetry.
     """

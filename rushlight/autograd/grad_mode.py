@@ -151,12 +151,12 @@ class inference_mode(Mode):
 
 
 def is_grad_enabled() -> bool:
-    """Whether operations are being recorded."""
+    """Return whether operations are being recorded."""
     return state.grad_enabled
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether inference mode is active."""
+    """Return whether inference mode is active."""
     return state.inference
 
 

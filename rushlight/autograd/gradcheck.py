@@ -55,7 +55,8 @@ def gradcheck(
     fast_mode: bool = False,
     masked: bool | None = None,
 ) -> bool:
-    """Whether the gradients of `func` at `inputs` (float64 or complex128, those that require grad) match central differences.
+    """Return whether the gradients of `func` at `inputs` (float64 or complex128, those that require grad) match central
+    differences.
 
     `func` takes the inputs and returns one or several tensors; integer tensors are ignored. For complex numbers both parts are
     varied and compared. `eps` is the step of the differences, `atol` and `rtol` are the tolerances, and `nondet_tol` is that
@@ -130,7 +131,7 @@ class _Check:
         self.random = np.random.default_rng(0)
 
     def run(self) -> None:
-        """GradcheckError for the first difference."""
+        """Raise GradcheckError for the first difference."""
         outputs = self.outputs()
         for index, tensor in enumerate(self.inputs):
             if not _is_checked(tensor):
@@ -285,7 +286,7 @@ def gradgradcheck(
     fast_mode: bool = False,
     masked: bool = False,
 ) -> bool:
-    """`gradcheck` of the gradients of `func` themselves, as functions of the inputs and of the outputs' gradients.
+    """Return `gradcheck` of the gradients of `func` themselves, as functions of the inputs and of the outputs' gradients.
 
     `grad_outputs` are these gradients, random ones if none are given; with `gen_non_contig_grad_outputs` they have gaps. Second
     derivatives are compared by the backward of the backward (`check_rev_over_rev`) and by forward mode over it

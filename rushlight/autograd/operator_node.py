@@ -120,7 +120,7 @@ class OperatorBackward(OperatorNode, Node):
         return any(self._wanted)
 
     def name(self) -> str:
-        """The operator's name in camel case, as "AddBackward0"; "NllLossBackward0" for `nll_loss_forward`."""
+        """Return the operator's name in camel case, as "AddBackward0"; "NllLossBackward0" for `nll_loss_forward`."""
         words = self.recipe.op._schema.name.strip("_").removesuffix("_forward").split("_")
         return "".join(word[:1].upper() + word[1:] for word in words) + "Backward0"
 

@@ -117,7 +117,7 @@ class Model:
 
 
 def check_tensor(name: str, kind: dtype, sizes: Sequence[Size]) -> None:
-    """NotExportable for a tensor that the interface does not support."""
+    """Raise NotExportable for a tensor that the interface does not support."""
     if kind.name not in DTYPES:
         raise NotExportable(f"{name} is of dtype {kind}; tensors that cross the interface are of {', '.join(DTYPES)}")
     if len(sizes) > MAX_DIMS:

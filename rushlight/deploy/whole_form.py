@@ -120,7 +120,7 @@ class WholeForm:
         return results
 
     def _refuse_effects(self) -> None:
-        """NotExportable for side effects outside of the module's own attributes."""
+        """Raise NotExportable for side effects outside of the module's own attributes."""
         for reader, _, _ in self.form.changes:
             if not isinstance(reader, Slot):
                 raise NotExportable("a list or dict among the arguments is changed, which a caller in C would not see")

@@ -98,7 +98,7 @@ def load(
     f: str | os.PathLike | BinaryIO, *, extra_files: dict[str, Any] | None = None,
     expected_opset_version: dict[str, int] | None = None,
 ) -> ExportedProgram:  # fmt: skip
-    """The exported program of a file that `save` wrote. The values of `extra_files` are filled in by its keys, as text.
+    """Return the exported program of a file that `save` wrote. The values of `extra_files` are filled in by its keys, as text.
 
     RuntimeError, naming the file: it is damaged, of another format, or of a later version. FileNotFoundError: there is none.
     Classes of `register_dataclass` among the inputs must be registered again before. `expected_opset_version` has no effect,

@@ -44,7 +44,7 @@ _MUTATIONS = {
 def to_functional(
     module: GraphModule, signature: ExportGraphSignature, table: Mapping[OpOverload, Callable]
 ) -> tuple[GraphModule, ExportGraphSignature]:
-    """The functional form of a graph and its signature. `table` maps operators to replacement functions.
+    """Return the functional form of a graph and its signature. `table` maps operators to replacement functions.
 
     UserError where a write cannot be removed from the graph.
     """

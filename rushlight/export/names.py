@@ -12,7 +12,7 @@ _FREE = frozenset(("filter", "format", "hash", "id", "input", "map", "max", "min
 
 
 def identifier(name: str) -> str:
-    """`encoder.weight` -> `encoder_weight`."""
+    """Return `encoder.weight` -> `encoder_weight`."""
     return re.sub(r"\W", "_", name)
 
 

@@ -233,7 +233,7 @@ def jacfwd(
     func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, chunk_size: int | None = None,
     randomness: str = "error",
 ) -> Callable:  # fmt: skip
-    """The same as `jacrev`, by dual numbers: a direction for each element of the arguments, all or `chunk_size` at once.
+    """Return the same as `jacrev`, by dual numbers: a direction for each element of the arguments, all or `chunk_size` at once.
 
     `randomness` is that of `vmap` over the directions. ValueError for a `chunk_size` below 1.
     """

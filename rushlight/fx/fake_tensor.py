@@ -118,5 +118,5 @@ def _claim_cpu(tensor: Tensor) -> Tensor:
 
 
 def is_fake(value: object) -> bool:
-    """Whether `value` is a fake tensor."""
+    """Return whether `value` is a fake tensor."""
     return isinstance(value, Tensor) and value._impl.fake

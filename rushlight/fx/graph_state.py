@@ -22,7 +22,7 @@ class NodeNumber(int):
 
 
 def pack_nodes(graph: Graph) -> list[tuple]:
-    """The nodes of `graph` as picklable records."""
+    """Return the nodes of `graph` as picklable records."""
     numbers = {node: NodeNumber(index) for index, node in enumerate(graph.nodes)}
     return [
         (

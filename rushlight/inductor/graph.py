@@ -328,7 +328,7 @@ def _is_number(value: object) -> bool:
 
 
 def _check_sizes(node: Node, box: object) -> None:
-    """UnsupportedSize unless the box has the sizes of the fake tensor, if these are symbolic."""
+    """Raise UnsupportedSize unless the box has the sizes of the fake tensor, if these are symbolic."""
     shape = tuple(node.meta["val"].shape)
     if not isinstance(box, TensorBox) or not any(isinstance(size, SymInt) for size in (*shape, *box.size)):
         return

@@ -78,7 +78,7 @@ class SizeSymbols:
         return [symbol.name for symbol in self.definitions]
 
     def require(self, sizes: Sequence[Size]) -> None:
-        """UnsupportedSize unless every symbol in `sizes` is defined."""
+        """Raise UnsupportedSize unless every symbol in `sizes` is defined."""
         missing = symbols_of(sizes) - self.definitions.keys()
         if missing:
             raise UnsupportedSize(f"no input of the graph gives the value of {', '.join(sorted(map(str, missing)))}")

@@ -213,7 +213,7 @@ def _copy_recorded(data: Tensor, kind: dtype | None, device: device | str | None
 
 
 def _check_range(array: np.ndarray, kind: dtype) -> None:
-    """RuntimeError for numbers out of the dtype's range; unsigned dtypes also accept negative integers of the same
+    """Raise RuntimeError for numbers out of the dtype's range; unsigned dtypes also accept negative integers of the same
     magnitude."""
     if array.dtype.kind not in "iuf" or not array.size or kind.numpy.kind == "b" or array.dtype == kind.numpy:
         return
@@ -322,7 +322,7 @@ def frombuffer(
 
 
 def _check_extent(length: int, itemsize: int, count: int, offset: int) -> None:
-    """ValueError unless `count` elements from byte `offset` on, or all that follow, lie within a buffer."""
+    """Raise ValueError unless `count` elements from byte `offset` on, or all that follow, lie within a buffer."""
     if length == 0 or count == 0:
         raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
     if not 0 <= offset < length:

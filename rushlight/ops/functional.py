@@ -141,19 +141,19 @@ METHODS = (*functional_linalg.METHODS, "nonzero", "unique", "unique_consecutive"
 
 @overridable
 def _assert(condition: object, message: str) -> None:
-    """AssertionError with the message where the condition is false. Unlike the statement it can be traced."""
+    """Raise AssertionError with the message where the condition is false. Unlike the statement it can be traced."""
     assert condition, message
 
 
 @overridable
 def _assert_is_none(value: object, message: str) -> None:
-    """AssertionError with the message where the value is not None."""
+    """Raise AssertionError with the message where the value is not None."""
     assert value is None, message
 
 
 @overridable
 def _assert_async(input: Tensor, assert_msg: str = "") -> None:
-    """RuntimeError with the message where the only element of `input` is zero or False."""
+    """Raise RuntimeError with the message where the only element of `input` is zero or False."""
     if not bool(input):
         raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
 

@@ -173,7 +173,7 @@ def get_default_qat_qconfig(backend: str = "x86", version: int = 1) -> QConfig:
 
 
 def _assert_valid_qconfig(qconfig: QConfigAny, mod: Module) -> None:
-    """AssertionError for a transposed convolution with a scale per channel."""
+    """Raise AssertionError for a transposed convolution with a scale per channel."""
     if qconfig is None or qconfig.weight is None or not isinstance(mod, ConvTranspose1d | ConvTranspose2d | ConvTranspose3d):
         return
     if isinstance(qconfig.weight(), PerChannelMinMaxObserver | MovingAveragePerChannelMinMaxObserver):

@@ -168,7 +168,7 @@ def calculate_qmin_qmax(
 
 
 def validate_qmin_qmax(quant_min: int, quant_max: int) -> None:
-    """AssertionError unless a range includes 0 and more than one integer."""
+    """Raise AssertionError unless a range includes 0 and more than one integer."""
     if not quant_min <= 0 <= quant_max:
         raise AssertionError(f"Used-specified quantization range must include 0, got {quant_min} to {quant_max}.")
     if quant_min >= quant_max:

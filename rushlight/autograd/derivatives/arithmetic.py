@@ -11,7 +11,7 @@ non_differentiable("signbit", "gcd", "lcm", "bitwise_left_shift.Tensor", "bitwis
 
 
 def not_derived(name: str, argument: str):
-    """A formula that raises RuntimeError: no derivative is known for this input."""
+    """Return a formula that raises RuntimeError: no derivative is known for this input."""
 
     def raise_error():
         raise RuntimeError(f"the derivative for '{argument}' is not implemented (in {name})")

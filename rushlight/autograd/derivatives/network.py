@@ -35,13 +35,13 @@ class _Normalised:
         return _sum_over(value, self.dims) / self.count
 
     def back(self, grad: Tensor) -> Tensor:
-        """The gradient of the input from that of the normalised value; a symmetric linear map."""
+        """Return the gradient of the input from that of the normalised value; a symmetric linear map."""
         if not self.live:
             return grad * self.rstd
         return self.rstd * (grad - self.mean(grad) - self.value * self.mean(grad * self.value))
 
     def back_twice(self, grad: Tensor, outer: Tensor) -> Tensor:
-        """The gradient of <outer, back(grad)> with respect to the input."""
+        """Return the gradient of <outer, back(grad)> with respect to the input."""
         if not self.live:
             return outer.new_zeros(outer.shape)
         along_grad, along_outer = self.mean(grad * self.value), self.mean(outer * self.value)

@@ -15,12 +15,12 @@ aten = namespaces.namespace("aten")
 
 
 def zeros(grad: Tensor) -> Tensor:
-    """The gradient of a function that is constant almost everywhere."""
+    """Return the gradient of a function that is constant almost everywhere."""
     return aten.zeros_like(grad)
 
 
 def times(grad: Tensor, factor: float) -> Tensor:
-    """`grad * factor`, skipping the multiplication by 1."""
+    """Return `grad * factor`, skipping the multiplication by 1."""
     return grad if factor == 1 else grad * factor
 
 

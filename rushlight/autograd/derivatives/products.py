@@ -97,7 +97,7 @@ derivative(
 
 
 def not_twice(name: str):
-    """A formula that raises RuntimeError: this gradient cannot be differentiated again."""
+    """Return a formula that raises RuntimeError: this gradient cannot be differentiated again."""
 
     def raise_error():
         raise RuntimeError(f"derivative for aten::{name} is not implemented: {name} cannot be differentiated twice")

@@ -66,7 +66,7 @@ class Language(Typed):
 
     @staticmethod
     def _refuse_comparison(node: Node) -> None:
-        """Unsupported for comparisons that depend on the items' classes or elements."""
+        """Raise Unsupported for comparisons that depend on the items' classes or elements."""
         for value in node.inputs:
             parts = value.type.contained()
             if any(holds_tensors(part) for part in parts):

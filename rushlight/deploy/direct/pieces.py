@@ -230,6 +230,6 @@ def _at(values: Mapping[Value, object], key: Key) -> object:
 
 
 def check_tensor(value: object) -> None:
-    """Unsupported for anything but a tensor."""
+    """Raise Unsupported for anything but a tensor."""
     if not isinstance(value, Kind) or value.shape is None:
         raise Unsupported("an operator with a result that is no tensor")

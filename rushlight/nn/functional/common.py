@@ -44,6 +44,6 @@ def as_tuple(value: int | Sequence[int], count: int) -> tuple[int, ...]:
 
 
 def check_probability(p: float) -> None:
-    """ValueError unless 0 <= p <= 1."""
+    """Raise ValueError unless 0 <= p <= 1."""
     if p < 0.0 or p > 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")

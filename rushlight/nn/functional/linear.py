@@ -197,7 +197,7 @@ def _bag_numbers(input: Tensor, offsets: Tensor, include_last_offset: bool) -> t
 
 
 def _check_offsets(offsets: Tensor, length: int) -> None:
-    """RuntimeError if the offsets' values are known and do not start at 0, decrease, or exceed the input."""
+    """Raise RuntimeError if the offsets' values are known and do not start at 0, decrease, or exceed the input."""
     values = values_of(offsets)
     if values is None or not values.size:
         return

@@ -250,7 +250,7 @@ def key_value_pairs(owner: str, pairs: Any) -> list[tuple[str, Any]]:
 
 
 def _require_module(module: Any) -> Module | None:
-    """TypeError for anything but a module or None; None leaves a list entry empty."""
+    """Raise TypeError for anything but a module or None; None leaves a list entry empty."""
     if module is not None and not isinstance(module, Module):
         raise TypeError(f"{type(module).__name__} is not a Module subclass")
     return module

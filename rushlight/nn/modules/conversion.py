@@ -68,7 +68,7 @@ def parse_to_arguments(*args: Any, **kwargs: Any) -> tuple[device | None, dtype 
 
 
 def _check_order(args: tuple) -> None:
-    """TypeError unless positional arguments are in the order of one of the signatures."""
+    """Raise TypeError unless positional arguments are in the order of one of the signatures."""
     names_dtype = len(args) > 0 and isinstance(args[0], dtype | Tensor)
     flags = args[1:] if names_dtype else args[2:]
     fits = names_dtype or len(args) < 2 or args[1] is None or isinstance(args[1], dtype)

@@ -133,7 +133,7 @@ class RNNBase(Module):
     # Checks
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
-        """RuntimeError or ValueError unless the input's dtype, dimensions and features fit."""
+        """Raise RuntimeError or ValueError unless the input's dtype, dimensions and features fit."""
         weight = self._flat_weights[0]
         # Under autocast the operators cast both to one dtype.
         casts = state.autocast is not None and state.autocast.enabled
@@ -161,12 +161,12 @@ class RNNBase(Module):
     def check_hidden_size(
         self, hx: Tensor, expected_hidden_size: tuple[int, int, int], msg: str = "Expected hidden size {}, got {}"
     ) -> None:
-        """RuntimeError unless `hx` has the shape."""
+        """Raise RuntimeError unless `hx` has the shape."""
         if tuple(hx.shape) != expected_hidden_size:
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.shape)))
 
     def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
-        """RuntimeError or ValueError unless input and state fit the module and each other."""
+        """Raise RuntimeError or ValueError unless input and state fit the module and each other."""
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 

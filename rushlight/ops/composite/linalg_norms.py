@@ -18,7 +18,7 @@ from rushlight.ops.registry import composite
 
 
 def _check_dtype(name: str, self: Tensor, wanted: torch_dtype | None) -> None:
-    """RuntimeError unless a norm of `self` may be computed in `wanted`."""
+    """Raise RuntimeError unless a norm of `self` may be computed in `wanted`."""
     given = self.dtype
     if given.is_integral:
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {given.scalar_name}")
@@ -37,7 +37,7 @@ def _check_dtype(name: str, self: Tensor, wanted: torch_dtype | None) -> None:
 
 
 def _check_not_empty(self: Tensor, ord: float, dim: Sequence[int] | int | None) -> None:
-    """RuntimeError for a norm over no elements that has no value."""
+    """Raise RuntimeError for a norm over no elements that has no value."""
     if self.numel() or 0 <= ord < math.inf:
         return
     if dim is None or dim == []:

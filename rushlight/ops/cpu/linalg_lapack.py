@@ -59,7 +59,7 @@ def svd(matrices: np.ndarray, full_matrices: bool, vectors: bool = True) -> obje
 
 
 def raise_first(name: str, info: np.ndarray, reason: Callable[[int], str]) -> None:
-    """LinAlgError for the first matrix of a batch whose status in `info` is not 0."""
+    """Raise LinAlgError for the first matrix of a batch whose status in `info` is not 0."""
     wrong = np.flatnonzero(info)
     if wrong.size:
         raise failed(name, info.shape, int(wrong[0]), reason(int(info.flat[wrong[0]])))

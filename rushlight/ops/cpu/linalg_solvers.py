@@ -111,7 +111,7 @@ def cholesky_solve(self, input2, upper=False):
 
 
 def _check_exchanges(pivots: np.ndarray) -> None:
-    """RuntimeError unless pivots are valid: rows from 1 on, or pairs of equal negative ones."""
+    """Raise RuntimeError unless pivots are valid: rows from 1 on, or pairs of equal negative ones."""
     count = pivots.shape[-1]
     for row in pivots.reshape(-1, count):
         place = 0

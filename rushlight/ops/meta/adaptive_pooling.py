@@ -74,7 +74,7 @@ def adaptive_max_pool2d(self, output_size):
 
 
 def check_backward(grad_output: Tensor, self: Tensor, name: str) -> None:
-    """RuntimeError unless the gradient is that of some adaptive pool of an image."""
+    """Raise RuntimeError unless the gradient is that of some adaptive pool of an image."""
     lead = grad_output._impl.sizes[:-2]
     if grad_output.dim() not in (3, 4) or lead != self._impl.sizes[:-2] or grad_output.dtype is not self.dtype:
         raise RuntimeError(
@@ -96,7 +96,7 @@ def adaptive_max_pool2d_backward(grad_output, self, indices):
 
 
 def check_max_backward(grad_output: Tensor, self: Tensor, indices: Tensor) -> None:
-    """RuntimeError unless the gradient fits an adaptive pool of the image, with an index for each of its elements."""
+    """Raise RuntimeError unless the gradient fits an adaptive pool of the image, with an index for each of its elements."""
     name = "adaptive_max_pool2d_backward"
     check_backward(grad_output, self, name)
     if indices.dtype is not int64 or indices._impl.sizes != grad_output._impl.sizes:

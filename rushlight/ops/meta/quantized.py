@@ -109,7 +109,7 @@ def check_dyn_quant_pack(
 
 
 def check_blocks_of(name: str, block_size: int, in_features: int) -> None:
-    """RuntimeError unless the blocks divide a row."""
+    """Raise RuntimeError unless the blocks divide a row."""
     if block_size <= 0 or in_features <= 0 or in_features % block_size or block_size % 2:
         raise RuntimeError(f"{name}: blocks of {block_size} elements do not fill rows of {in_features}")
 

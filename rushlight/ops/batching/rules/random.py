@@ -104,7 +104,7 @@ def _inplace(op: OpOverload, below: int) -> Callable:
 
 
 def _check_same(levels: Levels, operands: Sequence[object]) -> None:
-    """RuntimeError where examples must get the same numbers but have operands of their own."""
+    """Raise RuntimeError if examples must get the same numbers but have operands of their own."""
     if not set(all_levels(operands)) <= set(levels):
         raise RuntimeError("Vmap does not currently support same randomness with a batched tensor input.")
 

@@ -40,7 +40,7 @@ def max_pool1d_with_indices(self, kernel_size, stride=(), padding=0, dilation=1,
 
 
 def _check_row(x, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> None:
-    """RuntimeError that names one-dimensional arguments, before the two-dimensional kernel's own checks."""
+    """Raise RuntimeError that names one-dimensional arguments, before the two-dimensional kernel's own checks."""
     if x.dim() not in (2, 3) or 0 in x.shape[-2:]:
         raise RuntimeError(
             "max_pool1d() Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, "

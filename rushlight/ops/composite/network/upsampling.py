@@ -110,7 +110,7 @@ def _cubic_outer(x):
 
 
 def check_weighted(x: Tensor, dims: int) -> None:
-    """NotImplementedError for dtypes without weighted sums: all integers but uint8 images."""
+    """Raise NotImplementedError for dtypes without weighted sums: all integers but uint8 images."""
     if x.dtype.is_integral and not (x.dtype is uint8 and dims == 2):
         raise not_implemented("interpolate", x.dtype)
 

@@ -18,7 +18,7 @@ def check_qconfig(qconfig: Any) -> Any:
 
 
 def check_float_module(cls: type, mod: Module, expected: type) -> None:
-    """AssertionError unless a module has the class that `cls.from_float` accepts, and a qconfig."""
+    """Raise AssertionError unless a module has the class that `cls.from_float` accepts, and a qconfig."""
     if type_before_parametrizations(mod) is not expected:
         given = type_before_parametrizations(mod).__name__
         raise AssertionError(f"qat.{cls.__name__}.from_float only works for {expected.__name__}, got {given}")

@@ -89,7 +89,7 @@ def inner_of(mod: Module) -> Module:
 
 
 def require_float_module(cls: type, mod: Module, *kinds: type | None) -> None:
-    """AssertionError unless a module has one of the classes that `cls.from_float` accepts."""
+    """Raise AssertionError unless a module has one of the classes that `cls.from_float` accepts."""
     expected = [kind for kind in kinds if kind is not None]
     if type(mod) not in expected:
         names = ", ".join(kind.__name__ for kind in expected)
