@@ -24,7 +24,7 @@ from rushlight.ops.packet import namespaces
 
 
 class FunctionCtx:
-    """What `forward` hands to `backward`: saved tensors, marks, and any attribute set on it."""
+    """The context object that `forward` hands to `backward`: saved tensors, marks, and any attribute set on it."""
 
     def __init__(self):
         self._to_save: tuple = ()

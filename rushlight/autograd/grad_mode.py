@@ -45,7 +45,7 @@ class Mode:
         return inside
 
     def _wrap_generator(self, function: Callable) -> Callable:
-        """The generator's code runs in the mode, and its caller's code between two yields does not."""
+        """Wrap a generator function: its code runs in the mode, but its caller's code between two yields does not."""
 
         @functools.wraps(function)
         def inside(*args, **kwargs):

@@ -116,7 +116,7 @@ class Graph:
         """Add the return of `result`: a node, or nested tuples, lists and dicts of nodes and constants."""
         return self.create_node("output", "output", (result,), type_expr=type_expr)
 
-    # Where new nodes go
+    # The insert point
 
     def inserting_before(self, node: Node | None = None):
         """Return a context in which new nodes go before `node` (before the first node if None)."""
@@ -257,7 +257,7 @@ class Graph:
         return args if self._codegen is None else self._codegen.process_inputs(*args)
 
     def process_outputs(self, out: Any) -> Any:
-        """What a call returns, from the value of the output node."""
+        """Return the result of a call, given the value of the output node."""
         return out if self._codegen is None else self._codegen.process_outputs(out)
 
     def print_tabular(self) -> None:

@@ -211,7 +211,7 @@ class GraphModule(Module):
         return _rebuild, (_base_class(type(self)), type(self).__name__, {**self._packed_state(), "meta": {}}, self._graph)
 
     def __reduce_package__(self, exporter: Any) -> tuple:
-        """How `torch.package` writes this module: its code goes into the package, as one of its modules."""
+        """Write this module for `torch.package`: its code goes into the package, as one of its modules."""
         return packaging.to_package(self, exporter)
 
     def _packed_state(self) -> dict[str, Any]:

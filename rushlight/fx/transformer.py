@@ -43,7 +43,7 @@ class Transformer(Interpreter):
         return self.tracer.create_proxy("placeholder", target, args, kwargs, target.lstrip("*"))
 
     def get_attr(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Proxy:
-        """A read of the same attribute."""
+        """Add a read of the same attribute."""
         return self.tracer.create_proxy("get_attr", target, args, kwargs)
 
     def call_module(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:

@@ -31,7 +31,7 @@ class _Normalised:
             self.count *= input.size(dim)
 
     def mean(self, value: Tensor) -> Tensor:
-        """The mean over the normalised dimensions."""
+        """Return the mean over the normalised dimensions."""
         return _sum_over(value, self.dims) / self.count
 
     def back(self, grad: Tensor) -> Tensor:
@@ -99,7 +99,7 @@ def _batch_norm(
 def _batch_norm_in_training(
     grad, input, weight, running_mean_unchecked, running_var_unchecked, result1, result2, training, eps, needs
 ):  # fmt: skip
-    """The running statistics are unchecked: later calls write to them, and the backward in training does not read them."""
+    """Differentiate batch normalisation in training. The running statistics are unchecked: later calls write to them, and the backward in training does not read them."""
     return _batch_norm(
         grad, input, weight, running_mean_unchecked, running_var_unchecked, result1, result2, training, eps, needs
     )

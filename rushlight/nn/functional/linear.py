@@ -63,7 +63,7 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """The rows of `weight` (rows, features) at the indices (...), as (..., features).
+    """Return the rows of `weight` (rows, features) at the indices (...), as (..., features).
 
     The row `padding_idx` gets no gradient. With `max_norm`, indexed rows of a larger `norm_type`-norm are first scaled down in
     place. With `sparse`, the gradient is a sparse tensor.

@@ -113,7 +113,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return head.gather(1, place.unsqueeze(1)).squeeze(1) + correction
 
     def log_prob(self, input: Tensor) -> Tensor:
-        """The log-probabilities (N, n_classes) of all classes."""
+        """Return the log-probabilities (N, n_classes) of all classes."""
         head = F.log_softmax(self.head(input), 1)
         parts = [head.narrow(1, 0, self.shortlist_size)]
         for cluster, layers in enumerate(self.tail):
@@ -121,7 +121,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return aten.cat.default(parts, 1)
 
     def predict(self, input: Tensor) -> Tensor:
-        """The most likely class of each row: (N)."""
+        """Return the most likely class of each row: (N)."""
         return self.log_prob(input).argmax(1)
 
 

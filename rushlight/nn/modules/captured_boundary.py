@@ -25,14 +25,14 @@ class Crossing:
         self.arrived: Gradients | None = None
 
     def at_inputs(self, gradients: Gradients) -> Gradients:
-        """The gradients of the inputs, after the hooks."""
+        """Return the gradients of the inputs, after the hooks."""
         if self.arrived is None:
             raise RuntimeError(_NOT_ARRIVED)
         return tuple(self.hooks(*gradients, *self.arrived, *self.kept))
 
 
 def enter_module(*tensors: Tensor) -> tuple:
-    """A Crossing for this call, and the inputs, with nodes on those that have gradients."""
+    """Return a Crossing for this call, and the inputs, with nodes on those that have gradients."""
     crossing = Crossing()
     return crossing, *BackwardHookFunction.apply(crossing.at_inputs, *tensors)
 

@@ -99,7 +99,7 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
             members.setdefault(name, OrderedDict())
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The module's computation. Subclasses define it."""
+        """Return the module's computation. Subclasses define it."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     # Registering parts
@@ -334,7 +334,7 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
     # Printing
 
     def extra_repr(self) -> str:
-        """The text between the parentheses of the printed form. Subclasses may define it."""
+        """Return the text between the parentheses of the printed form. Subclasses may define it."""
         return ""
 
     def _get_name(self) -> str:

@@ -171,7 +171,7 @@ class RNNBase(Module):
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        """The state with its sequences reordered."""
+        """Return the state with its sequences reordered."""
         return hx if permutation is None else hx.index_select(1, permutation)
 
     # The state is one tensor here, and a pair of tensors in LSTM.
@@ -198,7 +198,7 @@ class RNNBase(Module):
         return output, self._state(state)
 
     def forward(self, input: Tensor | PackedSequence, hx: Any = None) -> tuple[Any, Any]:
-        """The last layer's outputs in the form of `input`, and the final states (layers * directions, batch, size).
+        """Return the last layer's outputs in the form of `input`, and the final states (layers * directions, batch, size).
 
         `hx` holds the initial states, zeros if None. Raises RuntimeError or ValueError for shapes and dtypes that do
         not fit.

@@ -28,14 +28,14 @@ class QuantizationTracer(Tracer):
         self.skipped_module_names, self.skipped_module_classes = skipped_module_names, skipped_module_classes
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
-        """Whether a module is a leaf."""
+        """Return whether a module is a leaf."""
         is_skipped = module_qualified_name in self.skipped_module_names or type(m) in self.skipped_module_classes
         is_own = own_module(type(m)).startswith("rushlight.ao.") and not isinstance(m, GraphModule)
         return is_skipped or is_own or super().is_leaf_module(m, module_qualified_name)
 
 
 def traced(model: Module, custom: Any) -> GraphModule:
-    """A model as a graph. Its modules are shared with the model."""
+    """Return a model as a graph. Its modules are shared with the model."""
     tracer = QuantizationTracer(list(custom.non_traceable_module_names), list(custom.non_traceable_module_classes))
     made = GraphModule(model, tracer.trace(model), type(model).__name__)
     made.train(model.training)

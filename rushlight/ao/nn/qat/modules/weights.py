@@ -11,7 +11,7 @@ from rushlight.nn.utils.parametrize import type_before_parametrizations
 
 
 def check_qconfig(qconfig: Any) -> Any:
-    """The qconfig; AssertionError if there is none."""
+    """Return the qconfig; AssertionError if there is none."""
     if not qconfig:
         raise AssertionError("qconfig must be provided for QAT module")
     return qconfig
@@ -29,5 +29,5 @@ def check_float_module(cls: type, mod: Module, expected: type) -> None:
 
 
 def detached(value: Tensor | None) -> Parameter | None:
-    """A new parameter over the same memory."""
+    """Return a new parameter over the same memory."""
     return None if value is None else Parameter(value.detach())

@@ -29,7 +29,7 @@ def _apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Ten
 
 
 def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
-    """`tensor.index_select(dim, permutation)`."""
+    """Return `tensor.index_select(dim, permutation)`."""
     return _apply_permutation(tensor, permutation, dim)
 
 
@@ -172,11 +172,11 @@ class RNNBase(Module):
         return found
 
     def get_weight(self) -> dict[str, Tensor]:
-        """The weights, by their names in a float layer."""
+        """Return the weights, by their names in a float layer."""
         return self._weight_bias()["weight"]
 
     def get_bias(self) -> dict[str, Tensor]:
-        """The biases, by their names in a float layer."""
+        """Return the biases, by their names in a float layer."""
         return self._weight_bias()["bias"]
 
     @classmethod
@@ -282,7 +282,7 @@ class LSTM(RNNBase):
         hx: Tuple[Tensor, Tensor],  # noqa: UP006
         permutation: Optional[Tensor],  # noqa: UP045
     ) -> Tuple[Tensor, Tensor]:  # noqa: UP006
-        """The states with sequences reordered."""
+        """Return the states with sequences reordered."""
         if permutation is None:
             return hx
         return _apply_permutation(hx[0], permutation), _apply_permutation(hx[1], permutation)
@@ -369,7 +369,7 @@ class GRU(RNNBase):
         return output, self.permute_hidden(hidden, unsorted_indices)
 
     def permute_hidden(self, hx: Tensor, permutation: Optional[Tensor]) -> Tensor:  # noqa: UP045
-        """The state with sequences reordered."""
+        """Return the state with sequences reordered."""
         if permutation is None:
             return hx
         return _apply_permutation(hx, permutation)

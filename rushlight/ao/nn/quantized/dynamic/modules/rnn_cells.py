@@ -93,11 +93,11 @@ class RNNCellBase(Module):
         return found
 
     def get_weight(self) -> dict[str, Tensor]:
-        """The weights by their names in a float cell."""
+        """Return the weights by their names in a float cell."""
         return self._weight_bias()["weight"]
 
     def get_bias(self) -> dict[str, Tensor]:
-        """The biases by their names in a float cell."""
+        """Return the biases by their names in a float cell."""
         return self._weight_bias()["bias"]
 
     def set_weight_bias(self, weight_bias_dict: dict[str, dict[str, Tensor]]) -> None:
