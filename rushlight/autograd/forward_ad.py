@@ -9,7 +9,7 @@ import threading
 from typing import NamedTuple
 
 from rushlight.autograd import dual_kernel, duals
-from rushlight.autograd.duals import Level, Running, fresh, outside, serve, tangent_of
+from rushlight.autograd.duals import Level, Running, fresh, outside, set_active_levels, tangent_of
 from rushlight.core.following import runs_as_it_is
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
@@ -44,7 +44,7 @@ def enter_dual_level() -> int:
     if _entered.level is not None:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     _entered.level = Level()
-    serve((*state.dual_levels, _entered.level))
+    set_active_levels((*state.dual_levels, _entered.level))
     return 0
 
 
@@ -56,7 +56,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         )
-    serve(tuple(each for each in state.dual_levels if each is not _entered.level))
+    set_active_levels(tuple(each for each in state.dual_levels if each is not _entered.level))
     _entered.level = None
 
 
@@ -128,10 +128,10 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     if tangent is None:
         return UnpackedDualTensor(tensor, None)
     with Running(outside(_entered.level)):
-        primal = tensor.view_as(tensor) if tensor.requires_grad else kept(tensor)
+        primal = tensor.view_as(tensor) if tensor.requires_grad else detach_keeping_tangents(tensor)
     return UnpackedDualTensor(primal, tangent)
 
 
-def kept(tensor: Tensor) -> Tensor:
+def detach_keeping_tangents(tensor: Tensor) -> Tensor:
     """Return the tensor without history, with its tangents at the active levels."""
-    return make_batched(duals.kept(value_of(tensor)), levels_of(tensor))
+    return make_batched(duals.detach_keeping_tangents(value_of(tensor)), levels_of(tensor))

@@ -328,7 +328,9 @@ def once_differentiable(function: Callable) -> Callable:
             results = function(ctx, *grads)
         if not state.grad_enabled or not any(isinstance(grad, Tensor) and grad.requires_grad for grad in grads):
             return results
-        return tuple([guarded(result, ONCE) for result in results]) if isinstance(results, tuple) else guarded(results, ONCE)
+        if isinstance(results, tuple):
+            return tuple([refuse_second_derivative(result, ONCE) for result in results])
+        return refuse_second_derivative(results, ONCE)
 
     return once
 
@@ -336,7 +338,7 @@ def once_differentiable(function: Callable) -> Callable:
 ONCE = "trying to differentiate twice a function that was marked with @once_differentiable"
 
 
-def guarded(result: object, error: str) -> object:
+def refuse_second_derivative(result: object, error: str) -> object:
     """Return a gradient whose differentiation raises RuntimeError with this text. Values that are no tensors stay as they
     are."""
     if not isinstance(result, Tensor):

@@ -85,7 +85,7 @@ def jacobian(
 def jacobian_rows(
     output: Tensor, points: tuple[Tensor, ...], create_graph: bool, strict: int | None = None
 ) -> tuple[Tensor, ...]:
-    """For each point, the derivatives of an output with respect to it.
+    """Return for each point the derivatives of an output with respect to it.
 
     With `strict`, the index of this output, RuntimeError names the output where it does not depend on a point.
     """
@@ -169,7 +169,7 @@ def hvp(
 
 
 def _run(func: Function, inputs: Tensors, name: str, create_graph: bool, strict: bool) -> tuple:
-    """Inputs as fresh leaves, the outputs for them, and whether each side is a single tensor instead of a tuple."""
+    """Return the inputs as fresh leaves, the outputs for them, and whether each side is a single tensor instead of a tuple."""
     alone, given = _as_tuple(inputs, "inputs", name)
     points = tuple(_point(value, create_graph) for value in given)
     single, outputs = _outputs(func, points, name, strict)

@@ -226,7 +226,7 @@ class _Check:
     def _compare_along_one(self, outputs: list[Tensor], tensor: Tensor, index: int) -> None:
         """Compare along one random direction of an input and with one random gradient of each output."""
         direction = self._random_like(tensor)
-        differences = jacobians.along(self.outputs, tensor, direction, self.options.eps)
+        differences = jacobians.difference_along(self.outputs, tensor, direction, self.options.eps)
         tangents = self._tangents(tensor, index, direction) if self.options.forward else None
         for position, output in enumerate(outputs):
             start = self._random_like(output)

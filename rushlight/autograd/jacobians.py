@@ -1,6 +1,6 @@
 """Jacobians for gradcheck, in real coordinates: a complex number counts as its two parts.
 
-Of a real function L of z = x + iy a gradient is dL/dx + i dL/dy. So an output has rows for its real part, computed with
+The gradient of a real function L of z = x + iy is dL/dx + i dL/dy. So an output has rows for its real part, computed with
 gradient 1, and for its imaginary part, computed with gradient i. Each Jacobian is (coordinates of an input) x (coordinates of
 an output), in float64.
 """
@@ -43,7 +43,7 @@ def _memory_of(tensor: Tensor, change: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return toggle_lazy_bits(tensor.detach(), bits)._impl.array, signed.conjugate() if bits & CONJUGATE else signed
 
 
-def along(function: Function, tensor: Tensor, direction: np.ndarray, eps: float) -> list[np.ndarray]:
+def difference_along(function: Function, tensor: Tensor, direction: np.ndarray, eps: float) -> list[np.ndarray]:
     """Return the central difference of each output along a direction of an input. The input is restored afterwards."""
     array, change = _memory_of(tensor, eps * direction)
     original = array.copy()
@@ -59,7 +59,7 @@ def along(function: Function, tensor: Tensor, direction: np.ndarray, eps: float)
 
 def numerical(function: Function, tensor: Tensor, eps: float) -> list[np.ndarray]:
     """Return the Jacobian of each output by central differences."""
-    columns = [along(function, tensor, direction, eps) for direction in directions(tensor)]
+    columns = [difference_along(function, tensor, direction, eps) for direction in directions(tensor)]
     return [np.array(rows) for rows in zip(*columns, strict=True)]
 
 

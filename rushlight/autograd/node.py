@@ -23,7 +23,8 @@ from rushlight.ops.packet import namespaces
 
 Edge = tuple["Node | None", int]
 NO_EDGE: Edge = (None, 0)
-# The facts that the engine checks a gradient against: sizes, dtype and device of the forward value (dtype None for no tensor).
+# The properties that the engine checks a gradient against: sizes, dtype and device of the forward value (dtype None for no
+# tensor).
 OutputInfo = tuple[tuple[int, ...], dtype | None, device | None]
 
 

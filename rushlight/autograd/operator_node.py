@@ -18,7 +18,8 @@ _FROM_BACKWARD = ("grad", "grads", "needs")
 
 
 class Recipe:
-    """The formulas' needs, computed once per operator: positions of inputs, and what each formula saves.
+    """The inputs and outputs that an operator's formulas need, computed once per operator: positions of inputs, and the tensors
+    that each formula saves.
 
     `plan` holds the same for C code, which records and evaluates with it (`csrc/record.h`).
     """

@@ -16,7 +16,7 @@ from rushlight.autograd.profiler_recording import Recording, Span
 _TIMES = ("cpu_time", "cpu_time_total", "self_cpu_time_total")
 _SORTABLE = (*_TIMES, "cpu_memory_usage", "self_cpu_memory_usage", "count", "flops", "device_time", "device_time_total",
              "self_device_time_total", "device_memory_usage", "self_device_memory_usage")  # fmt: skip
-_TRUNCATED = ("Name", "Input Shapes", "Source Location")  # columns that are truncated where they are too wide
+_TRUNCATED = ("Name", "Input Shapes", "Source Location")  # columns that are truncated if they are too wide
 _METRICS = ("self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total")
 
 

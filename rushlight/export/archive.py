@@ -140,7 +140,7 @@ def _read_program(archive: zipfile.ZipFile, extra: dict[str, Any] | None) -> Exp
 def _record(archive: zipfile.ZipFile, name: str) -> bytes:
     info = archive.getinfo(name)
     if info.compress_type != zipfile.ZIP_STORED:
-        raise FormatError(f"{name} is compressed")  # save never compresses; this stops zip bombs
+        raise FormatError(f"{name} is compressed")  # save never compresses; refusing compressed content prevents zip bombs
     return archive.read(info)
 
 

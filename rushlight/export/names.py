@@ -1,4 +1,4 @@
-"""Names for inputs of exported graphs: those of the user's parameters, even where Python has a builtin of that name."""
+"""Names for inputs of exported graphs: the names of the user's parameters, even if Python has a builtin of that name."""
 
 from __future__ import annotations
 

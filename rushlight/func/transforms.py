@@ -17,7 +17,7 @@ from rushlight._C import count_edges
 from rushlight.autograd import enable_grad
 from rushlight.autograd import grad as gradients_of
 from rushlight.autograd.duals import Level, Running
-from rushlight.autograd.forward_ad import check_dual, dual_at, kept, tangent_at
+from rushlight.autograd.forward_ad import check_dual, detach_keeping_tangents, dual_at, tangent_at
 from rushlight.autograd.node import AccumulateGrad
 from rushlight.autograd.view_history import gradient_edge
 from rushlight.core.following import runs_as_it_is
@@ -335,7 +335,7 @@ def _make_point(value: Any) -> Any:
         return value
     if value_of(value).requires_grad:
         return value.view_as(value)
-    point = kept(value)
+    point = detach_keeping_tangents(value)
     value_of(point).requires_grad_()
     return _assign_number(point)
 
@@ -427,7 +427,7 @@ def _fill_with_zeros(found: tuple, leaves: list) -> list[Tensor]:
 
 
 def _detach_unless_outer(value: Any, outer: bool) -> Any:
-    return kept(value) if isinstance(value, Tensor) and not outer else value
+    return detach_keeping_tangents(value) if isinstance(value, Tensor) and not outer else value
 
 
 def _detach_tree_unless_outer(more: Any, outer: bool) -> Any:

@@ -10,7 +10,7 @@ aten = namespaces.namespace("aten")
 non_differentiable("signbit", "gcd", "lcm", "bitwise_left_shift.Tensor", "bitwise_right_shift.Tensor")
 
 
-def not_derived(name: str, argument: str):
+def refuse_derivative(name: str, argument: str):
     """Return a formula that raises RuntimeError: no derivative is known for this input."""
 
     def raise_error():

@@ -23,7 +23,7 @@ def identity_like(matrix: Tensor) -> Tensor:
     return aten.eye(matrix.size(-1), dtype=matrix.dtype, device=matrix.device)
 
 
-def embedded(values: Tensor) -> Tensor:
+def diagonal_matrix(values: Tensor) -> Tensor:
     """Matrices with `values` on their diagonals and 0 elsewhere."""
     return values.unsqueeze(-1) * aten.eye(values.size(-1), dtype=values.dtype, device=values.device)
 

@@ -30,7 +30,8 @@ def _layer(
 
 def _differentiable_gradients(grads: tuple, inputs: tuple[Tensor, ...], reverse: bool, mode: int) -> tuple[Tensor | None, ...]:
     """Return gradients with history, for double backward."""
-    leaves = [aten.alias.default(value) for value in inputs]  # one input may depend on another; the alias stops gradients there
+    # one input may depend on another; the alias makes gradients stop at this input
+    leaves = [aten.alias.default(value) for value in inputs]
     data, *weights, hidden, cell = leaves
     initial = (hidden, cell) if mode == LSTM_MODE else (hidden,)
     output, final = by_steps(KINDS[mode].name, data, None, initial, Weights(*weights), reverse)

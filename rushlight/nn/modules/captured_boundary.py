@@ -6,7 +6,7 @@ nodes that call these functions.
 
 from __future__ import annotations
 
-from rushlight.autograd.captured import BringsBackward, CapturedBackward
+from rushlight.autograd.captured import CapturedBackward, HasCustomBackward
 from rushlight.core.tensor import Tensor
 from rushlight.nn.modules.backward_hooks import BackwardHookFunction, Gradients
 
@@ -37,7 +37,7 @@ def enter_module(*tensors: Tensor) -> tuple:
     return crossing, *BackwardHookFunction.apply(crossing.at_inputs, *tensors)
 
 
-class LeaveModule(BringsBackward):
+class LeaveModule(HasCustomBackward):
     """The exit of a call. `pre_hooks` returns the gradients of all outputs, of which those at `positions` are passed on.
     `hooks`, if not None, returns the gradients of the inputs."""
 
