@@ -94,15 +94,15 @@ def _batch_output(function: type, output: Any, dims: Any, level: Level) -> Any:
     """Return the output batched over the level. `dims` is the batch dimension: one number for all outputs, or their
     structure."""
     if isinstance(output, tuple | list):
-        places = dims if isinstance(dims, tuple | list) else (dims,) * len(output)
-        if len(places) != len(output):
+        positions = dims if isinstance(dims, tuple | list) else (dims,) * len(output)
+        if len(positions) != len(output):
             raise _incompatible(function, output, dims)
-        return type(output)(_batch_output(function, value, dim, level) for value, dim in zip(output, places, strict=True))
+        return type(output)(_batch_output(function, value, dim, level) for value, dim in zip(output, positions, strict=True))
     if isinstance(output, dict):
-        places = dims if isinstance(dims, dict) else dict.fromkeys(output, dims)
-        if set(places) != set(output):
+        positions = dims if isinstance(dims, dict) else dict.fromkeys(output, dims)
+        if set(positions) != set(output):
             raise _incompatible(function, output, dims)
-        return {key: _batch_output(function, value, places[key], level) for key, value in output.items()}
+        return {key: _batch_output(function, value, positions[key], level) for key, value in output.items()}
     if dims is not None and not isinstance(dims, int):
         raise _incompatible(function, output, dims)
     return output if dims is None or not isinstance(output, Tensor) else add_batch_dim(output, dims, level)

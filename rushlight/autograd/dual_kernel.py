@@ -176,11 +176,11 @@ def _like(tangent: Tensor, output: Tensor) -> Tensor:
 def _product(op: OpOverload, stack: list, tangents: list, result: Tensor) -> list:
     """Apply the product rule. A bias adds its own tangent."""
     total = None
-    for place in _PRODUCTS[op.name.removeprefix("aten::")]:
-        if tangents[place] is None:
+    for position in _PRODUCTS[op.name.removeprefix("aten::")]:
+        if tangents[position] is None:
             continue
         given = list(stack)
-        given[place] = tangents[place]
+        given[position] = tangents[position]
         if op._opname == "convolution":
             given[2] = None
         term = _invoke(op, given)
@@ -246,8 +246,8 @@ def _double_backward(op: OpOverload, stack: list, tangents: list, result: object
         starts: list[Tensor] = []
         given = [_as_leaves(value, tangent, points, starts) for value, tangent in zip(stack, tangents, strict=True)]
         outputs = _outputs(_invoke(op, given))
-        reached = [place for place, output in enumerate(outputs) if isinstance(output, Tensor) and output.requires_grad]
-        chosen = [outputs[place] for place in reached]
+        reached = [position for position, output in enumerate(outputs) if isinstance(output, Tensor) and output.requires_grad]
+        chosen = [outputs[position] for position in reached]
         vectors = [aten.zeros_like.default(output).detach().requires_grad_() for output in chosen]
         products = grad(chosen, points, vectors, create_graph=True, allow_unused=True) if chosen else ()
         pairs = [
@@ -259,8 +259,8 @@ def _double_backward(op: OpOverload, stack: list, tangents: list, result: object
         values, directions = zip(*pairs, strict=True)
         found = grad(values, vectors, directions, retain_graph=recorded, create_graph=recorded, allow_unused=True)
     results: list = [None] * len(outputs)
-    for place, tangent, output in zip(reached, found, chosen, strict=True):
-        results[place] = aten.zeros_like.default(output).detach() if tangent is None else tangent
+    for position, tangent, output in zip(reached, found, chosen, strict=True):
+        results[position] = aten.zeros_like.default(output).detach() if tangent is None else tangent
     return results
 
 

@@ -152,7 +152,7 @@ class _Check:
 
     def _outputs_with(self, index: int, value: Tensor) -> list[Tensor]:
         """Return the outputs with one input replaced by another tensor."""
-        return _outputs(self.function, [value if place == index else each for place, each in enumerate(self.inputs)])
+        return _outputs(self.function, [value if position == index else each for position, each in enumerate(self.inputs)])
 
     def _compare(self, wanted: np.ndarray, found: np.ndarray, position: int, index: int, kind: str) -> None:
         if not np.allclose(found, wanted, rtol=self.options.rtol, atol=self.options.atol, equal_nan=True):
@@ -189,9 +189,9 @@ class _Check:
             (together,) = grad(output, tensor, aten.stack(starts), is_grads_batched=True, **options)
         except Exception as error:  # anything that an operator raises under vmap
             raise GradcheckError(f"While computing batched gradients, got: {error}") from error
-        for place, start in enumerate(starts):
+        for position, start in enumerate(starts):
             (one,) = grad(output, tensor, start, **options)
-            self._compare_batched(None if together is None else together[place], one)
+            self._compare_batched(None if together is None else together[position], one)
 
     def _compare_batched(self, found: Tensor | None, wanted: Tensor | None) -> None:
         arrays = [np.zeros(1) if value is None else value.numpy(force=True) for value in (found, wanted)]
@@ -219,9 +219,9 @@ class _Check:
                 together = [remove_batch_dim(value, level, 0) for value in made]
         except Exception as error:  # anything that an operator raises under vmap
             raise GradcheckError(f"While computing batched gradients, got: {error}") from error
-        for place, tangent in enumerate(tangents):
+        for position, tangent in enumerate(tangents):
             for batch, one in zip(together, push(tangent), strict=True):
-                self._compare_batched(batch[place], one)
+                self._compare_batched(batch[position], one)
 
     def _compare_along_one(self, outputs: list[Tensor], tensor: Tensor, index: int) -> None:
         """Compare along one random direction of an input and with one random gradient of each output."""

@@ -313,8 +313,8 @@ def _drawn(
 ) -> str:
     cells = [[_shorten(show(row), limits.get(name)) for name, show in columns.items()] for row in rows]
     widths = [
-        max([len(name), *(len(line[place]) for line in cells), 10 if name != "Name" else 0]) + 2
-        for place, name in enumerate(columns)
+        max([len(name), *(len(line[position]) for line in cells), 10 if name != "Name" else 0]) + 2
+        for position, name in enumerate(columns)
     ]
     rule = "  ".join("-" * width for width in widths)
 

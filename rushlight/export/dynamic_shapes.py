@@ -214,7 +214,7 @@ def _differing(value: Any, others: list) -> Any:
             Dim.DYNAMIC if any(other[dim] != size for other in sizes) else None for dim, size in enumerate(value.shape)
         )
     if isinstance(value, list | tuple):
-        return type(value)([_differing(item, [other[place] for other in others]) for place, item in enumerate(value)])
+        return type(value)([_differing(item, [other[position] for other in others]) for position, item in enumerate(value)])
     if isinstance(value, dict):
         return {key: _differing(item, [other[key] for other in others]) for key, item in value.items()}
     return None

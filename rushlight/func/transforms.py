@@ -58,10 +58,10 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
     @_differentiates
     @functools.wraps(func)
     def both(*args: Any, **kwargs: Any) -> Any:
-        places = _argument_positions(argnums, args)
-        outer, points = _make_points(tuple(args[place] for place in places))
+        positions = _argument_positions(argnums, args)
+        outer, points = _make_points(tuple(args[position] for position in positions))
         with enable_grad():
-            result = func(*_replace_arguments(args, places, points), **kwargs)
+            result = func(*_replace_arguments(args, positions, points), **kwargs)
         output, more = _split(result, has_aux, "grad_and_value(f)(*args)")
         if not isinstance(output, Tensor) or output.dim():
             shape = list(output.shape) if isinstance(output, Tensor) else type(output).__name__
@@ -178,12 +178,12 @@ def jacrev(
     @_differentiates
     @functools.wraps(func)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        places = _argument_positions(argnums, args)
-        outer, points = _make_points(tuple(args[place] for place in places))
+        positions = _argument_positions(argnums, args)
+        outer, points = _make_points(tuple(args[position] for position in positions))
         leaves, spec = tree_flatten(points)
         _require_real("jacrev", "inputs", "input", leaves)
         with enable_grad():
-            output, more = _split(func(*_replace_arguments(args, places, points), **kwargs), has_aux, "vjp(f, *primals)")
+            output, more = _split(func(*_replace_arguments(args, positions, points), **kwargs), has_aux, "vjp(f, *primals)")
         outputs, form = tree_flatten(output)
         _check_outputs(output, outputs, "vjp(f, *primals)")
         _require_real("jacrev", "outputs", "output", outputs)
@@ -243,15 +243,15 @@ def jacfwd(
     @_differentiates
     @functools.wraps(func)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        places = _argument_positions(argnums, args)
-        leaves, spec = tree_flatten(tuple(args[place] for place in places))
+        positions = _argument_positions(argnums, args)
+        leaves, spec = tree_flatten(tuple(args[position] for position in positions))
         if not all(isinstance(leaf, Tensor) for leaf in leaves):
             raise RuntimeError("jacfwd: expected the arguments that are differentiated to be tensors, or trees of them")
         _require_real("jacfwd", "inputs", "input", leaves)
 
         def push(directions: list[Tensor]) -> tuple:
             def run(*points: Any) -> Any:
-                return func(*_replace_arguments(args, places, tree_unflatten(list(points), spec)), **kwargs)
+                return func(*_replace_arguments(args, positions, tree_unflatten(list(points), spec)), **kwargs)
 
             found = jvp(run, tuple(leaves), tuple(directions), has_aux=has_aux)
             _require_real("jacfwd", "outputs", "output", tree_flatten(found[0])[0])
@@ -289,8 +289,8 @@ def _unit_directions(leaves: list, counts: list[int], start: int, stop: int) -> 
     elsewhere."""
     found, before = [], 0
     for leaf, count in zip(leaves, counts, strict=True):
-        place = aten.arange.start(start - before, stop - before).unsqueeze(1)
-        unit = (place == aten.arange.default(count)).to(dtype=leaf.dtype, device=leaf.device)
+        position = aten.arange.start(start - before, stop - before).unsqueeze(1)
+        unit = (position == aten.arange.default(count)).to(dtype=leaf.dtype, device=leaf.device)
         found.append(aten.reshape.default(unit, [stop - start, *leaf.shape]))
         before += count
     return found
@@ -389,10 +389,10 @@ def _check_outputs(output: Any, leaves: list, called: str) -> None:
             raise RuntimeError(f"{called}: expected f(*primals) to return only tensors, got unsupported type {type(leaf)}")
 
 
-def _replace_arguments(args: tuple, places: tuple[int, ...], points: tuple) -> list:
+def _replace_arguments(args: tuple, positions: tuple[int, ...], points: tuple) -> list:
     made = list(args)
-    for place, point in zip(places, points, strict=True):
-        made[place] = point
+    for position, point in zip(positions, points, strict=True):
+        made[position] = point
     return made
 
 

@@ -52,8 +52,8 @@ def source_comment(node: Node) -> str:
     if frame is None:
         return NO_STACK_TRACE
     path, line, function, code = frame
-    place = f"# File: {path}:{line}" + (f" in {function}" if function else "")
-    return f"{place}, code: {code}" if code else place
+    position = f"# File: {path}:{line}" + (f" in {function}" if function else "")
+    return f"{position}, code: {code}" if code else position
 
 
 def innermost_frame(stack_trace: str | None) -> tuple[str, str, str | None, str] | None:

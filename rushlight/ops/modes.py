@@ -99,8 +99,8 @@ def _overriding_arguments(args: tuple, kwargs: dict) -> list[Tensor]:
     for value in _flat((*args, *kwargs.values())):
         kind = type(value)
         if kind is not Tensor and isinstance(value, Tensor) and dispatches(kind) and all(type(v) is not kind for v in found):
-            place = next((index for index, other in enumerate(found) if issubclass(kind, type(other))), len(found))
-            found.insert(place, value)
+            position = next((index for index, other in enumerate(found) if issubclass(kind, type(other))), len(found))
+            found.insert(position, value)
     return found
 
 

@@ -37,7 +37,7 @@ def _differentiable_gradients(grads: tuple, inputs: tuple[Tensor, ...], reverse:
     output, final = by_steps(KINDS[mode].name, data, None, initial, Weights(*weights), reverse)
     pairs = [(value, given) for value, given in zip((output, *final), grads, strict=False) if given is not None]
     wanted = [leaf for leaf in leaves if leaf.requires_grad]
-    values, given = ([pair[place] for pair in pairs] for place in (0, 1))
+    values, given = ([pair[position] for pair in pairs] for position in (0, 1))
     found = iter(grad(values, wanted, given, create_graph=True, allow_unused=True))
     return tuple(next(found) if leaf.requires_grad else None for leaf in leaves)
 

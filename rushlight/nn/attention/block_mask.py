@@ -53,8 +53,8 @@ def to_order(blocks: Tensor) -> tuple[Tensor, Tensor]:
 
 def to_dense(counts: Tensor, columns: Tensor) -> Tensor:
     """Return the inverse of `to_order`: an int32 mask (..., rows, columns)."""
-    places = op("arange")(columns.shape[-1], device=columns.device)
-    is_meant = (places < counts.unsqueeze(-1)).to(int32)
+    positions = op("arange")(columns.shape[-1], device=columns.device)
+    is_meant = (positions < counts.unsqueeze(-1)).to(int32)
     return op("zeros_like")(columns).scatter(-1, columns.long(), is_meant)
 
 
@@ -190,14 +190,14 @@ class BlockMask:
         grid_size = (grid_size, grid_size) if isinstance(grid_size, int) else grid_size
         lines = []
         leading = [(b, h) for b in range(dense.shape[0]) for h in range(dense.shape[1])] if dense.dim() == 4 else [()]
-        for at, place in enumerate(leading):
+        for at, position in enumerate(leading):
             if at == limit:
                 lines += [
                     "...", "To print out more, set BlockMask.to_string(limit=N)",
                     "You can also index (BlockMask[batch, head]) to choose a specific batch or head",
                 ]  # fmt: skip
                 break
-            lines += [str(place), *_picture(dense[place], grid_size), ""]
+            lines += [str(position), *_picture(dense[position], grid_size), ""]
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -238,11 +238,11 @@ def create_mask(
     """Return a mask function evaluated to a bool tensor (B, H, Q_LEN, KV_LEN). A score function gives True where the score is
     not -inf. AssertionError for a function of neither 4 nor 5 parameters."""
     sizes = (B or 1, H or 1, Q_LEN, KV_LEN)
-    places = _indices(*sizes, device=device)
+    positions = _indices(*sizes, device=device)
     if _element_parameters(mod_fn) == 4:
-        return over_elements(mod_fn)(*places)
+        return over_elements(mod_fn)(*positions)
     scores = op("zeros")(list(sizes), device=device)
-    return ~op("isneginf")(over_elements(mod_fn, with_score=True)(scores, *places))
+    return ~op("isneginf")(over_elements(mod_fn, with_score=True)(scores, *positions))
 
 
 def _element_parameters(function: Callable) -> int:

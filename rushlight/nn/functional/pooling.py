@@ -580,10 +580,10 @@ def _max_unpool(dims: int, input: Tensor, indices: Tensor, kernel_size, stride, 
     count = 1
     for size in sizes:
         count *= size
-    places = values_of(indices)
-    if places is not None and places.size and not 0 <= places.min() <= places.max() < count:
+    positions = values_of(indices)
+    if positions is not None and positions.size and not 0 <= positions.min() <= positions.max() < count:
         raise RuntimeError(
-            f"Found an invalid max index: {places.max()} (output volumes are of size {'x'.join(map(str, sizes))})"
+            f"Found an invalid max index: {positions.max()} (output volumes are of size {'x'.join(map(str, sizes))})"
         )
     DETERMINISM.alert(f"max_unpooling{max(dims, 2)}d_forward_out")
     flat = input.new_zeros([*lead, count]).scatter(-1, indices.reshape([*lead, -1]), input.reshape([*lead, -1]))

@@ -99,7 +99,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def _target_log_prob(self, input: Tensor, target: Tensor) -> Tensor:
         head = F.log_softmax(self.head(input), 1)
         # The head's output for the target: its own, or that of its cluster.
-        place = target
+        position = target
         correction = input.new_zeros([target.shape[0]])
         for cluster, (low, high) in enumerate(zip(self.cutoffs, self.cutoffs[1:], strict=False)):
             inside = target.ge(low).logical_and(target.lt(high))
@@ -109,8 +109,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             within = F.log_softmax(self.tail[cluster](input.index_select(0, rows)), 1)
             chosen = within.gather(1, (target.index_select(0, rows) - low).unsqueeze(1)).squeeze(1)
             correction = correction.index_add(0, rows, chosen.to(correction.dtype))
-            place = place.masked_fill(inside, self.shortlist_size + cluster)
-        return head.gather(1, place.unsqueeze(1)).squeeze(1) + correction
+            position = position.masked_fill(inside, self.shortlist_size + cluster)
+        return head.gather(1, position.unsqueeze(1)).squeeze(1) + correction
 
     def log_prob(self, input: Tensor) -> Tensor:
         """Return the log-probabilities (N, n_classes) of all classes."""

@@ -210,9 +210,9 @@ class RNNBase(Module):
         if input.dim() == 3:
             batch = input.shape[0 if self.batch_first else 1]
             return self._run(input, self._batched_state(input, hx, batch), None)
-        place = 0 if self.batch_first else 1
-        output, state = self._run(input.unsqueeze(place), self._unbatched_state(input, hx), None)
-        return output.squeeze(place), self._state([part.squeeze(1) for part in self._parts(state)])
+        position = 0 if self.batch_first else 1
+        output, state = self._run(input.unsqueeze(position), self._unbatched_state(input, hx), None)
+        return output.squeeze(position), self._state([part.squeeze(1) for part in self._parts(state)])
 
     @runs_as_it_is("how many sequences each step of a packed batch has is in a tensor", with_callees=True)
     def _forward_packed(self, packed: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:

@@ -163,8 +163,8 @@ class RandomUnstructured(_ByAmount):
         count = _number_to_prune(self.amount, t.numel())
         mask = default_mask.clone().contiguous()
         if count:
-            places = aten.rand_like.default(t.detach()).reshape([-1]).topk(count)[1]
-            mask.view([-1])[places] = 0
+            positions = aten.rand_like.default(t.detach()).reshape([-1]).topk(count)[1]
+            mask.view([-1])[positions] = 0
         return mask
 
 
@@ -177,8 +177,8 @@ class L1Unstructured(_ByAmount):
         count = _number_to_prune(self.amount, t.numel())
         mask = default_mask.clone().contiguous()
         if count:
-            places = t.detach().abs().reshape([-1]).topk(count, largest=False)[1]
-            mask.view([-1])[places] = 0
+            positions = t.detach().abs().reshape([-1]).topk(count, largest=False)[1]
+            mask.view([-1])[positions] = 0
         return mask
 
 

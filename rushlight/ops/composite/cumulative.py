@@ -85,8 +85,8 @@ def _parabolic_edge(slopes: Tensor, widths: tuple, axis: int, at_start: bool) ->
     near, far = (0, 1) if at_start else (count - 1, count - 2)
     own, other = (widths[0], widths[1]) if at_start else (widths[1], widths[0])
     if isinstance(own, Tensor):
-        place = 0 if at_start else own.size(axis) - 1
-        own, other = own.narrow(axis, place, 1), other.narrow(axis, place, 1)
+        position = 0 if at_start else own.size(axis) - 1
+        own, other = own.narrow(axis, position, 1), other.narrow(axis, position, 1)
     near_slope, far_slope = slopes.narrow(axis, near, 1), slopes.narrow(axis, far, 1)
     return near_slope + (near_slope - far_slope) * own / (own + other)
 

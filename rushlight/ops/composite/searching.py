@@ -66,8 +66,8 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
         found = functools.reduce(aten.logical_or.default, [wanted == aten.select.int(known, 0, each) for each in range(count)])
     else:
         known = aten.sort.default(known)[0]
-        place = aten.clamp.default(aten.searchsorted.Tensor(known, wanted), None, count - 1)
-        found = aten.index.Tensor(known, [place]) == wanted
+        position = aten.clamp.default(aten.searchsorted.Tensor(known, wanted), None, count - 1)
+        found = aten.index.Tensor(known, [position]) == wanted
     return aten.logical_not.default(found) if invert else found
 
 

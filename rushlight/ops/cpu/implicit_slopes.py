@@ -78,8 +78,8 @@ def _tail(exponent: Callable, weight: Callable, sign: np.ndarray) -> np.ndarray:
     end = _reach(exponent, sign)
     total = np.zeros_like(end)
     for low, high in ((0.0, 0.25), (0.25, 0.75), (0.75, 1.0)):
-        places = (low + (high - low) * (points + 1) / 2) * end * sign
-        values = np.exp(exponent(places)) * weight(places)
+        positions = (low + (high - low) * (points + 1) / 2) * end * sign
+        values = np.exp(exponent(positions)) * weight(positions)
         total += (high - low) / 2 * end * (weights * values).sum(0)
     return total
 

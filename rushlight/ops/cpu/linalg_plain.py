@@ -32,11 +32,11 @@ def lu_factor(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _eliminate(matrices: np.ndarray, pivots: np.ndarray, info: np.ndarray, column: int, stop: int) -> None:
     """Do one elimination step: exchange whole rows, and subtract multiples of the pivot's row from the columns up to `stop`."""
     below = matrices[:, column:, column]
-    pivots[:, column] = places = column + np.argmax(np.abs(below.real) + np.abs(below.imag), axis=1)
-    each = np.flatnonzero(places != column)
+    pivots[:, column] = positions = column + np.argmax(np.abs(below.real) + np.abs(below.imag), axis=1)
+    each = np.flatnonzero(positions != column)
     if each.size:
-        chosen = matrices[each, places[each]]
-        matrices[each, places[each]] = matrices[each, column]
+        chosen = matrices[each, positions[each]]
+        matrices[each, positions[each]] = matrices[each, column]
         matrices[each, column] = chosen
     diagonal = matrices[:, column, column]
     info[(diagonal == 0) & (info == 0)] = column + 1

@@ -114,15 +114,16 @@ def _check_exchanges(pivots: np.ndarray) -> None:
     """Raise RuntimeError unless pivots are valid: rows from 1 on, or pairs of equal negative ones."""
     count = pivots.shape[-1]
     for row in pivots.reshape(-1, count):
-        place = 0
-        while place < count:
-            step = 1 if row[place] > 0 else 2
-            if not 1 <= abs(row[place]) <= count or (step == 2 and (place + 1 == count or row[place + 1] != row[place])):
+        position = 0
+        while position < count:
+            step = 1 if row[position] > 0 else 2
+            is_unpaired = step == 2 and (position + 1 == count or row[position + 1] != row[position])
+            if not 1 <= abs(row[position]) <= count or is_unpaired:
                 raise RuntimeError(
                     f"torch.linalg.ldl_solve: pivots must be row numbers from 1 to {count}, negative ones in equal pairs, but "
                     f"got {row.tolist()}. Did you pass those of torch.linalg.ldl_factor?"
                 )
-            place += step
+            position += step
 
 
 @cpu("linalg_ldl_solve")

@@ -87,8 +87,8 @@ def max_pool2d(self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=Fa
         if has_nan:
             better |= np.isnan(candidate)
         np.copyto(best, candidate, where=better)
-        place = _coordinates(height, row)[:, None] * width.inputs + _coordinates(width, column)
-        np.copyto(where, place, where=better)
+        index = _coordinates(height, row)[:, None] * width.inputs + _coordinates(width, column)
+        np.copyto(where, index, where=better)
     strides = kept_format_strides(sizes, self)
     out, indices = empty(sizes, self.dtype, strides), empty(sizes, int64, strides)
     out._impl.array[...], indices._impl.array[...] = best, where

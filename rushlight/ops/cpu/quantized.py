@@ -54,7 +54,7 @@ def weight_int4pack_mm(self, mat2, qGroupSize, qScaleAndZeros):
     check_int4pack_mm(self, mat2, qGroupSize, qScaleAndZeros)
     rows, scales = mat2._impl.array, operand(qScaleAndZeros, float32)
     integers = _halves(rows).astype(np.float32).reshape(len(rows), -1, qGroupSize) - 8
-    scale, zero = (scales[..., place].T[:, :, None] for place in (0, 1))
+    scale, zero = (scales[..., position].T[:, :, None] for position in (0, 1))
     weight = (integers * scale + zero).reshape(len(rows), -1)
     return make(matrix_product(operand(self, float32), weight.T), self.dtype)
 

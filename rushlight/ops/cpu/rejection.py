@@ -31,11 +31,11 @@ class _Uniform:
         return self
 
     def __next__(self) -> float:
-        place = self._used % _AHEAD
-        if not place:
+        position = self._used % _AHEAD
+        if not position:
             self._block = self._source.uniform64(_AHEAD).tolist()
         self._used += 1
-        return self._block[place]
+        return self._block[position]
 
     def __exit__(self, *exception: object) -> None:
         self._source.set_state(self._before)

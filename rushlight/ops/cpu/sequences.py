@@ -89,8 +89,8 @@ def _backward(emissions: np.ndarray, may_skip: np.ndarray, steps: np.ndarray, le
     """(time, batch, positions): the log-probability of all paths from a position at a time to the end, including its own
     emission."""
     beta = np.full(emissions.shape, -np.inf, emissions.dtype)
-    places = np.arange(emissions.shape[2])
-    final = (places == 2 * lengths[:, None]) | (places == 2 * lengths[:, None] - 1)
+    positions = np.arange(emissions.shape[2])
+    final = (positions == 2 * lengths[:, None]) | (positions == 2 * lengths[:, None] - 1)
     # In reversed order, a position can be followed by the one two ahead of it if that one may skip.
     onward = np.zeros_like(may_skip)
     onward[:, : max(may_skip.shape[1] - 2, 0)] = may_skip[:, 2:]

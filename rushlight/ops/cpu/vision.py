@@ -276,7 +276,7 @@ def roi_pool(input, rois, spatial_scale, pooled_height, pooled_width):
     images, boxes = operand(input, input.dtype), operand(rois, rois.dtype)
     height, width = images.shape[2:]
     out = np.zeros((len(boxes), images.shape[1], pooled_height, pooled_width), images.dtype)
-    places = np.full(out.shape, -1, np.int32)
+    positions = np.full(out.shape, -1, np.int32)
     spans = _split_span(spatial_scale, pooled_height, height), _split_span(spatial_scale, pooled_width, width)
     for index, (image, rows, columns) in enumerate(_regions("roi_pool", boxes, len(images), *spans)):
         for (row, (top, bottom)), (column, (left, right)) in product(enumerate(rows), enumerate(columns)):
@@ -285,8 +285,8 @@ def roi_pool(input, rois, spatial_scale, pooled_height, pooled_width):
                 where = part.argmax(1)
                 out[index, :, row, column] = part[np.arange(len(part)), where]
                 below, beside = np.divmod(where, right - left)
-                places[index, :, row, column] = (below + top) * width + beside + left
-    return contiguous(out, input.dtype), contiguous(places, int32)
+                positions[index, :, row, column] = (below + top) * width + beside + left
+    return contiguous(out, input.dtype), contiguous(positions, int32)
 
 
 @cpu("torchvision::_roi_pool_backward")
@@ -294,13 +294,13 @@ def roi_pool_backward(
     grad, rois, argmax, spatial_scale, pooled_height, pooled_width, batch_size, channels, height, width
 ):
     check_rois("_roi_pool_backward", rois, pooled_height, pooled_width)
-    grads, places = operand(grad, grad.dtype), argmax._impl.array
-    if places.shape != grads.shape or (places.size and not -1 <= places.min() <= places.max() < height * width):
+    grads, positions = operand(grad, grad.dtype), argmax._impl.array
+    if positions.shape != grads.shape or (positions.size and not -1 <= positions.min() <= positions.max() < height * width):
         raise RuntimeError("_roi_pool_backward: expected argmax to hold a place in the image for each element of grad, or -1")
     image = operand(rois, rois.dtype)[:, 0].astype(np.int64)
     if image.size and not 0 <= image.min() <= image.max() < batch_size:
         raise RuntimeError(f"_roi_pool_backward: a region is of an image outside the batch of {batch_size}")
     out = np.zeros((batch_size, channels, height * width), grads.dtype)
-    region, channel, _, _ = found = np.nonzero(places >= 0)
-    np.add.at(out, (image[region], channel, places[found]), grads[found])
+    region, channel, _, _ = found = np.nonzero(positions >= 0)
+    np.add.at(out, (image[region], channel, positions[found]), grads[found])
     return contiguous(out.reshape(batch_size, channels, height, width), grad.dtype)

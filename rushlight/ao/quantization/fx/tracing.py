@@ -50,7 +50,7 @@ def _functions_to_modules(module: GraphModule) -> None:
     for node in list(module.graph.nodes):
         if name_of(node) != "linear" or node.op != "call_function":
             continue
-        weight, bias = (_argument(node, place, name) for place, name in ((1, "weight"), (2, "bias")))
+        weight, bias = (_argument(node, position, name) for position, name in ((1, "weight"), (2, "bias")))
         is_fixed = isinstance(weight, Node) and weight.op == "get_attr" and (bias is None or _is_attribute(bias))
         if not is_fixed:
             continue
@@ -68,8 +68,8 @@ def _functions_to_modules(module: GraphModule) -> None:
     module.recompile()
 
 
-def _argument(node: Node, place: int, name: str) -> Any:
-    return node.args[place] if len(node.args) > place else node.kwargs.get(name)
+def _argument(node: Node, position: int, name: str) -> Any:
+    return node.args[position] if len(node.args) > position else node.kwargs.get(name)
 
 
 def _is_attribute(value: Any) -> bool:

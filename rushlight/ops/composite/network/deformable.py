@@ -61,9 +61,9 @@ def _sample(image: Tensor, y: Tensor, x: Tensor, height: int, width: int) -> Ten
         for across, weight_x in ((0, 1 - share_x), (1, share_x)):
             row, column = low_y + down, low_x + across
             inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
-            place = row.clamp(0, height - 1) * width + column.clamp(0, width - 1)
-            place = place.nan_to_num(0.0).to(int64).reshape(images, groups, 1, -1)
-            value = aten.gather.default(image, 3, place.expand(images, groups, channels, place.shape[3]))
+            position = row.clamp(0, height - 1) * width + column.clamp(0, width - 1)
+            position = position.nan_to_num(0.0).to(int64).reshape(images, groups, 1, -1)
+            value = aten.gather.default(image, 3, position.expand(images, groups, channels, position.shape[3]))
             share = aten.where.ScalarOther(inside, weight_y * weight_x, 0).reshape(images, groups, 1, -1)
             total = value * share if total is None else total + value * share
     return total

@@ -144,8 +144,8 @@ def max_pool3d_with_indices(self, kernel_size, stride=(), padding=0, dilation=1,
         _planes_by_depth(flat, depth), [kernel[0], 1], [steps[0], 1], [borders[0], 0], [gaps[0], 1], ceil_mode
     )
     planes = down.div(math.prod(sizes[-2:]), rounding_mode="floor")
-    places = planes * (height * width) + _planes_by_depth(across, depth).gather(2, planes)
-    return values.reshape(sizes), places.reshape(sizes)
+    positions = planes * (height * width) + _planes_by_depth(across, depth).gather(2, planes)
+    return values.reshape(sizes), positions.reshape(sizes)
 
 
 @composite(

@@ -135,10 +135,11 @@ def _interpolate_bytes(given: Tensor, output_size, scales, align_corners: bool, 
         size = x.shape[dim]
         if size == output:
             continue
-        places, weights = zip(*taps(_source_coordinates(given, size, output, scale, align_corners), size), strict=True)
+        positions, weights = zip(*taps(_source_coordinates(given, size, output, scale, align_corners), size), strict=True)
         weights, unit = in_fixed_point(aten.stack.default(weights))
         shape = [-1, 1] if dim == 2 else [-1]
-        parts = [x.index_select(dim, place) * by.view(shape) for place, by in zip(places, weights.unbind(), strict=True)]
+        pairs = zip(positions, weights.unbind(), strict=True)
+        parts = [x.index_select(dim, position) * by.view(shape) for position, by in pairs]
         x = to_bytes(sum(parts[1:], parts[0]), unit)
     return in_order_of(given, x.to(uint8))
 
